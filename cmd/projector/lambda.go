@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
+	"strconv"
 	"time"
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
+	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/lambda"
@@ -21,13 +25,14 @@ import (
 
 // The environment of a function.
 const (
-	envModel      = "WEIR_MODEL"      // a built-in name or a path
-	envGroup      = "WEIR_GROUP"      // rows or search; rows if there is no cluster
-	envOpenSearch = "WEIR_OPENSEARCH" // URL of the search cluster, for the group search
-	envOrder      = "WEIR_ORDER"      // item or shard; without it, as the mapping delivers
-	envDrained    = "WEIR_DRAINED"    // the reader before, once the stream has run empty
-	envDeriveIn   = "WEIR_DERIVE_IN"  // the region that derives from global tables
-	envData       = "WEIR_DATA"       // an embedded store instead of DynamoDB, for tests
+	envModel      = "WEIR_MODEL"        // a built-in name or a path
+	envGroup      = "WEIR_GROUP"        // rows or search; rows if there is no cluster
+	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster, for the group search
+	envOrder      = "WEIR_ORDER"        // item or shard; without it, as the mapping delivers
+	envDrained    = "WEIR_DRAINED"      // the reader before, once the stream has run empty
+	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
+	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
+	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
 )
 
 // serveLambda handles events until Lambda ends the process.
@@ -66,16 +71,30 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		return nil, nil, err
 	}
 	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), DeriveIn: os.Getenv(envDeriveIn), StageFlags: in}
-	s, err := p.open(d, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows})
+	units, err := unitsOfEnvironment()
+	if err != nil {
+		return nil, nil, err
+	}
+	writes := budget.New(units, d.Deployment().Own())
+	s, err := p.openCounted(d, writes, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(s.Models[0].Model.Searches) == 0 && group == runner.GroupSearch {
 		return nil, nil, usage("%s is %s, and model %s has no searches", envGroup, group, name)
 	}
-	h := lambda.New(s.Models[0].Runner, order, drained, s.Gate(s.Models[0], group == runner.GroupSearch).Pass)
+	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: writes}
+	h := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+		if units > 0 {
+			if err := sharing.count(ctx); err != nil {
+				return err
+			}
+		}
+		return pass(ctx)
+	})
 	h.Names, h.Group = s.Names, group
 	model := s.Models[0].Model.Name
+	var before budget.Use
 	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
@@ -84,9 +103,71 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
 		}
-		p.stdout.Write(embedded(d.Deployment(), model, cmp.Or(group, runner.GroupRows), r, time.Now()))
+		now := sumOf(writes)
+		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
+		before = now
+		p.stdout.Write(embedded(d.Deployment(), model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
 	}
 	return h, s, nil
+}
+
+// unitsOfEnvironment returns the write budget, 0 for any number of units.
+func unitsOfEnvironment() (float64, error) {
+	text := os.Getenv(envBudget)
+	if text == "" {
+		return 0, nil
+	}
+	units, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(units >= 0) || math.IsInf(units, 0) {
+		return 0, usage("%s is %q; it is a number of write units in a second, 0 for any number", envBudget, text)
+	}
+	if units > 0 && os.Getenv(envData) != "" {
+		return 0, usage("%s is for DynamoDB", envBudget)
+	}
+	return units, nil
+}
+
+// sumOf is the use of all tables together.
+func sumOf(writes *budget.Writes) (sum budget.Use) {
+	for _, u := range writes.Uses() {
+		sum.Units += u.Units
+		sum.Throttled += u.Throttled
+		sum.Waited += u.Waited
+	}
+	return sum
+}
+
+// invocations divide a budget. Lambda runs one invocation at a time for each open shard, so one
+// has the share of a shard, and none needs to know of another.
+type invocations struct {
+	system  *system.System
+	writes  *budget.Writes
+	counted time.Time
+}
+
+// countEvery is how often the open shards are counted.
+const countEvery = 5 * time.Minute
+
+// count divides the budget of all tables of the model by the open shards of all its streams.
+func (i *invocations) count(ctx context.Context) error {
+	if !i.counted.IsZero() && time.Since(i.counted) < countEvery {
+		return nil
+	}
+	open, part := 0, i.system.Models[0]
+	for _, t := range part.Model.Tables {
+		shards, err := i.system.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return fmt.Errorf("dividing the write budget: %w", err)
+		}
+		for _, s := range shards {
+			if !s.Closed {
+				open++
+			}
+		}
+	}
+	i.writes.Share(realTables(i.system, part), open)
+	i.counted = time.Now()
+	return nil
 }
 
 // groupOfEnvironment returns the consumer group that the function is, "" for both. A cluster
@@ -114,7 +195,7 @@ func groupOfEnvironment() (string, error) {
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
-func embedded(in stage.Stage, model, group string, r lambda.Report, now time.Time) []byte {
+func embedded(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
 	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}
 	if !in.IsDefault() {
@@ -136,6 +217,9 @@ func embedded(in stage.Stage, model, group string, r lambda.Report, now time.Tim
 	}
 	add("OutOfOrder", "Count", outOfOrder)
 	add("Age", "Milliseconds", r.Age.Milliseconds())
+	add("WriteUnits", "Count", int64(math.Ceil(used.Units)))
+	add("Throttled", "Count", used.Throttled)
+	add("BudgetWait", "Milliseconds", used.Waited.Milliseconds())
 	line["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{

@@ -434,7 +434,7 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Model != "gallery" || m.Table != "gallery" || m.Age <= 0 {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 7 || len(c[0].Dimensions[0]) != 3 {
+		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 10 || len(c[0].Dimensions[0]) != 3 {
 			t.Fatal(line)
 		}
 		sum.Done += m.Applied + m.Skipped + m.Dead
@@ -503,7 +503,7 @@ func TestLambdaOrder(t *testing.T) {
 	answerTo(t, f, shard(10, 41, `{}`))
 	f.Kill()
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
 			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
@@ -140,9 +141,16 @@ type output struct {
 
 // open loads the models and opens them where they are.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
+	return p.openCounted(d, nil, names, o)
+}
+
+// openCounted is open with write units that are counted and limited.
+func (p *program) openCounted(d data, writes *budget.Writes, names []string, o system.Options) (*system.System, error) {
 	p.limit.To(d.Memory)
 	o.DeriveIn = d.DeriveIn
-	return cli.Open(p.ctx, d.at(), names, o)
+	at := d.at()
+	at.Writes = writes
+	return cli.Open(p.ctx, at, names, o)
 }
 
 // existing is open for commands that only make sense where there is data.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"weir/internal/api"
+	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/live"
@@ -34,6 +35,7 @@ type runCommand struct {
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
 	Rate   float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
+	Budget float64       `name:"write-budget" env:"WEIR_WRITE_BUDGET" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
 	Addr   string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
@@ -78,7 +80,11 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
 	}
-	s, err := p.open(c.data, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, Drained: drained})
+	if c.Budget < 0 || c.Budget > 0 && !c.shared() {
+		return usage("--write-budget is for --aws, and not below 0")
+	}
+	writes := budget.New(c.Budget, c.Deployment().Own())
+	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, Drained: drained})
 	if err != nil {
 		return err
 	}
@@ -88,8 +94,9 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
+	told.Writes(func() []budget.Use { return usesOf(s, writes) })
 	indexed := make(chan struct{})
-	follow, end, err := c.following(s, log, told, indexed)
+	follow, end, err := c.following(s, log, told, writes, indexed)
 	if err != nil {
 		return err
 	}
@@ -234,7 +241,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 
 // following is how streams are followed: by this process alone, or by one of many. What is
 // for search indexes waits for indexed.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, end func(), err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, end func(), err error) {
 	if !c.shared() {
 		return alone(s, log, told, indexed, c.remote()), func() {}, nil
 	}
@@ -247,8 +254,10 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	}
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
+		tables := realTables(s, part)
 		f, err := live.Start(part.Runner, live.Options{
-			Dir: filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
+			Sharing: func(processes int) { writes.Share(tables, processes) },
+			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
 		})
 		if err != nil {
 			end()
@@ -262,6 +271,25 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		by[part].Apply(ctx)
 		return nil
 	}, end, nil
+}
+
+// realTables are the names of a model's tables in the store.
+func realTables(s *system.System, part *system.Part) (out []string) {
+	for _, t := range part.Model.Tables {
+		out = append(out, s.Names.Real(t.Name))
+	}
+	return out
+}
+
+// usesOf are the write units used, with the names that the model has for the tables.
+func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
+	for _, u := range writes.Uses() {
+		if name, err := s.Names.Logical(u.Table); err == nil {
+			u.Table = name
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 // alone follows streams that no other process reads. remote says that the indexes are in a

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -129,4 +130,50 @@ func TestShardsThatOneCannotTake(t *testing.T) {
 		w.procs[i].stop()
 		must(t, <-w.procs[i].ended)
 	}
+}
+
+// TestProcessesKnowHowManyTheyAre: each process is told how many there are, the new one not
+// before the others have seen it, and the others when one is dead.
+func TestProcessesKnowHowManyTheyAre(t *testing.T) {
+	w := worldOf(t, 4, 3)
+	var mu sync.Mutex
+	told, first := map[int]int{}, map[int]time.Time{}
+	w.sharing = func(process, processes int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if told[process] = processes; first[process].IsZero() {
+			first[process] = time.Now()
+		}
+	}
+	know := func(want map[int]int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			mu.Lock()
+			got := maps.Clone(told)
+			mu.Unlock()
+			if maps.Equal(got, want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("processes were told %v, should be told %v", got, want)
+			}
+		}
+	}
+	w.start(0)
+	know(map[int]int{0: 1})
+	begun := time.Now()
+	w.start(1)
+	know(map[int]int{0: 2, 1: 2})
+	if after := first[1].Sub(begun); after < 2*lease/5 {
+		t.Errorf("a new process was told after %v, before the other one has surely seen it", after)
+	}
+	w.start(2)
+	know(map[int]int{0: 3, 1: 3, 2: 3})
+	w.kill(1)
+	know(map[int]int{0: 2, 1: 3, 2: 2})
+	w.procs[2].stop()
+	must(t, <-w.procs[2].ended)
+	know(map[int]int{0: 1, 1: 3, 2: 2})
+	w.procs[0].stop()
+	must(t, <-w.procs[0].ended)
 }

@@ -38,6 +38,7 @@ const lease = 250 * time.Millisecond
 
 // world is a store, an application that writes into it, and processes that follow.
 type world struct {
+	sharing func(process, processes int) // live.Options.Sharing
 	*testing.T
 	model *model.Model
 	db    *embedded.Store
@@ -117,6 +118,10 @@ func (w *world) options(i int) live.Options {
 	return live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n live.Note) {
 		if n == live.Gap {
 			w.notes.Add(1)
+		}
+	}, Sharing: func(processes int) {
+		if w.sharing != nil {
+			w.sharing(i, processes)
 		}
 	}}
 }

@@ -20,6 +20,7 @@ type ownLog struct {
 	*Reader
 	number, fence int64
 	beatAt        atomic.Pointer[time.Time]
+	taken         time.Time // when it was taken
 }
 
 func (l *ownLog) beaten(at time.Time) { l.beatAt.Store(&at) }
@@ -90,14 +91,27 @@ func (r *Reader) takeLog(ctx context.Context) error {
 		}
 	}
 	if has {
+		r.tellSharing()
 		return nil
 	}
 	for _, number := range free {
 		if taken, err := r.takeLogOf(ctx, number, leases[number]); taken || err != nil {
+			r.tellSharing()
 			return err
 		}
 	}
 	return nil
+}
+
+// tellSharing tells how many processes there are, once the others have had two rounds to see
+// this one.
+func (r *Reader) tellSharing() {
+	r.mu.Lock()
+	l := r.log
+	r.mu.Unlock()
+	if r.opts.Sharing != nil && l != nil && (len(r.owners) == 1 || r.since(l.taken) >= 2*r.calm()) {
+		r.opts.Sharing(len(r.owners))
+	}
 }
 
 func (r *Reader) takeLogOf(ctx context.Context, number int64, seen owntable.LeaseRow) (bool, error) {
@@ -106,7 +120,7 @@ func (r *Reader) takeLogOf(ctx context.Context, number int64, seen owntable.Leas
 	if err != nil || !ok {
 		return false, err
 	}
-	l := &ownLog{number: number, fence: fence, Reader: r}
+	l := &ownLog{number: number, fence: fence, Reader: r, taken: r.now()}
 	l.beaten(start)
 	r.mu.Lock()
 	r.log = l

@@ -54,6 +54,10 @@ type Options struct {
 	Poll   time.Duration // how often a shard without new records is polled; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
+	// Sharing, if set, is called in each round with the number of processes that share the
+	// model's streams, this one included. It is not called before the others know of this one.
+	Sharing func(processes int)
+
 	// Indexed is runner.Follower.Indexed.
 	Indexed <-chan struct{}
 	// If set, Noted is called for each Note and Applied for each batch.

@@ -10,6 +10,10 @@
 //	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record read but not applied
 //	weir_stopped{model,table,shard}              1 for a table, or one shard of it, that stands still
 //	weir_spool_bytes{model,table,shard}         bytes of a shard's spool on disk
+//	weir_write_units_total{table}               write units used on a table, as DynamoDB charges them
+//	weir_throttled_writes_total{table}          writes that DynamoDB refused for now, and weir sends again
+//	weir_write_wait_seconds_total{table}        for which writes waited for --write-budget, all added up
+//	weir_write_budget{table}                    write units a second that this process may use, with --write-budget
 //
 // The shard metrics cover only the shards whose lease this process holds.
 package metrics
@@ -24,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"weir/internal/budget"
 	"weir/internal/live"
 	"weir/internal/runner"
 )
@@ -39,6 +44,7 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	models []*Model
+	writes func() []budget.Use
 }
 
 // Model are the metrics of one model. All methods may be called concurrently.
@@ -133,6 +139,13 @@ func (o *Model) Stopped(still func() []live.Stopped) {
 	o.still = still
 }
 
+// Writes sets the function that reports the write units of each table. Every scrape calls it.
+func (m *Metrics) Writes(uses func() []budget.Use) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.writes = uses
+}
+
 // gauges collects the metrics that are looked up when Prometheus scrapes.
 type gauges Metrics
 
@@ -141,21 +154,38 @@ var (
 	ageDesc   = prometheus.NewDesc("weir_shard_read_age_seconds", "How far the reader of a shard is behind the stream.", []string{"model", "table", "shard"}, nil)
 	waitDesc  = prometheus.NewDesc("weir_shard_unapplied_seconds", "Age of the oldest record that is read and not applied.", []string{"model", "table", "shard"}, nil)
 	stillDesc = prometheus.NewDesc("weir_stopped", "1 for a table, or one shard of it, that stands still while everything else goes on.", []string{"model", "table", "shard"}, nil)
+	unitsDesc = prometheus.NewDesc("weir_write_units_total", "Write units used on a table.", []string{"table"}, nil)
+	againDesc = prometheus.NewDesc("weir_throttled_writes_total", "Writes that DynamoDB refused for now, and that are sent again.", []string{"table"}, nil)
+	delayDesc = prometheus.NewDesc("weir_write_wait_seconds_total", "For which writes waited for the write budget, all added up.", []string{"table"}, nil)
+	shareDesc = prometheus.NewDesc("weir_write_budget", "Write units a second that this process may use on a table.", []string{"table"}, nil)
 	spoolDesc = prometheus.NewDesc("weir_spool_bytes", "Bytes on disk of what was read of a shard.", []string{"model", "table", "shard"}, nil)
 )
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, stillDesc, spoolDesc} {
+	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, stillDesc, spoolDesc, unitsDesc, againDesc, delayDesc, shareDesc} {
 		c <- d
 	}
 }
 
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	g.mu.Lock()
-	models := g.models
+	models, writes := g.models, g.writes
 	g.mu.Unlock()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if writes != nil {
+		for _, u := range writes() {
+			counter := func(d *prometheus.Desc, v float64) {
+				c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, u.Table)
+			}
+			counter(unitsDesc, u.Units)
+			counter(againDesc, float64(u.Throttled))
+			counter(delayDesc, u.Waited.Seconds())
+			if u.Share > 0 {
+				gauge(shareDesc, u.Share, u.Table)
+			}
+		}
 	}
 	for _, o := range models {
 		name := o.run.Model.Name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/budget"
 	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/model"
@@ -43,6 +44,9 @@ func TestMetrics(t *testing.T) {
 	of.Shards(func() []live.Status {
 		return []live.Status{{Table: "gallery", Shard: "s\"1", ReadAge: 2 * time.Second, Unapplied: time.Minute, Bytes: 512}}
 	})
+	all.Writes(func() []budget.Use {
+		return []budget.Use{{Table: "gallery", Units: 12.5, Throttled: 3, Waited: 1500 * time.Millisecond, Share: 200}, {Table: "weir", Units: 7}}
+	})
 	scrape := func() string {
 		w := httptest.NewRecorder()
 		all.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
@@ -62,6 +66,11 @@ func TestMetrics(t *testing.T) {
 		`weir_shard_read_age_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
 		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 60`,
 		`weir_spool_bytes{model="gallery",shard="s\"1",table="gallery"} 512`,
+		`weir_write_units_total{table="gallery"} 12.5`,
+		`weir_write_units_total{table="weir"} 7`,
+		`weir_throttled_writes_total{table="gallery"} 3`,
+		`weir_write_wait_seconds_total{table="gallery"} 1.5`,
+		`weir_write_budget{table="gallery"} 200`,
 		`weir_stopped{model="gallery",shard="",table="gallery"} 1`,
 	} {
 		if !strings.Contains(got, want+"\n") {
