@@ -12,7 +12,8 @@
 // plain handler with as many concurrent requests as weir uses.
 //
 // With -faults it measures instead what lost and refused answers cost (faults.go), and with
-// -share how fast processes are that share shards (share.go).
+// -share how fast processes are that share shards (share.go), and with -hot what one album
+// costs that gets 5,000 pictures a second (hot.go).
 //
 // All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
 // units are those that DynamoDB reports, including those of indexes.
@@ -41,11 +42,14 @@ func main() {
 	costs := flag.String("costs", "", "also write the requests and write units of weir to this file, the same each time")
 	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
 	share := flag.Bool("share", false, "measure instead processes that share 64 shards, and take-overs of 1 and 1,000")
+	hotTarget := flag.Bool("hot", false, "measure instead one album that gets 5,000 pictures a second")
 	flag.Parse()
 	err := error(nil)
 	switch {
 	case *faulty:
 		err = measureFaults(ctx, *records)
+	case *hotTarget:
+		err = measureHot(ctx)
 	case *share:
 		err = measureShares(ctx, *records)
 	default:

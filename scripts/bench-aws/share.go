@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"text/tabwriter"
@@ -45,6 +46,7 @@ type sharedStream struct {
 	mu    sync.Mutex
 	recs  [][]events.Record // of each shard
 	shown bool
+	due   int           // if above 0, how many records of the whole recording exist by now
 	more  chan struct{} // closed when there are records
 }
 
@@ -139,10 +141,13 @@ func (b *backend) Read(ctx context.Context, table, shard string, after events.Po
 	}
 	var at int
 	fmt.Sscanf(shard, "shard-%d", &at)
-	for _, r := range b.stream.recs[at] {
-		if r.Position.Compare(after) > 0 && len(out.Records) < limit {
-			out.Records = append(out.Records, r)
+	recs := b.stream.recs[at]
+	first := sort.Search(len(recs), func(i int) bool { return recs[i].Position.Compare(after) > 0 })
+	for _, r := range recs[first:] {
+		if b.stream.due > 0 && r.Position.Compare(events.PositionOf(uint64(b.stream.due))) > 0 || len(out.Records) == limit {
+			break
 		}
+		out.Records = append(out.Records, r)
 	}
 	return out, nil
 }
