@@ -252,7 +252,7 @@ func (h *hot) invoke(ctx context.Context, s *sharing, due func() int) {
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				b := runner.Batch{ShardKey: runner.ShardKey(table.Name, fmt.Sprint("shard-", shard))}
+				b := runner.Batch{ShardKey: owntable.ShardKey(table.Name, fmt.Sprint("shard-", shard))}
 				for i := done; i < n; i++ {
 					c, _ := projections.NewChange(table, &recs[i])
 					b.Changes = append(b.Changes, c)
