@@ -177,3 +177,30 @@ func TestProcessesKnowHowManyTheyAre(t *testing.T) {
 	w.procs[0].stop()
 	must(t, <-w.procs[0].ended)
 }
+
+// TestManyShardsAreJoinedAtOnce: a process that takes many shards over moves them into its log
+// with few transactions, not with one for each.
+func TestManyShardsAreJoinedAtOnce(t *testing.T) {
+	const shards = 150
+	w := worldOf(t, shards, 2)
+	w.start(0)
+	w.hold(0, shards, shards)
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 20 {
+		w.deed(rng)
+	}
+	w.settles()
+	w.kill(0)
+	w.start(1)
+	w.holds(shards)
+	for range 20 {
+		w.deed(rng)
+	}
+	w.settles()
+	w.countsEachOnce()
+	if n := w.procs[1].moves.Load(); n == 0 || n > shards/2 {
+		t.Errorf("%d shards were moved from one log to another in %d transactions", shards, n)
+	}
+	w.procs[1].stop()
+	must(t, <-w.procs[1].ended)
+}

@@ -474,6 +474,9 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		}
 	}
 	c.log.unjoined = false
+	if err := c.holdAll(ctx, tables); err != nil {
+		return 0, err
+	}
 	for _, t := range tables {
 		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {

@@ -3,9 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -93,6 +96,127 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	c.held[at], c.at[at], c.ended[at] = now, was.At, was.Done
 	delete(c.floors, at)
 	return !c.ended[at], nil
+}
+
+// holdAtOnce is how many checkpoints are fenced in one call of the store, which writes them side
+// by side. A transaction that moves shards from one log to another has the log beside them.
+const holdAtOnce = store.MaxTransact - 1
+
+// fenced is a shard whose checkpoint is fenced for this lease, and the checkpoint as it was.
+type fenced struct {
+	place
+	fence int64
+	was   owntable.CheckpointRow
+}
+
+// holdAll does for many shards what hold does for each, with few calls: a process that starts, or
+// takes over from another one, holds all of its shards at once. What it cannot hold is left
+// to hold. A child is left until its parent is listed no more.
+func (c *consumer) holdAll(ctx context.Context, tables []*model.Table) error {
+	shared, ok := c.source().(Shared)
+	if !ok {
+		return nil
+	}
+	var all []fenced
+	for _, t := range tables {
+		shards, err := shared.Shards(ctx, t.Name)
+		if err != nil {
+			return nil // the pass says so
+		}
+		listed := map[string]bool{}
+		for _, s := range shards {
+			at := place{c.group, t.Name, s.ID}
+			now := shared.Fence(at.table, at.shard)
+			if now != 0 && c.held[at] != now && !c.ended[at] && !listed[s.Parent] {
+				all = append(all, fenced{place: at, fence: now})
+			}
+			listed[s.ID] = true
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	for part := range slices.Chunk(all, holdAtOnce) {
+		if err := c.holdThese(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdThese fences the checkpoints of shards, and has the shards join the log of this process.
+func (c *consumer) holdThese(ctx context.Context, all []fenced) error {
+	ws := make([]store.Write, len(all))
+	for i, f := range all {
+		ws[i] = owntable.BeginCheckpoint(c.checkpoint(f.place), f.fence)
+	}
+	out, err := c.Runner.Write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	from := map[int64][]fenced{} // by the log that they belong to
+	for i, f := range all {
+		if out[i].Err != nil {
+			continue
+		}
+		if f.was, err = owntable.DecodeCheckpoint(out[i].Row); err != nil {
+			continue // hold says so
+		}
+		from[f.was.Log] = append(from[f.was.Log], f)
+	}
+	for _, log := range slices.Sorted(maps.Keys(from)) {
+		joined, err := c.joinAll(ctx, log, from[log])
+		if err != nil {
+			return err
+		}
+		for _, f := range joined {
+			delete(c.asides, f.place)
+			delete(c.floors, f.place)
+			c.held[f.place], c.at[f.place], c.ended[f.place] = f.fence, f.was.At, f.was.Done
+		}
+	}
+	return nil
+}
+
+// joinAll is join for shards of one log. It returns those that belong to the log of this process.
+func (c *consumer) joinAll(ctx context.Context, log int64, all []fenced) (joined []fenced, err error) {
+	if c.group != GroupRows || log == c.log.number {
+		return all, nil
+	}
+	var moving []fenced
+	var ws []store.Write
+	for _, f := range all {
+		if f.was.Done {
+			joined = append(joined, f)
+			continue
+		}
+		moving, ws = append(moving, f), append(ws, f.was.JoinCheckpoint(c.checkpoint(f.place), c.log.number))
+	}
+	if len(moving) == 0 {
+		return joined, nil
+	}
+	if log == 0 {
+		out, err := c.Runner.Write(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		for i, f := range moving {
+			if out[i].Err == nil {
+				joined = append(joined, f)
+			}
+		}
+		return joined, nil
+	}
+	row, _, done, err := c.settleLog(ctx, log)
+	if !done || err != nil {
+		return joined, err
+	}
+	leaves := owntable.SaveLog(owntable.Log(c.Runner.Model.Name, log), row, row.Touch())
+	ours, err := Transacted(c.Runner.Store.Transact(ctx, append([]store.Write{leaves}, ws...)))
+	if ours {
+		joined = append(joined, moving...)
+	}
+	return joined, err
 }
 
 // Begin records in the checkpoints of all groups that a shard is being read under a
