@@ -14,7 +14,7 @@ type shape struct {
 	hidden map[string]bool
 	flags  []string
 	zeros  []string // derived attributes that are 0 where they are absent
-	sums   []string // those that are so only as long as nothing was shown on the row
+	sums   []string // those that are 0 only as long as nothing was shown on the row, because it may be impossible to show them
 }
 
 // newShape is the shape of an entity's rows; of sparse ones there are only keys.
@@ -31,7 +31,7 @@ func newShape(e *model.Entity, sparse bool) shape {
 	for _, t := range e.Values {
 		switch {
 		case sparse || t.Hidden || t.Kind.Empty.IsMissing():
-		case t.Kind.Exact:
+		case t.Kind.Exact || t.Kind.Max:
 			s.sums = append(s.sums, t.Attr)
 		default:
 			s.zeros = append(s.zeros, t.Attr)
@@ -49,7 +49,7 @@ func (s *shape) outside(row value.Item) value.Item {
 		}
 	}
 	zeros := s.zeros
-	if row.Get(owntable.Version).Kind() != value.Number { // else no number can hold a sum that is absent
+	if row.Get(owntable.Version).Kind() != value.Number { // else what is absent cannot be shown
 		zeros = slices.Concat(zeros, s.sums)
 	}
 	for _, name := range zeros {
