@@ -116,7 +116,38 @@ func (e *Entity) groupKey(by []Assign, row value.Item) (key store.Key, unfit *Un
 		}
 		return value.OfString(k.Template.Escape(value.Scalar(values[i])))
 	})
-	return key, nil, ok
+	if !ok {
+		unfit = e.unusable(by, values)
+	}
+	return key, unfit, ok
+}
+
+// unusable returns the first field whose value no key can have, nil if there is none, or if the
+// row lacks another one.
+func (e *Entity) unusable(by []Assign, values []value.Value) (unfit *Unfit) {
+	for i, v := range values {
+		x := &by[i].Expr
+		text := v.Kind() == value.String
+		switch {
+		case v.Kind() == value.Missing, v.Kind() == value.Null, text && v.Text() == "":
+			return nil
+		case unfit != nil || x.Field == nil || x.Bucket != nil:
+		case value.Scalar(v) == "":
+			unfit = &Unfit{x.Field, v, "a single value"}
+		case e.numberKey(by[i].Name) && v.Kind() != value.Number:
+			if _, err := value.ParseNumber(v.Text()); !text || err != nil {
+				unfit = &Unfit{x.Field, v, "a number"}
+			}
+		}
+	}
+	return unfit
+}
+
+// numberKey reports whether a name is the whole of a key that is a number.
+func (e *Entity) numberKey(name string) bool {
+	return slices.ContainsFunc(e.PrimaryKey(), func(k *KeyTemplate) bool {
+		return k.Attr.Type == value.Number && k.Template.Whole() && k.Template.names[0] == name
+	})
 }
 
 // Row returns what the group's row with a key has besides its values: the key, the words of
