@@ -20,6 +20,25 @@ func (e *Exact) Add(v Value, exp int) {
 	must(exact.Add(&e.d, &e.d, &x))
 }
 
+// MaxFactors is the largest number of Numbers that AddProduct may get for one Exact.
+const MaxFactors = 8
+
+// AddProduct adds the product of Numbers, or subtracts it. It panics if one is not a Number.
+func (e *Exact) AddProduct(minus bool, factors ...Value) {
+	product := apd.New(1, 0)
+	if minus {
+		product.Negative = true
+	}
+	for _, v := range factors {
+		var x apd.Decimal
+		if _, _, err := x.SetString(v.Text()); err != nil {
+			panic("value: a Number holds " + v.Text())
+		}
+		must(wide.Mul(product, product, &x))
+	}
+	must(wide.Add(&e.d, &e.d, product))
+}
+
 // Number returns e as a Number, or an error that wraps ErrNumber if no Number can hold it.
 func (e *Exact) Number() (Value, error) { return numberOf(&e.d) }
 

@@ -219,6 +219,10 @@ func (v Value) Sign() int {
 // detected and never rounded.
 var exact = apd.Context{Precision: 400, MaxExponent: 1000, MinExponent: -1000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
 
+// wide has enough precision for sums of products of MaxFactors numbers: each has digits between
+// 10^125 and 10^-168.
+var wide = apd.Context{Precision: 3000, MaxExponent: 4000, MinExponent: -4000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
+
 // AddNumbers returns the exact sum a + b. The error wraps ErrNumber: the sum has more than
 // 38 digits or is out of range. A Missing operand counts as 0.
 func AddNumbers(a, b Value) (Value, error) {

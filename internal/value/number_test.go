@@ -188,3 +188,30 @@ func TestInt64(t *testing.T) {
 		}
 	}
 }
+
+// TestAddProduct: sums of products are exact, whatever lies between.
+func TestAddProduct(t *testing.T) {
+	n := rapid.SampledFrom([]string{"0", "1", "-3", "0.005", "99999999999999999999999999999999999999", "-9.9E+125", "1E-130", "-1.0000000000000000000000000000000000001E-130"})
+	rapid.Check(t, func(t *rapid.T) {
+		var got Exact
+		want := new(big.Rat)
+		for left := MaxFactors; left > 0; {
+			minus := rapid.Bool().Draw(t, "minus")
+			factors := rapid.SliceOfN(n, 1, left).Draw(t, "factors")
+			left -= len(factors)
+			product := big.NewRat(1, 1)
+			var of []Value
+			for _, f := range factors {
+				of = append(of, MustNumber(f))
+				product.Mul(product, rat(t, f))
+			}
+			if got.AddProduct(minus, of...); minus {
+				product.Neg(product)
+			}
+			want.Add(want, product)
+		}
+		if rat(t, got.String()).Cmp(want) != 0 {
+			t.Fatalf("%s, want %s", got.String(), want.FloatString(2000))
+		}
+	})
+}
