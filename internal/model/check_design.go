@@ -35,7 +35,7 @@ func checkCounted(c *compiler) {
 	for _, t := range c.Tallies {
 		for _, s := range t.Sources {
 			for _, w := range s.Where {
-				if s.Field == nil || !sameField(s.Field, w.Field) || w.Is.Empty() {
+				if !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
 					continue
 				}
 				needs := condition.Condition{{Op: condition.Exists}}
@@ -43,7 +43,7 @@ func checkCounted(c *compiler) {
 					needs = condition.Condition{{Op: condition.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}}
 				}
 				if slices.Concat(w.Is, needs).Empty() {
-					c.report(c.tallies[t].name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, s.Field.Name)
+					c.report(c.tallies[t].name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
 				}
 			}
 		}

@@ -34,7 +34,9 @@ func (c *compiler) feeds() map[derived][]derived {
 		to := derived{tally: t}
 		for _, s := range t.Sources {
 			out[to] = append(out[to], c.fromRows(s.Entity)...)
-			out[to] = append(out[to], c.fromFields(s.Entity, s.Field)...)
+			if s.Amount != nil {
+				out[to] = append(out[to], c.fromFields(s.Entity, s.Amount.Fields...)...)
+			}
 			out[to] = append(out[to], c.fromTests(s.Entity, s.Where)...)
 			out[to] = append(out[to], c.fromAssigns(s.Entity, s.To)...)
 		}

@@ -142,11 +142,11 @@ func (t *Tally) derivation() Derivation {
 	for _, s := range t.Sources {
 		d.Reads = append(d.Reads, s.Entity.Table.Name)
 		of := s.Entity.identity()
-		if s.Field != nil {
-			of.within("field", s.Field.definition())
+		if s.Amount != nil {
+			of.within("field", s.Amount.definition())
 		}
 		if t.IsSet() {
-			of.add("numbers", fmt.Sprint(s.Field.Type == TypeNumber && s.Field.Key == nil))
+			of.add("numbers", fmt.Sprint(s.numbers()))
 		}
 		of.tests("where", s.Where)
 		of.assigns("to", s.To)

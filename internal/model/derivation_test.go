@@ -471,7 +471,10 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		fields map[string]string
 	}{
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
-		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Field": in, "Where": in, "To": in}},
+		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in}},
+		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in}},
+		{term{}, map[string]string{"minus": in, "factors": in}},
+		{factor{}, map[string]string{"field": in, "number": in}},
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in}},
 		{Subscribers{}, map[string]string{"Of": in, "By": in}},
 		{Match{}, map[string]string{"Field": in, "Expr": in}},

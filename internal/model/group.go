@@ -325,7 +325,7 @@ func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate
 	t.kind = kind
 	for _, of := range d.group.of {
 		if s := slices.IndexFunc(d.group.set, func(s groupSetDecl) bool { return s.name == name && s.of.given() }); s >= 0 {
-			of = word{of.text + "." + d.group.set[s].of.text, d.group.set[s].of.pos}
+			of = word{amountOf(of.text, d.group.set[s].of.text), d.group.set[s].of.pos}
 		}
 		t.of = append(t.of, of)
 	}

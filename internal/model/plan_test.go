@@ -45,7 +45,7 @@ func (p *printer) model(m *Model) {
 	for _, t := range m.Tallies {
 		p.line("tally %s %s %s.%s round=%d max=%d hidden=%v", t.Name, t.Kind.Keyword, t.Target.Name, t.Attr, t.Round, t.Max, t.Hidden)
 		for _, s := range t.Sources {
-			p.line("  of %s %s where%s to %s", s.Entity.Name, field(s.Field), tests(s.Where), assigns(s.To))
+			p.line("  of %s %s where%s to %s", s.Entity.Name, amount(s.Amount), tests(s.Where), assigns(s.To))
 		}
 	}
 	for _, r := range m.Rows {
@@ -196,6 +196,16 @@ func expr(x Expr) string {
 		return "follow " + x.Follow.Source.Name + "." + field(x.Follow.Field)
 	}
 	return text(x.Const)
+}
+
+func amount(a *Amount) string {
+	switch {
+	case a == nil:
+		return "-"
+	case a.Computed():
+		return a.Text
+	}
+	return field(a.Fields[0])
 }
 
 func field(f *Field) string {

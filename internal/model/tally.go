@@ -58,7 +58,13 @@ func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
 // Numbers reports whether a set is one of numbers: every field that it is made of is declared as
 // one, and is no part of a key. No other value can be in it.
 func (t *Tally) Numbers() bool {
-	return t.IsSet() && !slices.ContainsFunc(t.Sources, func(s *Source) bool { return s.Field.Type != TypeNumber || s.Field.Key != nil })
+	return t.IsSet() && !slices.ContainsFunc(t.Sources, func(s *Source) bool { return !s.numbers() })
+}
+
+// numbers reports whether each value that the source has for a set is declared as a number.
+func (s *Source) numbers() bool {
+	f := s.Amount.Fields[0]
+	return f.Type == TypeNumber && f.Key == nil
 }
 
 // Shows reports whether rows of the target show one value of the tally.
@@ -68,7 +74,7 @@ func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
 type Source struct {
 	Tally  *Tally
 	Entity *Entity
-	Field  *Field // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
+	Amount *Amount // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
 }
@@ -118,7 +124,11 @@ const maxDistinct = 5000
 
 func (c *compiler) tally(t *Tally, d *tallyDecl) {
 	for _, of := range d.of {
-		name, fieldName, dotted := strings.Cut(of.text, ".")
+		name, dotted := amountEntity(of.text)
+		if name == "" || strings.ContainsAny(name, "()") {
+			c.report(of.pos, amountForm, "%q is not an amount", of.text)
+			continue
+		}
 		s := &Source{Tally: t}
 		if s.Entity = c.entity(word{name, of.pos}); s.Entity == nil {
 			continue
@@ -127,7 +137,7 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 		case !t.Kind.OfRows && !dotted:
 			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted:
-			s.Field = c.field(s.Entity, word{fieldName, of.pos})
+			s.Amount = c.amount(s.Entity, of)
 		}
 		ok := false
 		if t.Group != nil {
@@ -136,7 +146,7 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 			s.Where = c.tests(s.Entity, d.where, false)
 			s.To, ok = c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
 		}
-		if !ok || !t.Kind.OfRows && s.Field == nil {
+		if !ok || !t.Kind.OfRows && s.Amount == nil {
 			continue
 		}
 		t.Sources = append(t.Sources, s)
@@ -217,22 +227,33 @@ func checkTallyFields(c *compiler) {
 			if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
 				c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
 			}
-			if s.Field == nil {
+			if s.Amount == nil {
 				continue
 			}
 			at := d.at[t.Kind.Keyword]
-			switch numeric := s.Field.Type == TypeNumber || s.Field.Type == TypeAny; {
-			case t.Kind.OfRows && !numeric:
-				c.report(at, "count: "+s.Entity.Name+", where: {"+s.Field.Name+": present}, or distinct: "+s.Entity.Name+"."+s.Field.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", s.Entity.Name, s.Field.Name, s.Field.Type)
-			case t.Kind.Of == aggregate.Numbers && !numeric:
-				c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
-			case t.Kind.Of == aggregate.Scalars && !scalar(s.Field.Type):
-				c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, s.Entity.Name, s.Field.Name, s.Field.Type)
+			if s.Amount.Computed() && (t.Kind.OfRows || t.Kind.Of != aggregate.Numbers) {
+				c.report(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
+				continue
 			}
-			shown := t.Target.Attribute(t.Attr) // of a group
-			if a := s.Entity.Attribute(s.Field.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows && (shown == nil || !shown.Hidden) {
-				c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, s.Entity.Name, s.Field.Name)
+			for _, f := range s.Amount.Fields {
+				c.checkTallied(t, s.Entity, f, at)
 			}
 		}
+	}
+}
+
+// checkTallied reports a field that a tally cannot aggregate, or must not show.
+func (c *compiler) checkTallied(t *Tally, of *Entity, f *Field, at pos) {
+	switch numeric := f.Type == TypeNumber || f.Type == TypeAny; {
+	case t.Kind.OfRows && !numeric:
+		c.report(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
+	case t.Kind.Of == aggregate.Numbers && !numeric:
+		c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind.Keyword, of.Name, f.Name, f.Type)
+	case t.Kind.Of == aggregate.Scalars && !scalar(f.Type):
+		c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, of.Name, f.Name, f.Type)
+	}
+	shown := t.Target.Attribute(t.Attr) // of a group
+	if a := of.Attribute(f.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows && (shown == nil || !shown.Hidden) {
+		c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, of.Name, f.Name)
 	}
 }

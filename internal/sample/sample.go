@@ -194,7 +194,7 @@ func (s *sample) wanted(e *model.Entity, name string) bool {
 		}
 	}
 	for _, src := range e.Sources {
-		if src.Field != nil && src.Field.Name == name {
+		if src.Amount.Has(name) {
 			return true
 		}
 	}

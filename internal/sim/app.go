@@ -685,8 +685,17 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 		if g := s.Tally.Group; g != nil && g.Rows == s.Tally {
 			a.counted["group "+op]++
 		}
-		if v := s.Tally.Kind; s.Field != nil && (v == aggregate.Sum || v == aggregate.Mean) && s.Field.Get(row).Kind() == value.Number && s.Field.Get(row).Sign() < 0 {
-			a.counted["negative deltas"]++
+		if v := s.Tally.Kind; s.Amount != nil && (v == aggregate.Sum || v == aggregate.Mean) {
+			of := amount(s, row)
+			if of.Sign() < 0 {
+				a.counted["negative deltas"]++
+			}
+			if s.Amount.Computed() && !of.IsMissing() {
+				a.counted["amounts"]++
+			}
+			if s.Amount.Computed() && of.Kind() == value.Null {
+				a.counted["amounts that no number holds"]++
+			}
 		}
 	}
 	for _, r := range e.Rules {

@@ -82,7 +82,11 @@ func (t *truth) secondHand(name string) bool {
 	}
 	for _, y := range of.Values {
 		for _, s := range y.Sources {
-			reads(s.Entity, s.Where, s.To, s.Field)
+			var of []*model.Field
+			if s.Amount != nil {
+				of = s.Amount.Fields
+			}
+			reads(s.Entity, s.Where, s.To, of...)
 		}
 	}
 	for _, l := range of.Latest {

@@ -356,8 +356,8 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 		return
 	}
 	var v value.Value
-	if s.Field != nil {
-		if v = s.Field.Get(row); v.IsMissing() || v.Kind() == value.Null {
+	if s.Amount != nil {
+		if v = amount(s, row); v.IsMissing() || v.Kind() == value.Null {
 			return
 		}
 	}
@@ -376,7 +376,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 	}
 	switch s.Tally.Kind {
 	case aggregate.Count:
-		if s.Field != nil && v.Kind() != value.Number {
+		if s.Amount != nil && v.Kind() != value.Number {
 			return
 		}
 	case aggregate.Sum, aggregate.Mean:

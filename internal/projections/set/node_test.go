@@ -161,8 +161,8 @@ func TestTree(t *testing.T) {
 
 // TestNumbersAlone: a number set shows its numbers, whatever else a node has counted, each once.
 func TestNumbersAlone(t *testing.T) {
-	number := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Field: &model.Field{Type: model.TypeNumber}}}}
-	text := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Field: &model.Field{Type: model.TypeString}}}}
+	number := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Amount: &model.Amount{Fields: []*model.Field{&model.Field{Type: model.TypeNumber}}}}}}
+	text := &model.Tally{Kind: aggregate.Set, Sources: []*model.Source{{Amount: &model.Amount{Fields: []*model.Field{&model.Field{Type: model.TypeString}}}}}}
 	for _, c := range []struct {
 		of      *model.Tally
 		members []string

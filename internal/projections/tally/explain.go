@@ -86,7 +86,10 @@ func (x *explanation) MadeOf() string {
 
 // reads returns the fields of its rows that a source depends on; some may be nil.
 func reads(src *model.Source) []*model.Field {
-	out := []*model.Field{src.Field}
+	var out []*model.Field
+	if src.Amount != nil {
+		out = append(out, src.Amount.Fields...)
+	}
 	for i := range src.Where {
 		out = append(out, src.Where[i].Field)
 	}

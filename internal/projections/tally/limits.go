@@ -18,7 +18,7 @@ func Limits(x *projections.Limits, c *projections.Change, from projections.Origi
 
 // sourceLimits checks what a row contributes to a tally.
 func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from projections.Origin) {
-	if !model.Holds(src.Where, row) || src.Field != nil && src.Field.Get(row).IsMissing() {
+	if !model.Holds(src.Where, row) || src.Amount != nil && src.Amount.Lacks(row) {
 		return
 	}
 	before := x.Found()
@@ -30,15 +30,15 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 	var f projections.Faults
 	e := folding{Faults: &f}
 	e.contribute(src, row, false)
-	if src.Field == nil || x.Found() > before {
+	if src.Amount == nil || x.Found() > before {
 		return
 	}
 	for _, f := range f.New() {
-		x.Add(from(src.Field.Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
+		x.Add(from(src.Amount.Fields[0].Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
 	}
 	for _, a := range e.adds {
 		if len(a.Field) > maxAttrName {
-			x.Add(from(src.Field.Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
+			x.Add(from(src.Amount.Fields[0].Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
 		}
 	}
 }

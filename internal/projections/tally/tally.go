@@ -57,9 +57,10 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 	}
 	t := src.Tally
 	amount := value.Value{}
-	if src.Field != nil {
-		amount = src.Field.Get(row)
-		if amount.Kind() == value.Missing || amount.Kind() == value.Null {
+	var wrong *model.Unfit
+	var beyond error
+	if src.Amount != nil {
+		if amount, wrong, beyond = src.Amount.Of(row); amount.IsMissing() && beyond == nil {
 			return
 		}
 	}
@@ -67,12 +68,20 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 	if !ok {
 		return
 	}
+	switch {
+	case beyond != nil:
+		e.Note(t.Name, fmt.Sprintf("%s is %v", src.Amount.Text, beyond), take)
+		return
+	case wrong != nil:
+		e.unfit(t.Name, wrong.Field, wrong.Value, wrong.Want, take)
+		return
+	}
 	adds, unfit := t.Kind.Adds(e.parts[:0], t.Attr, amount)
 	if t.Numbers() && amount.Kind() != value.Number {
 		unfit = "a number"
 	}
 	if e.parts = adds; unfit != "" {
-		e.unfit(t.Name, src.Field, amount, unfit, take)
+		e.unfit(t.Name, src.Amount.Fields[0], amount, unfit, take)
 		return
 	}
 	if t.IsSet() && !t.Target.Takes(key) {

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// Amount is what a source row gives to a tally: the value of a field, or a number that is
+// computed from several, as in "quantity * price - discount".
+type Amount struct {
+	Text   string   // as the file has it
+	Fields []*Field // in the order in which they stand there
+	terms  []term   // of what is computed; none for a single field
+}
+
+// term is a product. The amount is the sum of its terms.
+type term struct {
+	minus   bool
+	factors []factor
+}
+
+// factor is a field, or a number if field is nil.
+type factor struct {
+	field  *Field
+	number value.Value
+}
+
+// maxOperands is the largest number of fields and numbers of an amount. With it no result needs
+// more digits than value.Exact computes with.
+const maxOperands = value.MaxFactors
+
+// amountForm is the hint for what is no amount.
+const amountForm = "fields and numbers with *, + or - between them, spaces around these and no brackets: Item.quantity * Item.price"
+
+// Computed reports whether the amount is computed, and so always a number.
+func (a *Amount) Computed() bool { return len(a.terms) > 0 }
+
+// Has reports whether the amount depends on a field of that name. A nil amount has none.
+func (a *Amount) Has(name string) bool {
+	return a != nil && slices.ContainsFunc(a.Fields, func(f *Field) bool { return f.Name == name })
+}
+
+// Lacks reports whether a field of the amount is absent or NULL, so the row gives nothing.
+func (a *Amount) Lacks(row value.Item) bool {
+	return slices.ContainsFunc(a.Fields, func(f *Field) bool {
+		k := f.Get(row).Kind()
+		return k == value.Missing || k == value.Null
+	})
+}
+
+// Of returns the amount of a row, Missing if a field of it is absent or NULL. unfit is the field
+// from which nothing can be computed; beyond is why no number can hold the result.
+func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) {
+	if !a.Computed() {
+		if v = a.Fields[0].Get(row); v.Kind() == value.Null {
+			v = value.Value{}
+		}
+		return v, nil, nil
+	}
+	if a.Lacks(row) {
+		return value.Value{}, nil, nil
+	}
+	for _, f := range a.Fields {
+		if v = f.Get(row); v.Kind() != value.Number {
+			return v, &Unfit{f, v, "a number"}, nil
+		}
+	}
+	var sum value.Exact
+	for _, t := range a.terms {
+		var buf [maxOperands]value.Value
+		factors := buf[:0]
+		for _, x := range t.factors {
+			if x.field != nil {
+				x.number = x.field.Get(row)
+			}
+			factors = append(factors, x.number)
+		}
+		sum.AddProduct(t.minus, factors...)
+	}
+	v, beyond = sum.Number()
+	return v, nil, beyond
+}
+
+func (a *Amount) definition() (x defined) {
+	if !a.Computed() {
+		return a.Fields[0].definition()
+	}
+	for i, t := range a.terms {
+		of := defined{}
+		of.add("minus", fmt.Sprint(t.minus))
+		for k, f := range t.factors {
+			if f.field == nil {
+				of.add(fmt.Sprint("number ", k), f.number.Text())
+			} else {
+				of.within(fmt.Sprint("field ", k), f.field.definition())
+			}
+		}
+		x.within(fmt.Sprint("term ", i), of)
+	}
+	return x
+}
+
+// amountEntity returns the entity whose rows an amount is of: that of its first field. dotted is
+// false if it names no field, and the name is "" if the amount has none.
+func amountEntity(text string) (name string, dotted bool) {
+	for i, operand := range strings.Fields(text) {
+		if _, err := value.ParseNumber(operand); err != nil && i%2 == 0 {
+			name, _, dotted = strings.Cut(operand, ".")
+			return name, dotted
+		}
+	}
+	return "", false
+}
+
+// amountOf writes an entity's name before the fields of an amount.
+func amountOf(entity, text string) string {
+	operands := strings.Fields(text)
+	for i, operand := range operands {
+		if _, err := value.ParseNumber(operand); err != nil && i%2 == 0 {
+			operands[i] = entity + "." + operand
+		}
+	}
+	return strings.Join(operands, " ")
+}
+
+// amountText is the text of an amount without the entity's name before its fields.
+func amountText(words []string, entity string) string {
+	short := make([]string, len(words))
+	for i, w := range words {
+		short[i] = strings.TrimPrefix(w, entity+".")
+	}
+	return strings.Join(short, " ")
+}
+
+// amount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
+// returns nil then.
+func (c *compiler) amount(e *Entity, w word) *Amount {
+	words := strings.Fields(w.text)
+	a := &Amount{Text: amountText(words, e.Name)}
+	if len(words) == 1 {
+		if name := a.Text; strings.ContainsAny(name, "*+-") && !c.has(e, name) && !c.broken[e] {
+			c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
+			return nil
+		}
+		f := c.field(e, word{a.Text, w.pos})
+		if f == nil {
+			return nil
+		}
+		a.Fields = []*Field{f}
+		return a
+	}
+	if len(words)%2 == 0 {
+		c.report(w.pos, amountForm, "%q is not an amount", w.text)
+		return nil
+	}
+	if len(words)/2+1 > maxOperands {
+		c.report(w.pos, "", "%q has more than %d fields and numbers", w.text, maxOperands)
+		return nil
+	}
+	for i, text := range words {
+		if i%2 == 0 {
+			x, ok := c.operand(e, word{text, w.pos})
+			if !ok {
+				return nil
+			}
+			if x.field != nil {
+				a.Fields = append(a.Fields, x.field)
+			}
+			if i == 0 {
+				a.terms = []term{{}}
+			}
+			last := &a.terms[len(a.terms)-1]
+			last.factors = append(last.factors, x)
+			continue
+		}
+		switch text {
+		case "*":
+		case "+", "-":
+			a.terms = append(a.terms, term{minus: text == "-"})
+		default:
+			c.report(w.pos, amountForm, "%q is none of *, + and -, in %q", text, w.text)
+			return nil
+		}
+	}
+	return a
+}
+
+// operand compiles a field or a number of an amount.
+func (c *compiler) operand(e *Entity, w word) (factor, bool) {
+	if n, err := value.ParseNumber(w.text); err == nil {
+		return factor{number: n}, true
+	}
+	name, ok := strings.CutPrefix(w.text, e.Name+".")
+	if !ok {
+		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
+		return factor{}, false
+	}
+	f := c.field(e, word{name, w.pos})
+	return factor{field: f}, f != nil
+}
