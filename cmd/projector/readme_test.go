@@ -21,6 +21,9 @@ import (
 // printed. A line of … stands for any lines. TestReadmeOnDynamoDB does so with console blocks
 // that are named dynamodb.
 func TestReadme(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one program after the other, each in the scripts too")
+	}
 	pages, err := filepath.Glob("../../examples/*/README.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -47,6 +50,9 @@ func TestReadme(t *testing.T) {
 // writes the rows, derives what follows from them, and compares what the queries print. The model
 // has no warnings, and verify finds nothing.
 func TestHowTo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one program after the other, each in the scripts too")
+	}
 	text, err := os.ReadFile("../../docs/guide/how-to.md")
 	if err != nil {
 		t.Fatal(err)
