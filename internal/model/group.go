@@ -297,7 +297,7 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 		return s
 	}
 	in := e.value.fields("group value")
-	s.round, s.max, s.at = in.number("round", 0, 20), in.number("max", 1, maxDistinct), in.places()
+	s.round, s.max, s.at = in.number("round", 0, 20), in.bounded("max", 1, maxDistinct, moreValues), in.places()
 	for _, kind := range aggregate.All {
 		n, ok := in.has[kind.Keyword]
 		switch {

@@ -96,12 +96,15 @@ func (n node) is() string {
 }
 
 // wrong reports that a value is not of the kind that is wanted.
-func (n node) wrong(what, want string) {
+func (n node) wrong(what, want string) { n.wrongAs(what, want, "") }
+
+// wrongAs is wrong with a hint.
+func (n node) wrongAs(what, want, hint string) {
 	is := n.is()
 	if n.isList() && strings.Contains(want, "list") {
 		is = fmt.Sprintf("a list of %d", len(n.y.Content))
 	}
-	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, is)
+	n.r.report(n.pos(), hint, "%s must be %s, not %s", what, want, is)
 }
 
 // word returns the text of a scalar. It reports any other value.
@@ -258,14 +261,17 @@ func (f fields) flag(key string) bool {
 
 // number returns the integer under a key, -1 if there is none. It reports a number outside
 // the range.
-func (f fields) number(key string, low, high int) int {
+func (f fields) number(key string, low, high int) int { return f.bounded(key, low, high, "") }
+
+// bounded is number with a hint for one that is out of bounds.
+func (f fields) bounded(key string, low, high int, hint string) int {
 	n, ok := f.has[key]
 	if !ok {
 		return -1
 	}
 	i, err := strconv.Atoi(n.y.Value)
 	if n.y.ShortTag() != "!!int" || err != nil || i < low || i > high {
-		n.wrong(f.what(key), fmt.Sprintf("a whole number from %d to %d", low, high))
+		n.wrongAs(f.what(key), fmt.Sprintf("a whole number from %d to %d", low, high), hint)
 		return -1
 	}
 	return i

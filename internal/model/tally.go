@@ -103,7 +103,7 @@ type tallyDecl struct {
 
 func readTally(d *deriveDecl, f fields) {
 	t := &tallyDecl{
-		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
+		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.bounded("max", 1, maxDistinct, moreValues),
 		hidden: f.flag("hidden"), at: f.places(),
 	}
 	for _, kind := range aggregate.All {
@@ -121,6 +121,9 @@ func readTally(d *deriveDecl, f fields) {
 
 // maxDistinct limits a distinct: all its values must fit into one row of 400 KB.
 const maxDistinct = 5000
+
+// moreValues says what to do where a field has more values.
+const moreValues = "for more values, derive a row for each with group, and count those rows"
 
 func (c *compiler) tally(t *Tally, d *tallyDecl) {
 	for _, of := range d.of {

@@ -74,7 +74,7 @@ func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 // Sums returns the accumulators that are numbers and can be added to.
 func (l LedgerRow) Sums() (out []value.Attr) {
 	for _, a := range l {
-		if IsSum(a.Name) && !strings.HasPrefix(a.Name, dropped) && a.Value.Kind() == value.Number {
+		if IsSum(a.Name) && !ofDropped(a.Name) && a.Value.Kind() == value.Number {
 			out = append(out, a)
 		}
 	}
@@ -270,27 +270,63 @@ func (l LedgerRow) values(attr string) []value.Attr {
 }
 
 // ForgetValues removes the counts of a distinct that are 0, or all of them if it was dropped:
-// as many as one write can. Absent counts as 0. The condition is that they have not changed
-// since the ledger was read. ok is false if there are none.
+// as many as one write can. Absent counts as 0. Of a distinct that was dropped, it adds what it
+// removes to the number of rows that have a value. The condition is that the counts have not
+// changed since the ledger was read. ok is false if there are none.
 func (l LedgerRow) ForgetValues(at store.Ref, attr string) (w store.Write, ok bool) {
 	w.Ref, w.Return = at, true
 	_, gone := l.Values(attr)
+	var counts []value.Attr
 	for _, a := range l.values(attr) {
-		if len(w.Ops) < forgetAtOnce && (gone || a.Value.Kind() == value.Number && a.Value.Sign() == 0) {
+		if len(w.Ops) < forgetAtOnce && a.Value.Kind() == value.Number && (gone || a.Value.Sign() == 0) {
 			w.Ops = append(w.Ops, remove(a.Name))
-			if !gone {
-				w.If = append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
-			}
+			w.If = append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
+			counts = append(counts, a)
 		}
 	}
-	if gone {
-		w.If = store.Cond{{{Attr: Dropped(attr), Is: store.Exists}}}
+	if ok = len(w.Ops) > 0; !ok || !gone {
+		return w, ok
 	}
-	return w, len(w.Ops) > 0
+	w.If = append(w.If, []store.Test{{Attr: Dropped(attr), Is: store.Exists}})
+	if l.countsDropped(attr) {
+		w.Ops = append(w.Ops, store.Op{Kind: store.Add, Attr: DroppedRows(attr), Value: totalOf(counts)})
+		w.If = append(w.If, []store.Test{{Attr: DroppedRows(attr), Is: store.Exists}})
+	} else {
+		w.If = append(w.If, []store.Test{{Attr: DroppedRows(attr), Is: store.Absent}})
+	}
+	return w, true
+}
+
+// countsDropped reports whether the ledger has the number of rows with a value of a dropped
+// distinct. One that an older weir dropped does not.
+func (l LedgerRow) countsDropped(attr string) bool { return value.Item(l).Has(DroppedRows(attr)) }
+
+// RestoreValues begins to count the values of a dropped distinct again if no row has one any
+// more, on condition that nothing was counted since the ledger was read. ok is false otherwise.
+func (l LedgerRow) RestoreValues(at store.Ref, attr string, before value.Value) (w store.Write, ok bool) {
+	is := value.Item(l)
+	if !is.Has(Dropped(attr)) || !l.countsDropped(attr) || is.Get(DroppedRows(attr)).Sign() != 0 || len(l.values(attr)) > 0 {
+		return w, false
+	}
+	return store.Write{
+		Ref: at, Return: true, Ops: append([]store.Op{remove(Dropped(attr)), remove(DroppedRows(attr))}, raise(before)...),
+		If: store.Cond{l.sameVersion(), Open(), {store.AsRead(DroppedRows(attr), is.Get(DroppedRows(attr)))}},
+	}, true
 }
 
 // forgetAtOnce is how many counts ForgetValues removes.
 const forgetAtOnce = 100
+
+// totalOf adds up the counts of values. They are numbers of rows, so a number holds the total.
+func totalOf(counts []value.Attr) value.Value {
+	total := value.OfInt(0)
+	for _, a := range counts {
+		if sum, err := value.AddNumbers(total, a.Value); err == nil {
+			total = sum
+		}
+	}
+	return total
+}
 
 // Largest returns the attribute of those whose values have the most bytes in the ledger, and
 // the bytes.
@@ -303,10 +339,20 @@ func (l LedgerRow) Largest(attrs []string) (largest string, most int) {
 	return largest, most
 }
 
-// Dropping returns the ledger without the values of a distinct.
+// Dropping returns the ledger without the values of a distinct, but with the number of rows that
+// have one.
 func (l LedgerRow) Dropping(attr string) LedgerRow {
+	counts := slices.Clone(l.values(attr))
+	if l.countsDropped(attr) {
+		counts = append(counts, value.Attr{Value: value.Item(l).Get(DroppedRows(attr))})
+	}
+	known := !value.Item(l).Has(Dropped(attr)) || l.countsDropped(attr)
 	out := slices.DeleteFunc(slices.Clone(value.Item(l)), func(a value.Attr) bool { return strings.HasPrefix(a.Name, Values(attr)) })
-	return LedgerRow(out.With(value.Attr{Name: Dropped(attr), Value: value.OfInt(1)}))
+	out = out.With(value.Attr{Name: Dropped(attr), Value: value.OfInt(1)})
+	if known {
+		out = out.With(value.Attr{Name: DroppedRows(attr), Value: totalOf(counts)})
+	}
+	return LedgerRow(out)
 }
 
 // DropValues removes all values of a distinct, and says so, in one write of the whole row, on

@@ -149,3 +149,75 @@ func TestEpochs(t *testing.T) {
 		t.Error("a position that makes room begins no epoch", o.row(ref))
 	}
 }
+
+// TestDroppedValues: what was decided about the values of a dropped distinct by an older state of its
+// ledger is not written: a count that has grown is not forgotten, and values are not counted again
+// while a row has one.
+func TestDroppedValues(t *testing.T) {
+	o := ownTable(t)
+	ref, before := owntable.Ledger("m", rowRef("1")), value.OfInt(100)
+	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
+	add := func(v string, n int64) {
+		t.Helper()
+		if !o.writes(owntable.AddLedger(ref, []value.Attr{{Name: owntable.Value("tags", v), Value: value.OfInt(n)}}, before)) {
+			t.Fatal("not added")
+		}
+	}
+	forget := func(l owntable.LedgerRow) bool {
+		w, ok := l.ForgetValues(ref, "tags")
+		return ok && o.writes(w)
+	}
+	restore := func(l owntable.LedgerRow) bool {
+		w, ok := l.RestoreValues(ref, "tags", before)
+		return ok && o.writes(w)
+	}
+	rows := func(want int64) {
+		t.Helper()
+		if got := o.row(ref).Get(owntable.DroppedRows("tags")); !value.Equal(got, value.OfInt(want)) {
+			t.Errorf("%s rows have a value, want %d", got.Text(), want)
+		}
+	}
+	add("x", 2)
+	add("y", 1)
+	w, err := read().DropValues(ref, "tags", before)
+	if err != nil || !o.writes(w) {
+		t.Fatal("not dropped", err)
+	}
+	rows(3)
+	if restore(read()) {
+		t.Error("values are counted again, and three rows have one")
+	}
+	add("x", -2)
+	was := read()
+	add("x", 1)
+	if forget(was) {
+		t.Error("a count that has changed is forgotten")
+	}
+	if restore(read()) {
+		t.Error("values are counted again before all counts are added up")
+	}
+	if !forget(read()) {
+		t.Error("not forgotten")
+	}
+	rows(2)
+	add("z", -2)
+	if !forget(read()) {
+		t.Error("not forgotten")
+	}
+	rows(0)
+	was = read()
+	add("z", 1)
+	if restore(was) || restore(read()) {
+		t.Error("values are counted again, and one was counted meanwhile")
+	}
+	if !forget(read()) {
+		t.Error("not forgotten")
+	}
+	add("z", -1)
+	if !forget(read()) || !o.writes(owntable.WaitLedger(ref, 1)) || restore(read()) {
+		t.Error("values are counted again while effects wait")
+	}
+	if !o.writes(owntable.WaitLedger(ref, -1)) || !restore(read()) || !read().Empty() {
+		t.Errorf("not restored: %v", read())
+	}
+}

@@ -49,6 +49,7 @@
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	o:ATTR   a distinct had far more values than its max: they are no longer counted
+//	r:ATTR   how many rows have a value of such a distinct; absent if an older weir dropped it
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
 //	g:ATTR   the beginning of that skip, with the opposite digits
 //	n        version of the ledger, which the target publishes as attribute "weir"
@@ -168,12 +169,24 @@ func Values(attr string) string { return "d:" + attr + ":" }
 // counted.
 func Dropped(attr string) string { return dropped + attr }
 
-const dropped = "o:"
+// DroppedRows names the accumulator with the number of rows that have any value of the dropped
+// distinct attr.
+func DroppedRows(attr string) string { return droppedRows + attr }
+
+const (
+	dropped     = "o:"
+	droppedRows = "r:"
+)
 
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
 	_, _, sum := Band(name)
-	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:") || strings.HasPrefix(name, dropped)
+	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:") || ofDropped(name)
+}
+
+// ofDropped reports whether an attribute of a ledger is about a distinct whose values were dropped.
+func ofDropped(name string) bool {
+	return strings.HasPrefix(name, dropped) || strings.HasPrefix(name, droppedRows)
 }
 
 // Table returns the definition of the own table.

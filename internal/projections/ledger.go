@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"slices"
 	"strings"
 
 	"weir/internal/aggregate"
@@ -61,7 +62,8 @@ func TallyOf(e *model.Entity, accumulator string) string {
 // attr.
 func Accumulates(attr, accumulator string) bool {
 	of, _, sum := owntable.Band(accumulator)
-	return sum && of == attr || accumulator == owntable.Rows(attr) || accumulator == owntable.Dropped(attr) || strings.HasPrefix(accumulator, owntable.Values(attr))
+	return sum && of == attr || slices.Contains([]string{owntable.Rows(attr), owntable.Dropped(attr), owntable.DroppedRows(attr)}, accumulator) ||
+		strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 
 // Summary returns the row that shows the ledger of a group. There is none, and ok is false, if

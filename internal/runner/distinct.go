@@ -17,8 +17,9 @@ import (
 // removed after the batch that brought it there. A distinct with more values than its max is
 // not shown (unshown.go), and is counted on, so it is shown again when there are fewer. With
 // more than twice as many, or if the ledger has no room for them, its values are dropped: the
-// ledger says so, and counts no value of it until a repair counts all rows again. Everything
-// else in the ledger goes on.
+// ledger says so, and counts no value of it, only how many rows have one. When no row has one
+// any more, or a repair has counted all rows again, it counts values again. Everything else in
+// the ledger goes on.
 
 // keepsValues is how many values a ledger holds of a distinct, for each that it may have.
 const keepsValues = 2
@@ -109,7 +110,8 @@ func (w *Work) trimValues(ctx context.Context, ledgers []value.Item) ([]value.It
 	return out, nil
 }
 
-// trimWrite returns the next write that trims a ledger; ok is false if there is none.
+// trimWrite returns the next write that trims a ledger, or that has it count the values of a
+// distinct again; ok is false if there is none.
 func trimWrite(row value.Item, bounds []bound, before value.Value) (w store.Write, ok bool, err error) {
 	ledger := owntable.LedgerRow(row)
 	if row == nil || ledger.Parked() {
@@ -122,6 +124,9 @@ func trimWrite(row value.Item, bounds []bound, before value.Value) (w store.Writ
 			return w, err == nil, ignoreRefused(err)
 		}
 		if w, ok = ledger.ForgetValues(at, b.attr); ok {
+			return w, true, nil
+		}
+		if w, ok = ledger.RestoreValues(at, b.attr, before); ok {
 			return w, true, nil
 		}
 	}

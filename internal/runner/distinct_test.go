@@ -167,6 +167,75 @@ func TestMaxOfDistinct(t *testing.T) {
 	}
 }
 
+// TestDroppedComesBack: a distinct whose values were dropped is right again when no row has a value
+// any more, without a repair, whatever was counted meanwhile: values that moved, rows that came and
+// went, more of them than one write removes.
+func TestDroppedComesBack(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
+			h := newTagged(t, 20, byItem)
+			defer h.close()
+			moved := func(i int) string { return strings.Replace(tagOf(i), `"tag":"0`, `"tag":"1`, 1) }
+			untagged := func(i int) string {
+				return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","stars":2,"mood":"m%d"}`, i, i%3)
+			}
+			h.each(0, 60, tagOf)
+			h.each(60, 300, tagOf)
+			h.each(0, 150, moved)
+			h.each(250, 300, untagged)
+			rows := func(want int64) {
+				t.Helper()
+				if l := h.theLedger(); !value.Equal(l.Get(owntable.DroppedRows("tags")), value.OfInt(want)) || l.Size() > 1000 {
+					t.Fatalf("the ledger says %v rows, want %d; it has %d bytes", l.Get(owntable.DroppedRows("tags")), want, l.Size())
+				}
+			}
+			rows(250)
+			h.each(1, 300, gone)
+			h.shows("one is left", 1, -1, 1)
+			h.letterOf("one is left", "Movie.tags")
+			rows(1)
+			h.each(0, 1, untagged)
+			h.shows("none has a tag", 1, 0, 1)
+			h.letterOf("none has a tag", "")
+			h.each(0, 3, tagOf)
+			h.shows("counted again", 3, 3, 3)
+			h.each(0, 3, gone)
+			if l := owntable.LedgerRow(h.theLedger()); !l.Empty() {
+				t.Errorf("the ledger is not empty: %v", l)
+			}
+			if out := h.audit(); out != "" {
+				t.Error(out)
+			}
+		})
+	}
+}
+
+// TestDroppedByAnOlderWeir: a ledger that does not say how many rows have a value waits for a repair.
+func TestDroppedByAnOlderWeir(t *testing.T) {
+	h := newTagged(t, 20, false)
+	defer h.close()
+	h.each(0, 60, tagOf)
+	out, err := h.store.Write(t.Context(), []store.Write{{
+		Ref: owntable.Ledger("films", theMovie), Ops: []store.Op{store.Assign(owntable.DroppedRows("tags"), value.Value{})},
+	}})
+	must(t, err)
+	must(t, out[0].Err)
+	h.each(1, 60, gone)
+	h.each(0, 1, gone)
+	h.shows("none is left", 0, -1, 0)
+	h.each(0, 60, tagOf)
+	for line := range strings.Lines(h.audit()) {
+		if !strings.Contains(line, "cannot be computed") {
+			t.Errorf("far above: %s", line)
+		}
+	}
+	h.repair()
+	h.each(1, 60, gone)
+	h.repair()
+	h.shows("repaired", 1, 1, 1)
+	h.letterOf("repaired", "")
+}
+
 // TestDistinctFillsLedger: a distinct whose values have no room in a row is dropped alone;
 // everything else of the row goes on, and nothing is parked.
 func TestDistinctFillsLedger(t *testing.T) {

@@ -4,7 +4,7 @@
 // It reads and writes these rows of our own table (package owntable):
 //
 //	ledger|MODEL|ROW       s ""    the target's ledger: a:ATTR, a+N:ATTR, c:ATTR, d:ATTR:V the
-//	                             accumulators, o:ATTR a distinct whose values were dropped, p:SHARD a shard's position, n its version,
+//	                             accumulators, o:ATTR a distinct whose values were dropped, r:ATTR its rows, p:SHARD a shard's position, n its version,
 //	                             q effects that wait, u the dead letter of what cannot be shown
 //	mark|MODEL|ROW       s HASH  a source row's deduplication mark, without shards: p, x
 //	dead|MODEL           s ID    dead letters of the kind "number": a value that cannot be shown

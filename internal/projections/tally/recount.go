@@ -212,7 +212,8 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 }
 
 // dropped returns a recounted ledger, and the ledger as it is, without the values of a
-// distinct that the ledger has dropped and the rows still have too many of.
+// distinct that the ledger has dropped and the rows still have too many of. Both have the number
+// of rows that have one, unless an older weir dropped them.
 func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
 	for _, t := range projections.Tallies(e) {
 		if t.Kind != aggregate.Distinct {
@@ -221,6 +222,9 @@ func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
 		n, _ := owntable.LedgerRow(want).Values(t.Attr)
 		if _, gone := owntable.LedgerRow(is).Values(t.Attr); gone && n > t.Max {
 			want, is = value.Item(owntable.LedgerRow(want).Dropping(t.Attr)), value.Item(owntable.LedgerRow(is).Dropping(t.Attr))
+			if counted := owntable.DroppedRows(t.Attr); !is.Has(counted) {
+				want = want.With(value.Attr{Name: counted})
+			}
 		}
 	}
 	return want, is
