@@ -28,7 +28,6 @@
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
 //	lambda|MODEL          s SHARD   how far a Lambda function has read a shard
-//	shards|MODEL           s ""      shards of functions from which records may still arrive
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
@@ -37,7 +36,7 @@
 //	move|MODEL            s NAME    a migration in progress, with the position of its scan
 //	fill|MODEL            s TABLE   the position of a backfill
 //	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
-//	search                s INDEX   which instance of a search index holds all documents
+//	search|MODEL          s HASH  a search generation: where its indexes are, and how far they are filled
 //	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
 //
 // ROW is a row's table and key as text, or its hash if that text is long. The attributes
