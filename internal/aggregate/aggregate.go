@@ -25,7 +25,9 @@ type Aggregate struct {
 	Of     Operand
 	OfRows bool
 	// Max, Round and Hidden say which options a declaration has. It must give max and
-	// round where there is such an option, and may be hidden.
+	// round where there is such an option, and may be hidden. One with Max has an
+	// accumulator for each value (owntable.Value); the engine removes those of 0, and drops
+	// them all when there are far too many (package runner).
 	Max, Round, Hidden bool
 
 	// Empty is what it shows of no rows, Missing for nothing.

@@ -308,7 +308,7 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 		}
 	}
 	if s.kind == nil {
-		in.missing("sum, mean or distinct", form)
+		in.missing(strings.Join(groupValues(), ", "), form)
 	}
 	return s
 }

@@ -16,7 +16,7 @@ var shapes = map[string][]string{
 	"row rule":       {"row", "keep", "each", "where", "set"},
 	"group":          {"group", "where", "by", "set"},
 	"time bucket":    append(units(), "zone"),
-	"group value":    {"sum", "mean", "distinct", "round", "max"},
+	"group value":    append(groupValues(), "round", "max"),
 	"each":           {"of", "by"},
 	"steps":          {"steps"},
 	"latest":         append(slices.Clone(latestKeywords), "by", "where", "to", "also"),

@@ -39,6 +39,16 @@ func aggregates() []string {
 	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
+// groupValues returns the keywords of the tallies that a group's row can show of a field.
+func groupValues() (out []string) {
+	for _, a := range aggregate.All {
+		if !a.OfRows && a.Shown != nil {
+			out = append(out, a.Keyword)
+		}
+	}
+	return out
+}
+
 // Tally aggregates rows of some entities into an attribute of another entity's rows.
 type Tally struct {
 	Name    string // "Album.mediaCount"

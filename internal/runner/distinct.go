@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -34,7 +33,7 @@ type bound struct {
 func (r *Runner) distincts() (out []bound) {
 	for _, e := range r.Model.Entities {
 		for _, t := range e.Values {
-			if t.Kind != aggregate.Distinct {
+			if !t.Kind.Max {
 				continue
 			}
 			most := keepsValues * t.Max
@@ -65,7 +64,7 @@ func (w *Work) trimLedgers(ctx context.Context, ledgers map[*projections.Target]
 }
 
 func hasDistinct(t *projections.Target) bool {
-	return slices.ContainsFunc(projections.Tallies(t.Entity), func(t *model.Tally) bool { return t.Kind == aggregate.Distinct })
+	return slices.ContainsFunc(projections.Tallies(t.Entity), func(t *model.Tally) bool { return t.Kind.Max })
 }
 
 // trimValues removes the counts of 0 from ledgers, drops the values of a distinct that has too

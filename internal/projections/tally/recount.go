@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -216,7 +215,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 // of rows that have one, unless an older weir dropped them.
 func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
 	for _, t := range projections.Tallies(e) {
-		if t.Kind != aggregate.Distinct {
+		if !t.Kind.Max {
 			continue
 		}
 		n, _ := owntable.LedgerRow(want).Values(t.Attr)
