@@ -153,30 +153,3 @@ func OffsetFrom(v value.Value) (o Offset) {
 
 // MostShards is how many shards a batch may have records of.
 const MostShards = 1 << 16
-
-// Entry is a record with its offset.
-type Entry[R any] struct {
-	Offset
-	Record R
-}
-
-// Merge returns the records of a batch in the order of their offsets. records has those of
-// each range, in the order of Log.Ranges, as far as the stream still has them. Positions
-// of a lineage of shards rise, so the changes of one row keep their order.
-func Merge[R any](batch int64, records [][]R, position func(R) events.Position) (out []Entry[R]) {
-	for nth, rs := range records {
-		for _, r := range rs {
-			out = append(out, Entry[R]{Offset{batch, position(r), nth}, r})
-		}
-	}
-	slices.SortFunc(out, func(a, b Entry[R]) int { return a.Compare(b.Offset) })
-	return out
-}
-
-// Unseen leaves out the entries that a row has seen whose position in the log is seen.
-func Unseen[R any](entries []Entry[R], seen Offset) []Entry[R] {
-	for len(entries) > 0 && entries[0].Compare(seen) <= 0 {
-		entries = entries[1:]
-	}
-	return entries
-}

@@ -8,7 +8,19 @@ import (
 	"weir/internal/mergedlog"
 )
 
-type entry = mergedlog.Entry[record]
+// entry is a record with its offset.
+type entry struct {
+	mergedlog.Offset
+	Record record
+}
+
+// unseen leaves out the entries that a row has seen whose position in the log is seen.
+func unseen(entries []entry, seen mergedlog.Offset) []entry {
+	for len(entries) > 0 && entries[0].Compare(seen) <= 0 {
+		entries = entries[1:]
+	}
+	return entries
+}
 
 // process applies logs. Its fields are what it has in memory.
 type process struct {
@@ -402,7 +414,7 @@ func (p *process) apply() {
 		}
 		if seen, ok := p.count(j.target, p.number, j.entries[:n], upTo); ok {
 			j.entries = j.entries[n:]
-		} else if j.entries = mergedlog.Unseen(j.entries, seen); p.mistake.wholeSeen {
+		} else if j.entries = unseen(j.entries, seen); p.mistake.wholeSeen {
 			j.entries = nil
 		}
 		if len(j.entries) == 0 {

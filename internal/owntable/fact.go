@@ -109,9 +109,6 @@ func Member(who string) string { return MembersBegin + Hash(who) }
 // ToldMember is what the fact about a member tells.
 func ToldMember(who value.Value) value.Item { return value.Item{attr(factWho, who)} }
 
-// MemberTold returns the member that a fact tells of; Missing if it tells of none.
-func MemberTold(told value.Item) value.Value { return told.Get(factWho) }
-
 // Target names the fact that a row's status depends on a group.
 func Target(row string) string { return targetsBegin + Hash(row) }
 

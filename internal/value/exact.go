@@ -55,9 +55,6 @@ func (e *Exact) Mean(count Value, places int) (Value, error) {
 	return numberOf(&d)
 }
 
-// Equal reports whether e and f are the same number.
-func (e *Exact) Equal(f *Exact) bool { return e.d.Cmp(&f.d) == 0 }
-
 // String returns all digits, without an exponent.
 func (e *Exact) String() string {
 	var d apd.Decimal
