@@ -113,6 +113,9 @@ func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) e
 	return nil
 }
 
+// compare hands a page to a recount: the changes of a table of the model, or the rows of our
+// own table. A page never has both. Comparing again what a crashed builder has compared finds
+// nothing to do.
 func (s *segment) compare(ctx context.Context, r runner.Recount) error {
 	if len(s.changes) > 0 && s.changes[0].Table != nil {
 		return r.Compare(ctx, s.changes)

@@ -52,6 +52,8 @@ func (b *Builder) spend(ctx context.Context, units int) error {
 	return ctx.Err()
 }
 
+// wait pauses for d by the builder's clock, which is the simulator's in a simulation. It
+// returns early, with an error, when ctx ends.
 func (b *Builder) wait(ctx context.Context, d time.Duration) error {
 	if b.Wait != nil {
 		return b.Wait(ctx, d)

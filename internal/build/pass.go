@@ -177,6 +177,10 @@ func (s *segment) hold(ctx context.Context) error {
 	return fmt.Errorf("segment %d is taken by others all the time", s.number)
 }
 
+// run scans what is left of a segment and notes that it is over. It goes on at the table and
+// the cursor that the segment's row has, so a builder that takes over after a crash repeats at
+// most what was scanned since the row was last written; putting a source row twice changes
+// nothing. A dry run holds no segment and writes nothing.
 func (s *segment) run(ctx context.Context) error {
 	if !s.dry {
 		if err := s.hold(ctx); err != nil || s.row.Over {
@@ -392,6 +396,9 @@ func (b *Builder) filling(is owntable.Build) []*pass {
 // showing returns the passes of the state showing.
 func (b *Builder) showing(is owntable.Build) []*pass { return b.shown(is, passShow) }
 
+// shown returns the passes that make target rows show the ledgers of a build: over the nodes of
+// a set, and otherwise over the ledgers. There are none for an entity that the model no longer
+// has.
 func (b *Builder) shown(is owntable.Build, name string) []*pass {
 	e := b.Runner.Model.Entity(is.Entity)
 	switch {

@@ -363,6 +363,9 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	return next, nil
 }
 
+// otherReader refuses to read a stream beside a reader of another kind. The error says how to
+// hand the stream over without losing a record or counting one twice; what to do first depends
+// on who reads it now.
 func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
 	was := Reader(pin.Reader)
 	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", was.Name())

@@ -218,6 +218,8 @@ type configError struct{ error }
 func (e configError) Is(target error) bool { return target == ErrConfig }
 func (e configError) Unwrap() error        { return e.error }
 
+// openDynamoDB opens DynamoDB by the SDK's own environment: region, credentials and endpoint
+// are those that the AWS CLI would use. No request is made.
 func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time, writes *budget.Writes) (store.Deployer, error) {
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {

@@ -437,6 +437,8 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 	return store.Write{Ref: at, Check: true, If: store.Cond{equal(segmentOwner, s.Owner)}}
 }
 
+// write returns the update of a segment's row, without a condition. Its owner's generation is
+// part of it, so that a builder that lost the segment can tell.
 func (s SegmentRow) write(at store.Ref) store.Write {
 	ops := []store.Op{
 		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),

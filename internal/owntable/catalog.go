@@ -179,6 +179,9 @@ func (c CatalogRow) Pending(derivation string) bool {
 	return c.Derivations[derivation].State == Building
 }
 
+// pin decodes what the catalog's row knows of one table. An entry that is not as this version
+// writes it is an error that says what to do, and never a default: a table that looks new would
+// be counted again.
 func pin(row value.Item, a value.Attr) (p Pin, err error) {
 	if a.Value.Kind() != value.Map {
 		return p, unreadable(row, a.Name, "a map", catalogDo)
@@ -212,6 +215,7 @@ func pin(row value.Item, a value.Attr) (p Pin, err error) {
 	return p, err
 }
 
+// derived decodes the state of a derivation, four words; false for anything else.
 func derived(text string) (d Derived, ok bool) {
 	f := strings.Fields(text)
 	if len(f) != 4 {
@@ -246,6 +250,7 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 	}
 }
 
+// text is what derived decodes.
 func (d Derived) text() string {
 	letter := ""
 	for l, s := range states {
@@ -256,6 +261,7 @@ func (d Derived) text() string {
 	return d.Hash + " " + strconv.FormatInt(d.Generation, 36) + " " + letter + " " + strconv.FormatInt(d.Since.Unix(), 36)
 }
 
+// item is what pin decodes. What is not known is left out.
 func (p Pin) item() value.Item {
 	var attrs []value.Attr
 	for name, text := range map[string]string{

@@ -75,6 +75,8 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	return c, nil
 }
 
+// counts decodes how many records a group has applied, skipped and kept as dead letters. A
+// count that is missing is 0.
 func counts(row value.Item, do string) (c Counts, err error) {
 	for _, n := range []struct {
 		attr string

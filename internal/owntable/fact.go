@@ -57,6 +57,8 @@ func (f FactRow) Replace(at store.Ref, next FactRow, expiry value.Value) store.W
 	return next.write(at, expiry, f.same(factPosition))
 }
 
+// write sets a fact, or withdraws it: without Told it keeps the position and expires, so that
+// an older report cannot bring it back.
 func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
 	told := value.Value{}
 	if f.Told != nil {

@@ -86,6 +86,8 @@ func unchanged(version value.Value) store.Cond {
 	return store.Cond{{{Attr: nodeVersion, Is: store.Eq, Value: version}}}
 }
 
+// item is the node as it is stored. An inner node has no counts. An empty root expires when
+// Ends says so; any other node stays until it is written again.
 func (n *NodeRow) item(at store.Ref) value.Item {
 	attrs := append(RefItem(at), attr(nodeVersion, n.Version))
 	if n.Inner {

@@ -82,6 +82,8 @@ func ordered(to []byte, v value.Value) []byte {
 	return append(to, '~')
 }
 
+// orderedText appends a text so that the bytes of two such texts compare like the texts, also
+// where one begins the other: a zero byte is escaped, and 0, 1 ends the text.
 func orderedText(to []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if to = append(to, s[i]); s[i] == 0 {

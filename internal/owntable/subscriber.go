@@ -169,6 +169,8 @@ func (s *SubscriberRow) Replace(at store.Ref, was SubscriberRow, expiry value.Va
 	return store.Write{Ref: at, Put: s.item(at, expiry), If: was.same(subscriberPosition)}
 }
 
+// item is the row as it is stored. Someone who no longer follows stays until expiry, as a
+// tombstone, with the spans in which they did.
 func (s *SubscriberRow) item(at store.Ref, expiry value.Value) value.Item {
 	it := append(RefItem(at), attr(subscriberPosition, s.Position.Value()))
 	if s.Here {

@@ -54,6 +54,8 @@ type pick struct {
 // all rows of the partition.
 const maxPicked = 2 * maxListed
 
+// newPick returns how a step's rows are found by the keys that a list makes, or nil if its keys
+// are not all known and the rows of the partition have to be looked through.
 func newPick(s *step) *pick {
 	if len(s.Any) != 1 || s.Index != nil || s.Get || len(s.kinds) > 0 {
 		return nil

@@ -76,6 +76,9 @@ func (s *step) matchesKeys(row value.Item) bool {
 	return true
 }
 
+// holds reports whether a row has what a step binds. A parameter that is optional and not given
+// binds nothing. An index of keys alone may lack the attribute; then the key, in any spelling
+// that it may have, decides.
 func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 	if b.Prior != nil && sc.alone {
 		return true

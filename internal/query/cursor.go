@@ -70,6 +70,8 @@ func (s *seal) open(cursor string) (place, error) {
 	return parsePlace(b)
 }
 
+// sign returns the signature of a cursor. It covers model, query and parameters, so that a
+// cursor is good for the request that it came from and no other.
 func (s *seal) sign(b []byte) []byte {
 	h := hmac.New(sha256.New, s.secret)
 	write(h, "weir cursor 1", s.model, s.query)
@@ -91,6 +93,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// appendPlace encodes where an answer goes on: after a document, at an unfinished row, or after
+// the rows that several partitions have given so far. The first byte says which.
 func appendPlace(b []byte, at place) []byte {
 	switch {
 	case at.after != "":
@@ -118,6 +122,8 @@ func appendKey(b []byte, k store.Key) []byte {
 	return b
 }
 
+// parsePlace decodes what appendPlace encoded. The bytes come from a client, but with a good
+// signature; what cannot be decoded is of another version, and ErrCursor.
 func parsePlace(b []byte) (at place, err error) {
 	if len(b) < 2 {
 		return place{}, ErrCursor
@@ -151,6 +157,8 @@ type parser struct {
 
 func (p *parser) key() store.Key { return store.Key{Partition: p.value(), Sort: p.value()} }
 
+// value decodes a value, or notes that the bytes are bad; then it and all later calls return
+// nothing.
 func (p *parser) value() value.Value {
 	if p.bad = p.bad || len(p.rest) == 0; p.bad {
 		return value.Value{}

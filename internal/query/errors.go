@@ -50,6 +50,7 @@ func (e *ParameterError) Error() string {
 
 func (e *ParameterError) Unwrap() error { return ErrParameter }
 
+// notFound says that the model has no such query, with the one that was probably meant.
 func (e *Engine) notFound(name string) error {
 	names := make([]string, len(e.Model.Queries))
 	for i, q := range e.Model.Queries {

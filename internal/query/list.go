@@ -30,6 +30,8 @@ func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.
 	return nil
 }
 
+// throughOne yields every row of one partition that belongs to a step. It ends with ErrTooMuch,
+// between two pages, when the request has read as much as one may.
 func (r *run) throughOne(ctx context.Context, st *step, sc scope, q store.Query, yield func(value.Item)) error {
 	for q.Limit = manyRows; ; {
 		page, err := r.Store.Query(ctx, q)

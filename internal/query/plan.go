@@ -22,6 +22,8 @@ type plan struct {
 	entities []string   // the names of those whose rows decide the answer
 }
 
+// compile finds, once for each query, everything that does not depend on a request. Its errors
+// are those that projector lint reports.
 func compile(m *model.Model, q *model.Query) (*plan, error) {
 	p := &plan{Query: q, params: parameters(q), entities: entities(q)}
 	if q.Search != nil {

@@ -47,6 +47,8 @@ func (s *step) spelled(k *keyPart, get lookup, as spelling) lookup {
 	return func(name string) value.Value { return s.spell(k, name, get(name), as) }
 }
 
+// spell returns a value as it stands in a key: raw if it was read from a key, escaped if an
+// application's own text may be in it.
 func (s *step) spell(k *keyPart, name string, v value.Value, as spelling) value.Value {
 	t := k.escapes()
 	if t == nil || v.Kind() != value.String {

@@ -100,6 +100,8 @@ func (s *step) value(b *model.Bind, sc scope) value.Value {
 	return b.Const
 }
 
+// lookup returns where a step's templates find their values: in what it binds, for this scope.
+// A name that it does not bind is Missing.
 func (s *step) lookup(sc scope) lookup {
 	return func(name string) value.Value {
 		if b := s.bind(name); b != nil {

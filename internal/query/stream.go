@@ -255,6 +255,7 @@ func (st *stream) fill(w *walk, limit int) error {
 	return nil
 }
 
+// tooMuch reports whether rows are more than one request may hold in memory.
 func tooMuch(rows []value.Item) bool {
 	size := 0
 	for _, row := range rows {

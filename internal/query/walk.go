@@ -253,6 +253,7 @@ func (w *walk) firstLimit() int {
 
 func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }
 
+// read reads a page and counts it, for the limits and the metrics of a request.
 func (w *walk) read(q store.Query) (store.Page, error) {
 	page, err := w.Store.Query(w.ctx, q)
 	w.reads++

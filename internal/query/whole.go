@@ -41,6 +41,9 @@ func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, err
 // it was read, and the one holds their members now.
 const attempts = 5
 
+// whole gathers a set from its rows. It reads again if a leaf was split meanwhile, up to
+// attempts times, and then returns what it has: members may be missing that were moved while it
+// read.
 func (w *walk) whole(st *step, root store.Key) (value.Item, error) {
 	for n := 1; ; n++ {
 		g := gathered{step: st, root: root, members: map[string]value.Value{}, inner: map[string]bool{}, leaves: map[string]bool{}}
@@ -61,6 +64,7 @@ type gathered struct {
 	inner, leaves map[string]bool // the paths of rows
 }
 
+// gather reads all rows of a set, strongly as the store's queries are, but not at one moment.
 func (w *walk) gather(g *gathered) error {
 	e := g.Entity
 	q := store.Query{Table: e.Table.Name, Partition: g.root.Partition, Sort: e.LeafRange(g.root)}
@@ -113,6 +117,7 @@ func (g *gathered) complete() bool {
 	return true
 }
 
+// row is the set as one row, or nil if it has no members.
 func (g *gathered) row() value.Item {
 	if len(g.members) == 0 {
 		return nil

@@ -98,6 +98,9 @@ func (f *flight) land(ctx context.Context) error {
 	return nil
 }
 
+// send writes the rows that are due and notes for each entry whether it was. A refused
+// condition means that the row has seen this record, or a newer one. After an error the caller
+// stops; what was written is skipped when the file is replayed again.
 func (f *flight) send(ctx context.Context, s *sending) error {
 	s.drop()
 	if len(s.writes) == 0 {

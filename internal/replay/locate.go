@@ -21,6 +21,9 @@ func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key,
 	return t, key, err
 }
 
+// keyed finds the table of a record, and its key. A record that names no table takes the
+// file's; a model with one table takes any name, because recordings come from deployments with
+// names of their own.
 func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, error) {
 	rec := &e.Record
 	if rec.Table != "" {

@@ -266,6 +266,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	return nil
 }
 
+// get reads rows strongly; no request is made for none.
 func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if len(refs) == 0 {
 		return nil, nil

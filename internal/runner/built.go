@@ -117,6 +117,9 @@ func (row ReadRow) Differs(m contribution.Mark) bool {
 	return differs
 }
 
+// decide returns what a builder does with a row it has read, beside the mark that it read
+// before: put it, or correct it in an audit. It is false if the mark has changed since the
+// audit read it; then a consumer has already counted a newer row, and the row is read again.
 func (row ReadRow) decide(m contribution.Mark) (contribution.Step, bool) {
 	switch {
 	case row.Audit == 0:

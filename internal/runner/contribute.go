@@ -173,6 +173,9 @@ func (w *Work) CountBuilds(ctx context.Context, offer Offer) error {
 	return nil
 }
 
+// countTallies counts a batch in the ledgers of a build and shows those that are live. A crash
+// after the first transaction leaves marks and ledgers that agree, so the same batch counts
+// nothing again when it is redelivered; it only shows.
 func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 	offers := offer(g.Tallies(), g.Changes, g.Marked)
 	if err := g.Offered(ctx, offers, nil); err != nil {
@@ -558,6 +561,10 @@ func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []cou
 	return nil
 }
 
+// parkSome keeps dead letters for contributions that their target refused, each with the
+// amounts by which the ledger would have changed. Marks, letters and the ledger's count of what
+// waits are one transaction, under guard: a redelivered batch finds the marks and keeps no
+// second letter.
 func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
 	marks, steps, err := w.decide(ctx, cs, w.readMarks)
 	if err != nil || len(marks) == 0 {

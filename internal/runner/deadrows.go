@@ -60,6 +60,8 @@ func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
 	return err
 }
 
+// everyDead yields the dead letters of the model in the order of their ids, page by page. A
+// letter comes without its parts: its body is what the head holds.
 func (r *Runner) everyDead(ctx context.Context, yield func(Dead) error) error {
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(r.Model.Name))}
 	for {
@@ -115,6 +117,7 @@ func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) 
 	return replaced, old, nil
 }
 
+// deadByID reads a dead letter with all its parts, or returns ErrNoDead.
 func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 	head, err := r.GetRow(ctx, r.letter(id))
 	if err != nil {

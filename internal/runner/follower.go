@@ -211,6 +211,8 @@ type consumer struct {
 	fences
 }
 
+// consumer returns what reads the shards for one group. It knows no position yet; each comes
+// from its checkpoint when the shard is first read. Only the group of rows does jobs.
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
@@ -382,6 +384,7 @@ func pause(ctx context.Context, until <-chan struct{}, while time.Duration) erro
 	return ctx.Err()
 }
 
+// isClosed reports whether a channel that only ever closes is closed. A nil channel is not.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -94,6 +94,9 @@ func (w *Work) expireRemoved(ctx context.Context) error {
 	return nil
 }
 
+// expireAll sets the TTL of ledgers that count nothing and whose target does not exist. A
+// ledger that another writer changes meanwhile stays as it is; the next batch that touches it
+// decides again.
 func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) error {
 	rows := make([]store.Ref, len(targets))
 	refs := make([]store.Ref, len(targets))

@@ -80,6 +80,9 @@ func (r *Runner) PutHeld(ctx context.Context, hs []Held, guard ...store.Write) e
 	return nil
 }
 
+// putHeld writes rows of our own table where there is none yet, all in one transaction under
+// guard, and leaves those that exist. It reads again after a conflict, and gives up with an
+// error after contributeTries.
 func (r *Runner) putHeld(ctx context.Context, refs []store.Ref, rows []value.Item, guard []store.Write) error {
 	for range contributeTries {
 		have, err := r.Get(ctx, refs)

@@ -37,6 +37,9 @@ func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
 	return left, unknown
 }
 
+// jobs does one step of every waiting job, and reports whether any is left. A job's row says
+// how far it is, so a step that a crash cut off is done again from there. The catalog is asked
+// first: a program of an older model does no job.
 func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
 	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: 100})
 	if err != nil {

@@ -379,6 +379,9 @@ func (r *Runner) Counted(ctx context.Context) (out []owntable.Applied, err error
 	return r.counted(ctx, numbers)
 }
 
+// counted returns what logs with the given numbers have counted but not yet checkpointed, so
+// that a reader that takes their shards over knows which records of a pending batch each ledger
+// has.
 func (r *Runner) counted(ctx context.Context, numbers map[int64]bool) (out []owntable.Applied, err error) {
 	c := (&Follower{Runner: r}).consumer(GroupRows)
 	for _, n := range slices.Sorted(maps.Keys(numbers)) {

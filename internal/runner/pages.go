@@ -36,6 +36,8 @@ func (p *pages) records(least, most int) int {
 	return max(least, min(most, passBytes/p.recordBytes/max(1, p.before)))
 }
 
+// takes adds a page's records to what a batch holds; batches end by number, by bytes, or by
+// shards.
 func (p *pages) takes(rs []events.Record) {
 	if len(rs) > 0 {
 		p.shards++

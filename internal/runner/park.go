@@ -81,6 +81,8 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.epoch(ledger))), err
 }
 
+// parked returns the dead letter of a step of a tally that its target cannot take. It has the
+// amounts, so it can be retried without the images of the record.
 func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
 	c := &w.Changes[s.Change]
 	d := Dead{

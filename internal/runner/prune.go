@@ -45,6 +45,8 @@ type PrunedLedgers struct{ known map[string]bool }
 // mostPruned is how many ledgers PrunedLedgers remembers; then it begins again.
 const mostPruned = 10_000
 
+// add remembers that a ledger was found pruned. When it knows mostPruned it forgets all of
+// them; then a write fails once more before the ledger is read first again.
 func (p *PrunedLedgers) add(ref store.Ref) {
 	if p == nil {
 		return

@@ -190,6 +190,7 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.err }
 
+// Error adds the model's names of the tables that the text names by their real ones.
 func (f *failure) Error() string {
 	text := f.err.Error()
 	var said []string

@@ -26,6 +26,8 @@ type Status struct {
 	Refused     string       `json:"refused,omitempty"` // why the program would be
 }
 
+// Table is the state of one table of the model. Of a table that no program has read yet only
+// its name is given.
 type Table struct {
 	Table     string     `json:"table"`
 	ID        string     `json:"id,omitempty"`
@@ -39,6 +41,9 @@ type Table struct {
 	ReadSince *time.Time `json:"readSince,omitempty"`
 }
 
+// Derivation is the state of one derivation: as the model declares it, as the catalog has it,
+// or both. A caller tells them apart by Hash and Model: two hashes mean that the values are of
+// an earlier definition and wait for a build.
 type Derivation struct {
 	Name       string     `json:"name"`
 	Kind       string     `json:"kind,omitempty"` // "" if the model does not have it
@@ -104,6 +109,9 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 	return st, nil
 }
 
+// statusOf describes the tables and derivations of a program by the catalog's row. It lists
+// those of the program first, in the order of the model, and then those that only the catalog
+// knows: what an earlier or a newer model derives.
 func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}
 	tables := maps.Clone(row.Tables)
@@ -142,6 +150,9 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 	return st
 }
 
+// builtOf describes the builds that are not settled: one that runs, one that waits for its
+// audit, and a verified one whose marks are still there. It reads the rows of the builds, but
+// no source rows.
 func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 	b := part.Builder()
 	all, err := b.States(ctx)
@@ -189,6 +200,7 @@ func (b Build) counts() string {
 	return fmt.Sprintf("goes over from marks to positions since %s; %s applied no later record yet", stamped(b.HandOver), waits)
 }
 
+// text is the line of a build in the output of projector status.
 func (b Build) text() string {
 	if b.State == owntable.BuildVerified {
 		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
@@ -204,6 +216,8 @@ func (b Build) text() string {
 	return out
 }
 
+// searchOf describes every index that exists, of this model's definition or another, and then
+// the searches of the model that have none yet.
 func searchOf(ctx context.Context, s *system.System, part *system.Part) (all []Index, err error) {
 	gs, err := s.SearchGenerations(ctx, part)
 	hashes, there := map[string]string{}, map[string]bool{}
@@ -243,6 +257,8 @@ func unlessZero(t time.Time) *time.Time {
 	return &t
 }
 
+// Write prints the status for people: tables, derivations, builds and indexes, one a line.
+// Scripts read the JSON, which has the same facts.
 func (st *Status) Write(to io.Writer) {
 	for _, t := range st.Tables {
 		if t.ID == "" {
@@ -287,6 +303,7 @@ func (st *Status) Write(to io.Writer) {
 	}
 }
 
+// text is the line of an index in the output of projector status.
 func (x Index) text() string {
 	out := fmt.Sprintf("%s: %s", x.Name, x.State)
 	if x.Generation == "" {

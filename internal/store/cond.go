@@ -32,6 +32,9 @@ func holdsAny(clause []Test, row value.Item) bool {
 	return false
 }
 
+// holds is the meaning of each test, for every store: the embedded one and the simulator's call
+// it, and DynamoDB's expressions are held to it by the suite. An order compares values of one
+// kind only; DynamoDB too finds a number never below a string.
 func (t *Test) holds(row value.Item) bool {
 	v := row.Get(t.Attr)
 	switch t.Is {
@@ -135,6 +138,8 @@ func (t *Table) CheckKey(k Key) error {
 	return checkKeyAttr(t.Key.Sort, k.Sort, MaxSortBytes)
 }
 
+// checkKeyAttr refuses a value that DynamoDB takes for no key: another type than the schema's,
+// an empty text, or one longer than limit bytes.
 func checkKeyAttr(a KeyAttr, v value.Value, limit int) error {
 	switch {
 	case v.Kind() != a.Type:
@@ -165,6 +170,8 @@ func checkName(name string) error {
 	return nil
 }
 
+// check refuses a condition that DynamoDB would, so that a mistake in a program shows on every
+// store.
 func (c Cond) check() error {
 	for _, clause := range c {
 		for i := range clause {
@@ -193,6 +200,7 @@ func (t *Table) checkPut(w *Write) error {
 	return checkItem(w.Put, 0)
 }
 
+// checkOps refuses updates that DynamoDB would: of a key attribute, or of one attribute twice.
 func (t *Table) checkOps(ops []Op) error {
 	for i := range ops {
 		op := &ops[i]
@@ -211,6 +219,8 @@ func (t *Table) checkOps(ops []Op) error {
 	return nil
 }
 
+// check refuses an update without a name or a value, and one whose kinds do not fit. It looks
+// at the update alone; that an ADD meets a text in the row is known only when it is applied.
 func (op *Op) check() error {
 	if err := checkName(op.Attr); err != nil {
 		return err
@@ -252,6 +262,8 @@ func checkItem(it value.Item, depth int) error {
 	return nil
 }
 
+// checkValue refuses values that no DynamoDB item can have, at any depth: empty sets, text that
+// is not UTF-8, and nesting of more than value.MaxDepth levels.
 func checkValue(name string, v value.Value, depth int) error {
 	switch k := v.Kind(); k {
 	case value.Missing:
@@ -328,6 +340,8 @@ func (t *Table) Apply(w *Write, row value.Item) (value.Item, error) {
 	return out, nil
 }
 
+// sum is what ADD makes of an attribute: a number that is missing counts as 0. The error says
+// that the result would have more than 38 digits, or that the attribute is no number.
 func (op *Op) sum(old value.Value) (value.Value, error) {
 	if k := old.Kind(); k != value.Number && k != value.Missing {
 		return old, refused("the update adds to %s, which is a %v", op.Attr, k)

@@ -117,6 +117,8 @@ func (w *Write) Expressions() (update, condition Expression) {
 	return update, condition
 }
 
+// add counts the text of a test as the DynamoDB driver writes it. The driver's own tests hold
+// the two to each other.
 func (x *Expression) add(p *placeholders, t *Test) {
 	name := p.name(t.Attr)
 	x.Operators++
@@ -141,6 +143,8 @@ type placeholders struct {
 	values int
 }
 
+// name returns the length of the placeholder of an attribute's name. A name that stands twice
+// has one placeholder.
 func (p *placeholders) name(n string) (size int) {
 	i, ok := p.names[n]
 	if !ok {

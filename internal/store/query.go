@@ -35,6 +35,8 @@ func (t *Table) CheckQuery(q *Query) (*KeySchema, error) {
 	return keys, nil
 }
 
+// check refuses a query that the keys of the table or index cannot answer: a range without a
+// sort key, two ranges at once, values of another kind than the key.
 func (q *Query) check(keys *KeySchema) error {
 	r := &q.Sort
 	given := 0

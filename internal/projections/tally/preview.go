@@ -55,6 +55,10 @@ func (v *preview) Add(row *projections.Change) {
 	}
 }
 
+// add counts a contribution in the ledger of its target. Memory is bounded: beyond
+// PreviewTargets ledgers or PreviewValues accumulators a new target is left out and the preview
+// is marked as full, and a ledger that alone takes more than its share is forgotten and no
+// longer compared.
 func (v *preview) add(c projections.Contribution) {
 	name := owntable.RowText(c.Target)
 	was, met := v.ledgers[name]

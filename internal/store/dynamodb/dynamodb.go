@@ -73,6 +73,9 @@ type Capacity struct {
 	Write float64
 }
 
+// withDefaults replaces what is left at zero: 32 requests at a time, 200 ms between two reads
+// of one shard (DynamoDB allows five a second), and a record that may be missing from its
+// stream for 3 s after its write.
 func (o Options) withDefaults() Options {
 	if o.Concurrency <= 0 {
 		o.Concurrency = 32
@@ -237,6 +240,8 @@ func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
+// consumed adds the units that a response says it used to the write budget of its table, and
+// tells Options.Consumed. Answers that give only a total are of one kind: reads or writes.
 func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
 	for _, c := range cs {
 		n := Capacity{Table: aws.ToString(c.TableName), Op: op, Read: aws.ToFloat64(c.ReadCapacityUnits), Write: aws.ToFloat64(c.WriteCapacityUnits)}

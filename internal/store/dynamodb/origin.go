@@ -29,6 +29,9 @@ const (
 
 const originBytes = 1 + len(events.Position{}) + 8
 
+// encodeOrigin encodes who wrote a row and at which position, in originBytes bytes: a flag for
+// an expired row, the position, and microseconds since 1970. The layout is stored in users'
+// rows, so it can only change with a new name of the attribute.
 func encodeOrigin(o *store.Origin) []byte {
 	b := make([]byte, 1, originBytes)
 	if o.Expired {

@@ -22,6 +22,8 @@ func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, nil
 }
 
+// query reads one page. The page may be empty and have a next key: DynamoDB counts its limits
+// before it filters.
 func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
 	if err := s.enter(ctx); err != nil {
 		return page, err
@@ -88,6 +90,8 @@ func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 	page.Rows = kept
 }
 
+// scan reads one page of a table or index, or of a segment. Throttles and lost connections are
+// retried within the store's patience; reading again is always safe.
 func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	in := &dynamodb.ScanInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ReturnConsumedCapacity: s.returnCapacity()}
@@ -105,6 +109,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 	return rows, last, err
 }
 
+// keyQuery reads one page of one partition, with retries like scan.
 func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	var x expression
 	in := &dynamodb.QueryInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,

@@ -180,6 +180,8 @@ const (
 	firstLimit = 2 * time.Second // before there was an answer
 )
 
+// took updates the running mean with one observation; each counts for 1/32. Several goroutines
+// may call it.
 func (l *latency) took(d time.Duration) {
 	for {
 		was := l.mean.Load()

@@ -259,6 +259,9 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 	return page, nil
 }
 
+// readShard returns the records of a shard after a position, from the iterator that the last
+// call left if it stands there, and otherwise from a new one. A shard that was read to its end
+// stays so: no request is made.
 func (s *Store) readShard(ctx context.Context, arn string, at line, after events.Position, max int) (page store.Records, err error) {
 	c := s.take(at)
 	if c == nil || c.after != after {
@@ -354,6 +357,8 @@ func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max i
 	return out, err
 }
 
+// iterator returns an iterator that begins after a position; the zero position is the oldest
+// record that the stream still has.
 func (s *Store) iterator(ctx context.Context, arn, shard string, after events.Position) (*string, error) {
 	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: &shard, ShardIteratorType: streams.ShardIteratorTypeTrimHorizon}
 	if !after.IsZero() {
