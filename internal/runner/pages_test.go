@@ -3,13 +3,19 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/cli"
 	"weir/internal/events"
+	"weir/internal/memory"
+	"weir/internal/memory/memorytest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -25,7 +31,11 @@ entities:
   Reader: {where: {type: Reader}, key: {PK: "READER#{reader}", SK: "READS#{author}"}, attributes: {since: time}}
   Post: {where: {type: Post}, key: {PK: "POST#{id}", SK: METADATA}, attributes: {title: string, author: string}}
   News: {where: {type: News}, key: {PK: "READER#{reader}", SK: "NEWS#{id}"}, attributes: {title: string}}
+  Author: {where: {type: Author}, key: {PK: "AUTHOR#{author}", SK: METADATA}, attributes: {posts: number, titles: number}}
+  Desk: {where: {type: Desk}, key: {PK: DESK, SK: DESK}}
 derive:
+  Author: {group: Post, by: {author: author}, set: {posts: count, titles: {distinct: title, max: 10}}}
+  Desk.last: {latest: Post.title, by: author, to: {}}
   News: {row: Post, keep: [insert], each: {of: Reader, by: [author]}, set: {reader: Reader.reader, id: id, title: title}}
 `
 
@@ -58,19 +68,26 @@ func (h *holding) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	return h.Store.Write(ctx, ws)
 }
 
-// TestOrderedShardsInLittleMemory: a model with a feed holds a page of each of 60 shards at
-// the same time, 60 MB of records all in all. What it holds is bounded, and the changes of
-// all shards are applied in their order, though pages end at their size.
+// TestOrderedShardsInLittleMemory: a model with a feed, a group and a latest holds a page of each of
+// 60 shards at the same time, 60 MB of records all in all. What it holds is bounded, and the
+// changes of all shards are applied in their order, though pages end at their size.
+// WEIR_TEST_SHARDS=100 CGO_ENABLED=0 has that many shards, on disk, with 1,000 records of 10 KB each,
+// and ends the test if more than 256 MB are resident meanwhile.
 func TestOrderedShardsInLittleMemory(t *testing.T) {
 	m, err := loadText(t, letters)
 	must(t, err)
 	tables := []store.Table{owntable.Table(), m.Tables[0].Table}
 	tables[1].Stream = true
-	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 60})
+	dir, opts, pads, posts, size := "store", embedded.Options{FS: vfs.NewMem(), Shards: 60}, 300, 2700, 20<<10
+	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_SHARDS")); err == nil {
+		dir, opts, pads, posts, size = t.TempDir(), embedded.Options{Shards: n}, 1000, 1000*(n-1), 10<<10
+		defer cli.LimitMemory(memory.Default, 0).Stop()
+	}
+	db, err := embedded.Open(dir, tables, opts)
 	must(t, err)
 	defer db.Close()
 	ctx := t.Context()
-	s, big := value.OfString, value.OfString(strings.Repeat("x", 20<<10))
+	s, big := value.OfString, value.OfString(strings.Repeat("x", size))
 	put := func(row ...string) {
 		t.Helper()
 		it := value.Item{}
@@ -87,16 +104,21 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 		must(t, out[0].Err)
 	}
 	want := map[string]bool{}
-	for i := range 300 { // the reader's own shard is far behind the others
+	for i := range pads { // the reader's own shard is far behind the others
 		put("PK", "READER#a", "SK", fmt.Sprint("PAD#", i), "pad", "")
 	}
-	for i := range 2700 {
+	for i := range posts {
 		put("PK", fmt.Sprint("POST#early", i), "SK", "METADATA", "type", "Post", "author", "b", "pad", "")
 	}
+	put("PK", "DESK", "SK", "DESK", "type", "Desk")
 	put("PK", "READER#a", "SK", "READS#b", "type", "Reader")
 	for i := range 100 {
 		put("PK", fmt.Sprint("POST#late", i), "SK", "METADATA", "type", "Post", "author", "b", "title", "t")
 		want[fmt.Sprint("NEWS#late", i)] = true
+	}
+	if size < 20<<10 {
+		debug.FreeOSMemory() // of what writing took
+		memorytest.Bound(t, memory.Default)
 	}
 	held := &holding{Store: db, bytes: map[string]int{}}
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: held, Now: time.Now}
@@ -115,6 +137,13 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 			t.Errorf("the reader has %s, of a post from before it read the author", sk)
 		}
 		delete(want, sk)
+	}
+	rows, err := db.Get(ctx, []store.Ref{
+		{Table: "letters", Key: store.Key{Partition: s("AUTHOR#b"), Sort: s("METADATA")}}, {Table: "letters", Key: store.Key{Partition: s("DESK"), Sort: s("DESK")}},
+	})
+	must(t, err)
+	if n, _ := rows[0].Get("posts").Int64(); n != int64(posts+100) || rows[1].Get("last").Text() != "t" {
+		t.Errorf("the group of the author and the latest show %v", rows)
 	}
 	if len(want) > 0 {
 		t.Errorf("the reader does not have %d of the posts from after it read the author", len(want))
