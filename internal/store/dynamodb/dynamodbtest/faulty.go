@@ -10,12 +10,33 @@ import (
 	"sync/atomic"
 )
 
+// Fault is what becomes of one request.
+type Fault uint8
+
+// The faults. Of an unknown outcome there are two of each kind: the request has happened, or
+// it has not.
+const (
+	Passed            Fault = iota
+	DroppedAfter            // happened, and the connection is closed without an answer
+	DroppedBefore           // the connection is closed, and nothing happens
+	SilentAfter             // happened, and no answer comes, ever
+	BrokenAfter             // happened, and is answered with 500
+	BrokenBefore            // only answered with 500
+	UnavailableAfter        // happened, and is answered with 503
+	UnavailableBefore       // only answered with 503
+	Throttled               // refused for now
+)
+
+func (f Fault) happens() bool {
+	return f == Passed || f == DroppedAfter || f == SilentAfter || f == BrokenAfter || f == UnavailableAfter
+}
+
 // Faults says which share of the requests goes wrong, and how. The zero Faults is a proxy
 // that only passes on.
 type Faults struct {
-	Dropped   float64 // happened, and the connection is closed without an answer
+	Dropped   float64 // the connection is closed without an answer; every other one has happened
 	Silent    float64 // happened, and no answer comes, ever
-	Broken    float64 // answered with 500; every other one has happened
+	Broken    float64 // answered with 500 or 503; every other one has happened
 	Throttled float64 // refused for now
 	// Partition is how many write units a second each partition key has; 0 is no limit. Writes of
 	// one row beyond it are refused for now.
@@ -34,6 +55,7 @@ type Faulty struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	faults Faults
+	next   []Fault
 	dice   *rand.Rand
 
 	partitions partitions
@@ -55,40 +77,54 @@ func (f *Faulty) Set(faults Faults) {
 	f.faults = faults
 }
 
+// Next says what becomes of the next requests, one after the other, before Set decides again.
+func (f *Faulty) Next(next ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = next
+}
+
 // Close ends the proxy and its connections.
 func (f *Faulty) Close() {
 	f.server.CloseClientConnections()
 	f.server.Close()
 }
 
-// outcome is what becomes of a request.
-type outcome struct{ happens, dropped, silent, broken, throttled bool }
-
-func (f *Faulty) roll() (o outcome) {
+// roll decides about a request.
+func (f *Faulty) roll() (is Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	o.happens = true
+	if len(f.next) > 0 {
+		is, f.next = f.next[0], f.next[1:]
+	} else {
+		is = f.drawn()
+	}
+	if is != Passed {
+		f.Struck.Add(1)
+	}
+	return is
+}
+
+func (f *Faulty) drawn() Fault {
+	one := func(of ...Fault) Fault { return of[f.dice.IntN(len(of))] }
 	switch u, n := f.dice.Float64(), f.faults; {
 	case u < n.Dropped:
-		o.dropped = true
+		return one(DroppedAfter, DroppedBefore)
 	case u < n.Dropped+n.Silent:
-		o.silent = true
+		return SilentAfter
 	case u < n.Dropped+n.Silent+n.Broken:
-		o.broken, o.happens = true, f.dice.IntN(2) == 0
+		return one(BrokenAfter, BrokenBefore, UnavailableAfter, UnavailableBefore)
 	case u < n.Dropped+n.Silent+n.Broken+n.Throttled:
-		o.throttled, o.happens = true, false
-	default:
-		return o
+		return Throttled
 	}
-	f.Struck.Add(1)
-	return o
+	return Passed
 }
 
 var direct = &http.Transport{MaxIdleConnsPerHost: 256}
 
 // ServeHTTP passes a request on, or lets it go wrong.
 func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	o := f.roll()
+	is := f.roll()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -96,13 +132,13 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	limit := f.faults.Partition
 	f.mu.Unlock()
-	key, throttled := "", []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"a planted fault"}`)
-	if limit > 0 && o.happens {
+	key, throttled := "", fault("ProvisionedThroughputExceededException")
+	if limit > 0 && is.happens() {
 		with, refused, ok := []byte(nil), []byte(nil), false
 		if key, with, refused, ok = f.partitions.admit(r, body, limit); ok {
 			body = with
 		} else {
-			o.happens, o.throttled = false, true
+			is = Throttled
 			if refused != nil {
 				throttled = refused
 			}
@@ -113,23 +149,24 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var answer []byte
 	status, header := http.StatusInternalServerError, http.Header{}
-	if o.happens {
+	if is.happens() {
 		if status, header, answer, err = f.pass(r, body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
 		f.partitions.paid(key, answer)
 	}
-	switch {
-	case o.dropped:
+	switch is {
+	case DroppedAfter, DroppedBefore:
 		panic(http.ErrAbortHandler) // closes the connection
-	case o.silent:
+	case SilentAfter:
 		<-r.Context().Done()
 		return
-	case o.broken:
-		status, header = http.StatusInternalServerError, http.Header{}
-		answer = []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"a planted fault"}`)
-	case o.throttled:
+	case BrokenAfter, BrokenBefore:
+		status, header, answer = http.StatusInternalServerError, nil, fault("InternalServerError")
+	case UnavailableAfter, UnavailableBefore:
+		status, header, answer = http.StatusServiceUnavailable, nil, fault("ServiceUnavailable")
+	case Throttled:
 		status, answer = http.StatusBadRequest, throttled
 	}
 	for name, values := range header {
@@ -137,6 +174,11 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(answer)
+}
+
+// fault is the body of an error of DynamoDB.
+func fault(code string) []byte {
+	return []byte(`{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"a planted fault"}`)
 }
 
 // pass sends a request to the DynamoDB, to the end, whatever becomes of its sender.
