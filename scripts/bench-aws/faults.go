@@ -30,7 +30,8 @@ var faults = []fault{
 	{"0.5 % silent", dynamodbtest.Faults{Silent: 0.005}, 0},
 }
 
-// lost is a share of answers that are dropped, or are a 500, half of each.
+// lost is a share of requests that are dropped, or answered with 500 or 503, half of each.
+// Half of each has happened.
 func lost(share float64) dynamodbtest.Faults {
 	return dynamodbtest.Faults{Dropped: share / 2, Broken: share / 2}
 }
@@ -47,19 +48,19 @@ func measureFaults(ctx context.Context, records int) error {
 	good := true
 	for _, way := range []struct {
 		name string
-		new  func(*world) handler
-	}{{"process", (*world).weir}, {"function", (*world).byItem}} {
+		is   way
+	}{{"process", batchwise(m, w, (*world).weir)}, {"function", batchwise(m, w, (*world).byItem)}, {"process, 64 shards", following(m, w)}} {
 		for _, f := range faults {
-			share, err := w.share(ctx, m, way.new, f.is)
+			share, err := w.share(ctx, way.is, f.is)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", way.name, f.name, err)
 			}
 			good = good && share.of() >= f.least
 			fmt.Fprintf(tw, "%s\t%s\t%.0f\t%.0f\t%.0f %%\t%.0f %%\t%d\t%d\t\n", way.name, f.name, share.quiet, share.faulty, 100*share.of(), 100*f.least, share.struck, share.again)
+			if err := tw.Flush(); err != nil { // each takes a while
+				return err
+			}
 		}
-	}
-	if err := tw.Flush(); err != nil {
-		return err
 	}
 	if !good {
 		return fmt.Errorf("shares are too low")
@@ -81,8 +82,54 @@ const endpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
 // rounds is how often quiet and faulty runs alternate.
 const rounds = 3
 
+// way applies a recording in a world of its own, and recounts. set is called with true before the
+// first record, and with false after the last. It adds to again how many batches were applied again.
+type way func(ctx context.Context, set func(faulty bool), again *int) (took time.Duration, err error)
+
+// batchwise applies batch after batch with a handler.
+func batchwise(m *model.Model, w workload, handle func(*world) handler) way {
+	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
+		wd, err := newWorld(ctx, m, w)
+		if err != nil {
+			return 0, err
+		}
+		defer wd.end()
+		set(true)
+		start := time.Now()
+		err = persistent(ctx, len(w.records), handle(wd), again)
+		took = time.Since(start)
+		if set(false); err == nil {
+			err = wd.check(ctx)
+		}
+		return took, err
+	}
+}
+
+// following has a whole process follow 64 shards, with its leases, log and checkpoints.
+func following(m *model.Model, w workload) way {
+	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
+		s, err := newSharing(ctx, m, w, 64, 0, 10*time.Second)
+		if err != nil {
+			return 0, err
+		}
+		defer s.end()
+		if err := s.start(); err != nil {
+			return 0, err
+		}
+		if _, err := s.even(ctx); err != nil {
+			return 0, err
+		}
+		set(true)
+		defer set(false)
+		s.stream.show()
+		took, err = s.applied(ctx)
+		*again += int(s.failed.Load())
+		return took, err
+	}
+}
+
 // share runs a recording with and without faults in turn.
-func (w workload) share(ctx context.Context, m *model.Model, way func(*world) handler, is dynamodbtest.Faults) (s share, err error) {
+func (w workload) share(ctx context.Context, run way, is dynamodbtest.Faults) (s share, err error) {
 	endpoint := os.Getenv(endpointVariable)
 	proxy := dynamodbtest.NewFaulty(endpoint, 1)
 	defer proxy.Close()
@@ -90,25 +137,17 @@ func (w workload) share(ctx context.Context, m *model.Model, way func(*world) ha
 	defer os.Setenv(endpointVariable, endpoint)
 	var took [2]time.Duration
 	for i := -1; i <= 2*rounds; i++ { // the first run warms up
-		proxy.Set(dynamodbtest.Faults{})
-		wd, err := newWorld(ctx, m, w)
+		n, err := run(ctx, func(faulty bool) {
+			proxy.Set(dynamodbtest.Faults{})
+			if faulty && i > 0 && i%2 == 1 {
+				proxy.Set(is)
+			}
+		}, &s.again)
 		if err != nil {
 			return s, err
 		}
-		if i > 0 && i%2 == 1 {
-			proxy.Set(is)
-		}
-		start, err := time.Now(), error(nil)
-		s.again, err = persistent(ctx, len(w.records), way(wd), s.again)
 		if i >= 0 {
-			took[i%2] += time.Since(start)
-		}
-		proxy.Set(dynamodbtest.Faults{})
-		if err == nil {
-			err = wd.check(ctx)
-		}
-		if wd.end(); err != nil {
-			return s, err
+			took[i%2] += n
 		}
 	}
 	s.struck = proxy.Struck.Load()
@@ -119,18 +158,18 @@ func (w workload) share(ctx context.Context, m *model.Model, way func(*world) ha
 
 // persistent applies all batches, and those that fail again after a pause, as processes and
 // functions do. It adds to again how often that happened.
-func persistent(ctx context.Context, records int, handle handler, again int) (int, error) {
+func persistent(ctx context.Context, records int, handle handler, again *int) error {
 	const batch = 500
 	for at := 0; at < records; {
 		if err := handle(ctx, at, min(at+batch, records)); err != nil {
 			if ctx.Err() != nil {
-				return again, err
+				return err
 			}
-			again++
+			*again++
 			time.Sleep(250 * time.Millisecond)
 			continue
 		}
 		at += batch
 	}
-	return again, nil
+	return nil
 }

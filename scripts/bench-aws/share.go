@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -174,6 +173,7 @@ type sharing struct {
 	dir    string
 	lease  time.Duration
 	procs  []*sharer
+	failed atomic.Int64 // the batches that failed
 }
 
 // sharer is one of the processes.
@@ -233,7 +233,7 @@ func (s *sharing) runner(db store.Store) *runner.Runner {
 func (s *sharing) start() error {
 	p := &sharer{backend: &backend{Store: s.open(), stream: s.stream, wait: s.wait}, over: make(chan struct{})}
 	f, err := live.Start(s.runner(p.backend), live.Options{
-		Dir: filepath.Join(s.dir, fmt.Sprint(len(s.procs))), Lease: s.lease, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Dir: filepath.Join(s.dir, fmt.Sprint(len(s.procs))), Lease: s.lease, Log: slog.New(&failures{&s.failed}),
 	})
 	if err != nil {
 		return err
@@ -245,6 +245,20 @@ func (s *sharing) start() error {
 		f.Apply(ctx)
 	}()
 	s.procs = append(s.procs, p)
+	return nil
+}
+
+// failures is a log that only counts the batches that failed.
+type failures struct{ n *atomic.Int64 }
+
+func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *failures) WithGroup(string) slog.Handler            { return f }
+
+func (f *failures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "applying" {
+		f.n.Add(1)
+	}
 	return nil
 }
 
