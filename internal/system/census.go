@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"weir/internal/model"
@@ -11,7 +12,7 @@ import (
 
 // Census counts the rows of each entity and summarizes what was derived on them, in one line
 // each. It reads every row.
-func (s *System) Census(ctx context.Context, p *Part) ([]string, error) {
+func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
 	rows := map[*model.Entity]int{}
 	sums := map[*model.Tally]value.Value{}
 	for _, t := range p.Model.Tables {
@@ -34,7 +35,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]string, error) {
 			q.After = page.Next
 		}
 	}
-	return lines(p.Model, rows, sums), nil
+	return counted(p.Model, rows, sums), nil
 }
 
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
@@ -49,25 +50,44 @@ func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item
 	}
 }
 
-func lines(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []string {
-	var out []string
+// Counted is how many rows of an entity there are, and what they show.
+type Counted struct {
+	Entity   string                     `json:"entity"` // "" for rows of no entity
+	Rows     int                        `json:"rows"`
+	Derived  bool                       `json:"derived,omitempty"`  // weir makes the rows
+	Totals   map[string]json.RawMessage `json:"totals,omitempty"`   // by derived attribute, the sum over all rows
+	Searches []string                   `json:"searches,omitempty"` // indexes that have the rows
+
+	text string
+}
+
+// String is the count as a line of a table.
+func (c Counted) String() string { return c.text }
+
+func counted(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []Counted {
+	var out []Counted
 	for _, e := range m.Entities {
-		line := fmt.Sprintf("%-24s %8d rows", e.Name, rows[e])
+		c := Counted{Entity: e.Name, Rows: rows[e], Derived: e.Derived, text: fmt.Sprintf("%-24s %8d rows", e.Name, rows[e])}
 		if e.Derived {
-			line += ", made by weir"
+			c.text += ", made by weir"
 		}
 		for _, t := range e.Values {
 			if n := sums[t]; !n.IsMissing() {
-				line += fmt.Sprintf(", %s %s in all", t.Attr, n.Text())
+				if c.Totals == nil {
+					c.Totals = map[string]json.RawMessage{}
+				}
+				c.Totals[t.Attr] = value.AppendPlain(nil, n)
+				c.text += fmt.Sprintf(", %s %s in all", t.Attr, n.Text())
 			}
 		}
 		for _, s := range e.Search {
-			line += ", searched as " + s.Name
+			c.Searches = append(c.Searches, s.Name)
+			c.text += ", searched as " + s.Name
 		}
-		out = append(out, line)
+		out = append(out, c)
 	}
 	if n := rows[nil]; n > 0 {
-		out = append(out, fmt.Sprintf("%-24s %8d rows", "(of no entity)", n))
+		out = append(out, Counted{Rows: n, text: fmt.Sprintf("%-24s %8d rows", "(of no entity)", n)})
 	}
 	return out
 }
