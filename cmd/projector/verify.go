@@ -17,6 +17,7 @@ import (
 type verifyCommand struct {
 	data
 	output
+	Limit int    `placeholder:"N" help:"Print at most so many differences, and count the others. 0 prints all (default)."`
 	Model string `arg:"" help:"Name of a built-in model or path of a model file."`
 }
 
@@ -32,10 +33,14 @@ search document whose id would be, as "cannot be derived".
 That is no difference, and repair has nothing to do: the value is absent until the rows
 behind it are corrected. It is not what the model asks for either, so it exits with 1.
 
-  projector verify gallery --data ./data`
+  projector verify gallery --data ./data
+  projector verify gallery --limit 20 -o json`
 }
 
 func (c *verifyCommand) Run(p *program) error {
+	if c.Limit < 0 {
+		return usage("--limit is %d; it is 0 at the least", c.Limit)
+	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
 	if err != nil {
 		return err
@@ -55,7 +60,9 @@ func (c *verifyCommand) Run(p *program) error {
 	var found []verify.Difference
 	n := 0
 	err = recount(v, p.ctx, func(d verify.Difference) {
-		n++
+		if n++; c.Limit > 0 && n > c.Limit {
+			return
+		}
 		switch c.Output {
 		case "text":
 			fmt.Fprintf(p.stdout, "%s of %s: is %s, should be %s\n", d.Derivation, d.Row, d.Have, d.Want)
@@ -71,11 +78,14 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		all := map[string]any{"checked": v.Checked, "differences": append([]verify.Difference{}, found...)}
+		all := map[string]any{"checked": v.Checked, "differ": n, "differences": append([]verify.Difference{}, found...)}
 		if len(v.Unshown) > 0 {
 			all["cannotBeComputed"] = v.Unshown
 		}
 		json.NewEncoder(p.stdout).Encode(all)
+	}
+	if c.Limit > 0 && n > c.Limit {
+		fmt.Fprintf(p.stderr, "… and %d more\n", n-c.Limit)
 	}
 	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ", v.Checked, n)
 	if len(v.Unshown) > 0 {
