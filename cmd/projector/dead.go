@@ -41,6 +41,7 @@ discarded.
   projector dead list gallery
   projector dead show gallery ID
   projector dead retry gallery ID
+  projector dead retry gallery --all
   projector dead discard gallery ID`
 }
 
@@ -171,33 +172,33 @@ func (c *deadShow) Run(p *program) error {
 	})
 }
 
-type deadRetry struct{ deadOne }
+type deadRetry struct {
+	deadTarget
+	All bool   `env:"-" help:"All dead letters of the model, instead of one."`
+	ID  string `arg:"" optional:"" help:"Id from dead list."`
+}
 
 func (deadRetry) Help() string {
 	return `A record that a replay could not use is read again, with the model as it is now.
 What is refused again stays a dead letter, and the command exits with 1.
+With --all, those that a retry cannot help stay, too.
 
-  projector dead retry gallery ID`
+  projector dead retry gallery ID
+  projector dead retry gallery --all`
 }
 
 func (c *deadRetry) Run(p *program) error {
+	if c.All == (c.ID != "") {
+		return usage("say which dead letter with its ID from dead list, or --all")
+	}
 	return c.with(p, true, func(s *system.System) error {
-		part := s.Models[0]
 		if err := s.Start(p.ctx); err != nil {
 			return err
 		}
-		d, err := part.Runner.DeadByID(p.ctx, c.ID)
-		if err != nil {
-			return err
+		if c.All {
+			return p.retryAll(s)
 		}
-		n := 0
-		if d.Kind == runner.DeadRecord {
-			r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-			err = r.Retry(p.ctx, &d)
-			n = r.Summary.Applied
-		} else {
-			n, err = part.Runner.Retry(p.ctx, c.ID)
-		}
+		n, err := p.retry(s, c.ID)
 		if err == nil || n > 0 {
 			fmt.Fprintf(p.stderr, "%d applied\n", n)
 		}
@@ -210,6 +211,54 @@ func (c *deadRetry) Run(p *program) error {
 		}
 		return p.settle(s)
 	})
+}
+
+// retry applies one dead letter, and what waits behind it. It returns how much was applied, also
+// with an error.
+func (p *program) retry(s *system.System, id string) (applied int, err error) {
+	part := s.Models[0]
+	d, err := part.Runner.DeadByID(p.ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if d.Kind == runner.DeadRecord {
+		r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
+		err = r.Retry(p.ctx, &d)
+		return r.Summary.Applied, err
+	}
+	return part.Runner.Retry(p.ctx, id)
+}
+
+// retryAll applies each dead letter once, in the order of the list. One that went with another is
+// none any more; one that cannot be applied stays.
+func (p *program) retryAll(s *system.System) error {
+	applied, left := 0, 0
+	stays := talk{out: p.stderr, more: "that stay; see projector dead list " + s.Models[0].Model.Command()}
+	err := s.Models[0].Runner.Dead(p.ctx, func(d runner.Dead) error {
+		n, err := p.retry(s, d.ID)
+		applied += n
+		switch {
+		case errors.Is(err, runner.ErrNoDead):
+			return nil
+		case errors.Is(err, store.ErrRefused), errors.Is(err, runner.ErrNoRetry), errors.Is(err, runner.ErrStands):
+			left++
+			stays.say("%s: %v", d.ID, err)
+			return nil
+		}
+		return err
+	})
+	stays.end()
+	fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
+	if err != nil {
+		return cli.Partly(err, applied > 0)
+	}
+	if err := p.settle(s); err != nil {
+		return err
+	}
+	if left > 0 {
+		return failed(exitCheck)
+	}
+	return nil
 }
 
 type deadDiscard struct{ deadOne }
