@@ -247,6 +247,7 @@ func (w *templateWorld) function(p deploy.Process, program string) *templateFunc
 			}
 		}
 		f.Start()
+		f.Ready() // so it is the first, if it is, that claims the tables
 		return f
 	}
 	w.Fatalf("the template has no function for %s", p)

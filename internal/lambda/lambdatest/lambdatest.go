@@ -102,6 +102,21 @@ func (f *Function) Start(more ...string) {
 	go func(cmd *exec.Cmd, done chan struct{}) { cmd.Wait(); close(done) }(f.cmd, f.Done)
 }
 
+// Ready waits until the function has started and asks for an event.
+func (f *Function) Ready() {
+	f.t.Helper()
+	for end := time.Now().Add(30 * time.Second); f.asking.Load() == 0; time.Sleep(time.Millisecond) {
+		select {
+		case <-f.Done:
+			f.t.Fatalf("the function ended: %s", f.Stderr.String())
+		default:
+		}
+		if time.Now().After(end) {
+			f.t.Fatal("the function asks for no event")
+		}
+	}
+}
+
 // Kill ends the process as a crash does. When it returns, no request of the process for
 // an event is pending any more.
 func (f *Function) Kill() {
