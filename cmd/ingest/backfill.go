@@ -18,7 +18,7 @@ import (
 type backfillCommand struct {
 	data
 	output
-	DryRun bool   `help:"Write nothing: count what rows miss, and show some."`
+	DryRun bool   `env:"-" help:"Write nothing: count what rows miss, and show some."`
 	Model  string `arg:"" help:"Name of a built-in model or path of a model file."`
 }
 

@@ -21,11 +21,14 @@ type commands struct {
 
 	Backfill backfillCommand `cmd:"" help:"Give rows the defaults and index keys that they were written without."`
 	Migrate  migrateCommand  `cmd:"" help:"Make old rows into rows of the model, as a migration in its file says."`
+
+	cli.Extras
 }
 
 const description = `Writes into the core tables of a model, with the model's rules kept.
 
-MODEL is the name of a built-in model or the path of a model file. Data is printed
+MODEL is the name of a built-in model or the path of a model file. The environment can
+say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 something was refused, 2
 usage or configuration, 3 a service or the disk is down, or the output could not be written,
 4 part done and resumable, 130 interrupted.`

@@ -22,8 +22,8 @@ import (
 type migrateCommand struct {
 	data
 	output
-	DryRun  bool   `help:"Write nothing: count what would become of old rows."`
-	End     bool   `help:"End the migration: nothing follows old rows any more."`
+	DryRun  bool   `env:"-" help:"Write nothing: count what would become of old rows."`
+	End     bool   `env:"-" help:"End the migration: nothing follows old rows any more."`
 	Rejects string `placeholder:"FILE" help:"Write which old rows are refused there instead of to stderr, one JSON object a line."`
 	Model   string `arg:"" help:"Name of a built-in model or path of a model file."`
 	Name    string `arg:"" help:"Name of a migration of the model."`

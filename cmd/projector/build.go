@@ -23,15 +23,15 @@ type buildCommand struct {
 	output
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
-	DryRun      bool          `xor:"how" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
+	DryRun      bool          `xor:"how" env:"-" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
-	Abort       bool          `xor:"how" help:"End builds that rows do not show yet, and remove what they have written."`
-	RollBack    bool          `xor:"how" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
-	Prune       bool          `xor:"how" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
-	Again       bool          `help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
+	Abort       bool          `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
+	RollBack    bool          `xor:"how" env:"-" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
+	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
+	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
 	WriteBudget int           `placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
 	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
-	HandOver    time.Duration `name:"hand-over" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
+	HandOver    time.Duration `name:"hand-over" env:"-" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
 }
 
 func (buildCommand) Help() string {

@@ -51,11 +51,14 @@ type commands struct {
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
 	Diff   diffCommand    `cmd:"" help:"Say what a changed model will do, before it is deployed."`
 	Schema schemaCommand  `cmd:"" help:"Print the JSON Schema of model files, for editors."`
+
+	cli.Extras
 }
 
 const description = `Derived data for DynamoDB tables, kept exactly right.
 
-MODEL is the name of a built-in model or the path of a model file. Data is printed
+MODEL is the name of a built-in model or the path of a model file. The environment can
+say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
 or configuration, 3 a service or the disk is down, or the output could not be written, 4
 part done and resumable, 130 interrupted.`
@@ -131,7 +134,7 @@ func (d data) shared() bool { return d.at().Store().Shared() }
 // assume is the flag that lets a model begin on tables of which weir does not know that
 // their streams have every change.
 type assume struct {
-	AssumeComplete bool `help:"Begin on tables that weir did not make. Only where no row was ever written or deleted that the stream no longer has (it keeps 24 hours): each such row is missing from counts, copies and statuses for good, and a count goes below zero when it is deleted. The catalog keeps that you said so, and when."`
+	AssumeComplete bool `env:"-" help:"Begin on tables that weir did not make. Only where no row was ever written or deleted that the stream no longer has (it keeps 24 hours): each such row is missing from counts, copies and statuses for good, and a count goes below zero when it is deleted. The catalog keeps that you said so, and when."`
 }
 
 // output is the flag that says how results are printed.

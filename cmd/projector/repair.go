@@ -23,7 +23,7 @@ type repairCommand struct {
 	output
 	Model   string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Targets []string `arg:"" optional:"" name:"target" help:"Only what is derived on these rows: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
-	DryRun  bool     `help:"Print what would be put right, and change nothing."`
+	DryRun  bool     `env:"-" help:"Print what would be put right, and change nothing."`
 }
 
 func (repairCommand) Help() string {

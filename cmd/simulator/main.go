@@ -43,15 +43,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 }
 
 type command struct {
-	Models    []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Seed      uint64   `help:"The first seed; the others are the next ones."`
-	Schedules int      `default:"200" help:"How many runs of each model (default ${default})."`
-	Faults    string   `placeholder:"LIST" help:"Only these kinds of faults, with commas between them; none is for none."`
-	Skip      string   `placeholder:"N,N-N" help:"Leave out these acts of the application, by number."`
-	Without   string   `placeholder:"N,N-N" help:"Leave out these faults, by number."`
-	Builds    bool     `help:"Runs with builds: existing rows, builders that are killed, changed derivations."`
-	Trace     bool     `help:"Print every step on stderr; for a single run."`
-	Output    string   `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
+	Version   cli.VersionFlag `env:"-" help:"Print the version and the formats of stored data."`
+	Models    []string        `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	Seed      uint64          `help:"The first seed; the others are the next ones."`
+	Schedules int             `default:"200" help:"How many runs of each model (default ${default})."`
+	Faults    string          `placeholder:"LIST" help:"Only these kinds of faults, with commas between them; none is for none."`
+	Skip      string          `placeholder:"N,N-N" help:"Leave out these acts of the application, by number."`
+	Without   string          `placeholder:"N,N-N" help:"Leave out these faults, by number."`
+	Builds    bool            `help:"Runs with builds: existing rows, builders that are killed, changed derivations."`
+	Trace     bool            `help:"Print every step on stderr; for a single run."`
+	Output    string          `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
 
 func (command) Help() string {

@@ -93,6 +93,10 @@ type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }
 
+// envPrefix begins the variable of each flag: WEIR_DATA is --data. What a flag says stands above
+// its variable. Flags with env:"-" have none: what they ask for is to be asked for each time.
+const envPrefix = "WEIR"
+
 // Program is a program by its name and commands, a struct as kong reads it.
 type Program struct {
 	Name, Description string
@@ -111,7 +115,8 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 	exited := -1
 	parser, err := kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
 		kong.Writers(stdout, stderr), kong.Exit(func(n int) { exited = n }), kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(bind))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(bind),
+		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return Mistake

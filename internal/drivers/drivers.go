@@ -12,6 +12,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/memory"
 	"weir/internal/openfiles"
+	"weir/internal/owntable"
 	"weir/internal/search"
 	searchembedded "weir/internal/search/embedded"
 	"weir/internal/search/opensearch"
@@ -30,6 +31,13 @@ type Place struct {
 	Stage      stage.Stage // the deployment, with the names of its tables
 	// Writes counts and limits write units where the store has them: where Shared.
 	Writes *budget.Writes
+}
+
+// Formats says the formats of what the program stores.
+func Formats() string {
+	first, last := owntable.Formats()
+	return fmt.Sprintf("data directory %d, search index %d, documents in OpenSearch %d, own table %d to %d",
+		embedded.Format, searchembedded.Format, opensearch.Format, first, last)
 }
 
 // Store is a driver of rows.

@@ -45,6 +45,9 @@ const (
 	catalogBuilds  = 4
 )
 
+// Formats are the first and the last format of a catalog that the program reads.
+func Formats() (first, last int) { return catalogVersion, catalogBuilds }
+
 // Complete says how it is known that the stream of a table, when weir began to read it, had
 // every change since the table was made.
 type Complete string

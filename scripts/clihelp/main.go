@@ -33,6 +33,23 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 | 3 | a service or the disk is down, or the output could not be written |
 | 4 | incomplete: run the same command again to continue |
 | 130 | interrupted |
+
+**Environment.** The variable of a flag is its name in capitals behind ` + "`WEIR_`" + `: ` + "`WEIR_DATA`" + ` is ` + "`--data`" + `,
+` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. A flag on the command line comes first. Flags of a
+single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--hand-over`, `--prune`, `--roll-back`" + `.
+
+**Shells.** ` + "`projector completion bash`, `zsh` or `fish`" + ` prints what completes command lines, ` + "`projector man`" + ` the manual page.
+No output has colours, so ` + "`NO_COLOR`" + ` changes nothing. Progress is shown on a terminal only.
+
+**Checks in CI.** ` + "`lint`" + ` prints ` + "`FILE:LINE:COLUMN: MESSAGE`" + `, and ` + "`FILE:LINE:COLUMN: warning: MESSAGE`" + ` for a warning, as compilers do. GitHub
+Actions shows them in the code with this problem matcher:
+
+` + "```json" + `
+{"problemMatcher": [
+  {"owner": "weir-error", "severity": "error", "pattern": [{"regexp": "^(.+?):(\\d+):(?:(\\d+):)? (?!warning:)(.+)$", "file": 1, "line": 2, "column": 3, "message": 4}]},
+  {"owner": "weir-warning", "severity": "warning", "pattern": [{"regexp": "^(.+?):(\\d+):(?:(\\d+):)? warning: (.+)$", "file": 1, "line": 2, "column": 3, "message": 4}]}
+]}
+` + "```" + `
 `
 
 var programs = []string{"projector", "ingest", "simulator"}

@@ -16,8 +16,8 @@ import (
 	"weir/internal/value"
 )
 
-// formatVersion is the version of the format of all keys in the package comment.
-const formatVersion = 1
+// Format is the version of the format of all keys in the package comment. A store of a newer one is refused.
+const Format = 1
 
 // catalog is the JSON under "mtables": what the store knows about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for
@@ -91,8 +91,8 @@ func loadCatalog(db *pebble.DB) (*catalog, error) {
 	switch v, err := strconv.Atoi(string(version)); {
 	case err != nil:
 		return nil, fmt.Errorf("format version %.20q is corrupt", version)
-	case v > formatVersion:
-		return nil, fmt.Errorf("the directory has format version %d, this program knows up to %d: use a newer program", v, formatVersion)
+	case v > Format:
+		return nil, fmt.Errorf("the directory has format version %d, this program knows up to %d: use a newer program", v, Format)
 	}
 	b, err := getCopy(db, keyCatalog)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *catalog) save(b *pebble.Batch) error {
 		return err
 	}
 	return errors.Join(
-		b.Set(keyFormat, strconv.AppendInt(nil, formatVersion, 10), nil),
+		b.Set(keyFormat, strconv.AppendInt(nil, Format, 10), nil),
 		b.Set(keyCatalog, doc, nil))
 }
 

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+
+	"weir/internal/drivers"
+)
+
+// The version and the commit of a released program, which the linker sets. Go itself notes the
+// commit of others that are built in a repository.
+var release, commit string
+
+// VersionFlag prints the version.
+type VersionFlag bool
+
+// BeforeReset prints the version, instead of a command.
+func (VersionFlag) BeforeReset(k *kong.Kong) error {
+	if err := printVersion(k.Stdout, k.Model.Name); err != nil {
+		return err
+	}
+	k.Exit(Good)
+	return nil
+}
+
+func printVersion(to io.Writer, program string) error {
+	from := commit
+	if info, ok := debug.ReadBuildInfo(); ok && from == "" {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				from = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				from += " with changes"
+			}
+		}
+	}
+	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, cmp.Or(release, "unreleased"), cmp.Or(from, "unknown"),
+		drivers.Formats(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
