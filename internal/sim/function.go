@@ -354,3 +354,6 @@ func appendRecord(b []byte, r *events.Record) []byte {
 }
 
 var _ store.Store = (*link)(nil)
+
+// Load returns none: rows come with their stream records here.
+func (l *link) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }

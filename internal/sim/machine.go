@@ -721,3 +721,6 @@ func (a *atMachine) Sync(ctx context.Context) error {
 
 // Close does nothing: the store outlives a fiber.
 func (a *atMachine) Close() error { return nil }
+
+// Load returns none: rows come with their stream records here.
+func (a *atMachine) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }

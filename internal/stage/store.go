@@ -73,6 +73,9 @@ func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 	return rows, s.failed(err)
 }
 
+// Load returns none: what a Load gives back would have to be translated, too.
+func (s *named) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }
+
 func (s *named) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	q.Table = s.real(q.Table)
 	page, err := s.inner.Query(ctx, q)

@@ -75,6 +75,8 @@ var (
 	// ErrOwned: another process has the embedded directory open. The error's text names
 	// it.
 	ErrOwned = errors.New("the data directory is in use")
+	// ErrLoading: a Load cannot do this.
+	ErrLoading = errors.New("this cannot be done while rows are loaded")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
@@ -454,11 +456,45 @@ type Store interface {
 	// before they are written. A crash leaves some of the rows deleted. A store that
 	// deletes expired rows by itself, such as DynamoDB, deletes none here.
 	Sweep(ctx context.Context, now time.Time, limit int, prepare Prepare) (removed int, err error)
+	// Load returns a Load for rows of some tables, and of tables without a stream. It is nil
+	// if the store cannot load, or if a stream of the tables has or had a record, which
+	// someone may follow.
+	Load(ctx context.Context, o LoadOptions) (Load, error)
 	// Sync returns once everything acknowledged survives a crash.
 	Sync(ctx context.Context) error
 	// Close ends the store. Everything acknowledged is then durable. A second Close
 	// does nothing.
 	Close() error
+}
+
+// LoadOptions are the options of a Load.
+type LoadOptions struct {
+	Tables []string // with streams
+	// Refuse, if set, is asked before each write. Its error ends the call.
+	Refuse func(Ref) error
+	// Drop is an attribute that rows of tables without a stream never get, "" for none.
+	Drop string
+}
+
+// Load is a Store whose writes stay in memory until Land puts all of them on disk in one
+// step. A crash loses what has not landed, as a whole. Its writes leave no record in a
+// stream: their records are given to the caller (Take). From the first Land on, Identity
+// says that the tables' streams are not Whole.
+//
+// Until it is given up, no one else may write rows that the Load reads, and it belongs to
+// one goroutine. Queries and sweeps would not see what has not landed, and are refused with
+// ErrLoading; what concerns streams is the store's. Close does nothing.
+type Load interface {
+	Store
+	// Take returns the stream records of the writes since the last Take, in their order.
+	// Their positions ascend, and mean nothing to another Load.
+	Take() []events.Record
+	// Bytes is about how much memory is taken by what has not landed.
+	Bytes() int
+	// Land puts everything that was written on disk, durably, after what the store has
+	// acknowledged. After an error it is not known whether it landed: give up the Load
+	// and the store.
+	Land(ctx context.Context) error
 }
 
 // Deployed is a table that Deploy found or made.

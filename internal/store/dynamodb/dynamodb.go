@@ -232,6 +232,11 @@ func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) 
 	return 0, s.enter(ctx)
 }
 
+// Load returns none: DynamoDB takes rows only with their stream records.
+func (s *Store) Load(ctx context.Context, _ store.LoadOptions) (store.Load, error) {
+	return nil, s.enter(ctx)
+}
+
 // returnCapacity is the value of ReturnConsumedCapacity in requests.
 func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
 	if s.opts.Consumed == nil && s.opts.Writes == nil {

@@ -215,15 +215,22 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 }
 
 // check refuses a row for faults that only the whole row shows.
-func (b *batch) check(sl *slot, row value.Item, stored int) error {
+func (b *batch) check(sl *slot, row value.Item, stored int) (err error) {
+	b.values, err = sl.tab.fits(b.values, row, stored)
+	return err
+}
+
+// fits refuses a row for faults that only the whole row shows. stored is the length of its
+// stored form. values is memory to use, which fits returns.
+func (t *table) fits(values []value.Value, row value.Item, stored int) ([]value.Value, error) {
 	// DynamoDB's count is at most about twice the size of the stored form.
 	if stored > store.MaxItemBytes/3 {
 		if err := store.CheckSize(row); err != nil {
-			return err
+			return values, err
 		}
 	}
-	b.values = sl.tab.keyValues(b.values[:0], row)
-	return sl.tab.check(b.values)
+	values = t.keyValues(values[:0], row)
+	return values, t.check(values)
 }
 
 // touch notes that the row must be written.

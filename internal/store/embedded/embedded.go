@@ -42,6 +42,7 @@ import (
 // Store is an embedded store. No other process or Store may use its directory.
 type Store struct {
 	db    *pebble.DB
+	po    *pebble.Options
 	opts  Options
 	lock  *pebble.Lock
 	files *files
@@ -98,12 +99,16 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts.Fatal = once(opts.fatal(dir))
 	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
 	po := opts.pebble(lock, list, &s.journal)
+	s.po = po
 	if s.db, err = pebble.Open(dir, po); err != nil {
 		// The owner file stays. Without it the store would count as closed, and the log
 		// would have to be whole.
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
 	}
 	if err := s.journal.start(po.FS, dir); err != nil {
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
+	}
+	if err := dropLanding(po.FS, dir); err != nil {
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
 	}
 	s.seed = maphash.MakeSeed()

@@ -115,7 +115,7 @@ const memTables = 4
 func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
 	log := &pebbleLog{o: o, said: map[string]time.Time{}}
 	po := &pebble.Options{
-		FS:                          guard{o.FS, o.Fatal, list},
+		FS:                          &guard{o.FS, o.Fatal, list}, // by pointer: Pebble compares file systems
 		Lock:                        lock,
 		CacheSize:                   o.CacheBytes + 2*int64(o.MemTableBytes), // memtables count against it
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -146,6 +146,8 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		return cs
 	})
 	po.Experimental.SpanPolicyFunc = ownTables
+	// What lands is in a synced manifest when Land returns, and never in the log.
+	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = 8 << 10
 		po.Levels[i].IndexBlockSize = 64 << 10

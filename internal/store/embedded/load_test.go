@@ -1,0 +1,272 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// loading returns a Load of the store for things, and for plain, which has no stream.
+func loading(t testing.TB, s *Store, o store.LoadOptions) store.Load {
+	t.Helper()
+	o.Tables = []string{"things"}
+	l, err := s.Load(context.Background(), o)
+	if err != nil || l == nil {
+		t.Fatalf("no load: %v", err)
+	}
+	return l
+}
+
+func land(t testing.TB, l store.Load) {
+	t.Helper()
+	if err := l.Land(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLoad: random writes and transactions on a Load have the outcomes, records, rows and
+// entries that they have on a store.
+func TestLoad(t *testing.T) {
+	for seed := range uint64(6) {
+		g := generator{rng: rand.New(rand.NewPCG(seed, 3))}
+		plain := open(t, fmt.Sprint("plain", seed), []store.Table{things()}, Options{FS: vfs.NewMem()})
+		mem := vfs.NewMem()
+		loaded := open(t, "loaded", []store.Table{things()}, Options{FS: mem, MemTableBytes: 64 << 10})
+		l := loading(t, loaded, store.LoadOptions{})
+		var got []string
+		for range 150 {
+			var ws []store.Write
+			for range 1 + g.rng.IntN(12) {
+				ws = append(ws, g.hard())
+			}
+			compare(t, plain, l, ws, g.rng.IntN(3) == 0)
+			for _, r := range l.Take() {
+				got = append(got, show(r.Keys)+show(r.Old)+show(r.New))
+			}
+			if g.rng.IntN(8) == 0 {
+				land(t, l)
+				if l.Bytes() != 0 {
+					t.Fatalf("%d bytes after it landed", l.Bytes())
+				}
+			}
+		}
+		land(t, l)
+		var want []string
+		for _, r := range allRecords(t, plain, "things") {
+			want = append(want, show(r.Keys)+show(r.Old)+show(r.New))
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d: %d records, want %d", seed, len(got), len(want))
+		}
+		sameRows(t, plain, loaded)
+		if rs := allRecords(t, loaded, "things"); len(rs) > 0 {
+			t.Fatalf("%d records are in the stream", len(rs))
+		}
+		if is, err := loaded.Identity(context.Background(), "things"); err != nil || is.Whole {
+			t.Fatalf("the stream is whole: %+v, %v", is, err)
+		}
+		do(t, loaded, put("after", "all"))
+		if l, err := loaded.Load(context.Background(), store.LoadOptions{Tables: []string{"things"}}); l != nil || err != nil {
+			t.Fatalf("a load beside a stream: %v", err)
+		}
+	}
+}
+
+// hard is a write that may fail: its condition, or by what the table refuses.
+func (g *generator) hard() store.Write {
+	w := g.write()
+	w.Return = g.rng.IntN(2) == 0
+	switch g.rng.IntN(8) {
+	case 0:
+		w.If = store.Cond{{{Attr: "PK", Is: store.Absent}}}
+	case 1:
+		w.If = store.Cond{{{Attr: "n", Is: store.Lt, Value: val(2)}, {Attr: "n", Is: store.Absent}}}
+	case 2:
+		w = put("p1", "s1", "kind", 5)
+		w.Return = true
+	case 3:
+		w = store.Write{Ref: ref("p2", "s2"), Ops: []store.Op{{Kind: store.Add, Attr: "kind", Value: val(1)}}}
+	}
+	return w
+}
+
+// compare does writes on both, and compares what comes back.
+func compare(t *testing.T, plain *Store, l store.Load, ws []store.Write, together bool) {
+	t.Helper()
+	ctx := context.Background()
+	if together {
+		if a, b := plain.Transact(ctx, ws), l.Transact(ctx, ws); fmt.Sprint(a) != fmt.Sprint(b) {
+			t.Fatalf("a transaction: %v; loading: %v", a, b)
+		}
+	} else {
+		a, err := plain.Write(ctx, ws)
+		b, err2 := l.Write(ctx, ws)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		for i := range a {
+			if fmt.Sprint(a[i].Err) != fmt.Sprint(b[i].Err) || !value.EqualItems(a[i].Row, b[i].Row) {
+				t.Fatalf("write %d: %v %s; loading: %v %s", i, a[i].Err, show(a[i].Row), b[i].Err, show(b[i].Row))
+			}
+		}
+	}
+	var refs []store.Ref
+	for _, w := range ws {
+		refs = append(refs, w.Ref)
+	}
+	a, err := plain.Get(ctx, refs)
+	b, err2 := l.Get(ctx, refs)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	for i := range a {
+		if (a[i] == nil) != (b[i] == nil) || !value.EqualItems(a[i], b[i]) {
+			t.Fatalf("row %v: %s; loading: %s", refs[i], show(a[i]), show(b[i]))
+		}
+	}
+}
+
+// sameRows compares the rows of two stores, and their indexes with these.
+func sameRows(t *testing.T, a, b *Store) {
+	t.Helper()
+	want, got := allRows(t, a, a.tables["things"]), allRows(t, b, b.tables["things"])
+	for id, row := range want {
+		if !value.EqualItems(row, got[id]) {
+			t.Fatalf("row %x: %s, want %s", id, show(got[id]), show(row))
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d rows, want %d", len(got), len(want))
+	}
+	verifyIndexes(t, b, b.tables["things"], got)
+}
+
+// TestLoadLimits: what a Load cannot do is refused, and what it must not write.
+func TestLoadLimits(t *testing.T) {
+	ctx := context.Background()
+	own := store.Table{Name: "own", Key: store.KeySchema{Partition: str("k")}}
+	s := open(t, "data", []store.Table{things(), own}, Options{FS: vfs.NewMem()})
+	stop := errors.New("not this one")
+	l := loading(t, s, store.LoadOptions{Drop: "p", Refuse: func(r store.Ref) error {
+		if r.Key.Partition.Text() == "bad" {
+			return stop
+		}
+		return nil
+	}})
+	for what, do := range map[string]func() error{
+		"query": func() error { _, err := l.Query(ctx, store.Query{Table: "things"}); return err },
+		"sweep": func() error { _, err := l.Sweep(ctx, s.opts.Now(), 1, nil); return err },
+		"load":  func() error { _, err := l.Load(ctx, store.LoadOptions{}); return err },
+	} {
+		if err := do(); !errors.Is(err, store.ErrLoading) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := l.Write(ctx, []store.Write{put("bad", "x")}); !errors.Is(err, stop) {
+		t.Errorf("a refused write: %v", err)
+	}
+	if err := l.Transact(ctx, []store.Write{put("good", "x"), put("bad", "x")}); !errors.Is(err, stop) || l.Bytes() != 0 || len(l.Take()) > 0 {
+		t.Errorf("a refused transaction: %v, %d bytes", err, l.Bytes())
+	}
+	row := store.Write{Ref: store.Ref{Table: "own", Key: store.Key{Partition: val("r")}}, Put: item("k", "r", "p", 1, "q", 2)}
+	if out, err := l.Write(ctx, []store.Write{row, put("a", "b", "p", 1)}); err != nil || out[0].Err != nil || out[1].Err != nil {
+		t.Fatal(out, err)
+	}
+	land(t, l)
+	rows, err := s.Get(ctx, []store.Ref{row.Ref, ref("a", "b")})
+	if err != nil || rows[0].Has("p") || !rows[0].Has("q") || !rows[1].Has("p") {
+		t.Errorf("%s, %s, %v", show(rows[0]), show(rows[1]), err)
+	}
+}
+
+// TestLandCrash: wherever the power fails, windows are in the store as a whole, all that
+// landed are, and what the store acknowledged before them is too.
+func TestLandCrash(t *testing.T) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	own := store.Table{Name: "own", Key: store.KeySchema{Partition: str("k")}}
+	tables := []store.Table{things(), own}
+	for seed := range seeds {
+		c := newCrashes(seed, 5)
+		s, err := Open("data", tables, Options{FS: c.fs(), MemTableBytes: 64 << 10, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := generator{rng: rand.New(rand.NewPCG(seed, 4))}
+		l := loading(t, s, store.LoadOptions{})
+		states := []map[string]value.Item{allRows(t, s, s.tables["things"])}
+		for n := range 20 {
+			// What the store itself writes before a window is there if the window is.
+			note := store.Write{Ref: store.Ref{Table: "own", Key: store.Key{Partition: val("n")}}, Put: item("k", "n", "n", n+1)}
+			if n%2 == 1 {
+				do(t, s, note)
+			}
+			for range 1 + g.rng.IntN(60) {
+				if _, err := l.Write(context.Background(), []store.Write{g.write()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mark := put("mark", "mark", "n", n+1)
+			if _, err := l.Write(context.Background(), []store.Write{mark}); err != nil {
+				t.Fatal(err)
+			}
+			land(t, l)
+			states = append(states, allRows(t, s, s.tables["things"]))
+			c.promise.Store(int64(n + 1))
+			c.between(fmt.Sprint("after window ", n+1))
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d crashes", len(c.disks))
+		for _, disk := range c.disks {
+			checkLanded(t, disk, tables, states)
+		}
+	}
+}
+
+func checkLanded(t *testing.T, c crash, tables []store.Table, states []map[string]value.Item) {
+	t.Helper()
+	s, err := Open("data", tables, Options{FS: c.disk, Logger: quiet})
+	if err != nil {
+		t.Fatalf("%s: %v", c.at, err)
+	}
+	defer s.Close()
+	rows := allRows(t, s, s.tables["things"])
+	n, _ := get(t, s, "mark", "mark").Get("n").Int64()
+	if n < c.promise || int(n) >= len(states) {
+		t.Fatalf("%s: %d windows, %d were promised", c.at, n, c.promise)
+	}
+	for id, row := range states[n] {
+		if !value.EqualItems(row, rows[id]) {
+			t.Fatalf("%s: after window %d, row %x is %s, not %s", c.at, n, id, show(rows[id]), show(row))
+		}
+	}
+	if len(rows) != len(states[n]) {
+		t.Fatalf("%s: after window %d, %d rows, not %d", c.at, n, len(rows), len(states[n]))
+	}
+	verifyIndexes(t, s, s.tables["things"], rows)
+	noted, err := s.Get(context.Background(), []store.Ref{{Table: "own", Key: store.Key{Partition: val("n")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has, _ := noted[0].Get("n").Int64(); has < n&^1 {
+		t.Fatalf("%s: %d was written before window %d, and %d is there", c.at, n, n, has)
+	}
+	if is, err := s.Identity(context.Background(), "things"); err != nil || n > 0 && is.Whole {
+		t.Fatalf("%s: the stream is whole after %d windows: %v", c.at, n, err)
+	}
+	if names, err := c.disk.List("data"); err != nil || slices.Contains(names, landFile) {
+		t.Fatalf("%s: a table that did not land is left: %v", c.at, err)
+	}
+}
