@@ -320,6 +320,12 @@ func Once(model, key string) store.Ref { return Ref("once|"+model+"|"+Texts([]st
 // Dead returns the partition key of a model's dead letters.
 func Dead(model string) string { return "dead|" + model }
 
+// IsLetter reports whether rows of the own table with a partition key are dead letters, or
+// parts of one.
+func IsLetter(partition string) bool {
+	return strings.HasPrefix(partition, "dead|") || strings.HasPrefix(partition, "deadpart|")
+}
+
 // DeadPart refers to part i of the body of the dead letter with the given id.
 func DeadPart(model, id string, i int) store.Ref {
 	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))

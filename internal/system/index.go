@@ -284,6 +284,26 @@ func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(string, 
 	}
 }
 
+// Searched reports whether a search index of the model may have documents that this program
+// keeps: one that was filled, or that a program has begun to fill. A system without indexes
+// keeps none, and notes that first, if it has the store to itself.
+func (s *System) Searched(ctx context.Context, m *model.Model) (bool, error) {
+	if len(m.Searches) == 0 {
+		return false, nil
+	}
+	if s.Index == nil && !s.shared {
+		if err := s.leave(ctx, m); err != nil {
+			return false, err
+		}
+	}
+	begun := false
+	err := s.rowsOf(ctx, m, func(_ string, row owntable.GenerationRow) error {
+		begun = begun || row.Filled || row.Begun || row.Part != "" || len(row.Cursor) > 0
+		return nil
+	}, func(owntable.FunctionSearchRow) { begun = true })
+	return begun, err
+}
+
 // leave marks the generations that this program does not apply, where no other program uses
 // the store: the stream gives up what they have not applied. Their indexes are made again
 // when a program comes back to them.

@@ -1,0 +1,233 @@
+// Package bulk replays recorded streams into an embedded store that nothing follows yet.
+//
+// It has the same code decide as a replay into a followed store: package replay what
+// becomes of each record, the runner what is derived from each change. Both work on a
+// store.Load instead of the store. So rows, marks, ledgers and shown values change in
+// memory, in the same order and by the same conditions, and no change is written to a
+// stream to be read back. A window of rows lands when it has become large: in one step, so
+// that a kill leaves whole windows. Each row carries the mark of the newest record that
+// was written into it, so the same command goes on after a kill, and skips what landed.
+//
+// What a window cannot hold exactly ends the bulk (ErrLive): the window is given up, and
+// the caller replays its records, and those that follow, into the store itself.
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// ErrLive says that the records from Landed on must be replayed into the store itself.
+var ErrLive = errors.New("the rest is replayed record by record")
+
+// Bulk is one replay in windows. It belongs to one goroutine, and has the store to itself.
+type Bulk struct {
+	to     *replay.Replay // as the caller made it; its Summary counts what has landed
+	most   int            // bytes of a window
+	load   store.Load
+	replay *replay.Replay // into the load
+	run    *runner.Runner // over the load
+
+	deriving bool                 // the runner writes
+	changes  []projections.Change // that are not applied yet
+	said     []func()             // what the caller is told when the window lands
+	entries  int                  // of the window
+	landed   int
+}
+
+// atOnce is how many changes the runner gathers into one write for each target.
+const atOnce = 4096
+
+// New returns a Bulk for a replay that has not begun, or the reason why there can be none.
+// A window has about so many bytes at the most. The runner must have been started.
+func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, err error) {
+	if why := unfit(r.Model); why != "" {
+		return nil, why, nil
+	}
+	var tables []string
+	for _, t := range r.Model.Tables {
+		tables = append(tables, t.Name)
+	}
+	b = &Bulk{to: r, most: most}
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: owntable.PositionOf(shardKey)})
+	if err != nil || b.load == nil {
+		return nil, "rows of the tables were written one by one", err
+	}
+	// From now on the catalog knows that the tables are read: a derivation that is new
+	// later is built from the rows, which no stream tells.
+	row, err := r.Runner.Admit(ctx, tables, runner.GroupRows)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(row.Builds) > 0 {
+		return nil, "values are or were built from the rows", nil
+	}
+	if len(r.Model.Migrations) > 0 {
+		on, err := r.Runner.Mover.Started(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, started := range on {
+			if started {
+				return nil, "a migration is on", nil
+			}
+		}
+	}
+	b.begin()
+	return b, "", nil
+}
+
+// unfit is why a model's derivations are not applied in bulk, "" if they are: tallies, which
+// have nothing but their ledgers, and search indexes, which are made from the rows.
+func unfit(m *model.Model) string {
+	switch {
+	case len(m.Statuses) > 0:
+		return "the model has a status"
+	case len(m.Latest) > 0:
+		return "the model has the latest of rows"
+	case len(m.Groups) > 0:
+		return "the model has a group"
+	case len(m.Rows) > 0 || len(m.Follows) > 0:
+		return "the model makes rows from rows"
+	}
+	for _, t := range m.Tallies {
+		if t.IsSet() {
+			return fmt.Sprintf("%s is a set", t.Name)
+		}
+	}
+	return ""
+}
+
+// begin makes what works on the load.
+func (b *Bulk) begin() {
+	run := *b.to.Runner
+	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{}
+	b.run = &run
+	again := *b.to
+	again.Store, again.Runner, again.Summary = b.load, b.run, replay.Summary{}
+	again.Gap = func(g replay.Gap) { b.say(func() { call(b.to.Gap, g) }) }
+	again.Bad = func(e events.Entry, err error) {
+		b.say(func() {
+			if b.to.Bad != nil {
+				b.to.Bad(e, err)
+			}
+		})
+	}
+	b.replay = &again
+}
+
+func call[T any](f func(T), x T) {
+	if f != nil {
+		f(x)
+	}
+}
+
+func (b *Bulk) say(what func()) { b.said = append(b.said, what) }
+
+// unmoved is the Mover of a model none of whose migrations is on.
+type unmoved struct{}
+
+func (unmoved) Started(context.Context) (map[*model.Migration]bool, error) { return nil, nil }
+
+func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, error) {
+	if len(rows) > 0 {
+		return nil, store.ErrLoading
+	}
+	return nil, nil
+}
+
+// shardKey is where ledgers would keep how far they have counted. They do not: a change is
+// applied once, in the window of its row's mark.
+var shardKey = owntable.LogKey(0)
+
+// Landed is how many entries are in the store for good.
+func (b *Bulk) Landed() int { return b.landed }
+
+// Batch takes entries as replay.Replay.Batch does. After an error that wraps ErrLive the
+// entries from Landed on are as if they had never come, and the Bulk has ended.
+func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) error {
+	b.entries += len(entries)
+	err := b.replay.Batch(ctx, entries, table)
+	if err == nil {
+		err = b.derive(ctx, atOnce)
+	}
+	if err != nil {
+		return live(err)
+	}
+	if b.load.Bytes() < b.most {
+		return nil
+	}
+	return b.Land(ctx)
+}
+
+// live makes an error that is a window's own one that wraps ErrLive.
+func live(err error) error {
+	if errors.Is(err, store.ErrLoading) {
+		return fmt.Errorf("%w: %w", ErrLive, err)
+	}
+	return err
+}
+
+// Land puts the window into the store. Call it after the last Batch, too.
+func (b *Bulk) Land(ctx context.Context) error {
+	if err := b.derive(ctx, 1); err != nil {
+		return live(err)
+	}
+	if err := b.load.Land(ctx); err != nil {
+		return err
+	}
+	n, sum := b.replay.Summary, &b.to.Summary
+	sum.Applied, sum.Skipped, sum.Dead, sum.Gaps = sum.Applied+n.Applied, sum.Skipped+n.Skipped, sum.Dead+n.Dead, sum.Gaps+n.Gaps
+	for _, say := range b.said {
+		say()
+	}
+	b.landed += b.entries
+	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
+	return nil
+}
+
+// derive applies changes until fewer than so many are left.
+func (b *Bulk) derive(ctx context.Context, least int) error {
+	for {
+		records := b.load.Take()
+		for i := range records {
+			if c, ok := projections.NewChange(b.to.Model.Table(records[i].Table), &records[i]); ok {
+				b.changes = append(b.changes, c)
+			}
+		}
+		if len(b.changes) < least {
+			return nil
+		}
+		if err := b.apply(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// refuse keeps derivations from leaving a dead letter: what would is left to the store's own
+// stream, by whose positions letters are kept and retried.
+func (b *Bulk) refuse(ref store.Ref) error {
+	if b.deriving && ref.Table == owntable.TableName && owntable.IsLetter(ref.Key.Partition.Text()) {
+		return store.ErrLoading
+	}
+	return nil
+}
+
+// apply has the runner apply the changes.
+func (b *Bulk) apply(ctx context.Context) error {
+	b.deriving = true
+	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: shardKey, Changes: b.changes})
+	b.deriving = false
+	clear(b.changes)
+	b.changes = b.changes[:0]
+	return err
+}

@@ -1,0 +1,295 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/bulk"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/system/systemtest"
+	"weir/internal/value"
+	"weir/internal/verify"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is a directory into which recordings are replayed.
+type world struct {
+	t     testing.TB
+	m     *model.Model
+	dir   string
+	sys   *system.System
+	talk  []string // gaps and bad records
+	bulks int      // replays that were done in bulk to their end
+	lives int      // replays that went on live
+}
+
+func newWorld(t testing.TB, m *model.Model) *world {
+	w := &world{t: t, m: m, dir: t.TempDir()}
+	w.open()
+	t.Cleanup(func() { w.sys.Close() })
+	return w
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	var err error
+	w.sys, err = system.Open(context.Background(), w.dir, []*model.Model{w.m}, system.Options{NoSearch: true})
+	must(w.t, err)
+	must(w.t, w.sys.Start(context.Background()))
+	must(w.t, w.sys.Reach(context.Background(), nil))
+}
+
+// again closes the directory and opens it.
+func (w *world) again() {
+	w.t.Helper()
+	must(w.t, w.sys.Close())
+	w.open()
+}
+
+func (w *world) replay() *replay.Replay {
+	part := w.sys.Models[0]
+	return &replay.Replay{
+		Model: w.m, Store: w.sys.Store, Runner: part.Runner, Names: w.sys.Names,
+		Gap: func(g replay.Gap) { w.talk = append(w.talk, fmt.Sprintf("gap %s %s %s", g.Where, g.Row, g.Reason)) },
+		Bad: func(e events.Entry, err error) { w.talk = append(w.talk, fmt.Sprintf("bad %s %v", e.Location, err)) },
+	}
+}
+
+// live replays batches as a followed store does.
+func (w *world) live(batches [][]events.Entry) replay.Summary {
+	w.t.Helper()
+	r := w.replay()
+	w.rest(r, batches)
+	return r.Summary
+}
+
+func (w *world) rest(r *replay.Replay, batches [][]events.Entry) {
+	w.t.Helper()
+	w.lives++
+	for i, b := range batches {
+		must(w.t, r.Batch(context.Background(), b, ""))
+		if i%3 == 0 {
+			w.settle()
+		}
+	}
+	w.settle()
+}
+
+func (w *world) settle() {
+	w.t.Helper()
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: w.sys.Models[0].Runner}
+	must(w.t, f.CatchUp(context.Background(), done))
+}
+
+// bulk replays batches in windows of so many bytes, and goes on live where it has to.
+func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
+	w.t.Helper()
+	r := w.replay()
+	b, why, err := bulk.New(context.Background(), r, most)
+	must(w.t, err)
+	if why != "" {
+		w.t.Fatalf("not in bulk: %s", why)
+	}
+	for _, batch := range batches {
+		if err = b.Batch(context.Background(), slices.Clone(batch), ""); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = b.Land(context.Background())
+	}
+	if errors.Is(err, bulk.ErrLive) {
+		w.t.Logf("after %d: %v", b.Landed(), err)
+		w.rest(r, dropped(batches, b.Landed()))
+		return r.Summary
+	}
+	must(w.t, err)
+	w.bulks++
+	return r.Summary
+}
+
+// dropped leaves out the first entries of batches.
+func dropped(batches [][]events.Entry, n int) (out [][]events.Entry) {
+	for _, b := range batches {
+		k := min(n, len(b))
+		n -= k
+		if k < len(b) {
+			out = append(out, b[k:])
+		}
+	}
+	return out
+}
+
+// dump is everything in the directory, a line each, but for what also differs between two
+// live replays: versions, positions in the store's own stream, times of keeping, and
+// ledgers that say nothing and expire.
+func (w *world) dump() []string {
+	w.t.Helper()
+	var out []string
+	versions := map[string]value.Value{}
+	for _, row := range w.scan(store.Query{Table: owntable.TableName}) {
+		line, part := "", row.Get(owntable.Partition).Text()
+		switch {
+		case strings.HasPrefix(part, "ledger|"):
+			versions[part] = row.Get(owntable.Count)
+			if !owntable.LedgerRow(row).Empty() {
+				line = w.text(row, func(name string, v value.Value) bool {
+					return name != owntable.Count && !strings.HasPrefix(name, "p:") && !(owntable.IsSum(name) && v.Sign() == 0)
+				})
+			}
+		case strings.HasPrefix(part, owntable.Dead(w.m.Name)):
+			line = "dead " + row.Get("kind").Text() + " " + row.Get("target").Text() + " " + row.Get("reason").Text()
+		case strings.HasPrefix(part, "seen|"), strings.HasPrefix(part, "claim|"):
+			line = w.text(row, nil)
+		}
+		if line != "" {
+			out = append(out, "own "+line)
+		}
+	}
+	for _, table := range w.m.Tables {
+		for _, row := range w.scan(store.Query{Table: table.Name}) {
+			key, _ := table.KeyOf(row)
+			ref, e := store.Ref{Table: table.Name, Key: key}, table.Classify(row)
+			version, ledger := row.Get(owntable.Version), versions[owntable.Ledgers(w.m.Name)+owntable.RowText(ref)]
+			if ledger.IsMissing() && e != nil && len(e.Values) > 0 {
+				ledger = value.OfInt(0) // nothing was counted; another replay may have taken all of it back
+			}
+			is := "as the ledger"
+			if !value.Equal(version, ledger) {
+				is = "version " + version.Text() + ", its ledger " + ledger.Text()
+			}
+			out = append(out, "row "+table.Name+" "+is+" "+w.text(row, func(name string, _ value.Value) bool { return name != owntable.Version }))
+		}
+		for _, ix := range table.Indexes {
+			for _, row := range w.scan(store.Query{Table: table.Name, Index: ix.Name}) {
+				key, _ := table.KeyOf(row)
+				out = append(out, "entry "+table.Name+" "+ix.Name+" "+w.text(table.Item(key), nil))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *world) text(row value.Item, keep func(string, value.Value) bool) string {
+	if keep != nil {
+		row = row.Filter(func(name string) bool { return keep(name, row.Get(name)) })
+	}
+	return string(value.AppendTypedItem(nil, row))
+}
+
+func (w *world) scan(q store.Query) (rows []value.Item) {
+	w.t.Helper()
+	for {
+		page, err := w.sys.Store.Query(context.Background(), q)
+		must(w.t, err)
+		rows = append(rows, page.Rows...)
+		if q.After = page.Next; q.After == nil {
+			return rows
+		}
+	}
+}
+
+// derivedLetters counts the dead letters of what could not be derived.
+func (w *world) derivedLetters() (n int) {
+	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d runner.Dead) error {
+		if d.Kind != runner.DeadRecord {
+			n++
+		}
+		return nil
+	})
+	must(w.t, err)
+	return n
+}
+
+// verified recounts everything that is derived.
+func (w *world) verified() {
+	w.t.Helper()
+	err := w.sys.Verify(w.sys.Models[0]).Run(context.Background(), func(d verify.Difference) { w.t.Errorf("verify: %v", d) })
+	must(w.t, err)
+}
+
+// same compares what two worlds have come to.
+func same(t testing.TB, what string, live, bulk *world, one, other replay.Summary) bool {
+	t.Helper()
+	bulk.verified()
+	ok := true
+	if one != other {
+		t.Errorf("%s: live %+v, bulk %+v", what, one, other)
+		ok = false
+	}
+	if d := cmp.Diff(live.talk, bulk.talk); d != "" {
+		t.Errorf("%s: what is said: %s", what, head(d))
+		ok = false
+	}
+	if d := cmp.Diff(live.dump(), bulk.dump()); d != "" {
+		t.Errorf("%s: -live +bulk %s", what, head(d))
+		ok = false
+	}
+	return ok
+}
+
+func head(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	return strings.Join(lines[:min(30, len(lines))], "")
+}
+
+func read(t testing.TB, paths []string) (batches [][]events.Entry) {
+	t.Helper()
+	in, err := events.Open(paths...)
+	must(t, err)
+	for batch, err := range in.Batches(context.Background()) {
+		must(t, err)
+		batches = append(batches, batch)
+	}
+	return batches
+}
+
+// TestRecordings replays every recording whose model is applied in bulk both ways: whole,
+// then again, and in windows of one batch.
+func TestRecordings(t *testing.T) {
+	in := 0
+	for _, dir := range systemtest.Recordings(t) {
+		m, err := model.Load(systemtest.Model(dir))
+		must(t, err)
+		batches := read(t, systemtest.Files(t, dir))
+		live, one := newWorld(t, m), newWorld(t, m)
+		if _, why, err := bulk.New(context.Background(), one.replay(), 1); err != nil || why != "" {
+			must(t, err)
+			t.Logf("%s: not in bulk: %s", m.Name, why)
+			continue
+		}
+		in++
+		sum := live.live(batches)
+		same(t, m.Name+", whole", live, one, sum, one.bulk(batches, 1<<30))
+		again := live.live(batches)
+		same(t, m.Name+", again", live, one, again, one.bulk(batches, 1<<30))
+		many := newWorld(t, m)
+		got := many.bulk(batches, 1)
+		many.bulk(batches, 1)
+		same(t, m.Name+", in small windows", live, many, sum, got)
+	}
+	if in == 0 {
+		t.Error("no recording is replayed in bulk")
+	}
+}

@@ -1,0 +1,68 @@
+package bulk_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"weir/internal/bulk"
+	"weir/internal/catalog"
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+func shopModel(t testing.TB, with string) *model.Model {
+	t.Helper()
+	m, err := model.Parse("shop.yaml", []byte(shop+with))
+	must(t, err)
+	return m
+}
+
+func shopStream(seed uint64, n int) [][]events.Entry {
+	r := &teller{Rand: rand.New(rand.NewPCG(seed, 1)), rows: map[string]value.Item{}}
+	return r.batches(r.stream(n))
+}
+
+// TestFollowed: a directory into whose streams something was written is not for bulk.
+func TestFollowed(t *testing.T) {
+	w := newWorld(t, shopModel(t, ""))
+	w.live(shopStream(1, 10))
+	if _, why, err := bulk.New(context.Background(), w.replay(), 1); err != nil || why == "" {
+		t.Errorf("in bulk beside a stream: %q, %v", why, err)
+	}
+}
+
+// TestUnfit: models that need every change in order, or rows that weir makes, are not for
+// bulk. Each of these has another reason.
+func TestUnfit(t *testing.T) {
+	for _, x := range [][2]string{
+		{"movienight", "status"}, {"viewing", "set"}, {"wardrobe", "rows"}, {"watchlists", "rows"},
+		{"../../examples/chat/model.yaml", "latest"}, {"../../examples/shop/model.yaml", "group"}, {"gallery", ""},
+	} {
+		m, err := model.Load(x[0])
+		must(t, err)
+		_, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), 1)
+		if err != nil || (why == "") != (x[1] == "") || !strings.Contains(why, x[1]) {
+			t.Errorf("%s: %q, %v; want %q", x[0], why, err, x[1])
+		}
+	}
+}
+
+// TestNewDerivation: no stream has what came in bulk, so a derivation that is new afterwards
+// is refused until it is built from the rows.
+func TestNewDerivation(t *testing.T) {
+	w := newWorld(t, shopModel(t, ""))
+	w.bulk(shopStream(2, 100), 1000)
+	must(t, w.sys.Close())
+	m := shopModel(t, "  Branch.gifts: {count: Gift, to: {branch: branch}}\n")
+	var err error
+	w.sys, err = system.Open(context.Background(), w.dir, []*model.Model{m}, system.Options{NoSearch: true})
+	must(t, err)
+	if err := w.sys.Start(context.Background()); !errors.Is(err, catalog.ErrUnbuilt) {
+		t.Errorf("a derivation that is new begins with no row: %v", err)
+	}
+}
