@@ -186,7 +186,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 				return putFile(ctx, s, part, path)
 			}
 			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-			return replayAll(ctx, reading, []input{{paths: []string{path}}}, r)
+			return replayAll(ctx, reading, []input{{paths: []string{path}}}, r, 0)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)

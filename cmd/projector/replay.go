@@ -30,6 +30,7 @@ type replayCommand struct {
 	assume
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
+	Bulk     string   `enum:"auto,never" default:"auto" help:"How rows get into an embedded directory: auto lands many at a time where nothing follows the directory yet and the model allows it; never writes each record by itself."`
 	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
 }
 
@@ -41,6 +42,10 @@ what is in them. Of an export the folder is enough, as it lies in S3: all files 
 manifest names must be there, as they were written. Returns when everything derived has caught up. Replaying a file
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
+
+A directory into which nothing was written but by replays in bulk gets the rows of many
+records at a time, where the model derives nothing but counts, sums, means, distincts and
+search indexes. What comes of it is the same, and -o json says how many records it were.
 
 With --tables the records name the tables as the store does: NAME=REAL.
 
@@ -72,29 +77,33 @@ func (c *replayCommand) Run(p *program) error {
 	if err := s.Start(p.ctx); err != nil {
 		return err
 	}
-	if err := p.fill(s); err != nil {
-		return err
-	}
 	return c.replay(p, s, inputs)
 }
 
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-	reading := progress.New(p.stderr, "records")
-	gaps := &talk{out: reading, more: "gaps"}
-	bad := &talk{out: reading, more: "records that cannot be used; see projector dead list " + c.Model}
+	gaps := &talk{more: "gaps"}
+	bad := &talk{more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
 	r.Bad = func(e events.Entry, err error) { bad.say("dead letter: %s: %v", e.Location, err) }
-	err := p.both(part.Runner, reading, func(ctx context.Context) error {
-		return replayAll(ctx, reading, inputs, r)
-	})
+	landed, whole, err := c.inBulk(p, s, inputs, r, gaps, bad)
+	if err == nil {
+		err = p.fill(s) // after the bulk: the indexes are made from the rows
+	}
+	if err == nil && !whole {
+		reading := progress.New(p.stderr, "records")
+		gaps.out, bad.out = reading, reading
+		err = p.both(part.Runner, reading, func(ctx context.Context) error {
+			return replayAll(ctx, reading, inputs, r, landed)
+		})
+	}
 	gaps.end()
 	bad.end()
 	if err != nil {
 		return cli.Partly(err, r.Summary.Records() > 0)
 	}
-	if err := c.summary(p, s, r, time.Since(start)); err != nil {
+	if err := c.summary(p, s, r, landed, time.Since(start)); err != nil {
 		return err
 	}
 	return c.complete(p, part, r)
@@ -208,10 +217,14 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// replayAll replays the records of the inputs in order, and shows how far it is. What
-// was read before an error is replayed.
-func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay) error {
-	next := func(entries []events.Entry, table string) error { return r.Next(ctx, entries, table) }
+// replayAll replays the records of the inputs in order, but for the first done, and shows
+// how far it is. What was read before an error is replayed.
+func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay, done int) error {
+	next := func(entries []events.Entry, table string) error {
+		n := min(done, len(entries))
+		done -= n
+		return r.Next(ctx, entries[n:], table)
+	}
 	err := eachBatch(ctx, reading, inputs, &r.Names, next)
 	if last := next(nil, ""); last != nil {
 		return last // what was read before comes before what cannot be read
@@ -274,8 +287,9 @@ func (t *talk) end() {
 	}
 }
 
-// summary prints what became of the records and how much there now is.
-func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, took time.Duration) error {
+// summary prints what became of the records, of which so many were replayed in bulk, and how
+// much there now is.
+func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {
 	derived, err := s.Census(p.ctx, s.Models[0])
 	if err != nil {
 		return err
@@ -284,7 +298,7 @@ func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, 
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(map[string]any{
 			"model": r.Model.Name, "records": sum.Records(), "applied": sum.Applied, "skipped": sum.Skipped, "dead": sum.Dead,
-			"gaps": sum.Gaps, "seconds": took.Seconds(), "derived": derived,
+			"gaps": sum.Gaps, "bulk": bulk, "seconds": took.Seconds(), "derived": derived,
 		})
 	}
 	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d dead, %d gaps\n",
