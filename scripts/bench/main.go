@@ -46,6 +46,7 @@ type stage struct {
 var stages = []stage{
 	{name: "decode", run: (*bench).decode},
 	{name: "replay", run: (*bench).replay},
+	{name: "bulk", run: (*bench).bulk},
 	{name: "steps", run: (*bench).steps},
 	{name: "search", run: (*bench).search},
 	{name: "scale", run: (*bench).scale},

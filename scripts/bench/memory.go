@@ -35,7 +35,12 @@ func (b *bench) memory() error {
 		return err
 	}
 	for _, search := range []bool{false, true} {
-		peak, took, err := b.peak(bin, rec, search)
+		var flags []string
+		if !search {
+			flags = []string{"--no-search"}
+		}
+		peak, c, err := b.peak(bin, rec, flags...)
+		took := c.wall
 		if err != nil {
 			return err
 		}
@@ -55,39 +60,38 @@ func freeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), err
 }
 
-// peak runs a replay and returns its highest resident memory. It polls the kernel's VmHWM until
+// peak runs a replay and returns its highest resident memory, and what it cost. It polls the kernel's VmHWM until
 // the process ends, because the value that wait4 reports starts at what this program had when
 // it started the other one.
-func (b *bench) peak(bin string, rec recording, search bool) (int64, time.Duration, error) {
+func (b *bench) peak(bin string, rec recording, flags ...string) (most int64, c cost, err error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
-		return 0, 0, err
+		return 0, c, err
 	}
 	defer os.RemoveAll(data)
-	args := []string{"replay", "gallery", rec.path, "--data", data, "-o", "json"}
-	if !search {
-		args = append(args, "--no-search")
-	}
+	args := append([]string{"replay", "gallery", rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)
 	cmd := exec.CommandContext(b.ctx, bin, args...)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return 0, c, err
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	var most int64
 	for {
 		select {
 		case err := <-done:
+			if cmd.ProcessState != nil {
+				c = cost{time.Since(start), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+			}
 			if err == nil && most == 0 {
 				err = errors.New("the process ended before its memory could be read")
 			}
 			if err != nil {
 				err = fmt.Errorf("%w\n%s", err, talk.String())
 			}
-			return most, time.Since(start), err
+			return most, c, err
 		case <-time.After(20 * time.Millisecond):
 			most = max(most, highWater(cmd.Process.Pid))
 		}
