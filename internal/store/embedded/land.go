@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"os"
 	"slices"
 
@@ -43,6 +42,7 @@ func (l *load) Land(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("land: %w", err)
 	}
+	l.forget()
 	l.rows, l.bytes = map[string]*loaded{}, 0
 	return nil
 }
@@ -68,7 +68,10 @@ func (l *load) parted() error {
 }
 
 func (l *load) land(ctx context.Context) error {
-	keys := slices.Sorted(maps.Keys(l.rows))
+	keys := l.changed()
+	if len(keys) == 0 {
+		return nil
+	}
 	fs := l.s.po.FS
 	path := fs.PathJoin(l.s.files.dir, landFile)
 	err := l.table(fs, path, keys)
@@ -86,6 +89,18 @@ func (l *load) land(ctx context.Context) error {
 		l.s.cache.end(hashes[i])
 	}
 	return err
+}
+
+// changed returns the keys of the rows that differ from the store's, sorted.
+func (l *load) changed() []string {
+	keys := make([]string, 0, len(l.rows))
+	for key, r := range l.rows {
+		if (r.was == nil) != (r.now == nil) || !bytes.Equal(r.was, r.now) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // dropLanding deletes a table that did not land.
@@ -108,9 +123,6 @@ func (l *load) table(fs vfs.FS, path string, keys []string) error {
 	var entries []entryChange
 	for _, key := range keys {
 		r := l.rows[key]
-		if (r.was == nil) == (r.now == nil) && bytes.Equal(r.was, r.now) {
-			continue
-		}
 		if r.now == nil {
 			err = w.Delete([]byte(key))
 		} else {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -24,20 +25,28 @@ type load struct {
 	bytes   int
 	records []events.Record
 	last    uint64 // the position of the last record
+	known   []*loaded
 
 	key, scratch []byte
 	values       []value.Value
 }
 
-// loaded is a row that a Load has written.
+// loaded is a row that a Load has read or written.
 type loaded struct {
 	tab      *table
 	id       store.Key
 	was, now []byte // as the store has it, and as the Load has it; nil for no row
+	written  bool
+
+	item  value.Item // of now, while known is set
+	known bool
 }
 
-// loadedBytes is about what a written row takes beside its key and images.
+// loadedBytes is about what a row takes beside its key and images.
 const loadedBytes = 400
+
+// mostKnown is how many rows are kept as items, too.
+const mostKnown = 1024
 
 // Load returns a Load if all rows of the tables, if there are any, were loaded.
 func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, error) {
@@ -85,44 +94,130 @@ func (l *load) Take() []events.Record {
 
 // Get reads rows by key.
 func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	out := make([]value.Item, len(refs))
-	var missing []store.Ref
-	var at []int
+	if err := l.s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	defer l.s.gate.RUnlock()
+	var f fetching
 	for i := range refs {
-		row, err := l.find(refs[i])
+		tab, err := l.s.table(refs[i].Table)
 		if err != nil {
+			return nil, fmt.Errorf("get: %w", err)
+		}
+		if err := tab.CheckKey(refs[i].Key); err == nil {
+			l.want(&f, tab, refs[i].Key, false)
+		} else if !tab.IsKey(refs[i].Key) {
 			return nil, fmt.Errorf("get %v: %w", refs[i], err)
 		}
-		if row == nil {
-			missing, at = append(missing, refs[i]), append(at, i)
-			continue
+	}
+	if err := l.fetch(&f); err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	out := make([]value.Item, len(refs))
+	for i := range refs {
+		l.key = appendRowKey(l.key[:0], l.s.tables[refs[i].Table], refs[i].Key)
+		if r := l.rows[string(l.key)]; r != nil {
+			var err error
+			if out[i], err = l.itemOf(r); err != nil {
+				return nil, fmt.Errorf("get %v: %w", refs[i], err)
+			}
 		}
-		if out[i], err = decodeRow(row.now); err != nil {
-			return nil, fmt.Errorf("get %v: %w", refs[i], err)
-		}
 	}
-	if len(missing) == 0 {
-		return out, ctx.Err()
-	}
-	rows, err := l.s.Get(ctx, missing)
-	for i, row := range rows {
-		out[at[i]] = row
-	}
-	return out, err
+	return out, nil
 }
 
-// find returns the row of a reference if the Load has written it, else nil. Its key is
-// then in l.key.
-func (l *load) find(ref store.Ref) (*loaded, error) {
-	tab, err := l.s.table(ref.Table)
+// fetching is rows that are about to be read from the store together.
+type fetching struct {
+	rows []fetched
+	keep bool // also rows that do not exist
+}
+
+type fetched struct {
+	missed
+	tab *table
+	id  store.Key
+}
+
+// want adds a row to those that are fetched, unless the Load has it. keep says to remember
+// also that it does not exist. Its key is then in l.key.
+func (l *load) want(f *fetching, tab *table, id store.Key, keep bool) {
+	l.key = appendRowKey(l.key[:0], tab, id)
+	if l.rows[string(l.key)] != nil {
+		return
+	}
+	hash := maphash.Bytes(l.s.seed, l.key)
+	stored, found, since := l.s.cache.find(hash, l.key)
+	switch {
+	case !found:
+		f.keep = keep
+		f.rows = append(f.rows, fetched{missed{hash: hash, key: bytes.Clone(l.key), since: since}, tab, id})
+	case stored != nil || keep:
+		l.remember(l.key, tab, id, stored)
+	}
+}
+
+// fetch reads rows from the store.
+func (l *load) fetch(f *fetching) error {
+	if len(f.rows) == 0 {
+		return nil
+	}
+	slices.SortFunc(f.rows, func(a, b fetched) int { return bytes.Compare(a.key, b.key) })
+	r, err := l.s.reader(len(f.rows))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !tab.IsKey(ref.Key) {
-		return nil, tab.CheckKey(ref.Key)
+	defer r.close()
+	for i := range f.rows {
+		m := &f.rows[i]
+		found, err := r.get(m.key)
+		if err != nil {
+			return fmt.Errorf("table %s, key %x: %w", m.tab.Name, m.key, err)
+		}
+		stored := bytes.Clone(found)
+		l.s.cache.fill(m.hash, m.key, stored, m.since)
+		if stored != nil || f.keep {
+			l.remember(m.key, m.tab, m.id, stored)
+		}
 	}
-	l.key = appendRowKey(l.key[:0], tab, ref.Key)
-	return l.rows[string(l.key)], nil
+	return nil
+}
+
+// remember keeps a row as the store has it.
+func (l *load) remember(key []byte, tab *table, id store.Key, stored []byte) {
+	id = store.Key{Partition: id.Partition.Clone(), Sort: id.Sort.Clone()}
+	l.rows[string(key)] = &loaded{tab: tab, id: id, was: stored, now: stored}
+	l.bytes += loadedBytes + len(key)*(1+len(tab.indexes)) + len(stored)
+}
+
+// itemOf returns a row as an item.
+func (l *load) itemOf(r *loaded) (value.Item, error) {
+	if r.known {
+		return r.item, nil
+	}
+	item, err := decodeRow(r.now)
+	if err == nil {
+		l.know(r, item)
+	}
+	return item, err
+}
+
+// know keeps the item of a row for a while. It may share memory with a whole recording.
+func (l *load) know(r *loaded, item value.Item) {
+	if !r.known {
+		if len(l.known) >= mostKnown {
+			l.forget()
+		}
+		l.known = append(l.known, r)
+	}
+	r.item, r.known = item, true
+}
+
+func (l *load) forget() {
+	for _, r := range l.known {
+		r.item, r.known = nil, false
+	}
+	clear(l.known)
+	l.known = l.known[:0]
 }
 
 // Query is refused.
@@ -137,6 +232,9 @@ func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 		return out, fmt.Errorf("write: %w", err)
 	}
 	defer l.s.gate.RUnlock()
+	if err := l.fetchAll(ws); err != nil {
+		return out, fmt.Errorf("write: %w", err)
+	}
 	for i := range ws {
 		w := &ws[i]
 		_, row, err := l.write(w, false)
@@ -153,22 +251,32 @@ func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 	return out, nil
 }
 
+// fetchAll reads the rows of writes.
+func (l *load) fetchAll(ws []store.Write) error {
+	f := fetching{keep: true}
+	for i := range ws {
+		if tab := l.s.tables[ws[i].Table]; tab != nil && tab.CheckKey(ws[i].Key) == nil {
+			l.want(&f, tab, ws[i].Key, true)
+		}
+	}
+	return l.fetch(&f)
+}
+
 // errLoad marks errors that are not of one write alone.
 var errLoad = errors.New("loading")
 
 // undo is what takes a write back.
 type undo struct {
-	key     string
 	row     *loaded
 	was     []byte
-	made    bool
+	written bool
 	bytes   int
 	records int
 	last    uint64
 }
 
 // write executes a write. row is the row after it, or the row for which its condition
-// failed.
+// failed. The row must have been fetched.
 func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err error) {
 	if l.opts.Refuse != nil {
 		if err := l.opts.Refuse(w.Ref); err != nil {
@@ -187,19 +295,10 @@ func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err e
 	}
 	l.key = appendRowKey(l.key[:0], tab, w.Key)
 	r := l.rows[string(l.key)]
-	u = undo{row: r, bytes: l.bytes, records: len(l.records), last: l.last}
-	if r == nil {
-		u.made = true
-		r = &loaded{tab: tab}
-		if r.was, row, err = l.stored(); err != nil {
-			return u, nil, fmt.Errorf("%w: %w", errLoad, err)
-		}
-		r.now = r.was
-		u.row = r
-	} else if row, err = decodeRow(r.now); err != nil {
+	if row, err = l.itemOf(r); err != nil {
 		return u, nil, fmt.Errorf("%w: %w", errLoad, err)
 	}
-	u.was = r.now
+	u = undo{row: r, was: r.now, written: r.written, bytes: l.bytes, records: len(l.records), last: l.last}
 	if !w.If.Holds(row) {
 		return u, row, store.ErrCondition
 	}
@@ -210,32 +309,14 @@ func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err e
 	if l.opts.Drop != "" && !tab.Stream && next.Has(l.opts.Drop) {
 		next = next.Filter(func(name string) bool { return name != l.opts.Drop })
 	}
-	if err := l.put(&u, w, r, row, next); err != nil {
+	if err := l.put(w, r, row, next); err != nil {
 		return u, row, err
 	}
 	return u, next, nil
 }
 
-// stored reads the row of l.key in the store.
-func (l *load) stored() ([]byte, value.Item, error) {
-	hash := maphash.Bytes(l.s.seed, l.key)
-	stored, item, found, since := l.s.cache.get(hash, l.key)
-	if found {
-		return stored, item, nil
-	}
-	r, err := l.s.reader(1)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.close()
-	if stored, item, err = r.row(l.key); err == nil {
-		l.s.cache.fill(hash, l.key, stored, since)
-	}
-	return stored, item, err
-}
-
-// put replaces a row, whose key is in l.key, by next.
-func (l *load) put(u *undo, w *store.Write, r *loaded, row, next value.Item) error {
+// put replaces a row by next.
+func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 	var stored []byte
 	if next != nil {
 		l.scratch = value.AppendItem(l.scratch[:0], next)
@@ -251,17 +332,12 @@ func (l *load) put(u *undo, w *store.Write, r *loaded, row, next value.Item) err
 		}
 		stored = append(make([]byte, 0, len(stored)), stored...)
 	}
-	if u.made {
-		u.key = string(l.key)
-		l.rows[u.key] = r
-		r.id = store.Key{Partition: w.Key.Partition.Clone(), Sort: w.Key.Sort.Clone()}
-		l.bytes += loadedBytes + len(l.key)*(1+len(r.tab.indexes)) + len(r.was)
-	}
 	l.bytes += len(stored)
-	if !u.made {
-		l.bytes -= len(u.was)
+	if r.written {
+		l.bytes -= len(r.now)
 	}
-	r.now = stored
+	r.now, r.written = stored, true
+	l.know(r, next)
 	if r.tab.Stream {
 		l.record(w, r, row, next)
 	}
@@ -306,6 +382,9 @@ func (l *load) transact(ws []store.Write, done *[]undo) error {
 	if err := l.apart(ws); err != nil {
 		return err
 	}
+	if err := l.fetchAll(ws); err != nil {
+		return err
+	}
 	size := 0
 	for i := range ws {
 		w := &ws[i]
@@ -347,9 +426,8 @@ func (l *load) apart(ws []store.Write) error {
 }
 
 func (l *load) undo(u *undo) {
-	u.row.now = u.was
-	if u.key != "" {
-		delete(l.rows, u.key)
-	}
+	r := u.row
+	r.now, r.written, r.known, r.item = u.was, u.written, false, nil
+	l.known = slices.DeleteFunc(l.known, func(k *loaded) bool { return k == r })
 	l.bytes, l.records, l.last = u.bytes, l.records[:u.records], u.last
 }
