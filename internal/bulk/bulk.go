@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -37,7 +38,10 @@ type Bulk struct {
 	replay *replay.Replay // into the load
 	run    *runner.Runner // over the load
 
+	shardKey string
+
 	deriving bool                 // the runner writes
+	cascades bool                 // some derivation reads what another one shows
 	changes  []projections.Change // that are not applied yet
 	said     []func()             // what the caller is told when the window lands
 	entries  int                  // of the window
@@ -57,8 +61,11 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 	for _, t := range r.Model.Tables {
 		tables = append(tables, t.Name)
 	}
-	b = &Bulk{to: r, most: most}
-	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: owntable.PositionOf(shardKey)})
+	b = &Bulk{to: r, most: most, cascades: cascades(r.Model)}
+	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
+	var position string
+	b.shardKey, position = owntable.Unlogged()
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: position})
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
@@ -107,6 +114,19 @@ func unfit(m *model.Model) string {
 	return ""
 }
 
+// cascades reports whether a tally reads a value that another one shows.
+func cascades(m *model.Model) bool {
+	for _, t := range m.Tallies {
+		for _, src := range t.Sources {
+			derived := func(f *model.Field) bool { return f != nil && projections.IsDerived(src.Entity, f.Attr) }
+			if slices.ContainsFunc(src.Reads(), derived) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // begin makes what works on the load.
 func (b *Bulk) begin() {
 	run := *b.to.Runner
@@ -144,10 +164,6 @@ func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, e
 	}
 	return nil, nil
 }
-
-// shardKey is where ledgers would keep how far they have counted. They do not: a change is
-// applied once, in the window of its row's mark.
-var shardKey = owntable.LogKey(0)
 
 // Landed is how many entries are in the store for good.
 func (b *Bulk) Landed() int { return b.landed }
@@ -225,9 +241,12 @@ func (b *Bulk) refuse(ref store.Ref) error {
 // apply has the runner apply the changes.
 func (b *Bulk) apply(ctx context.Context) error {
 	b.deriving = true
-	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: shardKey, Changes: b.changes})
+	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
 	b.deriving = false
 	clear(b.changes)
 	b.changes = b.changes[:0]
+	if !b.cascades {
+		b.load.Take() // of what is derived, nothing is derived
+	}
 	return err
 }

@@ -89,6 +89,24 @@ type Source struct {
 	To     []Assign // the names of the target's key, from this entity's fields
 }
 
+// Reads returns the fields of its rows that a source depends on; some may be nil.
+func (s *Source) Reads() []*Field {
+	var out []*Field
+	if s.Amount != nil {
+		out = append(out, s.Amount.Fields...)
+	}
+	for i := range s.Where {
+		out = append(out, s.Where[i].Field)
+	}
+	for i := range s.To {
+		out = append(out, s.To[i].Expr.Field)
+		if b := s.To[i].Expr.Bucket; b != nil {
+			out = append(out, b.Of)
+		}
+	}
+	return out
+}
+
 // TargetOf returns the key of the row that a source row counts for. ok is false if the row
 // counts for none; unfit is the field that it cannot be counted by, nil if there is nothing
 // wrong.

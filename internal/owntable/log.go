@@ -129,6 +129,13 @@ func Log(model string, number int64) store.Ref {
 // a short shard key, which is longer.
 func LogKey(number int64) string { return strconv.FormatInt(number, 10) }
 
+// Unlogged is the key of changes that are applied once and come again in no log, and the
+// attribute in which ledgers would keep how far they have counted of them.
+func Unlogged() (shardKey, attr string) {
+	key := LogKey(0) // no log has this number
+	return key, PositionOf(key)
+}
+
 // IsLogKey reports whether a key is that of a merged log.
 func IsLogKey(key string) bool { return len(key) < shardKeyBytes }
 

@@ -74,7 +74,7 @@ func (x *explanation) MadeOf() string {
 			if src.Entity.Group != nil || len(src.Entity.MadeBy) > 0 {
 				return src.Entity.Name
 			}
-			for _, f := range reads(src) {
+			for _, f := range src.Reads() {
 				if f != nil && isDerived(src.Entity, f.Attr) {
 					return src.Entity.Name + "." + f.Attr
 				}
@@ -82,24 +82,6 @@ func (x *explanation) MadeOf() string {
 		}
 	}
 	return ""
-}
-
-// reads returns the fields of its rows that a source depends on; some may be nil.
-func reads(src *model.Source) []*model.Field {
-	var out []*model.Field
-	if src.Amount != nil {
-		out = append(out, src.Amount.Fields...)
-	}
-	for i := range src.Where {
-		out = append(out, src.Where[i].Field)
-	}
-	for i := range src.To {
-		out = append(out, src.To[i].Expr.Field)
-		if b := src.To[i].Expr.Bucket; b != nil {
-			out = append(out, b.Of)
-		}
-	}
-	return out
 }
 
 func isDerived(e *model.Entity, attr string) bool {
