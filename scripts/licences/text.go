@@ -98,7 +98,12 @@ func tidy(b []byte) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
-const head = `weir links the software below; the versions are those of go.mod. This file is made by
+const head = `weir
+Copyright 2026 The weir authors
+
+weir is under the Apache License, Version 2.0, which the file LICENSE has.
+
+It links the software below; the versions are those of go.mod. This file is made by
 scripts/licences ("make notice") from what the two programs link, and goes with every
 copy of them. First the list, then each text once, under the names of those it is of.
 
