@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"weir/internal/drivers"
+)
+
+// TestChangelogHasFormats: the first chapter of the changelog names the formats of this program.
+func TestChangelogHasFormats(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapters, _ := strings.Cut(string(text), "\n## ")
+	chapter, _, _ := strings.Cut(chapters, "\n## ")
+	if words := strings.Join(strings.Fields(chapter), " "); !strings.Contains(words, "Formats: "+drivers.Formats()+".") {
+		t.Errorf("the changelog does not say %q, but %q", drivers.Formats(), words)
+	}
+}
