@@ -2,6 +2,7 @@ package build_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"weir/internal/owntable"
@@ -106,5 +107,43 @@ func (f *fixture) movie(when, id string, ratings, moods int) {
 	}
 	if n, _ := row.Get("stars").Int64(); n != int64(2*ratings) {
 		f.Errorf("%s: movie %s shows %d stars, want %d", when, id, n, 2*ratings)
+	}
+}
+
+// TestDistinctBesideStatus: of a built row with a status, values that no row has leave the ledger, and
+// the dead letter about a distinct over its max comes and goes, as of a row without.
+func TestDistinctBesideStatus(t *testing.T) {
+	f := open(t, load(t, strings.Replace(voted, "  Movie.mood:", "  Movie.users: {distinct: Rating.at, to: {id: movie}, max: 2}\n  Movie.mood:", 1)))
+	rate := func(user int, at string) {
+		f.write("PK", fmt.Sprint("USER#", user), "SK", "RATING#1", "type", "Rating", "movie", "1", "stars", 1, "at", at)
+	}
+	letters := func(when string, want int) {
+		t.Helper()
+		f.catchUp()
+		f.verified()
+		if dead := f.dead(); len(dead) != want {
+			t.Errorf("%s: dead letters %+v, want %d", when, dead, want)
+		}
+	}
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "state", "new")
+	rate(0, "a")
+	f.unread()
+	f.unbuilt()
+	f.build(owntable.BuildLive, "Movie")
+	letters("built", 0)
+	rate(1, "b")
+	rate(2, "c")
+	letters("over its max", 1)
+	for i := range 30 {
+		rate(2, fmt.Sprint("passing ", i))
+		f.catchUp()
+	}
+	letters("still over it", 1)
+	f.write("PK", "USER#2", "SK", "RATING#1")
+	letters("below it", 0)
+	for name, row := range f.rows(owntable.TableName) {
+		if strings.Contains(name, "passing") || strings.Contains(fmt.Sprint(row), "passing") {
+			t.Errorf("%s has values that no row has: %v", name, row)
+		}
 	}
 }

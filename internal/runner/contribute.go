@@ -188,6 +188,9 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 		if err := g.countPlaced(ctx); err != nil {
 			return err
 		}
+		if err := g.noteRecomputed(ctx, offers); err != nil {
+			return err
+		}
 		g.recomputeAll(offers)
 		return nil
 	}
@@ -217,6 +220,25 @@ func (g *Generation) countPlaced(ctx context.Context) error {
 	}
 	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool { return len(t.Steps) == 0 })
 	return w.CountTallies(ctx)
+}
+
+// noteRecomputed trims the ledgers of targets that are recomputed then, and makes their dead
+// letters say what cannot be shown.
+func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Offered) error {
+	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Kind.Exact || t.Kind.Max }) {
+		return nil // it can show all that they count
+	}
+	w := *g.Work
+	w.Gathered = &projections.Gathered{}
+	for _, t := range g.all.Targets {
+		if t.Entity == g.Entity {
+			w.Targets = append(w.Targets, &projections.Target{Row: t.Row, Entity: t.Entity})
+		}
+	}
+	for _, o := range offers {
+		w.asked(g.Entity, o.Target)
+	}
+	return w.noteTargets(ctx, map[*projections.Target]value.Item{})
 }
 
 // recomputeAll asks for a recompute of all targets of the entity, instead of counting in
@@ -283,6 +305,15 @@ func (w *Work) asked(e *model.Entity, row store.Ref) {
 
 // showTargets shows the ledgers of all targets of the batch.
 func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
+	if err := w.noteTargets(ctx, ledgers); err != nil {
+		return err
+	}
+	return w.publish(ctx, ledgers)
+}
+
+// noteTargets reads the ledgers of all targets of the batch, trims them, and makes dead letters say
+// what they hold that cannot be shown.
+func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	refs := make([]store.Ref, len(w.Targets))
 	for i, t := range w.Targets {
 		refs[i] = owntable.Ledger(w.Model.Name, t.Row)
@@ -303,7 +334,7 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 			return err
 		}
 	}
-	return w.publish(ctx, ledgers)
+	return nil
 }
 
 // Into returns the writes that add steps to what a target has instead of a ledger. They
