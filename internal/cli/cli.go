@@ -47,6 +47,9 @@ const sameSignal = 500 * time.Millisecond
 // process, unless it comes together with the first.
 func Stopped(ctx context.Context) context.Context { return stopped(ctx, sameSignal) }
 
+// stopped returns a context that ends with the first SIGINT or SIGTERM. Signals within same
+// after that count as the same one (a terminal and a supervisor may both send); a later one
+// ends the process at once.
 func stopped(ctx context.Context, same time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)

@@ -35,6 +35,8 @@ func (p *Program) Results(ctx context.Context, stdout io.Writer) (context.Contex
 	return ctx, &Output{name: p.Name, to: readable{to: stdout}, cancel: cancel}
 }
 
+// Write passes b on until a write fails, and then returns that error for ever. Several
+// goroutines may call it; each call stays whole.
 func (o *Output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

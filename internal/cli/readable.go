@@ -19,6 +19,8 @@ type readable struct {
 // Raw is what is written to as it is, for what moves the cursor on purpose.
 func (w *readable) Raw() io.Writer { return w.to }
 
+// Write escapes what a terminal would obey or misrender. A character that is cut between two
+// writes waits for its rest.
 func (w *readable) Write(b []byte) (int, error) {
 	text := b
 	if len(w.rest) > 0 {

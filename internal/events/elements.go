@@ -6,6 +6,8 @@ import (
 	"weir/internal/value"
 )
 
+// list decodes a list. A value that is no DynamoDB value is a problem of this record only; text
+// that is not JSON ends the file.
 func (p *scanner) list(depth int) (value.Value, string) {
 	if p.b[p.i] != '[' {
 		return value.Value{}, "L: expected an array, found " + p.kindAt(p.i)

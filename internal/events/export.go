@@ -246,6 +246,8 @@ type checking struct {
 	items  int64
 }
 
+// reader checks the MD5 sum that an export's manifest has for a file, if it has one, while the
+// file is read.
 func (s source) reader(r io.Reader) *checking {
 	c := &checking{Reader: r, source: s}
 	if s.md5 != "" {

@@ -173,6 +173,8 @@ func (p *scanner) metadata(u *unit) {
 	})
 }
 
+// batch decodes what Lambda says about records that it gave up: the shard, and the first and
+// last sequence number.
 func (p *scanner) batch(info *batchInfo) {
 	p.object(func(name string) {
 		const in = "DDBStreamBatchInfo."
@@ -191,6 +193,7 @@ func (p *scanner) batch(info *batchInfo) {
 	})
 }
 
+// period decodes the begin and the end of a tumbling window.
 func (p *scanner) period(w *WindowInfo) {
 	p.object(func(name string) {
 		switch name {

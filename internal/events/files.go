@@ -82,6 +82,8 @@ func (f *Files) Batches(ctx context.Context) iter.Seq2[[]Entry, error] {
 	}
 }
 
+// decode decodes the files in their order. An error ends it; batches that were sent before stay
+// valid.
 func (f *Files) decode(b *batcher) error {
 	for _, s := range f.from {
 		if err := f.decodeOne(s, b); err != nil {
@@ -137,6 +139,8 @@ func (b *batcher) add(e Entry) error {
 	return b.flush()
 }
 
+// flush hands the batch to the reader, and waits while the channel is full. It ends with the
+// context.
 func (b *batcher) flush() error {
 	if len(b.batch) == 0 {
 		return b.ctx.Err()

@@ -93,6 +93,7 @@ func unixTime(sign int, digits string, exp int) (time.Time, error) {
 // isoLayouts are the layouts in which tools write a time. A time without a zone is UTC.
 var isoLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z0700"}
 
+// parseISO parses the forms of time that the CLI prints, and seconds since 1970 in quotes.
 func parseISO(s string) (time.Time, error) {
 	for _, layout := range isoLayouts {
 		if t, err := time.Parse(layout, s); err == nil {

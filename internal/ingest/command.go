@@ -92,6 +92,7 @@ func (p Problem) String() string {
 	return p.Pointer + " " + p.Reason
 }
 
+// Error lists every problem of the command in one line; servers answer with the list.
 func (r *Refusal) Error() string {
 	texts := make([]string, len(r.Problems))
 	for i, p := range r.Problems {

@@ -147,6 +147,8 @@ func (h *Handler) appliesDocuments() bool {
 	return h.Group != runner.GroupRows && h.Runner.Index != nil
 }
 
+// tell reports an invocation: how many records were applied, skipped and dead, how many will
+// come again and why, and the age of the oldest.
 func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	if h.Report == nil {
 		return

@@ -58,6 +58,7 @@ const markBytes = owntable.FunctionMark
 // one write capacity unit.
 const leastMarks = 200
 
+// marksOf packs the checksums of an event's records, markBytes bytes each, in order.
 func marksOf(records []events.Position) string {
 	b := make([]byte, 0, markBytes*len(records))
 	for _, p := range records {
@@ -251,6 +252,9 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 	return fmt.Errorf("shard %s of %s is moved by others as often as it is tried", w.shard, w.table)
 }
 
+// disorder says that records came out of order, which positions by shard cannot survive.
+// Nothing of the event is acknowledged; the text says which setting of the event source mapping
+// to look at.
 func (h *Handler) disorder(w *work, err error) error {
 	if errors.Is(err, errBusy) {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)

@@ -56,6 +56,8 @@ func (machine) List(dir string) (names []string, err error) {
 	return names, err
 }
 
+// Create makes an empty file whose name survives a power cut: the directory is synced before it
+// returns.
 func (machine) Create(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -67,6 +69,8 @@ func (machine) Create(path string) (File, error) {
 	return f, nil
 }
 
+// Open opens a file to read and write, and syncs its directory: the process that created it may
+// have died before it did.
 func (machine) Open(path string) (File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o644)
 	if err != nil { // a nil *os.File in a File would not be nil

@@ -114,6 +114,9 @@ func (r *Reader) tellSharing() {
 	}
 }
 
+// takeLogOf takes the lease of a merged log, and false means that another process was faster.
+// Time counts from before the request, so that this process gives the lease up before another
+// may take it.
 func (r *Reader) takeLogOf(ctx context.Context, number int64, seen owntable.LeaseRow) (bool, error) {
 	start := r.now()
 	fence, ok, err := take(ctx, r.run.Store, r.logLease(number), seen, r.opts.Owner, "")

@@ -167,6 +167,8 @@ func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	}
 }
 
+// Collect reads what has no counter when it is scraped, so that a gauge is never older than the
+// request.
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	g.mu.Lock()
 	models, writes := g.models, g.writes

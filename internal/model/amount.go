@@ -84,6 +84,8 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 	return v, nil, beyond
 }
 
+// definition is what an amount derives: of a single field the definition that it had before
+// amounts could be computed, so that the hash of existing derivations stays.
 func (a *Amount) definition() (x defined) {
 	if !a.Computed() {
 		return a.Fields[0].definition()

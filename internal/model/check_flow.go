@@ -14,6 +14,7 @@ type derived struct {
 	rows  *Entity
 }
 
+// String is the derivation's name in messages about loops.
 func (d derived) String() string {
 	switch {
 	case d.tally != nil:
@@ -215,6 +216,7 @@ func (c *compiler) inOrder() []derived {
 	return out
 }
 
+// derivedPos is where the file declares a derivation, for a message about it.
 func (c *compiler) derivedPos(of derived) pos {
 	if of.tally != nil {
 		return c.tallies[of.tally].name.pos

@@ -68,6 +68,8 @@ var (
 	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 )
 
+// name checks the model's name, which commands, URLs and keys of our own table have in them,
+// and that there is anything to derive from.
 func (c *compiler) name() {
 	w := c.decl.name
 	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
@@ -114,6 +116,8 @@ func (c *compiler) has(e *Entity, name string) bool {
 	return slices.Contains(c.fieldNames(e), name)
 }
 
+// fieldNames lists what a rule may name of an entity, for hints: its attributes, what is
+// derived on it, and the names in its keys.
 func (c *compiler) fieldNames(e *Entity) []string {
 	out := names(e.Attributes, func(a *Attribute) string { return a.Name })
 	for _, t := range e.Values {

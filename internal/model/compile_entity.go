@@ -8,6 +8,9 @@ import (
 	"weir/internal/value"
 )
 
+// compileEntities compiles the entities before anything that refers to one. An entity with a
+// fault is marked as broken; rules that refer to it are not checked, so that one mistake has
+// one message.
 func (c *compiler) compileEntities() {
 	for _, d := range c.decl.entities {
 		e := &Entity{Name: d.name.text}

@@ -32,6 +32,8 @@ func (c *compiler) compileMigrations() {
 	}
 }
 
+// oldRows returns the entity that a migration reads: one of the model, or one that stands for
+// the rows of a table that the model does not have. The latter may have any attribute.
 func (c *compiler) oldRows(d *migrationDecl) *Entity {
 	if !d.table.given() {
 		return c.entity(d.rows)

@@ -18,6 +18,8 @@ var reservedParams = []string{textParam, sortParam, "limit", "cursor", "select"}
 // StatusPath is the name under which servers answer the status of a model, beside its queries.
 const StatusPath = "status"
 
+// compileQueries compiles the queries after all entities and derivations, because a query may
+// return what is derived.
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.queries {
 		if !kebabName.MatchString(d.name.text) {
@@ -93,6 +95,8 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	}
 }
 
+// step compiles one step, or returns nil if it was reported. prior is the entity of the step
+// before, whose fields this one may use.
 func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.expired}
 	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.by) {
@@ -121,6 +125,7 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	return s
 }
 
+// byIndex finds the index that a step reads by; without one it reads the table.
 func (c *compiler) byIndex(s *Step, w word) bool {
 	if !w.given() {
 		return true
@@ -154,6 +159,8 @@ func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool)
 	return b, ok
 }
 
+// param notes a parameter of a query. One that stands in several places must have the same
+// type, default and form in all of them.
 func (c *compiler) param(q *Query, p Param, w word) bool {
 	switch {
 	case slices.Contains(reservedParams, p.Name):

@@ -102,6 +102,7 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	a.Defaults = out
 }
 
+// duration parses a duration in whole seconds: times in DynamoDB's TTL have no smaller unit.
 func (c *compiler) duration(w word) time.Duration {
 	d, err := time.ParseDuration(w.text)
 	if err != nil || d < 0 || d%time.Second != 0 {

@@ -13,6 +13,8 @@ var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.
 // reserved reports whether an attribute name is weir's own.
 func reserved(name string) bool { return name == "weir" || strings.HasPrefix(name, "weir.") }
 
+// compileTables compiles the tables. A key attribute that the table and its indexes share must
+// have one type.
 func (c *compiler) compileTables() {
 	for _, d := range c.decl.tables {
 		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.ttl.text, Stream: true}, OldImage: true}
@@ -27,6 +29,8 @@ func (c *compiler) compileTables() {
 	}
 }
 
+// stream sets which images the table's stream has. What derives from an old image is refused
+// later if there is none.
 func (c *compiler) stream(t *Table, w word) {
 	switch {
 	case !w.given() || w.text == streams[0]:

@@ -63,6 +63,8 @@ func (d *testDecl) single() bool {
 	return len(d.terms) == 1 && d.terms[0].op == condition.In && len(d.terms[0].values) == 1
 }
 
+// readTests reads a where: each entry is a test of one field, and all must hold. A value alone
+// means that the field equals it.
 func readTests(f fields) []testDecl {
 	var out []testDecl
 	for _, e := range f.entries("where") {

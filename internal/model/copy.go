@@ -47,6 +47,7 @@ type RowRule struct {
 	Subscribers *Subscribers
 }
 
+// rowDecl is a row rule as the file has it: a copy, a history (keep) or a feed (each).
 type rowDecl struct {
 	source []word
 	keep   []word
@@ -295,6 +296,8 @@ func checkState(c *compiler) {
 	}
 }
 
+// recordsIn lists the parts of a record ($time, $old, …) that an expression reads, inside maps
+// too. Only history may read them: they are gone when a row is recomputed.
 func recordsIn(x Expr) []string {
 	if x.Record != "" {
 		return []string{x.Record}

@@ -5,6 +5,8 @@ import "strings"
 // The declarations of a model file as written, each name with its place in the file. Names
 // are not resolved yet; the compiler does that.
 
+// modelDecl is a model file as it was read, each word with its place, before anything in it is
+// looked up. The compiler reports by these places.
 type modelDecl struct {
 	name     word
 	tables   []*tableDecl
@@ -40,6 +42,7 @@ type indexDecl struct {
 	projection word
 }
 
+// entityDecl is an entity as the file has it.
 type entityDecl struct {
 	name       word
 	table      word
@@ -54,6 +57,7 @@ type entityDecl struct {
 // pair is a name and the word it stands for.
 type pair struct{ name, value word }
 
+// attributeDecl is an attribute as the file has it: a type alone, or a map.
 type attributeDecl struct {
 	name, typ        word
 	required, hidden bool
@@ -70,6 +74,7 @@ type attributeDecl struct {
 	pos              map[string]pos
 }
 
+// queryDecl is a query as the file has it: steps, or a search with filters.
 type queryDecl struct {
 	name   word
 	search word
@@ -97,6 +102,8 @@ type stepDecl struct {
 	at          map[string]pos
 }
 
+// readModel reads the sections of a file. It reports keys that no section has and goes on, so
+// that one run of lint shows as many mistakes as possible.
 func readModel(n node) *modelDecl {
 	f := n.fields("model")
 	d := &modelDecl{name: f.need("model", "the name by which commands and URLs call it"), wrong: map[string]bool{}}
@@ -160,6 +167,8 @@ func readKey(f fields) keyDecl {
 	return readKeyNode(n, f.what("key"))
 }
 
+// readKeyNode reads the key of a table or index: one attribute or two, each with its type where
+// it is no string.
 func readKeyNode(n node, what string) keyDecl {
 	elems := n.elements()
 	if !n.isList() || len(elems) < 1 || len(elems) > 2 {
@@ -194,6 +203,7 @@ func readEntity(e entry) *entityDecl {
 	return d
 }
 
+// readAttribute reads an attribute. A type may end in "!", which is short for required.
 func readAttribute(e entry) *attributeDecl {
 	d := &attributeDecl{name: e.name, max: -1}
 	if !e.value.isMap() {
@@ -216,6 +226,8 @@ func readAttribute(e entry) *attributeDecl {
 	return d
 }
 
+// places returns where each key of the map stands, for messages about keys that do not go
+// together.
 func (f fields) places() map[string]pos {
 	at := map[string]pos{}
 	for k, n := range f.has {

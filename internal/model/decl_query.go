@@ -1,5 +1,7 @@
 package model
 
+// readQuery reads a query. Its first step stands in the query itself, the others below "then";
+// a search has no steps.
 func readQuery(e entry) *queryDecl {
 	f := e.value.fields("query")
 	d := &queryDecl{name: e.name, unique: f.flag("unique"), sort: f.word("sort"), ret: readReturns(f), at: f.places()}

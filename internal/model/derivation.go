@@ -126,6 +126,9 @@ func (t *defined) anyOrder(word string, groups []defined) {
 
 func (t defined) String() string { return strings.Join(t, "\n") }
 
+// derivation is the catalog's view of a tally. Its hash covers what decides the value: the
+// aggregate and its options, the target's identity, and of each source the entity, the
+// conditions and where the target's key comes from. The order of sources does not matter.
 func (t *Tally) derivation() Derivation {
 	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	var x defined
@@ -157,6 +160,8 @@ func (t *Tally) derivation() Derivation {
 	return d
 }
 
+// rulesDerivation is the catalog's view of all rules that make the rows of one entity: copies,
+// or a history if they keep.
 func rulesDerivation(name string, rules []*RowRule) Derivation {
 	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", Shares: []string{"rows " + rules[0].Into.Name}}
 	var x defined
@@ -194,6 +199,8 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	return d
 }
 
+// followsDerivation is the catalog's view of an attribute that follows, over all the rules that
+// set it.
 func followsDerivation(name string, follows []*Follow) Derivation {
 	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", Shares: []string{"rows " + follows[0].Rule.Into.Name}}
 	var x defined
@@ -217,6 +224,8 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 	return d
 }
 
+// derivation is the catalog's view of a status. Its enum is part of the definition: the order
+// of the words decides which stage is further.
 func (s *Status) derivation() Derivation {
 	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
 	var x defined
@@ -264,6 +273,8 @@ func (o *Others) definition() defined {
 	return x
 }
 
+// derivation is the catalog's view of a search. The order of the text fields is part of it,
+// since a document has them in that order; the order of filters and sorts is not.
 func (s *Search) derivation() Derivation {
 	x := s.Of.identity()
 	x.tests("where", s.Where)

@@ -33,6 +33,7 @@ type deriveDecl struct {
 	latest *latestDecl
 }
 
+// readDerive reads an entry of derive. Its keys say which kind it is; the kind reads the rest.
 func readDerive(e entry) *deriveDecl {
 	d := &deriveDecl{name: e.name}
 	var names []string

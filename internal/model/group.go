@@ -217,6 +217,7 @@ func typedText(typ Type, v value.Value) value.Value {
 // RowsIn returns how many source rows a ledger counts in its group.
 func (g *Group) RowsIn(ledger value.Item) value.Value { return ledger.Get(owntable.Sum(g.Rows.Attr)) }
 
+// groupDecl is a group as the file has it, with its compiled sources.
 type groupDecl struct {
 	of    []word
 	where []testDecl
@@ -241,6 +242,8 @@ type byDecl struct {
 	of    word
 }
 
+// groupSetDecl is a value of a group as the file has it; round and max are -1 if it does not
+// have them.
 type groupSetDecl struct {
 	name  word
 	kind  *aggregate.Aggregate

@@ -89,6 +89,7 @@ func (e *Entity) latestField(name string) (Type, bool) {
 	return TypeAny, false
 }
 
+// latestDecl is a latest, earliest, max or min as the file has it.
 type latestDecl struct {
 	kind  string
 	of    word
@@ -220,6 +221,8 @@ func orderless(t Type) bool {
 	return !scalar(t) || t == TypeBinary || t == TypeBoolean
 }
 
+// derivation is the catalog's view of a latest. "max" and "latest" of one field have one
+// definition, as have "min" and "earliest".
 func (l *Latest) derivation() Derivation {
 	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
 	var x defined

@@ -56,6 +56,8 @@ func Load(nameOrPath string) (*Model, error) {
 // Command returns the model as commands name it.
 func (m *Model) Command() string { return cmp.Or(m.Arg, m.Name) }
 
+// find opens a model by path, or by the name of a built-in one. A file in the current directory
+// wins over a built-in model of that name.
 func find(nameOrPath string) (*Model, error) {
 	if s, err := os.Stat(nameOrPath); err == nil && !s.IsDir() {
 		f, err := os.Open(nameOrPath)
@@ -84,6 +86,7 @@ type missing string
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
+// load reads at most MaxFileBytes and one byte: a longer file is refused by Parse.
 func load(file string, from io.Reader) (*Model, error) {
 	text, err := io.ReadAll(io.LimitReader(from, MaxFileBytes+1))
 	if err != nil {

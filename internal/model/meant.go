@@ -31,6 +31,8 @@ func hintFor(name string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
+// didYouMean returns the known name that is nearest to a misspelt one, as a hint; "" if none is
+// near: a third of the letters may differ, but fewer than maxGuessed.
 func didYouMean(name string, known []string) string {
 	best, distance := "", maxGuessed
 	for _, k := range known {

@@ -27,6 +27,8 @@ func readSearch(e entry) *searchDecl {
 	}
 }
 
+// compileSearches compiles the searches. The name of a search becomes part of an index's name,
+// so it has the same alphabet.
 func (c *compiler) compileSearches() {
 	for _, d := range c.decl.searches {
 		if !kebabName.MatchString(d.name.text) {

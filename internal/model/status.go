@@ -114,6 +114,7 @@ type stepsDecl struct {
 	at     map[string]pos
 }
 
+// stageDecl is a stage of a status as the file has it.
 type stageDecl struct {
 	word  word
 	when  word
@@ -165,6 +166,8 @@ func (c *compiler) compileReadings() {
 	}
 }
 
+// reading compiles how words of older applications are read: those that legacy translates, and
+// the one that holds once a time has passed.
 func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
 	r := &Reading{Legacy: map[string]string{}}
 	for _, p := range d.legacy {
@@ -192,6 +195,8 @@ func (c *compiler) oneOf(a *Attribute, w word) bool {
 	return false
 }
 
+// others compiles where a list comes from for rows that have none: from rows of another entity,
+// one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
 	of, field, ok := c.dotted(d.others, "else")
 	if !ok {

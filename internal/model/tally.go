@@ -118,6 +118,7 @@ func (s *Source) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool)
 	return key, nil, ok
 }
 
+// tallyDecl is a tally as the file has it.
 type tallyDecl struct {
 	kind   *aggregate.Aggregate
 	of     []word // Entity or Entity.field

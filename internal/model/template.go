@@ -63,6 +63,8 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
+// parse splits a template into literals and slots. It refuses a brace or bracket without its
+// partner; what the slots may be called is checked by the caller.
 func (t *Template) parse(s string) error {
 	for s != "" {
 		open := strings.IndexByte(s, '{')
@@ -199,6 +201,8 @@ func (t *Template) Match(key string, values []string) bool {
 	return t.match(t.parts[:t.tail], key, values)
 }
 
+// match reads the names out of a key by literals from left to right: a slot ends where the next
+// literal begins. It is false for a key that the template cannot have made.
 func (t *Template) match(parts []part, key string, values []string) bool {
 	for i, p := range parts {
 		if p.slot < 0 {

@@ -61,6 +61,8 @@ func (l links) join(a, b field) {
 	}
 }
 
+// sample makes rows of one model. Fields that derivations and queries connect get the same
+// values, so that made rows find each other.
 type sample struct {
 	model *model.Model
 	now   time.Time

@@ -47,6 +47,8 @@ func Find(ctx context.Context, ix Index, q Query) ([]Hit, bool, error) {
 
 const markLen = 11
 
+// cursor seals where a search goes on: whether it was a tolerant one, and a mark of the query,
+// so that the cursor of another query is refused.
 func cursor(q Query, after string) string {
 	mode := "t"
 	if q.Fuzzy {

@@ -71,6 +71,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// setAfter says behind which document the answer goes on. A cursor of another order is
+// ErrCursor.
 func (p *Plan) setAfter(after string) error {
 	if after == "" {
 		return nil

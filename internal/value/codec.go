@@ -71,6 +71,8 @@ type decoder struct {
 	slab []Attr // small slices are cut from it, so that a row costs few allocations
 }
 
+// attrs returns room for n attributes from a slab, which lives as long as any value in it. n
+// comes from stored bytes, so it is bounded by what is left of them.
 func (d *decoder) attrs(n int) []Attr {
 	if n > len(d.rest) { // every attribute takes at least a byte
 		d.bad = true
@@ -94,6 +96,8 @@ func (d *decoder) uvarint() int {
 	return int(n)
 }
 
+// str returns a text that shares the decoded bytes: the caller must not change them while a
+// value lives.
 func (d *decoder) str() string {
 	n := d.uvarint()
 	if n > len(d.rest) {
@@ -123,6 +127,8 @@ func (d *decoder) item(depth int) Item {
 	return attrs
 }
 
+// value decodes one value. Bad bytes, and nesting beyond MaxDepth, set bad; everything after
+// that is empty.
 func (d *decoder) value(depth int) Value {
 	if len(d.rest) == 0 || depth > MaxDepth+1 {
 		d.bad = true

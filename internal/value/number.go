@@ -165,6 +165,7 @@ func mustDecimal(s string) decimal {
 	return d
 }
 
+// compareNumbers compares canonical numbers exactly, without converting them to a float.
 func compareNumbers(a, b string) int {
 	x, y := mustDecimal(a), mustDecimal(b)
 	if x.sign() != y.sign() {

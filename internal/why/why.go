@@ -71,6 +71,8 @@ func New(m *model.Model, target, attr string) (*Why, error) {
 	return w, err
 }
 
+// explains prepares an explanation of an attribute of a row. Every kind is asked about it,
+// since several may write one row.
 func explains(m *model.Model, at Address, attr string) (*Why, error) {
 	e, key := at.Entity, at.Row.Key
 	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
@@ -233,6 +235,7 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 	return l, true
 }
 
+// event names a change as DynamoDB's records do, by its images.
 func event(c *projections.Change) string {
 	switch {
 	case c.New == nil:

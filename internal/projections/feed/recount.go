@@ -80,6 +80,8 @@ func (v *recount) built(list string) bool {
 	return v.Shown(model.BuildSubscribers + rule)
 }
 
+// differs reports a subscriber that differs. There is no fix for a list that a build made:
+// projector build puts it right.
 func (v *recount) differs(list, at, row, want, have string) {
 	var fix runner.Fix = &SubscriberFix{List: list, At: at}
 	if v.built(list) {

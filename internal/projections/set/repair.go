@@ -127,6 +127,8 @@ func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 	return true, true, nil
 }
 
+// setRepair puts one tree of a set right: nodes is what the own table has, want what the rows
+// come to.
 type setRepair struct {
 	work
 	of        *setWork

@@ -89,6 +89,7 @@ func takes(f *Fact) string {
 	return "takes part: " + string(value.AppendPlainItem(nil, f.Told))
 }
 
+// told says a fact for people: the stage, and the values that it brings.
 func told(f *Fact) string {
 	word := ""
 	if !f.All {

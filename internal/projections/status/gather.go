@@ -36,6 +36,8 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	}
 }
 
+// fact adds a fact to the batch and asks for a recompute of its target. Of several facts of one
+// name the last one counts, as records of one row are in order.
 func (g *gathered) fact(i int, f Fact) {
 	if of := (group{f.List, f.Entity}); f.All && !slices.Contains(g.lists, of) {
 		g.lists = append(g.lists, of)

@@ -25,6 +25,8 @@ func (s stamp) bytes() []byte {
 	return binary.BigEndian.AppendUint64(append(b, s.position[:]...), s.mark)
 }
 
+// parseStamp decodes a document's position and the mark of its content; false for another
+// length.
 func parseStamp(b []byte) (stamp, bool) {
 	if len(b) != stampLength {
 		return stamp{}, false

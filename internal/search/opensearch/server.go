@@ -143,6 +143,8 @@ func (s *server) once(ctx context.Context, out any, r opensearchapi.Request) err
 // maxReason is the length to which a reason is cut.
 const maxReason = 500
 
+// answerError keeps status, type and reason of a refused request; of a body that is not
+// OpenSearch's (a proxy's) the beginning.
 func answerError(status int, body []byte) *AnswerError {
 	var full struct{ Error cause }
 	if json.Unmarshal(body, &full) == nil && full.Error.Type != "" {

@@ -25,6 +25,8 @@ import (
 // changes.
 const Format = 2
 
+// newSpace returns the names of a schema on the server. The name has a hash of all that decides
+// its mapping, so a changed definition gets an index of its own beside the old one.
 func newSpace(s search.Schema, source, prefix string) *space {
 	sp := &space{schema: s, filters: slices.Sorted(slices.Values(s.Filters)), sorts: slices.Sorted(slices.Values(s.Sorts))}
 	b, err := json.Marshal([]any{Format, sp.filters, sp.sorts, s.Version, source})

@@ -12,6 +12,8 @@ const (
 	arenaKeep = 2 << 20
 )
 
+// copy copies b into the arena. The copy is valid until the arena is reset; it has no spare
+// capacity, so an append moves it.
 func (a *arena) copy(b []byte) []byte {
 	if b == nil {
 		return nil

@@ -115,6 +115,8 @@ func (c *catalog) save(b *pebble.Batch) error {
 		b.Set(keyCatalog, doc, nil))
 }
 
+// newID returns an id that no table or index of this directory ever had, so that keys of a
+// dropped one can never be read as another's.
 func (c *catalog) newID() (uint16, error) {
 	if c.LastID == math.MaxUint16 {
 		return 0, errors.New("no ids are left for tables and indexes")
@@ -162,6 +164,8 @@ func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pe
 	return nil
 }
 
+// reconcileIndexes drops the indexes that the model no longer has, with their entries, and
+// gives new ones an id.
 func (c *catalog) reconcileIndexes(t *store.Table, meta *tableMeta, b *pebble.Batch) error {
 	if meta.Indexes == nil {
 		meta.Indexes = map[string]*indexMeta{}

@@ -93,6 +93,8 @@ func checkStage(fs vfs.FS, path string, want summed.Prefix) error {
 	return nil
 }
 
+// checkSizes compares the sizes of a directory's files with those noted when the store was
+// closed. A file that is missing or has another size is ErrDamaged; nothing is written.
 func checkSizes(fs vfs.FS, dir string, want map[string]int64) error {
 	if want == nil {
 		return nil

@@ -32,6 +32,7 @@ func (f *keyFilter) place(hash uint64) (word *uint64, mask uint64) {
 	return &f.words[at], 1<<(h>>58) | 1<<(h>>52&63) | 1<<(h>>46&63) | 1<<(h>>40&63)
 }
 
+// add notes a key. Several goroutines may call it.
 func (f *keyFilter) add(hash uint64) {
 	if len(f.words) == 0 { // it got no memory, and never becomes complete
 		return
@@ -41,6 +42,8 @@ func (f *keyFilter) add(hash uint64) {
 	}
 }
 
+// mayHave is false only if the store certainly has no such key. Until the filter has seen every
+// key of the store it is always true.
 func (f *keyFilter) mayHave(hash uint64) bool {
 	if !f.whole.Load() {
 		return true

@@ -142,6 +142,7 @@ func (f guardedFile) SyncTo(length int64) (bool, error) {
 	return full, f.g.check("sync", f.name, err)
 }
 
+// durable syncs the file and, if the list of files has it, notes there how far it is durable.
 func (f guardedFile) durable(sync func() error) error {
 	if f.t == nil {
 		return f.g.check("sync", f.name, sync())

@@ -136,6 +136,8 @@ func writeOwner(fs vfs.FS, dir string, o owner) error {
 	return errors.Join(err, f.Close())
 }
 
+// readOwner says who has the directory open, for the message to the second process. It only
+// informs; the lock decides.
 func readOwner(fs vfs.FS, dir string) string {
 	const unknown = "another process"
 	f, err := fs.Open(fs.PathJoin(dir, ownerFile))

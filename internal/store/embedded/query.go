@@ -20,6 +20,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, nil
 }
 
+// query reads a page from one snapshot: rows and index entries are those of the same commits.
 func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
 	if err := s.enter(ctx); err != nil {
 		return page, err

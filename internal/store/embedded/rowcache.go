@@ -91,6 +91,9 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 	return stored, item, found, since
 }
 
+// find returns a row's stored bytes. found says that the cache knows, and then nil means that
+// there is no such row. since is for the caller that reads the store itself: what it read goes
+// into the cache only if nothing changed meanwhile.
 func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, since uint64) {
 	p := c.part(hash)
 	p.mu.Lock()

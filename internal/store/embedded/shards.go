@@ -67,6 +67,8 @@ func (s *Store) Trim(ctx context.Context, tableName, shardName string, upTo even
 	return nil
 }
 
+// trim deletes the records of a shard up to a position. Mark and deletion are one commit, which
+// is not synced: after a power cut the records may be there again.
 func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
 	if err := s.enter(ctx); err != nil {
 		return err

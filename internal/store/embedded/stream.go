@@ -141,6 +141,8 @@ func numberAfter(p events.Position) uint64 {
 	return n + 1
 }
 
+// readPage reads records until limit or readBytes is reached; a single record may be larger.
+// more says that the shard has another one.
 func readPage(w *walker, limit int) (page []events.Record, more bool, err error) {
 	size := 0
 	for ok := w.first(); ok; ok = w.next() {
