@@ -55,7 +55,7 @@ func (c *deployTables) Run(p *program) error {
 type deployed struct {
 	Table   string   `json:"table"`
 	Name    string   `json:"name"` // in the store
-	Made    bool     `json:"made"`
+	Created bool     `json:"created"`
 	Differs []string `json:"differs"`
 }
 
@@ -82,12 +82,12 @@ func (c *deployTables) print(p *program, names *stage.Names, found []store.Deplo
 
 func (d deployed) text(p *program, shown string) {
 	switch {
-	case d.Made:
-		fmt.Fprintf(p.stdout, "%s: made\n", shown)
+	case d.Created:
+		fmt.Fprintf(p.stdout, "%s: created\n", shown)
 	case len(d.Differs) == 0:
-		fmt.Fprintf(p.stdout, "%s: there\n", shown)
+		fmt.Fprintf(p.stdout, "%s: exists\n", shown)
 	default:
-		fmt.Fprintf(p.stdout, "%s: there, and differs\n", shown)
+		fmt.Fprintf(p.stdout, "%s: exists, and differs\n", shown)
 	}
 	for _, x := range d.Differs {
 		fmt.Fprintf(p.stdout, "  %s\n", x)

@@ -200,7 +200,7 @@ func TestTablesOfOthersOnDynamoDB(t *testing.T) {
 	in.TableName, in.StreamSpecification = aws.String("gallery-2"), made.Table.StreamSpecification
 	create()
 	// It makes the own table. The model's table is there, and only lacks a TTL.
-	if _, said := starts(t, env, time.Minute, "deploy", "tables", "gallery", "--aws"); !strings.Contains(said, "weir (weir-other): made") {
+	if _, said := starts(t, env, time.Minute, "deploy", "tables", "gallery", "--aws"); !strings.Contains(said, "weir (weir-other): created") {
 		t.Fatal(said)
 	}
 	if _, said := starts(t, env, 5*time.Second, args...); strings.Contains(said, "cannot begin") {

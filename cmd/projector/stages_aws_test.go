@@ -123,7 +123,7 @@ func (w *stages) deploy() {
 			shown += " (" + s.table + ")"
 		}
 		out, err := w.command(s, "deploy", "tables", "gallery").Output()
-		if want := fmt.Sprintf("weir (weir-%s): made\n%s: made\n", s.stage, shown); err != nil || string(out) != want {
+		if want := fmt.Sprintf("weir (weir-%s): created\n%s: created\n", s.stage, shown); err != nil || string(out) != want {
 			w.Fatalf("%v, %s, not %s", err, out, want)
 		}
 	}

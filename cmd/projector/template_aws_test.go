@@ -213,7 +213,7 @@ func (w *templateWorld) make() {
 // same asks the program what it would have made otherwise.
 func (w *templateWorld) same() {
 	said := string(w.command(w.flags, "deploy", "tables", w.model.Name, "--aws"))
-	if strings.Count(said, ": there\n") != len(w.model.Tables)+1 || strings.Contains(said, "made") {
+	if strings.Count(said, ": exists\n") != len(w.model.Tables)+1 || strings.Contains(said, "created") {
 		w.Errorf("deploy tables: %s", said)
 	}
 }
