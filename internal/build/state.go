@@ -12,22 +12,25 @@ import (
 	"weir/internal/value"
 )
 
-// State is how far a build is.
+// State is how far a build is, by its rows in the own table: any program can read it, while
+// another one builds. Counts are those of finished batches, so they are a little late.
 type State struct {
 	Entity     string
 	Generation int64
 	State      owntable.BuildState
 	Since      time.Time // of the state
-	Announced  time.Time
-	Held       bool  // a builder has taken segments in this state and has not released them: it works, or was killed
-	Rows       int64 // rows read in this state
-	Of         int64 // approximately how many there are; 0 where the store does not know
-	Puts       int64 // contributions put in this state
-	Taken      int64 // how often builders have taken a segment, or saved one
-	Marks      bool  // it counts by marks, or has: it has ledgers or sets
-	HandOver   contribution.HandOver
-	Waits      int // until the hand-over has passed: shards that may have records to be counted by mark
-	unmarks    bool
+	// Announced is when the build was written into the catalog. Batches that began before it
+	// may not count by mark, so the audit waits for a day after it.
+	Announced time.Time
+	Held      bool  // a builder has taken segments in this state and has not released them: it works, or was killed
+	Rows      int64 // rows read in this state
+	Of        int64 // approximately how many there are; 0 where the store does not know
+	Puts      int64 // contributions put in this state
+	Taken     int64 // how often builders have taken a segment, or saved one
+	Marks     bool  // it counts by marks, or has: it has ledgers or sets
+	HandOver  contribution.HandOver
+	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
+	unmarks   bool
 }
 
 // Left returns about how long the state lasts yet, by the pace of the rows until now; 0 if

@@ -1,14 +1,19 @@
 package deploy
 
-// Parameter is what a deployment chooses.
+// Parameter is what a deployment chooses: a parameter of CloudFormation, a variable of
+// Terraform.
 type Parameter struct {
 	Name, Help string
 	Default    string
-	Required   bool
-	Pattern    string
-	Choices    []string
-	Number     bool
-	Secret     bool
+	// Required says that there is no default.
+	Required bool
+	// Pattern is a regular expression for the whole value, and Choices its only values; the
+	// tool refuses others before anything is created.
+	Pattern string
+	Choices []string
+	Number  bool
+	// Secret keeps the value out of logs and consoles.
+	Secret bool
 }
 
 // The parameters that every template has.

@@ -15,7 +15,9 @@ import (
 	"weir/internal/value"
 )
 
-// Model is a compiled model file.
+// Model is a compiled model file. It has passed every check of lint and never changes, so any
+// number of goroutines may read it. Names are resolved to pointers; lists keep the order of the
+// file.
 type Model struct {
 	Name     string
 	File     string // as given, for messages
@@ -100,14 +102,16 @@ type Attribute struct {
 	Required bool
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
 	Defaults *Defaults   // nil: the default does not depend on other attributes
-	Enum     []string
-	Max      int         // maximum length of a text in characters; 0 for no limit
-	Least    value.Value // the smallest number, Missing for no limit
-	Most     value.Value // the largest number, Missing for no limit
-	Hidden   bool        // no query or search returns it
-	Reading  *Reading    // nil: queries show the stored value
-	Others   *Others     // for a list: what it stands for if a row has none
-	Forward  bool        // commands move it only forward along its enum
+	// Enum lists the only values of a text, in their order; nil for any.
+	Enum    []string
+	Max     int         // maximum length of a text in characters; 0 for no limit
+	Least   value.Value // the smallest number, Missing for no limit
+	Most    value.Value // the largest number, Missing for no limit
+	Hidden  bool        // no query or search returns it
+	Reading *Reading    // nil: queries show the stored value
+	Others  *Others     // for a list: what it stands for if a row has none
+	Forward bool        // commands move it only forward along its enum
+	// Computed says how commands compute it; nil if they give it.
 	Computed *Computed
 }
 
@@ -117,8 +121,10 @@ type Attribute struct {
 type Field struct {
 	Name string
 	Type Type // of the declared attribute; TypeString from a key, TypeAny when undeclared
+	// Attr is the attribute that is read, or the key attribute whose template has the name.
 	Attr string
 	Key  *Template // nil: the value is the attribute's
+	// Slot is the place of the name in Key.
 	Slot int
 }
 

@@ -1,15 +1,17 @@
 package model
 
-import ()
-
-// Search is an index of one entity's rows.
+// Search is an index of one entity's rows. A row is in it while it passes Where.
 type Search struct {
-	Name    string
-	Of      *Entity
-	Where   []Test
-	Text    []*Field
+	// Name is that of the index for commands, queries and URLs.
+	Name  string
+	Of    *Entity
+	Where []Test
+	// Text are the fields whose words are found, in the order in which a document has them.
+	Text []*Field
+	// Filters are found by whole values.
 	Filters []*Field
-	Sorts   []*Field
+	// Sorts order answers; a document without the field comes last.
+	Sorts []*Field
 }
 
 type searchDecl struct {

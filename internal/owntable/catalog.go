@@ -86,7 +86,8 @@ const (
 // states are the states by their letters in the row.
 var states = map[string]State{"u": Unbuilt, "b": Building, "l": Live, "v": Verified, "r": Retired}
 
-// Derived is what the catalog has of a derivation.
+// Derived is what the catalog has of a derivation: that the values shown are of definition
+// Hash, built as Generation, and in State since Since.
 type Derived struct {
 	Hash       string
 	Generation int64

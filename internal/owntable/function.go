@@ -37,9 +37,13 @@ func FunctionShard(model, shardKey string) store.Ref { return Ref("lambda|"+mode
 // FunctionShardRow records how far a function has read a shard. The zero FunctionShardRow stands for a row
 // that does not exist.
 type FunctionShardRow struct {
+	// Marks has a checksum of each record of the event in progress, so that a repeated event is
+	// recognised. Last is the event's last record, Done how many are applied.
 	Marks string
 	Last  events.Position
 	Done  int
+	// Until is when the invocation must have ended; before that, the next event of the shard is
+	// refused if this one is not done.
 	Until time.Time
 	// Frontier is a position such that no record of the shard at or before it will be counted any
 	// more: each is applied, or was given up. It never moves back.

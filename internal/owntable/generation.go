@@ -58,20 +58,28 @@ type GenerationIndex struct{ Hash, Place, Instance, Base string }
 // GenerationRow is a search generation. The zero GenerationRow stands for one that does not
 // exist.
 type GenerationRow struct {
-	Driver  string
+	// Driver is the kind of index, by which another kind's generations are left alone.
+	Driver string
+	// Indexes has, by name, the definition, place and instance of each index.
 	Indexes map[string]GenerationIndex
 	Base    string
+	// Filled says that all rows that existed are in the indexes.
 	Filled  bool
 	Since   time.Time // when it was filled
 	Reached bool      // it has caught up with the streams since
 	Begun   bool      // the checkpoints of its group are where filling began
-	Part    string
-	Cursor  value.Item
-	Rows    int64
-	Owner   string
-	Until   time.Time
-	Kept    time.Time
-	Follow  time.Time
+	// Part and Cursor say where filling continues: a table and a key in it. Rows were read by
+	// then.
+	Part   string
+	Cursor value.Item
+	Rows   int64
+	// Owner is the process that fills, until Until. After that another one may.
+	Owner string
+	Until time.Time
+	// Kept is when it was last certain that a program applies every change.
+	Kept time.Time
+	// Follow is until when a build applies every change too, while functions take over.
+	Follow time.Time
 
 	count int64
 	was   value.Value

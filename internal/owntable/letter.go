@@ -50,10 +50,12 @@ var (
 
 // LetterRow is the content of a dead letter.
 type LetterRow struct {
-	ID       string
-	Kind     string
-	Target   string // what it was for, in a form for people
-	Reason   string
+	ID     string
+	Kind   string
+	Target string // what it was for, in a form for people
+	// Reason is the error, for people; programs go by Kind.
+	Reason string
+	// ShardKey and Position say which record it was. Neither is set if there was none.
 	ShardKey string
 	Source   string
 	Position events.Position

@@ -23,17 +23,22 @@ import (
 // Change is a decoded stream record, ready to fold: the row's key, its old image and its
 // new image.
 type Change struct {
-	Table    *model.Table
-	Row      store.Ref
-	Was, Is  *model.Entity // the entity of each image; nil without one, or if it is not the model's
+	// Table and Row are in the model's names.
+	Table   *model.Table
+	Row     store.Ref
+	Was, Is *model.Entity // the entity of each image; nil without one, or if it is not the model's
+	// Old and New are the images; nil of an insert, and of a removal. Folds must not change
+	// them.
 	Old, New value.Item
 	Position events.Position  // in the stream that was read; orders the changes of one row
 	Origin   events.Position  // in the stream that first recorded the change; history shows it
 	Offset   mergedlog.Offset // in what the batch was read from; orders all changes of the batch
 	ShardKey string           // short key of the shard that it came from; "" if it is that of the batch
 	Piece    int              // which of the pages of a batch it came from
-	Time     time.Time
-	Record   *events.Record
+	// Time is that of the record, in whole seconds. It orders nothing.
+	Time time.Time
+	// Record is what was decoded; a dead letter keeps it.
+	Record *events.Record
 }
 
 // NewChange decodes a record of one of the model's tables. ok is false if the record's

@@ -36,10 +36,13 @@ const (
 // Dead is a dead letter: one thing that could not be applied, with all that a retry
 // needs.
 type Dead struct {
-	ID       string
-	Kind     DeadKind
-	Target   string // what it was for, in a form for people
-	Reason   string
+	// ID is the same for the same letter, so that keeping it twice keeps it once.
+	ID     string
+	Kind   DeadKind
+	Target string // what it was for, in a form for people
+	// Reason is the error, for people; programs go by Kind.
+	Reason string
+	// ShardKey and Position say which record it was. Neither is set if there was none.
 	ShardKey string
 	Position events.Position
 	Time     time.Time         // of the record

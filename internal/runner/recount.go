@@ -87,6 +87,7 @@ func (v *Verification) Moment() time.Time {
 // Difference is a derived value that differs from what the source rows give. Its texts are
 // for people, and stable: Row as RowText writes it, Want and Have as ValueText does.
 type Difference struct {
+	// Derivation names what differs, as verify prints it.
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`
 	Want       string `json:"want"`

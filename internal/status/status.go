@@ -16,27 +16,38 @@ import (
 	"weir/internal/system"
 )
 
-// Status is the state of a model, with the names that results have.
+// Status is the state of a model. Its names are those of the JSON that projector status and GET
+// /v1/MODEL/status answer; scripts rely on them. Times are UTC.
 type Status struct {
-	Model       string       `json:"model"`
-	Tables      []Table      `json:"tables"`
+	Model string `json:"model"`
+	// Tables has the tables of the model, and those that only the catalog still knows, by name.
+	Tables []Table `json:"tables"`
+	// Derivations has those of the model first, in its order.
 	Derivations []Derivation `json:"derivations"`
-	Builds      []Build      `json:"builds,omitempty"`
-	Search      []Index      `json:"search,omitempty"`
-	Refused     string       `json:"refused,omitempty"` // why the program would be
+	// Builds has what is not settled: a build that runs, waits for its audit, or still has
+	// marks.
+	Builds  []Build `json:"builds,omitempty"`
+	Search  []Index `json:"search,omitempty"`
+	Refused string  `json:"refused,omitempty"` // why the program would be
 }
 
 // Table is the state of one table of the model. Of a table that no program has read yet only
 // its name is given.
 type Table struct {
-	Table     string     `json:"table"`
-	ID        string     `json:"id,omitempty"`
-	ARN       string     `json:"arn,omitempty"`
-	Stream    string     `json:"stream,omitempty"`
-	Images    string     `json:"images,omitempty"`
-	Complete  string     `json:"complete,omitempty"`
-	Since     *time.Time `json:"since,omitempty"`
-	Reader    string     `json:"reader,omitempty"`
+	// Table is the name in the model; ARN has the name in the store.
+	Table string `json:"table"`
+	// ID is DynamoDB's TableId: another one under the same name is another table, and refused.
+	ID  string `json:"id,omitempty"`
+	ARN string `json:"arn,omitempty"`
+	// Stream is pinned like ID. Images says which images its records have.
+	Stream string `json:"stream,omitempty"`
+	Images string `json:"images,omitempty"`
+	// Complete says why the stream is known to have every row's first change, or is empty if it
+	// is not: made, whole or assumed. Since goes with it.
+	Complete string     `json:"complete,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	// Reader is what reads the stream, since ReadSince; empty before the first batch.
+	Reader    string `json:"reader,omitempty"`
 	reader    catalog.Reader
 	ReadSince *time.Time `json:"readSince,omitempty"`
 }
@@ -45,14 +56,17 @@ type Table struct {
 // or both. A caller tells them apart by Hash and Model: two hashes mean that the values are of
 // an earlier definition and wait for a build.
 type Derivation struct {
-	Name       string     `json:"name"`
-	Kind       string     `json:"kind,omitempty"` // "" if the model does not have it
-	State      string     `json:"state"`
+	Name string `json:"name"`
+	Kind string `json:"kind,omitempty"` // "" if the model does not have it
+	// State is new before any program with this model has begun, and then the catalog's.
+	State string `json:"state"`
+	// Generation rises with each build; the first is 1.
 	Generation int64      `json:"generation,omitempty"`
 	Hash       string     `json:"hash,omitempty"`  // of the present values
 	Model      string     `json:"model,omitempty"` // of the model, where it is another
 	Since      *time.Time `json:"since,omitempty"`
-	Shares     []string   `json:"shares,omitempty"`
+	// Shares names what it has in common with others, so that they are built together.
+	Shares []string `json:"shares,omitempty"`
 }
 
 // Build is a build that is not verified, or that goes over or has gone over from marks to
@@ -62,31 +76,39 @@ type Build struct {
 	Generation int64               `json:"generation"`
 	State      owntable.BuildState `json:"state"`
 	Since      time.Time           `json:"since"`
-	Audit      *time.Time          `json:"auditFrom,omitempty"`
-	Rows       int64               `json:"rows,omitempty"`          // read in this state
-	Of         int64               `json:"of,omitempty"`            // approximately
-	PerSecond  float64             `json:"perSecond,omitempty"`     // rows
-	Left       float64             `json:"secondsLeft,omitempty"`   // approximately
-	HandOver   *time.Time          `json:"handOverAt,omitempty"`    // later records count by position
-	Waits      int                 `json:"handOverWaits,omitempty"` // shards that may have earlier ones
-	Positions  *time.Time          `json:"positionsSince,omitempty"`
-	Unmarked   *time.Time          `json:"unmarkedSince,omitempty"` // since when there are no marks
-	now        time.Time
+	// Audit is when the second pass may begin, of a build that is live.
+	Audit     *time.Time `json:"auditFrom,omitempty"`
+	Rows      int64      `json:"rows,omitempty"`          // read in this state
+	Of        int64      `json:"of,omitempty"`            // approximately
+	PerSecond float64    `json:"perSecond,omitempty"`     // rows
+	Left      float64    `json:"secondsLeft,omitempty"`   // approximately
+	HandOver  *time.Time `json:"handOverAt,omitempty"`    // later records count by position
+	Waits     int        `json:"handOverWaits,omitempty"` // shards that may have earlier ones
+	// Positions is since when all records count by position.
+	Positions *time.Time `json:"positionsSince,omitempty"`
+	Unmarked  *time.Time `json:"unmarkedSince,omitempty"` // since when there are no marks
+	now       time.Time
 }
 
 // Index is a search index, of the model's definitions or of others.
 type Index struct {
-	Name       string     `json:"name"`
-	State      string     `json:"state"`
-	Generation string     `json:"generation,omitempty"`
-	Hash       string     `json:"hash,omitempty"`
-	Model      string     `json:"model,omitempty"` // of the model, where it is another
-	Kind       string     `json:"kind,omitempty"`
-	Place      string     `json:"place,omitempty"`
-	Rows       int64      `json:"rows,omitempty"` // read until now, while it is building
-	Since      *time.Time `json:"since,omitempty"`
-	Applied    *time.Time `json:"applied,omitempty"`
-	ByFunction bool       `json:"byFunction,omitempty"`
+	Name string `json:"name"`
+	// State is new, building, left (by a program that stopped filling it) or live.
+	State string `json:"state"`
+	// Generation names the set of definitions that the index was made for.
+	Generation string `json:"generation,omitempty"`
+	Hash       string `json:"hash,omitempty"`
+	Model      string `json:"model,omitempty"` // of the model, where it is another
+	Kind       string `json:"kind,omitempty"`
+	// Place is where the index is: an index of the cluster, or a directory. Kind is which of
+	// both.
+	Place string     `json:"place,omitempty"`
+	Rows  int64      `json:"rows,omitempty"` // read until now, while it is building
+	Since *time.Time `json:"since,omitempty"`
+	// Applied is when a program was last certain to have applied every change.
+	Applied *time.Time `json:"applied,omitempty"`
+	// ByFunction says that functions apply changes, so no process needs to run.
+	ByFunction bool `json:"byFunction,omitempty"`
 }
 
 // Of reads the status of one of a system's models. It writes nothing.

@@ -197,7 +197,8 @@ const (
 // Value, and only Add uses From. An Add whose sum has more than 38 digits, or whose
 // attribute is no number, makes the whole write refused (ErrRefused).
 type Op struct {
-	Kind  OpKind
+	Kind OpKind
+	// Attr is the name of a top-level attribute that is no part of the key.
 	Attr  string
 	Value value.Value
 	From  value.Value
@@ -208,8 +209,9 @@ type Op struct {
 // condition forbids it; a delete of a row that does not exist succeeds.
 type Write struct {
 	Ref
-	If     Cond
-	Put    value.Item // the whole row, key attributes included
+	If  Cond
+	Put value.Item // the whole row, key attributes included
+	// Ops change single attributes; those that they do not name stay.
 	Ops    []Op
 	Delete bool
 	Check  bool // in a Transact: only the condition

@@ -13,6 +13,7 @@ import (
 // SearchGeneration is what is known of a search generation: a set of indexes, one for each
 // definition.
 type SearchGeneration struct {
+	// Generation is the hash of the definitions.
 	Generation string
 	Kind       string // of index
 	Indexes    []SearchIndex

@@ -19,7 +19,8 @@ const MaxQuery = 64 << 10
 // Problem is what went wrong, an application/problem+json. Its type is
 // urn:weir:problem:KIND.
 type Problem struct {
-	Type     string   `json:"type"`
+	Type string `json:"type"`
+	// Title is the same for all problems of a kind; Detail is about this one.
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
 	Detail   string   `json:"detail"`

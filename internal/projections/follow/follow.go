@@ -23,6 +23,7 @@ type Unfollow struct {
 // Missing Value removes the attribute. Gone says that the source row no longer exists;
 // Value is then its last value, for the followers that keep the last value.
 type Value struct {
+	// Source is the row whose field is followed.
 	Source   store.Ref
 	Entity   *model.Entity
 	Field    string
