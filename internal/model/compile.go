@@ -199,8 +199,12 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 			}
 			if !c.has(source, name) {
 				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
-				if d := c.entities[target]; what == "to" && d != nil && !d.listed && !target.Derived && len(target.Values) > 0 {
+				switch d := c.entities[target]; {
+				case what != "to" || d == nil || target.Derived || len(target.Values) == 0:
+				case !d.listed:
 					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
+				default:
+					hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
 				}
 				c.report(at, hint,
 					"the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)

@@ -57,7 +57,7 @@ func checkFollow(c *compiler) {
 		at := c.setPos(f.Rule, f.Attr)
 		for _, k := range f.Rule.Into.Keys {
 			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {
-				c.report(at, "follow it into an attribute of its own", "%s is part of the key %s, and cannot follow what changes later", f.Attr, k.Attr.Name)
+				c.report(at, "follow it into an attribute with another name", "%s is part of the key %s of the table or an index, and cannot follow what changes later", f.Attr, k.Attr.Name)
 				break
 			}
 		}

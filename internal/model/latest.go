@@ -161,7 +161,7 @@ func checkLatestAttributes(c *compiler) {
 		d := c.latest[l]
 		e := l.Target
 		if e.Derived {
-			c.report(d.name.pos, "derive it onto the row that "+e.Name+" is made from, and copy it", "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+			c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
 		}
 		for i, a := range l.Set {
 			at := d.attr.pos

@@ -221,9 +221,17 @@ func checkTallyAttribute(c *compiler) {
 			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
 		}
 		if t.Target.Derived && !t.IsSet() && t.Group == nil {
-			c.report(at, "derive it onto the row that "+t.Target.Name+" is made from, and copy it", "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
+			c.report(at, c.madeWhole(t.Target, "make it a value of the group, under its set"), "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
 		}
 	}
+}
+
+// madeWhole is the hint for what is derived onto rows that weir makes.
+func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
+	if e.Group != nil {
+		return ofGroup
+	}
+	return "derive it onto the row that " + e.Name + " is made from, and copy it"
 }
 
 // checkTallyOptions reports options that the kind of tally does not have or needs.
