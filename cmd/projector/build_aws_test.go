@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	mathrand "math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,25 @@ func (w *shop) background(args ...string) (stop func() string) {
 	return func() string {
 		cancel()
 		return <-done
+	}
+}
+
+// announcesNothing: a process that cannot run, since its directory or its address is taken,
+// announces no build, which would stop the program that runs.
+func (w *shop) announcesNothing(changed, dir string) {
+	w.Helper()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer taken.Close()
+	for addr, data := range map[string]string{"127.0.0.1:0": dir, taken.Addr().String(): w.TempDir()} {
+		if code, said := starts(w.T, w.env, time.Minute, "run", changed, "--aws", "--addr", addr, "--data", data); code != exitUsage || strings.Contains(said, "building") {
+			w.Errorf("at %s, %s: %d %s", addr, data, code, said)
+		}
+	}
+	if _, said := starts(w.T, w.env, time.Minute, "status", changed, "--aws"); !strings.Contains(said, "Customer.total: new") {
+		w.Error(said)
 	}
 }
 
@@ -183,6 +203,7 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 	}
 	edit(0)
 	wrong := w.shows(false)
+	w.announcesNothing(summed, filepath.Join(dir, "spool"))
 	if said := stop(); wrong != "" || !strings.Contains(said, "building Customer of shop from the rows") {
 		t.Fatalf("%s: %s", wrong, said)
 	}

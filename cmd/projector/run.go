@@ -89,14 +89,11 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer s.Close()
-	if err := c.start(p, s); err != nil {
-		return err
-	}
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
 	told.Writes(func() []budget.Use { return usesOf(s, writes) })
 	indexed := make(chan struct{})
-	follow, end, err := c.following(s, log, told, writes, indexed)
+	follow, read, end, err := c.following(s, log, told, writes, indexed)
 	if err != nil {
 		return err
 	}
@@ -112,6 +109,13 @@ func (c *runCommand) Run(p *program) (err error) {
 	if err != nil {
 		return usage("%v", err)
 	}
+	defer server.Close()
+	// What may refuse this process has to be known before a build is announced, since that stops
+	// programs with the older model.
+	if err := c.start(p, s); err != nil {
+		return err
+	}
+	read()
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
 	ready := func(ctx context.Context) error {
 		return c.building(ctx, s, log, func() error { return c.reach(ctx, p, s, log, indexed) })
@@ -240,13 +244,18 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 }
 
 // following is how streams are followed: by this process alone, or by one of many. What is
-// for search indexes waits for indexed.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, end func(), err error) {
+// for search indexes waits for indexed. It takes the process's directory; read begins to read.
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), err error) {
 	if !c.shared() {
-		return alone(s, log, told, indexed, c.remote()), func() {}, nil
+		return alone(s, log, told, indexed, c.remote()), func() {}, func() {}, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
+	read = func() {
+		for _, f := range all {
+			f.Start()
+		}
+	}
 	end = func() {
 		for _, f := range all {
 			f.Close()
@@ -255,13 +264,13 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
 		tables := realTables(s, part)
-		f, err := live.Start(part.Runner, live.Options{
+		f, err := live.Open(part.Runner, live.Options{
 			Sharing: func(processes int) { writes.Share(tables, processes) },
 			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
 		})
 		if err != nil {
 			end()
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
@@ -270,7 +279,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	return func(ctx context.Context, part *system.Part) error {
 		by[part].Apply(ctx)
 		return nil
-	}, end, nil
+	}, read, end, nil
 }
 
 // realTables are the names of a model's tables in the store.

@@ -24,32 +24,34 @@ const (
 // Following is the part that one process takes in a model's streams. From Start on it reads
 // its shards into files, however long applying them takes.
 type Following struct {
-	reader *Reader
-	run    *runner.Runner
-	unlock func()
-	stop   context.CancelFunc
-	done   chan struct{}
+	reader  *Reader
+	run     *runner.Runner
+	unlock  func()
+	stop    context.CancelFunc
+	reading sync.WaitGroup
 }
 
-// Start begins to read the streams of the runner's model. Between Start and Apply the
-// caller may do work that takes longer than the streams keep their records. Start fails if
-// the directory cannot be used; the error wraps store.ErrOwned if another process uses it.
+// Open takes the directory, and neither reads nor writes anything else. It fails if the
+// directory cannot be used; the error wraps store.ErrOwned if another process uses it.
 // The caller calls Close when it is done.
-func Start(run *runner.Runner, o Options) (*Following, error) {
+func Open(run *runner.Runner, o Options) (*Following, error) {
 	unlock, err := own(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	f := &Following{reader: New(run, o), unlock: unlock, stop: stop, done: make(chan struct{})}
+	f := &Following{reader: New(run, o), unlock: unlock, stop: func() {}}
 	applies := *run
 	applies.Retired = f.reader.Retired
 	f.run = &applies
-	go func() {
-		defer close(f.done)
-		f.reader.Run(ctx)
-	}()
 	return f, nil
+}
+
+// Start begins to read the streams of the runner's model. Between Start and Apply the
+// caller may do work that takes longer than the streams keep their records.
+func (f *Following) Start() {
+	var ctx context.Context
+	ctx, f.stop = context.WithCancel(context.Background())
+	f.reading.Go(func() { f.reader.Run(ctx) })
 }
 
 // Apply applies the records read so far and those still to come until ctx ends; then it
@@ -104,19 +106,20 @@ func (p *Pauses) After(group string, moved bool, err error) time.Duration {
 // Close stops reading, saves the positions, releases the leases and unlocks the directory.
 func (f *Following) Close() {
 	f.stop()
-	<-f.done
+	f.reading.Wait()
 	f.unlock()
 }
 
 // Follow reads and applies until ctx ends, and then returns nil; its errors are those of
-// Start. It is Start, Apply and Close in one. After a kill, the next process with the same
+// Open. It is Open, Start, Apply and Close in one. After a kill, the next process with the same
 // directory goes on from its spools, and any other one from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
-	f, err := Start(run, o)
+	f, err := Open(run, o)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	f.Start()
 	f.Apply(ctx)
 	return nil
 }

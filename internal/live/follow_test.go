@@ -588,8 +588,9 @@ func TestReadButNotBegun(t *testing.T) {
 	for range 300 {
 		w.deed(rng)
 	}
-	f, err := live.Start(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
+	f, err := live.Open(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
 	must(t, err)
+	f.Start()
 	w.readAll()
 	f.Close()
 	w.forgetful.Store(true)
@@ -887,8 +888,9 @@ func TestSlowSinkLosesNothing(t *testing.T) {
 		}
 	}
 	p := &process{Store: w.db, world: w, name: "first"}
-	f, err := live.Start(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}, w.options(0))
+	f, err := live.Open(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}, w.options(0))
 	must(t, err)
+	f.Start()
 	deeds() // an index is being filled
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -128,11 +128,12 @@ func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 // start begins to follow.
 func (h *halls) start() {
 	var err error
-	h.follows, err = Start(h.run, Options{
+	h.follows, err = Open(h.run, Options{
 		Dir: filepath.Join(h.TempDir(), "spool"), Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond,
 		Disk: partly{of: h}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	must(h.T, err)
+	h.follows.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { h.follows.Apply(ctx); close(done) }()

@@ -97,10 +97,11 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 func follows(t *testing.T, s *system.System) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	f, err := live.Start(s.Models[0].Runner, live.Options{Dir: filepath.Join(t.TempDir(), "spool"), Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
+	f, err := live.Open(s.Models[0].Runner, live.Options{Dir: filepath.Join(t.TempDir(), "spool"), Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { f.Apply(ctx) })

@@ -63,6 +63,9 @@ func (s *Server) handle(a Access, h http.Handler) {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
+// Close ends a server that was not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
 // Run serves until ctx is done, then lets requests in progress end. It returns nil
 // when all have; those that take too long are cut off. The server is closed then.
 func (s *Server) Run(ctx context.Context) error {

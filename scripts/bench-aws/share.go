@@ -232,12 +232,13 @@ func (s *sharing) runner(db store.Store) *runner.Runner {
 // start starts a process.
 func (s *sharing) start() error {
 	p := &sharer{backend: &backend{Store: s.open(), stream: s.stream, wait: s.wait}, over: make(chan struct{})}
-	f, err := live.Start(s.runner(p.backend), live.Options{
+	f, err := live.Open(s.runner(p.backend), live.Options{
 		Dir: filepath.Join(s.dir, fmt.Sprint(len(s.procs))), Lease: s.lease, Log: slog.New(&failures{&s.failed}),
 	})
 	if err != nil {
 		return err
 	}
+	f.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	p.following, p.stop = f, stop
 	go func() {
