@@ -101,7 +101,7 @@ func (c *buildCommand) Run(p *program) error {
 		return err
 	}
 	b := part.Builder()
-	b.Names, b.Again, b.Segments, b.Budget, b.Examples = names, c.Again, c.Segments, c.WriteBudget, c.Examples
+	b.Names, b.Again, b.Asked, b.Segments, b.Budget, b.Examples = names, c.Again, b.Runner.Now(), c.Segments, c.WriteBudget, c.Examples
 	switch {
 	case c.DryRun:
 		return c.dry(p, b)

@@ -48,9 +48,10 @@ type Builder struct {
 	// Names are what is built, as the model names builds: entities, for all that is derived
 	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace.
 	Names    []string
-	Again    bool // builds also what is live by the model's definitions
-	Segments int  // 0 is DefaultSegments
-	Budget   int  // write units in a second; 0 for no limit
+	Again    bool      // builds also what is live by the model's definitions
+	Asked    time.Time // with Again, also what was announced before it and is not audited yet
+	Segments int       // 0 is DefaultSegments
+	Budget   int       // write units in a second; 0 for no limit
 	// Wait waits for a while, or until the context ends; nil is a timer.
 	Wait func(context.Context, time.Duration) error
 	// Report, if set, is called after each piece of work. It may be called from several
@@ -100,7 +101,7 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	if err != nil {
 		return b.Done(), err
 	}
-	begun, fresh := b.Runner.Catalog.Program().Plan(row, b.Names, b.Again, b.Runner.Now())
+	begun, fresh := b.Runner.Catalog.Program().Plan(row, b.Names, b.Again, b.Asked, b.Runner.Now())
 	for _, is := range begun {
 		if is.State == owntable.BuildBuilding {
 			fresh = append(fresh, is.Entity)
@@ -200,7 +201,7 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 	}
 	of := b.Runner.Catalog
 	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, builds, err = of.Program().Announce(was, b.Names, b.Again, b.Runner.Now())
+		next, builds, err = of.Program().Announce(was, b.Names, b.Again, b.Asked, b.Runner.Now())
 		return next, err
 	})
 	return builds, err

@@ -34,15 +34,19 @@ const versions = BuildLife + 5*24*time.Hour
 // Plan returns what is to be done to build the tallies of entities: the builds that were
 // begun before and are to be worked at, and the entities of which a build is to be
 // announced. These have a tally that is not live by the program's definition, or all is to
-// be built again.
-func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, now time.Time) (begun []owntable.Build, fresh []string) {
+// be built again. Again is also a build that is live and was announced before asked, unless
+// its audit is due, which puts right what is wrong since. A build that was announced after
+// asked is what was asked for, whichever builder announced it.
+func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, asked, now time.Time) (begun []owntable.Build, fresh []string) {
 	for _, e := range entities {
 		shown, building := row.Builds.Of(e)
-		lacks, old := p.lacks(row, e), now.Sub(shown.Announced) > BuildLife
+		age := now.Sub(shown.Announced)
+		anew := again && (age > BuildLife || age < AuditAfter && shown.Announced.Before(asked))
+		lacks := p.lacks(row, e)
 		switch {
 		case building.State != "":
 			begun = append(begun, building)
-		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !(old && again):
+		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !anew:
 			begun = append(begun, shown)
 		case lacks || again:
 			fresh = append(fresh, e)
@@ -55,8 +59,8 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, n
 // (Plan). It announces one build, so that each has a number of its own; call it again until
 // next is was. Then it returns all builds that are to be worked at. The error wraps
 // ErrRefused if the program could not derive when all are announced.
-func (p *Program) Announce(was owntable.CatalogRow, entities []string, again bool, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
-	builds, fresh := p.Plan(was, entities, again, now)
+func (p *Program) Announce(was owntable.CatalogRow, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
+	builds, fresh := p.Plan(was, entities, again, asked, now)
 	next, all := was, was.Clone()
 	for i, e := range fresh {
 		p.announce(&all, e, now)

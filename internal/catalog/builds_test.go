@@ -13,7 +13,7 @@ import (
 func (w *world) announce(p *Program, again bool) ([]owntable.Build, error) {
 	w.Helper()
 	for range 10 {
-		next, builds, err := p.Announce(w.row, []string{"Album"}, again, w.now)
+		next, builds, err := p.Announce(w.row, []string{"Album"}, again, w.asked, w.now)
 		if err != nil || next.Same(w.row) {
 			return builds, err
 		}
@@ -191,6 +191,37 @@ func TestBuildAgain(t *testing.T) {
 	}
 	w.row.Builds = w.row.Builds[:at] // as if the row had been damaged
 	w.refused(w.batch(p, Process, "rows"), ErrDefinition, "which this program does not know")
+}
+
+// TestBuildAgainBeforeItsAudit: what is asked for again while a build is not audited yet is
+// built once for each time it is asked for, and not where the audit is due.
+func TestBuildAgainBeforeItsAudit(t *testing.T) {
+	w, p := newWorld(t, true), programOf(t, albums)
+	w.must(w.start(p))
+	first := w.advance(p, w.built(p, true), owntable.BuildLive)
+	begins := func() (fresh int) {
+		_, all := p.Plan(w.row, []string{"Album"}, true, w.asked, w.now)
+		return len(all)
+	}
+	w.asked = first.Announced
+	if begins() != 0 {
+		t.Error("what was announced since it was asked for is announced again")
+	}
+	w.now = w.now.Add(time.Hour)
+	w.asked = w.now
+	if begins() != 1 {
+		t.Error("a build of an hour ago is taken for what is asked for now")
+	}
+	second := w.built(p, true)
+	if second.Generation <= first.Generation || begins() != 0 {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	w.advance(p, second, owntable.BuildLive)
+	w.now = second.Announced.Add(AuditAfter)
+	w.asked = w.now
+	if begins() != 0 {
+		t.Error("a build is announced where an audit is due")
+	}
 }
 
 // TestUnreadBuild: a build that no program reads behind misses what the stream has lost.

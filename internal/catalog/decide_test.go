@@ -51,6 +51,7 @@ type world struct {
 	row    owntable.CatalogRow
 	tables map[string]store.Identity
 	now    time.Time
+	asked  time.Time // since when a build is asked for again
 	assume bool
 	in     string // the region that derives
 }
