@@ -193,6 +193,18 @@ func TestBuildAgain(t *testing.T) {
 	w.refused(w.batch(p, Process, "rows"), ErrDefinition, "which this program does not know")
 }
 
+// TestBuiltBeforeAnythingIsRead: a program of an older model forgets nothing that was built
+// before any stream was read.
+func TestBuiltBeforeAnythingIsRead(t *testing.T) {
+	w, p, older := newWorld(t, false), programOf(t, albums), programOf(t, without(albums, votes))
+	w.refused(w.start(p), ErrUnbuilt)
+	w.advance(p, w.built(p, false), owntable.BuildLive)
+	w.refused(w.start(older), ErrUnknown, "Album.votes")
+	w.refused(w.batch(older, Process, "rows"), ErrUnknown, "Album.votes")
+	w.must(w.start(p))
+	w.must(w.batch(p, Process, "rows"))
+}
+
 // TestBuildAgainBeforeItsAudit: what is asked for again while a build is not audited yet is
 // built once for each time it is asked for, and not where the audit is due.
 func TestBuildAgainBeforeItsAudit(t *testing.T) {

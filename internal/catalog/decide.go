@@ -305,6 +305,8 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 			return true
 		case d.State == owntable.Building:
 			return false // by another model, which has to end its build
+		case d.State != owntable.Retired && slices.ContainsFunc(next.Builds.Counting(), func(b owntable.Build) bool { return b.Generation == d.Generation }):
+			return false // built by another model, from rows, although no stream was read
 		}
 		return !read || d.State == owntable.Unbuilt || d.State == owntable.Retired && f.Now.Sub(d.Since) > retiredLife
 	})
