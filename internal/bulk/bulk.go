@@ -39,6 +39,7 @@ type Bulk struct {
 	run    *runner.Runner // over the load
 
 	shardKey string
+	admitted map[string]bool // tables that the catalog knows as read
 
 	deriving bool                 // the runner writes
 	cascades bool                 // some derivation reads what another one shows
@@ -61,7 +62,7 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 	for _, t := range r.Model.Tables {
 		tables = append(tables, t.Name)
 	}
-	b = &Bulk{to: r, most: most, cascades: cascades(r.Model)}
+	b = &Bulk{to: r, most: most, cascades: cascades(r.Model), admitted: map[string]bool{}}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var position string
 	b.shardKey, position = owntable.Unlogged()
@@ -69,14 +70,14 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
-	// From now on the catalog knows that the tables are read: a derivation that is new
-	// later is built from the rows, which no stream tells.
-	row, err := r.Runner.Admit(ctx, tables, runner.GroupRows)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(row.Builds) > 0 {
-		return nil, "values are or were built from the rows", nil
+	if c := r.Runner.Catalog; c != nil {
+		row, err := c.Row(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(row.Builds) > 0 {
+			return nil, "values are or were built from the rows", nil
+		}
 	}
 	if len(r.Model.Migrations) > 0 {
 		on, err := r.Runner.Mover.Started(ctx)
@@ -217,6 +218,9 @@ func (b *Bulk) derive(ctx context.Context, least int) error {
 		records := b.load.Take()
 		for i := range records {
 			if c, ok := projections.NewChange(b.to.Model.Table(records[i].Table), &records[i]); ok {
+				if err := b.searchable(&c); err != nil {
+					return err
+				}
 				b.changes = append(b.changes, c)
 			}
 		}
@@ -238,8 +242,44 @@ func (b *Bulk) refuse(ref store.Ref) error {
 	return nil
 }
 
+// searchable refuses a change that makes a document which no index can hold: the store's own
+// stream leaves a dead letter about it.
+func (b *Bulk) searchable(c *projections.Change) error {
+	if b.to.Runner.Index == nil {
+		return nil
+	}
+	for _, k := range b.to.Runner.Kinds {
+		for _, d := range k.Documents(b.to.Model, c) {
+			if err := d.Check(); err != nil {
+				return fmt.Errorf("%w: %w", store.ErrLoading, err)
+			}
+		}
+	}
+	return nil
+}
+
+// admit has the catalog know that the tables of the changes are read, before anything of them
+// lands: a derivation that is new later is built from the rows, which no stream tells.
+func (b *Bulk) admit(ctx context.Context) error {
+	var tables []string
+	for i := range b.changes {
+		if t := b.changes[i].Row.Table; !b.admitted[t] {
+			b.admitted[t] = true
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	_, err := b.to.Runner.Admit(ctx, tables, runner.GroupRows)
+	return err
+}
+
 // apply has the runner apply the changes.
 func (b *Bulk) apply(ctx context.Context) error {
+	if err := b.admit(ctx); err != nil {
+		return err
+	}
 	b.deriving = true
 	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
 	b.deriving = false
