@@ -277,7 +277,9 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		all, by[part] = append(all, f), f
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		by[part].Apply(ctx)
+		if err := by[part].Apply(ctx); err != nil {
+			return fmt.Errorf("model %s: %w", part.Model.Name, err)
+		}
 		return nil
 	}, read, end, nil
 }

@@ -2,10 +2,12 @@ package live
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/runner"
 )
 
@@ -58,7 +60,10 @@ func (f *Following) Start() {
 // finishes the current batch, for at most finishTime. Failures are logged, and what failed
 // is tried again from the saved positions: search by itself, so that rows do not wait for a
 // cluster that is down.
-func (f *Following) Apply(ctx context.Context) {
+//
+// If this program may not apply its rows, Apply ends with an error that wraps
+// catalog.ErrRefused. The caller calls Close, so that the right program gets the shards.
+func (f *Following) Apply(ctx context.Context) error {
 	applying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
@@ -71,9 +76,15 @@ func (f *Following) Apply(ctx context.Context) {
 	}}
 	follower.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
 		f.reader.note(Applies)
+		if errors.Is(err, catalog.ErrRefused) && runner.KindOf(group) == runner.GroupRows {
+			return 0, false
+		}
 		return pauses.After(group, moved, err), true
 	}
-	_ = follower.Run(applying) // what failed was tried again, and logged
+	if err := follower.Run(applying); errors.Is(err, catalog.ErrRefused) {
+		return err
+	}
+	return nil // what else failed was tried again, and logged
 }
 
 // Pauses says how long the groups of a Follower wait after failures, and logs these. Its
@@ -111,7 +122,7 @@ func (f *Following) Close() {
 }
 
 // Follow reads and applies until ctx ends, and then returns nil; its errors are those of
-// Open. It is Open, Start, Apply and Close in one. After a kill, the next process with the same
+// Open and Apply. It is Open, Start, Apply and Close in one. After a kill, the next process with the same
 // directory goes on from its spools, and any other one from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	f, err := Open(run, o)
@@ -120,6 +131,5 @@ func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	}
 	defer f.Close()
 	f.Start()
-	f.Apply(ctx)
-	return nil
+	return f.Apply(ctx)
 }
