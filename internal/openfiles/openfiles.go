@@ -6,6 +6,9 @@ package openfiles
 
 import "fmt"
 
+// unlimited stands for more files than any process here will open.
+const unlimited = 1 << 20
+
 // How many descriptors are reserved. These are generous estimates; no load test has confirmed
 // them.
 const (

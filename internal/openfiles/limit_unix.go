@@ -1,9 +1,8 @@
+//go:build unix
+
 package openfiles
 
 import "syscall"
-
-// unlimited stands for more files than any process here will open.
-const unlimited = 1 << 20
 
 // limit returns how many files the process may have open. Go's runtime has raised the soft
 // limit to the hard limit at start.
