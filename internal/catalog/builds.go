@@ -41,12 +41,12 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 	for _, e := range entities {
 		shown, building := row.Builds.Of(e)
 		age := now.Sub(shown.Announced)
-		anew := again && (age > BuildLife || age < AuditAfter && shown.Announced.Before(asked))
+		repeats := again && (age > BuildLife || age < AuditAfter && shown.Announced.Before(asked))
 		lacks := p.lacks(row, e)
 		switch {
 		case building.State != "":
 			begun = append(begun, building)
-		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !anew:
+		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !repeats:
 			begun = append(begun, shown)
 		case lacks || again:
 			fresh = append(fresh, e)
