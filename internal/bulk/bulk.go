@@ -24,6 +24,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/search"
 	"weir/internal/store"
 )
 
@@ -135,7 +136,13 @@ func (b *Bulk) begin() {
 	b.run = &run
 	again := *b.to
 	again.Store, again.Runner, again.Summary = b.load, b.run, replay.Summary{}
-	again.Gap = func(g replay.Gap) { b.say(func() { call(b.to.Gap, g) }) }
+	again.Gap = func(g replay.Gap) {
+		b.say(func() {
+			if b.to.Gap != nil {
+				b.to.Gap(g)
+			}
+		})
+	}
 	again.Bad = func(e events.Entry, err error) {
 		b.say(func() {
 			if b.to.Bad != nil {
@@ -144,12 +151,6 @@ func (b *Bulk) begin() {
 		})
 	}
 	b.replay = &again
-}
-
-func call[T any](f func(T), x T) {
-	if f != nil {
-		f(x)
-	}
 }
 
 func (b *Bulk) say(what func()) { b.said = append(b.said, what) }
@@ -245,8 +246,9 @@ func (b *Bulk) refuse(ref store.Ref) error {
 // searchable refuses a change that makes a document which no index can hold: the store's own
 // stream leaves a dead letter about it.
 func (b *Bulk) searchable(c *projections.Change) error {
-	if b.to.Runner.Index == nil {
-		return nil
+	id := search.Document{ID: search.ID(c.Row.Key)}
+	if b.to.Runner.Index == nil || id.Check() == nil {
+		return nil // without folding the row: what can be refused of a document is its id
 	}
 	for _, k := range b.to.Runner.Kinds {
 		for _, d := range k.Documents(b.to.Model, c) {
