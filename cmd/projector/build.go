@@ -79,6 +79,8 @@ is for 4,000 write units in a second.
 // usualPace is the write units in a second by which a dry run tells the time.
 const usualPace = 4000
 
+// Run chooses what the flags ask for: a dry run, an end, a removal, or the build. Values come before search
+// indexes, and each part can be done again after an interruption: what is complete is passed over.
 func (c *buildCommand) Run(p *program) error {
 	if c.Segments < 1 || c.WriteBudget < 0 || c.Examples < 0 {
 		return usage("--segments is at least 1, and --write-budget and --examples are not below 0")
@@ -132,6 +134,8 @@ func (c *buildCommand) Run(p *program) error {
 }
 
 // builds runs a builder, shows what it does, and releases what it leaves.
+// It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
+// buildIdle before they continue its build.
 func builds(p *program, b *build.Builder, run func() error) error {
 	reading := progress.New(p.stderr, "rows read and values put")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
@@ -145,6 +149,7 @@ func builds(p *program, b *build.Builder, run func() error) error {
 	return err
 }
 
+// dry prints what the build would take, and writes nothing. Search indexes are no part of it.
 func (c *buildCommand) dry(p *program, b *build.Builder) error {
 	return builds(p, b, func() error {
 		d, err := b.Estimate(p.ctx)
@@ -155,6 +160,7 @@ func (c *buildCommand) dry(p *program, b *build.Builder) error {
 	})
 }
 
+// abort ends the builds that rows do not show yet. That there is none is a usage error, exit code 2.
 func (c *buildCommand) abort(p *program, b *build.Builder) error {
 	if err := b.Abort(p.ctx); errors.Is(err, build.ErrNone) {
 		return usage("model %s has no build that can be aborted", b.Runner.Model.Name)
@@ -166,6 +172,7 @@ func (c *buildCommand) abort(p *program, b *build.Builder) error {
 }
 
 // values builds what rows show.
+// An error after the first value was put is reported as incomplete, exit code 4: the same command continues.
 func (c *buildCommand) values(p *program, b *build.Builder) error {
 	if len(b.Names) == 0 {
 		return nil
@@ -188,6 +195,8 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 
 // buildable returns what the model's builds are named of which the derivations are part, or
 // all, and whether search indexes are to be built.
+// out is sorted and has each build once. A derivation that no build makes, such as history, is a usage error, as is
+// a name that the model does not have.
 func buildable(m *model.Model, names []string) (out []string, search bool, err error) {
 	builds := m.Builds()
 	for _, name := range names {
@@ -214,6 +223,8 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 }
 
 // estimate prints what a build would take.
+// In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
+// examples below it. The time is units divided by the write budget, or by usualPace.
 func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.Preview) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
@@ -245,6 +256,7 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 }
 
 // print prints what became of the builds.
+// Results go to stdout in the form asked for; the totals of work, and what stays as it is, go to stderr.
 func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, begun bool) error {
 	if len(is) == 0 && !begun {
 		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")

@@ -13,6 +13,8 @@ import (
 )
 
 // search fills the search indexes of the model's definitions.
+// It returns when the indexes are complete, or with --hand-over when the function has taken over. Interrupted, the
+// next call goes on after the rows that were read.
 func (c *buildCommand) search(p *program, s *system.System, part *system.Part) error {
 	reading := progress.New(p.stderr, "rows read")
 	defer reading.End()
@@ -41,6 +43,7 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 }
 
 // pruned is a generation, of ledgers or of search indexes, as results show it.
+// Why says why a generation stays; Removed is true exactly where it is empty.
 type pruned struct {
 	Entity     string            `json:"entity,omitempty"` // of ledgers
 	Generation string            `json:"generation"`
@@ -50,6 +53,7 @@ type pruned struct {
 }
 
 // prune removes what no program applies any more.
+// What was removed before an error is printed too. Indexes are left alone unless search is true.
 func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search bool) error {
 	all := []pruned{}
 	enc := json.NewEncoder(p.stdout)

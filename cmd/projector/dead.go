@@ -15,6 +15,8 @@ import (
 	"weir/internal/verify"
 )
 
+// deadCommands are the commands on dead letters. List and show only read; retry and discard write, and need the
+// store for writing.
 type deadCommands struct {
 	List    deadList    `cmd:"" help:"List what could not be applied."`
 	Show    deadShow    `cmd:"" help:"Show one, with its record."`
@@ -22,11 +24,13 @@ type deadCommands struct {
 	Discard deadDiscard `cmd:"" help:"Give it up."`
 }
 
+// deadTarget is the model whose dead letters a command is about, and where its rows are.
 type deadTarget struct {
 	data
 	Model string `arg:"" help:"Name of a built-in model or path of a model file."`
 }
 
+// deadList prints all dead letters, or those of the rows named.
 type deadList struct {
 	deadTarget
 	output
@@ -60,6 +64,7 @@ fewer) and gap (records that the stream no longer had).
 }
 
 // shown is a dead letter as people read it.
+// Its JSON is a format that scripts rely on: names do not change, and what is unknown is left out.
 type shown struct {
 	ID       string          `json:"id"`
 	Kind     runner.DeadKind `json:"kind"`
@@ -73,6 +78,8 @@ type shown struct {
 	Raw      string          `json:"raw,omitempty"`
 }
 
+// show makes it from a dead letter. Times are in UTC; a record is shown with the types of its values, as DynamoDB's
+// own JSON has them, so that nothing is lost.
 func show(d runner.Dead) shown {
 	s := shown{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
 	for _, a := range d.Adds {
@@ -90,6 +97,8 @@ func show(d runner.Dead) shown {
 	return s
 }
 
+// with opens the model's data, calls use, and closes it. It does not create data: a directory without any is a
+// usage error.
 func (t *deadTarget) with(p *program, writes bool, use func(*system.System) error) error {
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if err != nil {
@@ -146,11 +155,13 @@ func cut(s string, most int) string {
 	return s
 }
 
+// deadOne is a command on one dead letter.
 type deadOne struct {
 	deadTarget
 	ID string `arg:"" help:"Id from dead list."`
 }
 
+// deadShow prints one dead letter whole. An ID that does not exist is exit code 2.
 type deadShow struct{ deadOne }
 
 func (deadShow) Help() string {
@@ -172,6 +183,7 @@ func (c *deadShow) Run(p *program) error {
 	})
 }
 
+// deadRetry applies dead letters again. One that is refused again stays as it was.
 type deadRetry struct {
 	deadTarget
 	All bool   `env:"-" help:"All dead letters of the model, instead of one."`
@@ -215,6 +227,7 @@ func (c *deadRetry) Run(p *program) error {
 
 // retry applies one dead letter, and what waits behind it. It returns how much was applied, also
 // with an error.
+// A parked target is retried as a queue: all before the first refusal is applied, and counted.
 func (p *program) retry(s *system.System, id string) (applied int, err error) {
 	part := s.Models[0]
 	d, err := part.Runner.DeadByID(p.ctx, id)
@@ -231,6 +244,7 @@ func (p *program) retry(s *system.System, id string) (applied int, err error) {
 
 // retryAll applies each dead letter once, in the order of the list. One that went with another is
 // none any more; one that cannot be applied stays.
+// It ends with exit code 1 if some stay, with 4 if a service failed after some were applied.
 func (p *program) retryAll(s *system.System) error {
 	applied, left := 0, 0
 	stays := talk{out: p.stderr, more: "that stay; see projector dead list " + s.Models[0].Model.Command()}
@@ -261,6 +275,8 @@ func (p *program) retryAll(s *system.System) error {
 	return nil
 }
 
+// deadDiscard gives a dead letter up. That cannot be undone; on an embedded store,
+// repair can still make the value right from the rows.
 type deadDiscard struct{ deadOne }
 
 func (deadDiscard) Help() string {

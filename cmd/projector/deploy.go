@@ -11,11 +11,13 @@ import (
 	"weir/internal/system"
 )
 
+// deployCommands prepare AWS for a model. Neither deletes or changes anything that exists.
 type deployCommands struct {
 	Tables   deployTables   `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
 	Template deployTemplate `cmd:"" help:"Print a template of everything that a model needs on AWS."`
 }
 
+// deployTables creates tables in DynamoDB. It may run at any time, also beside running processes.
 type deployTables struct {
 	output
 	cli.StageFlags
@@ -33,6 +35,7 @@ names of that stage.
   projector deploy tables gallery --aws --stage prod --tables gallery=gallery-prod`
 }
 
+// Run prints each table, also those before an error. A table that differs from the model is exit code 1.
 func (c *deployTables) Run(p *program) error {
 	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {
@@ -59,6 +62,7 @@ type deployed struct {
 	Differs []string `json:"differs"`
 }
 
+// print prints the tables in the order of found, and reports whether one differs from its model.
 func (c *deployTables) print(p *program, names *stage.Names, found []store.Deployed) (differs bool) {
 	enc := json.NewEncoder(p.stdout)
 	all := []deployed{}
@@ -80,6 +84,7 @@ func (c *deployTables) print(p *program, names *stage.Names, found []store.Deplo
 	return differs
 }
 
+// text prints one table, and a line for each difference. shown is its name with the name in the store.
 func (d deployed) text(p *program, shown string) {
 	switch {
 	case d.Created:

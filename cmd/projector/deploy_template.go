@@ -8,6 +8,7 @@ import (
 	"weir/internal/system"
 )
 
+// deployTemplate prints a template. It reads model files only, needs no credentials, and writes no file.
 type deployTemplate struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Format string   `enum:"cloudformation,sam,terraform" default:"cloudformation" help:"What reads the template: cloudformation, sam or terraform (default ${default})."`
@@ -46,6 +47,7 @@ func (c *deployTemplate) Run(p *program) error {
 	return err
 }
 
+// templateError makes a usage error of names that collide: the models have to be changed or given apart.
 func templateError(err error) error {
 	if errors.Is(err, deploy.ErrName) {
 		return usage("%v", err)

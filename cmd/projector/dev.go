@@ -30,6 +30,8 @@ import (
 	"weir/internal/writeapi"
 )
 
+// devCommand serves the whole of weir from one process on the embedded store. It is for trying things out; what it
+// writes is an ordinary data directory, which the other commands read.
 type devCommand struct {
 	web.Flags
 	web.Limits
@@ -55,6 +57,8 @@ model itself. It stops as projector run does.
   projector dev gallery --sample testdata/streams/gallery`
 }
 
+// Run returns when the process is asked to stop, after what is in the streams is applied. SIGTERM is exit code 0,
+// an interrupt 130.
 func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
 		c.Models = model.Builtin()
@@ -95,6 +99,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	return failed(exitInterrupted)
 }
 
+// handler answers queries and writes at one address. A name that is both is the query for a GET, and the entity for
+// everything else.
 func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, error) {
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
 	if err != nil {
@@ -112,6 +118,7 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, 
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.
+// Made-up rows are written only where a model's tables have no row at all, so a second start adds nothing.
 func (c *devCommand) samples(p *program, s *system.System) error {
 	for _, arg := range c.Sample {
 		part, path := s.Models[0], arg
@@ -148,6 +155,7 @@ func (c *devCommand) samples(p *program, s *system.System) error {
 	return nil
 }
 
+// isEmpty reports whether no table of the model has a row.
 func isEmpty(ctx context.Context, st store.Store, m *model.Model) (bool, error) {
 	for _, t := range m.Tables {
 		page, err := st.Query(ctx, store.Query{Table: t.Name, Limit: 1})
@@ -159,6 +167,7 @@ func isEmpty(ctx context.Context, st store.Store, m *model.Model) (bool, error) 
 }
 
 // write does commands. One that is refused is an error: they were made to be taken.
+// A create of a row that exists and is equal counts as done, so files may be taken in again.
 func write(ctx context.Context, s *system.System, part *system.Part, cs []ingest.Command) error {
 	w := &ingest.Writer{Model: part.Model, Store: s.Store, Again: true, Brief: true}
 	for i, res := range w.Do(ctx, cs) {
@@ -170,6 +179,7 @@ func write(ctx context.Context, s *system.System, part *system.Part, cs []ingest
 }
 
 // sampleFiles takes in files of commands or recorded streams.
+// The first line of each file says which of the two it is. A directory is its files, in the order of their names.
 func (p *program) sampleFiles(s *system.System, part *system.Part, path string) error {
 	paths, err := filesIn(path)
 	if err != nil {
@@ -195,9 +205,11 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 	return nil
 }
 
+// maxCommandLine is the most bytes of a line in a file of commands. A longer one is an error.
 const maxCommandLine = 4 << 20
 
 // scan is the lines of a file, unpacked.
+// A line is valid until each returns. An error of each ends the scan and is returned as it is.
 func scan(path string, each func(number int, line []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -220,6 +232,7 @@ func scan(path string, each func(number int, line []byte) error) error {
 }
 
 // hasCommands reports whether the first line of a file is a command.
+// A file without lines, or with a first line that is no JSON object, has none.
 func hasCommands(path string) (is bool, err error) {
 	err = scan(path, func(_ int, line []byte) error {
 		if len(strings.TrimSpace(string(line))) == 0 {
@@ -235,6 +248,8 @@ func hasCommands(path string) (is bool, err error) {
 	return is, err
 }
 
+// putFile writes the commands of a file one by one, in order, and stops at the first that is refused. Its error
+// says the line. What was written before stays.
 func putFile(ctx context.Context, s *system.System, part *system.Part, path string) error {
 	return scan(path, func(n int, line []byte) error {
 		if len(strings.TrimSpace(string(line))) == 0 {
@@ -264,6 +279,7 @@ func (c *devCommand) tell(p *program, s *system.System, base string) {
 
 // tries are what to ask of a model: a query of a row that something is counted on, a
 // write that changes the count, the same query again, and a search.
+// It reads rows to find one that counts, and returns what it has if there is none: tries never fail.
 func tries(ctx context.Context, st store.Store, part *system.Part, base string) (out []string) {
 	m := part.Model
 	path := base + "/v1/" + url.PathEscape(m.Name) + "/"
@@ -291,6 +307,7 @@ func tries(ctx context.Context, st store.Store, part *system.Part, base string) 
 }
 
 // getOf is the query that gives one row of an entity by its key.
+// It is nil if every such query needs something else, such as a value that the model fixes.
 func getOf(m *model.Model, e *model.Entity) *model.Query {
 	for _, q := range m.Queries {
 		if len(q.Steps) == 1 && q.Steps[0].Get && q.Steps[0].Entity == e && len(q.Return) == 0 &&
@@ -302,6 +319,7 @@ func getOf(m *model.Model, e *model.Entity) *model.Query {
 }
 
 // counted is a row that counts, and the row that it counts on.
+// It looks at the first 1,000 rows of the table only, and returns nil for both if none of these counts.
 func counted(ctx context.Context, st store.Store, src *model.Source) (row, target value.Item) {
 	of := src.Tally.Target
 	page, err := st.Query(ctx, store.Query{Table: src.Entity.Table.Name, Limit: 1000})
@@ -323,6 +341,7 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 	return nil, nil
 }
 
+// parametersOf are the parameters by which the query finds the row, as a URL has them.
 func parametersOf(q *model.Query, row value.Item) string {
 	var out []string
 	for _, b := range q.Steps[0].With {
@@ -331,6 +350,7 @@ func parametersOf(q *model.Query, row value.Item) string {
 	return strings.Join(out, "&")
 }
 
+// keyParameters are the fields of the row's key, as a URL has them.
 func keyParameters(e *model.Entity, row value.Item) string {
 	var out []string
 	for _, name := range e.KeyNames() {

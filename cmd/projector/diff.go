@@ -10,6 +10,7 @@ import (
 	"weir/internal/projections/kinds"
 )
 
+// diffCommand compares two versions of a model. It opens no store, so it may run anywhere, such as in CI.
 type diffCommand struct {
 	output
 	Old string `arg:"" help:"Name of a built-in model or path of a model file, as it is deployed."`
@@ -49,6 +50,7 @@ func (c *diffCommand) Run(p *program) error {
 	return nil
 }
 
+// diffText prints a difference for people, one line for each thing. Scripts use the JSON.
 func diffText(p *program, d *model.Diff) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stdout, format+"\n", args...) }
 	if d.Was != "" {

@@ -47,6 +47,9 @@ func serveLambda(ctx context.Context, stdout, stderr io.Writer) int {
 	return exitGood
 }
 
+// handler makes the function's handler from its environment, and opens the system that it works on, which the
+// caller closes. What is wrong with the environment is a usage error that names the variable: the function then
+// fails at its start, and Lambda keeps the records.
 func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	name := os.Getenv(envModel)
 	if name == "" {
@@ -139,6 +142,8 @@ func sumOf(writes *budget.Writes) (sum budget.Use) {
 
 // invocations divide a budget. Lambda runs one invocation at a time for each open shard, so one
 // has the share of a shard, and none needs to know of another.
+// It counts at the first invocation and then every countEvery, so a reshard is noticed within that time. Its methods
+// are called by one invocation at a time, as Lambda runs them.
 type invocations struct {
 	system  *system.System
 	writes  *budget.Writes
@@ -149,6 +154,7 @@ type invocations struct {
 const countEvery = 5 * time.Minute
 
 // count divides the budget of all tables of the model by the open shards of all its streams.
+// On an error the budget stays as it was, and the invocation fails before it has written anything.
 func (i *invocations) count(ctx context.Context) error {
 	if !i.counted.IsZero() && time.Since(i.counted) < countEvery {
 		return nil
@@ -195,6 +201,8 @@ func groupOfEnvironment() (string, error) {
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
+// The names of metrics and dimensions are what alarms and dashboards of deploy template rely on: a change there has
+// to be made in internal/deploy too.
 func embedded(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
 	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}

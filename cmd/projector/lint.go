@@ -10,6 +10,7 @@ import (
 	"weir/internal/model"
 )
 
+// lintCommand checks models with the code that run uses. All files are checked, also after one with problems.
 type lintCommand struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	output
@@ -69,6 +70,7 @@ func (p *program) talk(s model.Severity) io.Writer {
 }
 
 // print prints problems as JSON, if it was asked for.
+// json is one array over all files, empty if there is nothing to say; jsonl is an object a line.
 func (c *lintCommand) print(p *program, found []model.Problem) error {
 	out := json.NewEncoder(p.stdout)
 	out.SetEscapeHTML(false)
@@ -85,6 +87,7 @@ func (c *lintCommand) print(p *program, found []model.Problem) error {
 	return nil
 }
 
+// schemaCommand prints the JSON Schema of model files, which is the one in models/schema.json.
 type schemaCommand struct{}
 
 func (schemaCommand) Help() string {

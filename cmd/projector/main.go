@@ -35,6 +35,7 @@ var (
 	errTerminated = cli.ErrTerminated
 )
 
+// commands is the command line of projector. kong reads it; docs/guide/cli.md is made from its help texts.
 type commands struct {
 	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
@@ -80,6 +81,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
+// theProgram describes the program for cli, with fresh commands: flags are read into them.
 func theProgram() *cli.Program {
 	return &cli.Program{
 		Name: "projector", Description: description, Commands: &commands{},
@@ -89,6 +91,7 @@ func theProgram() *cli.Program {
 }
 
 // run is the program as a function: arguments in, exit code out.
+// It changes no global state but the memory limit, which it gives back, so tests may call it many times.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	limit := cli.LimitMemory(memory.Default, 0)
 	defer limit.Stop()
@@ -102,6 +105,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
 
 // codeOf is the exit code of errors that only this program has.
+// ok is false for errors that cli knows. A refusal that another command or a changed model resolves is exit code 2.
 func codeOf(err error) (code int, ok bool) {
 	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, owntable.ErrOlder, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
 		if errors.Is(err, mistake) {
@@ -124,6 +128,7 @@ type data struct {
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 
+// at is the place that the flags name. It does no I/O.
 func (d data) at() drivers.Place {
 	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory, Stage: d.Deployment()}
 }
@@ -143,6 +148,7 @@ type output struct {
 }
 
 // open loads the models and opens them where they are.
+// The caller closes the system. Opening the embedded store takes its directory: a second process is refused.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
 	return p.openCounted(d, nil, names, o)
 }
@@ -157,6 +163,7 @@ func (p *program) openCounted(d data, writes *budget.Writes, names []string, o s
 }
 
 // existing is open for commands that only make sense where there is data.
+// A directory without a store is a usage error, and stays as it is: a typing mistake makes no empty store.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
 	if dir := d.at().Directory(); !d.shared() {
 		if _, err := os.Stat(filepath.Join(dir, "store")); err != nil {

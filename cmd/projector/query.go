@@ -19,6 +19,7 @@ import (
 	"weir/internal/value"
 )
 
+// queryCommand answers one named query with all its pages, or lists the queries.
 type queryCommand struct {
 	data
 	output
@@ -60,6 +61,7 @@ func (c *queryCommand) Run(p *program) error {
 
 // ready fills indexes that are new. Where others use the rows too, which may be many, it
 // leaves that to projector build.
+// A search on an index that is not built is a usage error which names the command that builds it.
 func (c *queryCommand) ready(p *program, s *system.System) error {
 	part := s.Models[0]
 	searches := slices.ContainsFunc(part.Model.Queries, func(q *model.Query) bool { return q.Name == c.Name && q.Search != nil })
@@ -79,6 +81,7 @@ func (c *queryCommand) ready(p *program, s *system.System) error {
 }
 
 // params reads key=value. limit is of the whole answer, 0 for none.
+// limit= is taken out of params. What is wrong is a usage error; whether the query has such a parameter is asked later.
 func (c *queryCommand) params() (params map[string]string, limit int, err error) {
 	params = map[string]string{}
 	for _, kv := range c.Params {
@@ -100,6 +103,7 @@ func (c *queryCommand) params() (params map[string]string, limit int, err error)
 	return params, limit, nil
 }
 
+// Rows that came before an error are printed. An array that was begun then has no end, so a reader of JSON notices.
 func (c *queryCommand) print(p *program, e *query.Engine, params map[string]string, limit int) error {
 	out := bufio.NewWriter(p.stdout)
 	var open, between, end string
@@ -137,6 +141,7 @@ func (p *program) unfinished(model string, names []string) {
 
 // rows are the rows of an answer, limit of them unless it is 0. An error is the last. It calls
 // unfinished once, if the answer does not have all that is derived.
+// Pages are read as rows are taken: a caller that stops early causes no further read.
 func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int, unfinished func(model string, names []string)) iter.Seq2[value.Item, error] {
 	return func(yield func(value.Item, error) bool) {
 		var page query.Page
@@ -204,6 +209,7 @@ func (c *queryCommand) list(p *program) error {
 	return table.Flush()
 }
 
+// usageOf shows parameters as they are typed, with what is optional in brackets.
 func usageOf(ps []query.Parameter) string {
 	var out []string
 	for _, q := range ps {

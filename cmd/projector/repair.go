@@ -18,6 +18,8 @@ import (
 	"weir/internal/why"
 )
 
+// repairCommand corrects derived values. Each correction is conditional on what was read, so applications and
+// other processes may write meanwhile; what they change first is left for the next run.
 type repairCommand struct {
 	data
 	output
@@ -49,6 +51,7 @@ stream on AWS may show a write late, so it is not known when all writes are coun
   projector repair gallery 'gallery {"PK":"ALBUM#a1","SK":"METADATA"}' -o jsonl`
 }
 
+// Corrections are printed as they are made: those before an error, or before an interruption, are done.
 func (c *repairCommand) Run(p *program) error {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{Writes: !c.DryRun})
 	if err != nil {
@@ -98,6 +101,8 @@ func (c *repairCommand) Run(p *program) error {
 
 // rowsOnly chooses the differences of the rows that a person names, nil where they name
 // none. A place that verify prints and that is no row is named as it is printed.
+// It reads the store to find rows whose key parts were escaped in another way. Of a target that could be several
+// rows, all count.
 func rowsOnly(p *program, s *system.System, targets []string) (func(*verify.Difference) bool, error) {
 	if len(targets) == 0 {
 		return nil, nil

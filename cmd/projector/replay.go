@@ -24,6 +24,7 @@ import (
 	"weir/internal/system"
 )
 
+// replayCommand derives from recorded files. The same file may be replayed any number of times.
 type replayCommand struct {
 	data
 	output
@@ -61,6 +62,7 @@ from before, the exit code is 1; what could be used was, and is printed.
 // maxShown is how many gaps and bad records are told one by one.
 const maxShown = 10
 
+// Run looks for all files before it opens the data, so that a wrong path changes nothing.
 func (c *replayCommand) Run(p *program) error {
 	inputs, err := inputsOf(c.Files)
 	if err != nil {
@@ -80,6 +82,7 @@ func (c *replayCommand) Run(p *program) error {
 	return c.replay(p, s, inputs)
 }
 
+// An interruption after the first record is exit code 4: the same command continues, and skips what was applied.
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
@@ -128,6 +131,7 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 }
 
 // both writes the core rows and has what comes of them applied at the same time.
+// It returns when all that was written is applied, or with the first error of either; the other is then stopped.
 func (p *program) both(run *runner.Runner, writing *progress.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
@@ -171,6 +175,8 @@ type input struct {
 	paths []string
 }
 
+// inputsOf reads the arguments: FILE, DIRECTORY, - or TABLE=FILE. A file whose own name has "=" in it is a file.
+// Inputs of one table that follow each other are put together; the order of the arguments is the order of replay.
 func inputsOf(args []string) ([]input, error) {
 	var out []input
 	for _, arg := range args {
@@ -194,10 +200,13 @@ func inputsOf(args []string) ([]input, error) {
 	return out, nil
 }
 
+// exists reports whether a path can be looked up. It does not say whether it can be read.
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // filesIn is the file itself, or the files of a directory in the order of their
 // names, but for those that say what comes of a recording.
+// Files whose names begin with "." or "expected." are left out, in subdirectories too. A path that is no directory is
+// returned as it is, with an error if it does not exist.
 func filesIn(path string) ([]string, error) {
 	if path == "-" {
 		path = "/dev/stdin"
@@ -234,6 +243,8 @@ func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, 
 
 // eachBatch hands over the records of the inputs in order, in batches, with the logical
 // names of their tables, and shows how far it is.
+// All files are opened before the first batch. An error of yield ends it and is returned; a file that cannot be read
+// as records, or a table that the names do not have, is a usage error.
 func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(entries []events.Entry, table string) error) error {
 	files := make([]*events.Files, len(inputs))
 	var err error
@@ -269,6 +280,7 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 }
 
 // talk says the first few of many alike, then how many more there were.
+// A talk is used by one goroutine at a time. out may be set after it was made, before the first word.
 type talk struct {
 	out  io.Writer
 	more string
@@ -289,6 +301,7 @@ func (t *talk) end() {
 
 // summary prints what became of the records, of which so many were replayed in bulk, and how
 // much there now is.
+// Rows are counted in the store, not remembered: the numbers are those of all replays together.
 func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {
 	derived, err := s.Census(p.ctx, s.Models[0])
 	if err != nil {

@@ -22,6 +22,7 @@ const window = 32 * memory.MB
 const worthSaying = 4 << 20
 
 // sizeOf is the size of the inputs' files.
+// What cannot be looked up counts as nothing.
 func sizeOf(inputs []input) (n int64) {
 	for _, in := range inputs {
 		for _, path := range in.paths {
@@ -35,6 +36,7 @@ func sizeOf(inputs []input) (n int64) {
 
 // inBulk replays the inputs in bulk if that is possible. It returns how many entries are in
 // the store, and whether these are all; if not, the others are left to the caller.
+// After an error, what had been read is landed, and landed counts it, so a second run finds those rows done.
 func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *replay.Replay, gaps, bad *talk) (landed int, whole bool, err error) {
 	b, why, err := c.bulk(p.ctx, s, inputs, r)
 	if err != nil {
@@ -64,6 +66,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *
 }
 
 // bulk returns the reason why the inputs cannot be replayed in bulk, or else what does it.
+// It writes nothing. why is a phrase for people; err means that it could not be found out.
 func (c *replayCommand) bulk(ctx context.Context, s *system.System, inputs []input, r *replay.Replay) (b *bulk.Bulk, why string, err error) {
 	if c.Bulk == "never" {
 		return nil, "--bulk=never", nil

@@ -26,6 +26,7 @@ import (
 	"weir/internal/web"
 )
 
+// runCommand is the process that keeps a model's derived data. Any number of them may run on DynamoDB.
 type runCommand struct {
 	data
 	assume
@@ -62,6 +63,8 @@ Others than this machine reach it with one of two keys, or when --open says so:
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 
+// The order of its start matters: it opens the spool, listens, announces builds, and only then reads streams. So a
+// process that is refused has announced nothing and taken no shard.
 func (c *runCommand) Run(p *program) (err error) {
 	defer func() { // also while it begins, which may take as long as indexes take to fill
 		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(p.ctx), errTerminated) {
@@ -130,6 +133,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	return failed(exitInterrupted)
 }
 
+// engines are the query engines of the models, in their order.
 func engines(s *system.System) (out []*query.Engine) {
 	for _, part := range s.Models {
 		out = append(out, part.Query)
@@ -138,6 +142,7 @@ func engines(s *system.System) (out []*query.Engine) {
 }
 
 // statuses returns the status of each model of a system, read at most once a second.
+// The function that it returns may be called by many goroutines. A model that the system does not have is not asked.
 func statuses(s *system.System) func(context.Context, string) (any, error) {
 	of := map[string]*status.Recent{}
 	for _, part := range s.Models {
@@ -146,6 +151,7 @@ func statuses(s *system.System) func(context.Context, string) (any, error) {
 	return func(ctx context.Context, model string) (any, error) { return of[model].Status(ctx) }
 }
 
+// modelNames are the names of the system's models, in their order.
 func modelNames(s *system.System) (out []string) {
 	for _, part := range s.Models {
 		out = append(out, part.Model.Name)
@@ -180,12 +186,15 @@ func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, lo
 	}
 }
 
+// reachAgain is the pause after an attempt to reach the cluster that failed.
 const reachAgain = 10 * time.Second
 
 // remote reports whether something can fail that is not this process's own: the store or the
 // cluster.
 func (c *runCommand) remote() bool { return c.shared() || c.OpenSearch != "" }
 
+// reach fills the indexes that are not complete, and shows how far it is. It returns when all can be searched.
+// After an interruption it goes on where it was.
 func (p *program) reach(ctx context.Context, s *system.System) error {
 	reading := progress.New(p.stderr, "rows read")
 	defer reading.End()
@@ -245,6 +254,8 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 
 // following is how streams are followed: by this process alone, or by one of many. What is
 // for search indexes waits for indexed. It takes the process's directory; read begins to read.
+// end closes what was opened, also where read was never called. The first function returned is called once for each
+// part, and returns nil when its context is done.
 func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), err error) {
 	if !c.shared() {
 		return alone(s, log, told, indexed, c.remote()), func() {}, func() {}, nil
@@ -305,6 +316,7 @@ func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
 
 // alone follows streams that no other process reads. remote says that the indexes are in a
 // cluster: what is for it is tried again, and the rows go on.
+// It reads every shard from its checkpoint, without leases. Only the embedded store is followed so.
 func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}, remote bool) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
@@ -316,6 +328,7 @@ func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
+// It has finishTime for that end. What it does not reach stays in the stream, and the checkpoint says from where.
 func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, indexed <-chan struct{}, remote bool) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -355,6 +368,8 @@ func sweepPause(removed int, took time.Duration) time.Duration {
 }
 
 // sweep removes rows whose time to live is over.
+// It removes at most system.SweepAtOnce rows at a time, and returns nil when ctx is done. It is for the embedded
+// store: in DynamoDB, DynamoDB deletes expired rows, and Sweep does nothing.
 func sweep(ctx context.Context, s *system.System, log *slog.Logger) error {
 	timer := time.NewTimer(sweepEvery)
 	defer timer.Stop()

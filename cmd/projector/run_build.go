@@ -23,6 +23,7 @@ const (
 )
 
 // start enters the models in their catalogs, and announces builds of what is new or changed.
+// With --build=never it announces nothing and returns the refusal, which names the commands that help.
 func (c *runCommand) start(p *program, s *system.System) error {
 	err := s.Start(p.ctx)
 	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) {
@@ -62,6 +63,7 @@ func saysBegins(p *program, model string, names []string) {
 
 // building works at the builds of all models until ctx is done, and does something else
 // beside, whose error ends it.
+// It waits for the builders to release their builds before it returns.
 func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.Logger, beside func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -80,6 +82,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 // builds works at the builds of a model until ctx is done: it goes on with those that have
 // no builder, and audits those that can be audited. At its end it releases what it works at,
 // so that the next process goes on at once. After a kill that takes buildIdle.
+// Errors of a build are logged, and do not end the process: rows and queries go on without it.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
 	b := part.Builder()
 	if c.Build == "never" || len(b.Names) == 0 {
@@ -117,6 +120,7 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 }
 
 // work builds, and returns how long to wait before it goes on.
+// It runs until the build has nothing more to do now, fails, or loses its build to another process.
 func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logger) time.Duration {
 	said := time.Now()
 	b.Report = func(d build.Progress) {

@@ -9,6 +9,7 @@ import (
 	"weir/internal/system"
 )
 
+// statusCommand prints the catalog. It only reads, and may run beside any process.
 type statusCommand struct {
 	data
 	output
@@ -25,6 +26,7 @@ If this program and model would be refused, it says why, and exits with 1.
   projector status gallery --aws -o json`
 }
 
+// A program that would be refused still prints the status, and then ends with exit code 1.
 func (c *statusCommand) Run(p *program) error {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
 	if err != nil {
@@ -46,6 +48,7 @@ func (c *statusCommand) Run(p *program) error {
 	return nil
 }
 
+// retireCommand notes that derivations are gone from a model. It changes the catalog alone, no row.
 type retireCommand struct {
 	data
 	Model       string   `arg:"" help:"Name of a built-in model or path of a model file, without the derivations."`

@@ -14,6 +14,8 @@ import (
 	"weir/internal/verify"
 )
 
+// verifyCommand recounts from the rows. On an embedded store it first applies what the streams still hold;
+// after that, and on AWS, it only reads.
 type verifyCommand struct {
 	data
 	output
@@ -37,6 +39,7 @@ behind it are corrected. It is not what the model asks for either, so it exits w
   projector verify gallery --limit 20 -o json`
 }
 
+// Differences are printed as they are found, except as one JSON object, which comes at the end.
 func (c *verifyCommand) Run(p *program) error {
 	if c.Limit < 0 {
 		return usage("--limit is %d; it is 0 at the least", c.Limit)
@@ -116,6 +119,8 @@ const meanwhile = 5 * time.Second
 
 // twice recounts, and where something differs recounts once more after a while: what
 // differs in the same way both times is no write that is still on its way.
+// So a write that is on its way for longer than meanwhile can still be reported; run verify again to know.
+// Checked is that of the last recount.
 func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference)) error {
 	first := map[verify.Difference]bool{}
 	err := v.Run(ctx, func(d verify.Difference) { first[d.Plain()] = true })
@@ -136,6 +141,7 @@ func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference))
 }
 
 // settle starts the models, fills indexes that are new and applies what is still in the streams.
+// Only one process may use the rows then. It returns when nothing is left to apply.
 func (p *program) settle(s *system.System) error {
 	if err := s.Start(p.ctx); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"weir/internal/why"
 )
 
+// whyCommand explains a value from recordings. It opens no store: the files have to reach back far enough.
 type whyCommand struct {
 	output
 	cli.StageFlags
@@ -36,6 +37,8 @@ when no record had a part in it.
   projector why gallery 'gallery "ALBUM#a1", "METADATA"' mediaCount --from day1.jsonl day2.jsonl -o jsonl`
 }
 
+// The files are read twice, first to find which rows had a part and then to explain, so memory depends on the
+// number of such rows, not on the size of the files.
 func (c *whyCommand) Run(p *program) error {
 	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {
@@ -109,6 +112,7 @@ func (p *program) eachEntry(unit string, inputs []input, names *stage.Names, yie
 }
 
 // whyPrinter prints lines in the form that was asked for.
+// end has to be called once, also after an error: a table and an array are only written there.
 type whyPrinter struct {
 	line func(*why.Line)
 	end  func()
@@ -131,6 +135,7 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 }
 
 // part is a record's part in a value, as it is printed.
+// Its JSON is a format that scripts rely on. Time is in UTC, to the second.
 type part struct {
 	Where    string `json:"where"`
 	Shard    string `json:"shard,omitempty"`

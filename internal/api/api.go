@@ -52,6 +52,7 @@ const (
 )
 
 // API is the handler. It answers under /v1 and /healthz, and 404 elsewhere.
+// It may be used by many goroutines. It keeps no state but turns: any number of servers may answer for one store.
 type API struct {
 	engines []*query.Engine
 	options Options
@@ -71,6 +72,7 @@ type Options struct {
 }
 
 // New makes the API of models, each with its engine.
+// Two models of one name are an error. Nothing is read from the stores until a request comes.
 func New(engines []*query.Engine, o Options) (*API, error) {
 	a := &API{engines: engines, options: o, talk: web.Talk{Log: o.Log}, turns: newTurns(maxQueries, maxWait), pages: newTurns(maxPages, maxWait)}
 	if o.Log == nil {
@@ -107,8 +109,11 @@ func New(engines []*query.Engine, o Options) (*API, error) {
 	return a, nil
 }
 
+// ServeHTTP answers one request. A panic before the first byte is a 500 with an id that the log has too; after it, the
+// connection breaks off.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
+// engine is the engine of a model, nil if there is none of that name.
 func (a *API) engine(model string) *query.Engine {
 	for _, e := range a.engines {
 		if e.Model.Name == model {
@@ -118,6 +123,7 @@ func (a *API) engine(model string) *query.Engine {
 	return nil
 }
 
+// modelNames are the names of the models, never nil, for answers and hints.
 func (a *API) modelNames() []string {
 	names := []string{}
 	for _, e := range a.engines {
@@ -126,6 +132,7 @@ func (a *API) modelNames() []string {
 	return names
 }
 
+// queryNames are the names of a model's queries, never nil, in the order of its file.
 func queryNames(e *query.Engine) []string {
 	names := []string{}
 	for _, q := range e.Model.Queries {
@@ -134,12 +141,14 @@ func queryNames(e *query.Engine) []string {
 	return names
 }
 
+// link is a model or a query in a list. Parameters is nil for a model, and left out.
 type link struct {
 	Name       string             `json:"name"`
 	Href       string             `json:"href"`
 	Parameters *[]query.Parameter `json:"parameters,omitempty"`
 }
 
+// models answers GET /v1.
 func (a *API) models(w http.ResponseWriter, r *http.Request) {
 	links := []link{}
 	for _, e := range a.engines {
@@ -148,6 +157,7 @@ func (a *API) models(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, map[string]any{"models": links})
 }
 
+// queries answers GET /v1/{model}.
 func (a *API) queries(w http.ResponseWriter, r *http.Request) {
 	e := a.engine(r.PathValue("model"))
 	if e == nil {
@@ -162,6 +172,8 @@ func (a *API) queries(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, map[string]any{"model": e.Model.Name, "queries": links})
 }
 
+// query answers GET /v1/{model}/{query}. A request costs its asker one of the rate; a query that has to wait too
+// long for its turn is a 503, which is safe to send again.
 func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	e := a.engine(r.PathValue("model"))
 	if e == nil {
@@ -203,6 +215,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 // not show yet, or show by another definition, because a build is not complete.
 const Unfinished = "Weir-Unfinished"
 
+// status answers GET /v1/{model}/status. It takes a turn as a query does, since it reads the store.
 func (a *API) status(w http.ResponseWriter, r *http.Request) {
 	if a.engine(r.PathValue("model")) == nil {
 		a.noModel(w, r)
@@ -227,10 +240,12 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, st)
 }
 
+// errBusy means that a turn did not come within maxWait. Nothing was read.
 var errBusy = errors.New("there are too many queries")
 
 // run answers a query when it has its turn, and gives the turn back: a client that reads slowly
 // keeps none. A page that is not small has a turn to be written, until written is called.
+// written is never nil and has to be called once, also after an error.
 func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
 	who, written := web.AskerOf(r), func() {}
 	if !a.turns.take(ctx, who) {
@@ -261,6 +276,7 @@ func busy(w http.ResponseWriter) {
 
 // parameters reads a query string. limit and cursor may be there without a value. names are
 // the attributes to answer, none for all.
+// All that is wrong is collected into one query.ParameterError, so a client sees every mistake at once.
 func parameters(raw string) (params map[string]string, page query.Page, names []string, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -295,6 +311,7 @@ func parameters(raw string) (params map[string]string, page query.Page, names []
 }
 
 // health says whether queries can be answered: whether the store answers.
+// It reads one row of weir's own table for each model, within two seconds.
 func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
@@ -307,10 +324,12 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, map[string]string{"status": "ok"})
 }
 
+// nothing answers for every other path.
 func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
 	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; the models are under /v1").Write(w)
 }
 
+// noModel answers for a model that the server does not have, with the names of those that it has and a guess.
 func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
 	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
@@ -319,9 +338,11 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	p.Write(w)
 }
 
+// chunk is how many bytes are gathered before they are written.
 const chunk = 32 << 10
 
 // writePage streams a page: no more than a chunk and a row is in memory as JSON.
+// A client that goes away ends it silently: by then the status is sent, and no client is left to tell.
 func writePage(w http.ResponseWriter, res query.Result, names []string) {
 	web.SetHeaders(w, "application/json")
 	b := append(make([]byte, 0, chunk), `{"items":[`...)

@@ -22,6 +22,7 @@ const (
 
 // TypeSchema says what values of a type are as people read and, given, as they
 // write them: a flag may then be its word too.
+// The schema is the caller's to change. A type without a schema of its own gives an empty one, which allows all.
 func TypeSchema(t model.Type, given bool) object {
 	switch t {
 	case model.TypeString:
@@ -54,9 +55,11 @@ func TypeSchema(t model.Type, given bool) object {
 }
 
 // Description is the part of an OpenAPI 3.1 description that describes queries.
+// The caller owns the maps and may add to them, as writeapi does.
 type Description struct{ Paths, Schemas, Responses map[string]any }
 
 // describe is the whole document, for a server that only answers queries.
+// It is made once, when the API is; requests get the same bytes.
 func (a *API) describe() ([]byte, error) {
 	var models []*model.Model
 	for _, e := range a.engines {
@@ -123,10 +126,12 @@ var ProblemSchema = object{
 	},
 }
 
+// problem is a reference to the response with a status; problemTexts has the status.
 func problem(status int) object {
 	return object{"$ref": "#/components/responses/Query" + strconv.Itoa(status)}
 }
 
+// jsonOf is content of JSON with a schema.
 func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
 
 // Describe describes the queries of models. It depends on nothing but the models, and the
@@ -176,6 +181,7 @@ func (d *Description) query(m *model.Model, q *model.Query) {
 	}}
 }
 
+// parameterOf describes a parameter as OpenAPI has it: a list is one text with commas, since a query string is read so.
 func parameterOf(p query.Parameter) object {
 	s := TypeSchema(p.Type, true)
 	if p.Type == model.TypeTime {
@@ -198,6 +204,7 @@ func parameterOf(p query.Parameter) object {
 }
 
 // rows is the schema of the rows that a query answers.
+// A query that answers several entities marks each row with its entity, by which the schemas are told apart.
 func (d *Description) rows(m *model.Model, q *model.Query) object {
 	if q.Search != nil {
 		return d.row(m, q.Search.Of)
@@ -215,6 +222,7 @@ func (d *Description) rows(m *model.Model, q *model.Query) object {
 	return object{"oneOf": any}
 }
 
+// notInNames are the characters that names of components must not have; they become "_".
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // row is the schema of an entity's rows as queries answer them, by reference.
@@ -228,6 +236,7 @@ func (d *Description) row(m *model.Model, e *model.Entity) object {
 
 // RowProperties are the schemas of the attributes of an entity's rows as they are answered:
 // what is declared, what is derived, and the names that only the key holds.
+// An attribute that the model hides is not among them.
 func RowProperties(e *model.Entity) map[string]any {
 	props := object{}
 	for _, k := range e.PrimaryKey() {
@@ -273,6 +282,7 @@ func RowProperties(e *model.Entity) map[string]any {
 }
 
 // orNull lets a schema take null, which rows that others wrote may have where nothing is required.
+// It changes s, and returns it.
 func orNull(s object) object {
 	if t, ok := s["type"].(string); ok {
 		s["type"] = []string{t, "null"}

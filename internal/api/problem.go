@@ -11,9 +11,11 @@ import (
 	"weir/internal/web"
 )
 
+// errMalformed is a query string that cannot be read at all.
 var errMalformed = errors.New("the query string is not key=value&key=value with %-escapes")
 
 // fail answers with what went wrong.
+// Errors that are not the client's are logged with an id; the answer has the id and nothing of the store's words.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *query.ParameterError
 	switch {
@@ -44,9 +46,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+// allowed is the Allow header of every path.
 const allowed = "GET, HEAD, OPTIONS"
 
 // reads refuses what changes something.
+// HEAD is answered as GET without a body, OPTIONS with the methods.
 func reads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

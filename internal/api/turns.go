@@ -11,6 +11,7 @@ import (
 // turns are so many of something that askers hold for a while: each asker half of them
 // at the most, so that one leaves some to others. Those who wait are served in order,
 // but for those who hold what they may.
+// It may be used by many goroutines.
 type turns struct {
 	wait time.Duration // how long one is waited for
 
@@ -21,16 +22,19 @@ type turns struct {
 	waiting []*waiter
 }
 
+// waiter is one who waits for a turn, in the order of arrival.
 type waiter struct {
 	who   web.Asker
 	ready chan struct{} // closed with mu held when the turn was handed over
 }
 
+// newTurns returns n turns. The share of each asker is half of them, rounded up.
 func newTurns(n int, wait time.Duration) *turns {
 	return &turns{wait: wait, free: n, share: (n + 1) / 2, held: map[web.Asker]int{}}
 }
 
 // take reports whether the asker has a turn now. An asker that has one gives it back.
+// It returns false after t.wait, or when ctx is done. A turn that is free is given also if ctx is done already.
 func (t *turns) take(ctx context.Context, who web.Asker) bool {
 	t.mu.Lock()
 	w := &waiter{who: who, ready: make(chan struct{})}
@@ -53,6 +57,7 @@ func (t *turns) take(ctx context.Context, who web.Asker) bool {
 	return !t.leave(w)
 }
 
+// give gives a turn back, and hands it to the next who may have it. It is called once for each take that was true.
 func (t *turns) give(who web.Asker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,6 +85,7 @@ func (t *turns) hand() {
 }
 
 // leave takes one who waits out of the line. It is false when the turn came meanwhile.
+// The caller then has the turn, and has to give it back.
 func (t *turns) leave(w *waiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

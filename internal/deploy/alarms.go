@@ -6,6 +6,8 @@ import "fmt"
 const retention = 24 * 60 * 60 * 1000
 
 // alarm is an alarm on one metric.
+// ID is unique in a template, since the function or queue begins it. Changing one makes CloudFormation delete the
+// alarm and create another.
 type alarm struct {
 	ID, Help  string
 	Metric    metric
@@ -23,15 +25,18 @@ type metric struct {
 }
 
 // failures, commands and refused are the queues of a model.
+// They are ids of resources, from which queue names of Terraform follow too.
 func (m *Model) failures() string { return m.ID + "Failures" }
 func (m *Model) commands() string { return m.ID + "Commands" }
 func (m *Model) refused() string  { return m.ID + "RefusedCommands" }
 
 // namespace is that of the metrics in the functions' logs.
+// It is also where cmd/projector writes them; both have to change together.
 const namespace = "weir"
 
 // alarms are the alarms of a model. Lambda never reports expired records: the age of what it
 // reads is the only warning before a gap.
+// Their order is that of the functions, then the queues, and is part of the template: the same model gives the same.
 func (m *Model) alarms() (out []alarm) {
 	for _, f := range m.Functions {
 		if f.Stream != nil {

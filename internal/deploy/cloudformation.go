@@ -8,13 +8,17 @@ import (
 )
 
 // CloudFormation is the plan as a CloudFormation template.
+// The packages of the functions are objects in a bucket that a parameter names. Two resources of one name are ErrName.
 func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
 
 // SAM is the plan as a template of the Serverless Application Model, whose packages are files
 // beside it.
+// It differs from CloudFormation in the functions, their packages and their event sources alone.
 func (p *Plan) SAM() ([]byte, error) { return (&stack{plan: p, sam: true}).print() }
 
 // stack writes a template.
+// It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
+// look at errors.
 type stack struct {
 	plan      *Plan
 	sam       bool
@@ -23,9 +27,12 @@ type stack struct {
 	err       error
 }
 
+// ref, getAtt, sub and either are the intrinsic functions of the same names.
 func ref(name string) node          { return tagged("Ref", name) }
 func getAtt(name, what string) node { return tagged("GetAtt", name+"."+what) }
 func sub(text string) node          { return tagged("Sub", text) }
+
+// either is Fn::If on one line.
 func either(cond string, a, b any) node {
 	return tagged("If", short(list(cond, a, b)))
 }
@@ -36,6 +43,7 @@ func optional(cond string, a any) node { return either(cond, a, ref("AWS::NoValu
 // block is optional for something long.
 func block(cond string, a any) node { return tagged("If", list(cond, a, ref("AWS::NoValue"))) }
 
+// sub is the text as a scalar, a Ref or a Sub, the plainest that will do. "${" in literals is escaped.
 func (t Text) sub() node {
 	var b strings.Builder
 	for _, p := range t {
@@ -55,6 +63,7 @@ func (t Text) sub() node {
 }
 
 // add adds a resource. about is for people who read the template.
+// A second resource of one id is an error, kept in s.err; the model's names lead to it, not the caller.
 func (s *stack) add(id, about, kind string, entries ...entry) {
 	if s.has == nil {
 		s.has = map[string]bool{}
@@ -66,6 +75,7 @@ func (s *stack) add(id, about, kind string, entries ...entry) {
 	s.resources = append(s.resources, entry{id, object(append([]entry{is("Type", kind)}, entries...)...), about})
 }
 
+// print adds all resources and writes the template. It is called once.
 func (s *stack) print() ([]byte, error) {
 	s.tables()
 	for _, m := range s.plan.Models {
@@ -93,6 +103,7 @@ func (s *stack) print() ([]byte, error) {
 	return printed(s.plan.head(s.format()), root)
 }
 
+// format is the name of the format as the command line has it.
 func (s *stack) format() string {
 	if s.sam {
 		return "sam"
@@ -100,6 +111,7 @@ func (s *stack) format() string {
 	return "cloudformation"
 }
 
+// parameters are those of the plan, and where the packages are unless SAM uploads them.
 func (s *stack) parameters() node {
 	var out []entry
 	for _, p := range s.plan.Parameters {
@@ -130,6 +142,7 @@ func (s *stack) parameters() node {
 	return object(out...)
 }
 
+// conditions are those that resources and properties of this file name; each compares parameters alone.
 func (s *stack) conditions() node {
 	equals := func(a string, b string) node { return tagged("Equals", short(list(ref(a), b))) }
 	not := func(n node) node { return tagged("Not", short(list(n))) }
@@ -154,6 +167,8 @@ func (s *stack) conditions() node {
 // own is the name of weir's own table.
 func own() node { return either("IsDefault", "weir", sub("weir-${"+paramStage+"}")) }
 
+// tables adds weir's own table, the registry of stages, and the models' tables, each under a condition. All are kept
+// when the stack is deleted: a table of an application is never lost with a stack.
 func (s *stack) tables() {
 	def := Own()
 	s.table("WeirTable", "weir's own table.", paramOwn+"Now", own(), def)
@@ -163,6 +178,7 @@ func (s *stack) tables() {
 	}
 }
 
+// table adds a table with its indexes and stream, on demand, with recovery to a point in time.
 func (s *stack) table(id, about, cond string, name node, t store.Table) {
 	var attributes, global, local []any
 	for _, k := range keyAttributes(&t) {
@@ -193,6 +209,7 @@ func (s *stack) table(id, about, cond string, name node, t store.Table) {
 	s.add(id, about, "AWS::DynamoDB::Table", is("Condition", cond), is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"), is("Properties", object(e...)))
 }
 
+// keySchema is the KeySchema property. The partition key comes first, as DynamoDB demands.
 func keySchema(k store.KeySchema) any {
 	out := []any{short(object(is("AttributeName", k.Partition.Name), is("KeyType", "HASH")))}
 	if k.Sort.Name != "" {
@@ -201,6 +218,7 @@ func keySchema(k store.KeySchema) any {
 	return list(out...)
 }
 
+// queues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
 func (s *stack) queues(m *Model) {
 	queue := func(id, about string, more ...entry) {
 		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
@@ -214,6 +232,7 @@ func (s *stack) queues(m *Model) {
 		is("VisibilityTimeout", commandVisibility), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
 }
 
+// function adds a function with its log group, role and event sources.
 func (s *stack) function(f *Function) {
 	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
@@ -271,6 +290,7 @@ func (s *stack) mapping(f *Function) []entry {
 		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures))
 }
 
+// messages is how the queue of commands is read: a message that fails comes again by itself.
 func (s *stack) messages() []entry {
 	return []entry{is("BatchSize", commandBatch), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures")))}
 }
@@ -287,6 +307,8 @@ func (s *stack) events(f *Function) node {
 	return object(out...)
 }
 
+// role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
+// on a parameter is under the parameter's condition.
 func (s *stack) role(f *Function) {
 	var statements []any
 	for _, g := range Grants(f.Process) {
@@ -310,6 +332,7 @@ func (s *stack) role(f *Function) {
 }
 
 // resourcesOf are the ARNs of what a grant is for, and the condition under which they exist.
+// cond is "" for what always exists. A model without indexes has no resources for ModelIndexes.
 func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	const table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 	each := func(suffix string, has func(*Table) bool) {
@@ -345,6 +368,7 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	return out, ""
 }
 
+// alarm adds an alarm. Missing data is good: a metric that nothing is written to raises no alarm.
 func (s *stack) alarm(a alarm) {
 	dims := func(pairs ...any) node {
 		var out []any
@@ -372,6 +396,7 @@ func (s *stack) alarm(a alarm) {
 		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))
 }
 
+// dashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
 func (s *stack) dashboard(m *Model) {
 	text := &yamlBlock{m.dashboard(dashboardNames{
 		region: "${AWS::Region}", schema: "${Schema}", filter: "${Filter}",
@@ -384,6 +409,7 @@ func (s *stack) dashboard(m *Model) {
 		is("DashboardBody", tagged("Sub", list(text.node(), names))))))
 }
 
+// outputs are what a program that writes to the models has to know: URLs and queues.
 func (s *stack) outputs() node {
 	var out []entry
 	for _, m := range s.plan.Models {

@@ -25,6 +25,7 @@ type chart struct {
 }
 
 // dashboard is a model's dashboard, as CloudWatch reads it.
+// The text is JSON once the names are put in. The same model gives the same text.
 func (m *Model) dashboard(n dashboardNames) string {
 	var all []chart
 	age := chart{title: "Behind the stream (ms, of 24 hours)"}
@@ -76,6 +77,7 @@ func widgets(all []chart, region string) string {
 	return b.String()
 }
 
+// comma is what follows element i of a list.
 func comma(i, of int) string {
 	if i == of-1 {
 		return ""

@@ -21,6 +21,7 @@ import (
 var ErrName = errors.New("two things would have one name in the template")
 
 // Plan is what the models need, before it has the form of a tool.
+// It is not changed after Of, so it may be printed in several formats.
 type Plan struct {
 	Models     []*Model
 	Tables     []*Table // of all models
@@ -50,6 +51,7 @@ func (t *Table) stream() string { return t.ID + "StreamArn" }
 func Own() store.Table { return owntable.Table() }
 
 // Function is a Lambda function.
+// What it does follows from Process alone; Env tells the program which part of the model it is.
 type Function struct {
 	ID      string
 	Process Process
@@ -81,6 +83,7 @@ func (f *Function) code() string {
 }
 
 // Mapping is how a function reads each stream of its model.
+// Parallel is 1: above it Lambda keeps the order of each item only, which positions by shard do not bear.
 type Mapping struct {
 	Batch, Window int // records; seconds that a batch may be gathered
 	Tumbling      int // seconds, 0 for none
@@ -94,15 +97,19 @@ type Variable struct {
 }
 
 // Text is text with parameters in it.
+// A template writes it in its own syntax: literals are escaped there, so they may have any characters.
 type Text []Piece
 
 // Piece is a literal, or the value of the parameter with the name Param.
 type Piece struct{ Literal, Param string }
 
+// literal is text without parameters; given is the value of one.
 func literal(s string) Text { return Text{{Literal: s}} }
 func given(p string) Text   { return Text{{Param: p}} }
 
 // Of returns the plan for models whose tables are all different.
+// It reads nothing but the models. Two tables or models whose names differ only in characters that templates do not
+// allow are ErrName.
 func Of(models []*model.Model) (*Plan, error) {
 	p := &Plan{}
 	search := false
@@ -126,6 +133,7 @@ func Of(models []*model.Model) (*Plan, error) {
 
 // functions are a model's functions. A cluster may be down, and rows must not wait for it, so
 // documents have a function of their own.
+// The first derives rows, the last takes commands; between them is that of documents if the model has searches.
 func functions(m *Model, search bool) []*Function {
 	at := m.Name
 	if m.File != "" {
@@ -181,6 +189,7 @@ func (p *Plan) distinct() error {
 }
 
 // pascal is a name as templates allow it: letters and digits, each word with a capital.
+// Different names may give one: Plan.distinct finds that.
 func pascal(name string) string {
 	var b strings.Builder
 	up := true

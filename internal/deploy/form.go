@@ -23,6 +23,7 @@ func (p *Plan) searches() bool {
 	})
 }
 
+// names are the names of the models, in the order given.
 func (p *Plan) names() (out []string) {
 	for _, m := range p.Models {
 		out = append(out, m.Name)
@@ -30,11 +31,13 @@ func (p *Plan) names() (out []string) {
 	return out
 }
 
+// about is a description of the template for lists of stacks.
 func (p *Plan) about() string {
 	return "derives " + strings.Join(p.names(), ", ")
 }
 
 // head is the comment that a template begins with.
+// It has no time and no version, so that a template changes only when what it makes does.
 func (p *Plan) head(format string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by projector deploy template %s --format %s. Make it again when the\n# model changes, and read the difference.\n", strings.Join(p.names(), " "), format)
@@ -47,6 +50,7 @@ func (p *Plan) head(format string) string {
 }
 
 // keyAttributes are the attributes of a table's keys and of its indexes', by name.
+// DynamoDB refuses a definition of an attribute that no key uses, so these are all that a table declares.
 func keyAttributes(t *store.Table) (out []store.KeyAttr) {
 	add := func(k store.KeyAttr) {
 		if k.Name != "" && !slices.ContainsFunc(out, func(has store.KeyAttr) bool { return has.Name == k.Name }) {
@@ -63,6 +67,7 @@ func keyAttributes(t *store.Table) (out []store.KeyAttr) {
 	return out
 }
 
+// projection is the ProjectionType of an index.
 func projection(ix *store.Index) string {
 	if ix.KeysOnly {
 		return "KEYS_ONLY"

@@ -11,6 +11,8 @@ type hcl struct {
 	depth int
 }
 
+// line writes a line at the current depth; an empty format writes an empty line. Arguments are written as they are:
+// text for HCL has to be quoted before.
 func (h *hcl) line(format string, args ...any) {
 	if format == "" {
 		h.WriteByte('\n')
@@ -51,8 +53,10 @@ func (h *hcl) set(all ...set) {
 // quoted is a text as HCL has it.
 func quoted(s string) string { return `"` + escaped(s) + `"` }
 
+// escapes keep a literal from being read as an end of a text, an interpolation or a directive.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "${", "$${", "%{", "%%{", "\n", `\n`)
 
+// escaped is the inside of a text, without its quotes.
 func escaped(s string) string { return escapes.Replace(s) }
 
 // quotedAll is a list of texts.
@@ -65,6 +69,7 @@ func quotedAll(all []string) string {
 }
 
 // snake is a name as Terraform's are.
+// Of several capitals that follow each other, only the first begins a word: DataKeyARN becomes data_key_arn.
 func snake(id string) string {
 	var b strings.Builder
 	for i := range len(id) {

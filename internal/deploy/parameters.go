@@ -2,6 +2,7 @@ package deploy
 
 // Parameter is what a deployment chooses: a parameter of CloudFormation, a variable of
 // Terraform.
+// Names are CloudFormation's; Terraform gets them in snake case. A name is part of what users script, and stays.
 type Parameter struct {
 	Name, Help string
 	Default    string
@@ -31,6 +32,7 @@ const (
 	paramDomain   = "OpenSearchDomainArn"
 )
 
+// parameters returns the parameters of a plan, in the order in which people are asked for them.
 func parameters(p *Plan, search bool) []Parameter {
 	const arn = `^(arn:.+)?$`
 	out := []Parameter{

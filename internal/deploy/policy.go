@@ -1,6 +1,7 @@
 package deploy
 
 // Process is a kind of process, by what it may do.
+// It is also the value of WEIR_GROUP and the dimension Group of weir's own metrics.
 type Process string
 
 // The kinds of process.
@@ -29,6 +30,7 @@ const (
 )
 
 // Grant allows actions on resources.
+// Actions are full names such as dynamodb:GetItem, sorted. A statement of a policy is one grant.
 type Grant struct {
 	ID      string
 	On      Resource
@@ -43,6 +45,7 @@ type Grant struct {
 }
 
 // row access, in groups that templates show together.
+// dynamodb is the actions of these names.
 func dynamodb(names ...string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
@@ -52,6 +55,8 @@ func dynamodb(names ...string) []string {
 }
 
 // Grants are what a kind of process needs, and nothing else.
+// A test runs each kind of process against a recorder of calls and holds its grants to them, in both directions, so a
+// call that a function newly makes fails that test before it fails on AWS. An unknown process has no grants.
 func Grants(p Process) []Grant {
 	switch p {
 	case Rows:
@@ -94,8 +99,10 @@ func Grants(p Process) []Grant {
 	return nil
 }
 
+// logActions leave out CreateLogGroup: the template makes the group, with its retention.
 var logActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
 
+// dataKey is left out of a policy in which no key is given.
 var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"}, Service: "DynamoDB",
 	Reason: "DynamoDB uses the key of a table for the function."}
 

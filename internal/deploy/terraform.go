@@ -9,6 +9,7 @@ import (
 )
 
 // Terraform is the plan in Terraform's language.
+// The packages of the functions are files that variables name. Two resources of one name are ErrName.
 func (p *Plan) Terraform() ([]byte, error) {
 	t := &terraform{plan: p, has: map[string]bool{}}
 	t.WriteString(p.head("terraform"))
@@ -32,6 +33,7 @@ func (p *Plan) Terraform() ([]byte, error) {
 	return []byte(t.String()), t.err
 }
 
+// terraform writes a module. It is used once; the first error is kept in err and returned at the end.
 type terraform struct {
 	hcl
 	plan *Plan
@@ -39,9 +41,11 @@ type terraform struct {
 	err  error
 }
 
+// variable is the expression with a parameter's value.
 func variable(param string) string { return "var." + snake(param) }
 
 // hcl is the text as an expression.
+// It is a text, or a plain reference where the text is one parameter.
 func (t Text) hcl() string {
 	if len(t) == 1 && t[0].Param != "" {
 		return variable(t[0].Param)
@@ -74,6 +78,7 @@ func (t *terraform) resource(kind, id, about string, body func()) {
 // inner writes a block after an empty line.
 func (t *terraform) inner(head string, body func()) { t.line(""); t.block(head, body) }
 
+// settings says which versions of Terraform and of its provider can read the module.
 func (t *terraform) settings() {
 	t.line("")
 	t.block("terraform", func() {
@@ -84,6 +89,7 @@ func (t *terraform) settings() {
 	})
 }
 
+// variables writes the parameters, with a validation where a pattern or choices limit them.
 func (t *terraform) variables() {
 	all := append([]Parameter{}, t.plan.Parameters...)
 	all = append(all, Parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The file with the projector's package."},
@@ -121,6 +127,7 @@ func (t *terraform) variables() {
 	}
 }
 
+// locals writes what several resources need: names and ARNs that follow from the variables.
 func (t *terraform) locals() {
 	for _, data := range []string{"aws_caller_identity", "aws_partition", "aws_region"} {
 		t.line("")
@@ -144,6 +151,7 @@ func (t *terraform) locals() {
 	})
 }
 
+// tables writes the tables that the stack's tables are, each with a count of 0 or 1.
 func (t *terraform) tables() {
 	def := Own()
 	t.table("WeirTable", "weir's own table.", variable(paramOwn), "local.own_table", def)
@@ -153,6 +161,7 @@ func (t *terraform) tables() {
 	}
 }
 
+// table writes a table. Terraform refuses to destroy it, as CloudFormation retains it.
 func (t *terraform) table(id, about, when, name string, def store.Table) {
 	t.resource("aws_dynamodb_table", id, about, func() {
 		all := []set{{"count", when + " ? 1 : 0"}, {"name", name}, {"billing_mode", quoted("PAY_PER_REQUEST")}, {"hash_key", quoted(def.Key.Partition.Name)}}
@@ -181,6 +190,7 @@ func (t *terraform) table(id, about, when, name string, def store.Table) {
 	})
 }
 
+// index writes an index of a table.
 func (t *terraform) index(ix *store.Index) {
 	kind, sort, hash := "global_secondary_index", "", quoted(ix.Key.Partition.Name)
 	if ix.Key.Sort.Name != "" {
@@ -194,6 +204,7 @@ func (t *terraform) index(ix *store.Index) {
 	})
 }
 
+// queues writes a model's three queues. Messages stay 14 days, which is the most that SQS allows.
 func (t *terraform) queues(m *Model) {
 	queue := func(id, about, purpose string, more ...set) {
 		t.resource("aws_sqs_queue", id, about, func() {
@@ -208,8 +219,11 @@ func (t *terraform) queues(m *Model) {
 		set{"redrive_policy", "jsonencode({ deadLetterTargetArn = " + queueARN(m.refused()) + ", maxReceiveCount = 5 })"})
 }
 
+// queueARN is the expression with a queue's ARN.
 func queueARN(id string) string { return "aws_sqs_queue." + snake(id) + ".arn" }
 
+// function writes a function with its log group, role and event sources. It waits for weir's own table, since the
+// first event needs it.
 func (t *terraform) function(f *Function) {
 	name := snake(f.ID)
 	t.resource("aws_cloudwatch_log_group", f.ID, "", func() {
@@ -239,6 +253,8 @@ func (t *terraform) function(f *Function) {
 	t.sources(f)
 }
 
+// sources writes what invokes a function: streams, or a URL and a queue. They wait for the policy, without which the
+// first events would fail.
 func (t *terraform) sources(f *Function) {
 	name := snake(f.ID)
 	function := set{"function_name", "aws_lambda_function." + name + ".arn"}
@@ -270,6 +286,7 @@ func (t *terraform) sources(f *Function) {
 	}
 }
 
+// role writes a function's role and policy, from the same grants as CloudFormation's.
 func (t *terraform) role(f *Function) {
 	name := snake(f.ID)
 	t.line("")
@@ -302,6 +319,7 @@ func (t *terraform) role(f *Function) {
 	})
 }
 
+// statement writes the body of one statement of a policy.
 func (t *terraform) statement(g Grant, resources []string) {
 	t.set(set{"sid", quoted(g.ID)}, set{"actions", quotedAll(g.Actions)}, set{"resources", "[" + strings.Join(resources, ", ") + "]"})
 	if via := viaService[g.On]; via != "" {
@@ -312,6 +330,7 @@ func (t *terraform) statement(g Grant, resources []string) {
 }
 
 // resourcesOf are the ARNs of what a grant is for, and the condition under which they exist.
+// when is the expression under which they exist, "" for always.
 func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when string) {
 	each := func(suffix string, has func(*Table) bool) {
 		for _, table := range f.Model.Tables {
@@ -346,6 +365,7 @@ func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when st
 	return out, ""
 }
 
+// alarm writes an alarm, as CloudFormation's.
 func (t *terraform) alarm(a alarm) {
 	t.resource("aws_cloudwatch_metric_alarm", a.ID, "", func() {
 		t.set(set{"alarm_name", `"weir-${var.stage}-` + strings.ReplaceAll(snake(a.ID), "_", "-") + `"`}, set{"alarm_description", quoted(a.Help)},

@@ -18,9 +18,11 @@ import (
 // maxCommands is how many commands a batch may have.
 const maxCommands = 1000
 
+// linesTypes are the media types of commands one a line. Each is in use somewhere, and all mean the same.
 var linesTypes = []string{"application/jsonl", "application/x-ndjson", "application/json-lines"}
 
 // outcome is what became of one command of a batch.
+// Either Problem is set, or the command was done.
 type outcome struct {
 	Status   int          `json:"status"` // as it would be by itself
 	Done     ingest.Done  `json:"done,omitempty"`
@@ -31,6 +33,8 @@ type outcome struct {
 }
 
 // batch answers for many commands: an array of them, or one a line.
+// The answer is 200 also where commands failed: results has one outcome for each command, in its order. The rate is
+// spent for each command, so that a batch gives no advantage.
 func (a *API) batch(w http.ResponseWriter, r *http.Request) {
 	t := a.target(r.PathValue("model"))
 	switch {
@@ -57,6 +61,7 @@ func (a *API) batch(w http.ResponseWriter, r *http.Request) {
 }
 
 // each does the commands that can be read, and answers for all.
+// The result has as many elements as texts, in their order. A command that cannot be read stops no other.
 func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []outcome {
 	out := make([]outcome, len(texts))
 	var cs []ingest.Command
@@ -82,6 +87,8 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 	return out
 }
 
+// outcome says what became of a command, with the status that it would have by itself. An error of the store is
+// logged; the client learns only that it may send the command again.
 func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
 	var p *web.Problem
 	switch err := res.Err.(type) {
@@ -107,6 +114,8 @@ func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
 }
 
 // commands takes a batch apart.
+// Of an array each element has to be an object, which is checked before anything is done. Lines may be anything:
+// each is answered for by itself. Empty lines are passed over.
 func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, err error) {
 	if len(r.Header.Values("Idempotency-Key")) > 0 || len(r.Header.Values("If-Match")) > 0 {
 		return nil, refuse(http.StatusBadRequest, "header", "a batch has no Idempotency-Key and no If-Match; each command has its own, idempotencyKey and ifMatch")
@@ -136,6 +145,7 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 	return texts, nil
 }
 
+// notAnArray is the refusal of a body that is no array: 400 for what is no JSON, 422 for other JSON.
 func notAnArray(err error) error {
 	if syntax, ok := err.(*json.SyntaxError); ok {
 		return refuse(http.StatusBadRequest, "not-json", fmt.Sprintf("the body is not JSON at byte %d: %v", syntax.Offset, err))

@@ -8,6 +8,7 @@ import (
 // Beside serves this API and one that answers queries at the same address. A GET of a
 // name that is both a query and an entity is the query; everything that only one of
 // them knows is its own.
+// The paths of this API are checked first, so queries sees only what is its own.
 func (a *API) Beside(queries http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		model, name, two := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")

@@ -24,11 +24,13 @@ const maxBody = 1 << 20
 const maxIdempotencyKey = 255
 
 // entity is a kind of row that may be written.
+// It is made once for each entity and not changed, so requests share it.
 type entity struct {
 	*model.Entity
 	keys []string
 }
 
+// newEntity returns an entity with the names of its key's fields.
 func newEntity(e *model.Entity) *entity { return &entity{e, e.KeyNames()} }
 
 // typeOf is the type of a field as people give it.
@@ -40,6 +42,7 @@ func (e *entity) typeOf(name string) model.Type {
 }
 
 // location is the path of a row.
+// Every key field stands in the query string, escaped, so a GET of the path finds this row and no other.
 func (e *entity) location(model string, row value.Item) string {
 	params := make([]string, len(e.keys))
 	for i, name := range e.keys {
@@ -48,9 +51,12 @@ func (e *entity) location(model string, row value.Item) string {
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
 
+// scalar is a value as a query string has it.
 func scalar(v value.Value) string { return value.Scalar(v) }
 
 // command reads what a request asks for.
+// The body wins nowhere: a field of the key that stands in body and query string has to be the same in both.
+// Nothing is checked against the model yet; that is the writer's part.
 func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
 	c = ingest.Command{Op: op, Entity: e.Name}
 	if c.IfMatch, err = ifMatch(r); err != nil {
@@ -107,6 +113,7 @@ func (e *entity) agree(item, key value.Item) error {
 }
 
 // query reads the fields of the key that stand in the query string.
+// Every mistake is reported at once, sorted by parameter.
 func (e *entity) query(raw string) (value.Item, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -142,6 +149,7 @@ func (e *entity) query(raw string) (value.Item, error) {
 }
 
 // parse reads a parameter of a type.
+// A type that has no form of its own in a query string is read as text; the writer then checks it.
 func parse(t model.Type, text string) (value.Value, error) {
 	switch {
 	case t == model.TypeNumber:
@@ -157,6 +165,8 @@ func parse(t model.Type, text string) (value.Value, error) {
 }
 
 // read is the body of a request and its media type, which is one of the types.
+// The caller owns the body. At most maxBody bytes are read; a longer body is 413. given is "" for a DELETE without a
+// body.
 func read(w http.ResponseWriter, r *http.Request, types []string) (body []byte, given string, err error) {
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := err.(*http.MaxBytesError); large {
@@ -211,6 +221,7 @@ func ifMatch(r *http.Request) (string, error) {
 	return tag, err // in quotes it is a row's, which none has
 }
 
+// idempotencyKey is the key of a request, "" for none.
 func idempotencyKey(r *http.Request) (string, error) {
 	return header(r, "Idempotency-Key", idempotencyKeys, fmt.Sprintf("one text of 1 to %d visible ASCII characters", maxIdempotencyKey))
 }

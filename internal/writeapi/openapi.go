@@ -70,8 +70,10 @@ func (d *description) queries(targets []*target) {
 	maps.Copy(d.responses, also.Responses)
 }
 
+// about is the description's text for people.
 const about = "Writes of rows, checked against their models. Fields of the key may be given in the body, as query parameters, or both ways alike."
 
+// description gathers the parts of the document. Two entities never share a schema's name within a model.
 type description struct{ paths, schemas, responses object }
 
 // problems are the statuses of what goes wrong, and what each says.
@@ -96,8 +98,10 @@ var problems = map[int]string{
 // always are the problems that any request can meet.
 var always = []int{400, 401, 404, 414, 421, 422, 429, 500, 503}
 
+// responseName is the name of the component for a status.
 func responseName(status int) string { return "Problem" + strconv.Itoa(status) }
 
+// problemResponse is the component itself, with the headers that this status has.
 func problemResponse(status int, about string) object {
 	r := object{"description": about, "content": object{"application/problem+json": object{"schema": ref("schemas", "Problem")}}}
 	switch status {
@@ -109,8 +113,10 @@ func problemResponse(status int, about string) object {
 	return r
 }
 
+// ref is a reference to a component.
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
+// headers are the headers of answers, as components.
 var headers = object{
 	"ETag":                object{"description": "The row's revision.", "schema": object{"type": "string"}},
 	"Location":            object{"description": "The path of the row.", "schema": object{"type": "string", "format": "uri-reference"}},
@@ -119,6 +125,7 @@ var headers = object{
 	"WWW-Authenticate":    object{"schema": object{"type": "string"}},
 }
 
+// resultsSchema describes outcome. A field that is added there has to be added here.
 var resultsSchema = object{
 	"type":     "object",
 	"required": []string{"results"},
@@ -136,6 +143,7 @@ var resultsSchema = object{
 	}}},
 }
 
+// openapiPath and healthPath describe the two paths that belong to no model.
 var openapiPath = object{"get": object{
 	"operationId": "openapi", "summary": "This description.",
 	"responses": withProblems(object{"200": object{"description": "It.", "content": jsonOf(object{"type": "object"})}}, 401, 421),
@@ -146,8 +154,10 @@ var healthPath = object{"get": object{
 	"responses": withProblems(object{"200": object{"description": "They can.", "content": jsonOf(object{"type": "object", "required": []string{"status"}})}}, 503),
 }}
 
+// jsonOf is content of JSON with a schema.
 func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
 
+// withProblems adds references to the problems of the statuses, and returns responses.
 func withProblems(responses object, statuses ...int) object {
 	for _, s := range statuses {
 		responses[strconv.Itoa(s)] = ref("responses", responseName(s))
@@ -155,6 +165,7 @@ func withProblems(responses object, statuses ...int) object {
 	return responses
 }
 
+// notInNames are the characters that names of components must not have; they become "_".
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // entity describes the path of an entity's rows.
@@ -205,6 +216,7 @@ func (d *description) entity(m *model.Model, e *entity) {
 }
 
 var (
+	// onceHeader and ifMatchHeader are checked by the patterns that the description shows, so the two cannot differ.
 	onceHeader = object{"name": "Idempotency-Key", "in": "header", "description": "The same request sent again with the same key is the same write.",
 		"schema": object{"type": "string", "pattern": idempotencyKeys.String()}}
 	ifMatchHeader = object{"name": "If-Match", "in": "header", "description": "The ETag of the row that is meant, or *.",

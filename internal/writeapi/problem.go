@@ -8,6 +8,7 @@ import (
 )
 
 // mistake is one field or parameter that is not right.
+// Exactly one of Pointer and Parameter is set.
 type mistake struct {
 	Pointer   string `json:"pointer,omitempty"` // RFC 6901, into the body
 	Parameter string `json:"parameter,omitempty"`
@@ -22,6 +23,7 @@ type refused struct {
 
 func (r *refused) Error() string { return r.problem.Detail }
 
+// refuse makes a refusal. kind is the last part of the problem's type, and stable; detail is a sentence for people.
 func refuse(status int, kind, detail string, mistakes ...mistake) *refused {
 	p := web.ProblemOf(status, kind, detail)
 	if len(mistakes) > 0 {

@@ -16,6 +16,7 @@ type object = map[string]any
 
 // fields are the names that people give, in order: the attributes, but for those that
 // are computed, and what stands only in the key.
+// The order is that of the model's file, so a description changes only with its model.
 func (e *entity) fields() []string {
 	var out []string
 	for _, a := range e.Attributes {
@@ -32,6 +33,7 @@ func (e *entity) fields() []string {
 }
 
 // field is the schema of a field as it is given.
+// The schema is the caller's to change. It allows what the writer accepts, and no less.
 func (e *entity) field(name string) object {
 	s := api.TypeSchema(e.typeOf(name), true)
 	if a := e.Attribute(name); a != nil {
@@ -116,6 +118,7 @@ func closed(props object, required []string) object {
 }
 
 // nest is the form in which attributes are members of objects.
+// It shares the schemas in props with its result; neither may be changed afterwards.
 func (e *entity) nest(props object, required []string) object {
 	out, needed := object{}, []string{}
 	inner, innerNeeded := map[string]object{}, map[string][]string{}
@@ -186,6 +189,7 @@ func (e *entity) merge() object {
 
 // row is the schema of a row as it is answered: what is derived is there too, the
 // keys that the table has, and whatever others wrote besides.
+// It is open: a row that others wrote may have more attributes than its model declares.
 func (e *entity) row() object {
 	return object{"type": "object", "properties": api.RowProperties(e.Entity)}
 }

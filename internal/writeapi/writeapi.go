@@ -35,6 +35,8 @@ import (
 const maxSeconds = 30
 
 // Writer is what writes the rows of a model: an *ingest.Writer.
+// It has to be safe for many goroutines. A Result with an error that is no *ingest.Refusal means that the outcome is
+// not known, and that the same command with the same idempotency key may be sent again.
 type Writer interface {
 	// Do answers each command, in order.
 	Do(ctx context.Context, commands []ingest.Command) []ingest.Result
@@ -45,6 +47,7 @@ type Writer interface {
 }
 
 // Target is a model with what writes its rows.
+// Several APIs may share a Writer.
 type Target struct {
 	Model  *model.Model
 	Writer Writer
@@ -109,6 +112,7 @@ func New(targets []Target, o Options) (*API, error) {
 	return a, nil
 }
 
+// ServeHTTP answers one request. It may be called by many goroutines.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
 // Has reports whether an entity's rows are written here.
@@ -117,6 +121,7 @@ func (a *API) Has(model, entity string) bool {
 	return t != nil && t.entity(entity) != nil
 }
 
+// target is the target of a model, nil if there is none of that name.
 func (a *API) target(name string) *target {
 	for _, t := range a.targets {
 		if t.Model.Name == name {
@@ -126,6 +131,7 @@ func (a *API) target(name string) *target {
 	return nil
 }
 
+// entity is an entity that may be written, nil for one that weir writes alone or that does not exist.
 func (t *target) entity(name string) *entity {
 	for _, e := range t.entities {
 		if e.Name == name {
@@ -136,6 +142,7 @@ func (t *target) entity(name string) *entity {
 }
 
 // Do does commands. What is answered as done survives a crash.
+// Where Sync fails, no command of cs counts as done, whatever the writer answered: none is known to survive.
 func Do(ctx context.Context, w Writer, cs []ingest.Command) []ingest.Result {
 	out := w.Do(ctx, cs)
 	if !slices.ContainsFunc(out, isDone) {
@@ -151,9 +158,11 @@ func Do(ctx context.Context, w Writer, cs []ingest.Command) []ingest.Result {
 	return out
 }
 
+// isDone reports whether a command has an effect that has to survive, or had it before.
 func isDone(r ingest.Result) bool { return r.Err == nil }
 
 const (
+	// The Allow headers, for rows, batches and what is only read.
 	allowedEntity = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 	allowedBatch  = "POST, OPTIONS"
 	allowedRead   = "GET, HEAD, OPTIONS"
@@ -165,6 +174,7 @@ var ops = map[string]ingest.Op{
 }
 
 // entity answers for one row.
+// A read costs nothing of the rate; a write costs one.
 func (a *API) entity(w http.ResponseWriter, r *http.Request) {
 	t := a.target(r.PathValue("model"))
 	if t == nil {
@@ -201,6 +211,7 @@ func (a *API) entity(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer says what became of a command.
+// ETag and Idempotent-Replayed are set also on problems, where the result has them.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entity, res ingest.Result) {
 	if res.Revision != "" {
 		w.Header().Set("ETag", `"`+res.Revision+`"`)
@@ -235,6 +246,7 @@ func isGone(op ingest.Op, res ingest.Result) bool {
 	return res.Err == nil && res.Repeated && res.Row == nil && op != ingest.Delete
 }
 
+// gone is the problem of such a write.
 func gone() *web.Problem {
 	return web.ProblemOf(http.StatusGone, "gone", "this request was done before, and its row was removed since; use another idempotency key to write it again")
 }
@@ -250,6 +262,7 @@ func statusOf(res ingest.Result) int {
 	return http.StatusOK
 }
 
+// description answers with the OpenAPI description, which was made with the API.
 func (a *API) description(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		web.NotAllowed(w, r, allowedRead)
@@ -276,10 +289,12 @@ func (a *API) healthy(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, map[string]string{"status": "ok"})
 }
 
+// nothing answers for every other path.
 func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
 	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; /openapi.json says what there is").Write(w)
 }
 
+// noModel answers for a model that is not served, with the names of those that are and a guess.
 func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
 	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
@@ -290,6 +305,7 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	p.Write(w)
 }
 
+// noEntity answers for an entity that is not written here, and says if weir alone writes it.
 func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
 	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s", name, t.Model.Name))
 	if t.Model.Entity(name) != nil {
@@ -301,6 +317,8 @@ func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
 }
 
 // fail answers with what went wrong.
+// Only a *refused or an *ingest.Refusal is the client's mistake. Of everything else the outcome is not known, and the
+// answer says so with a 503.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var p *refused
 	switch refusal := (*ingest.Refusal)(nil); {
