@@ -5,10 +5,10 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/bits"
-	"strings"
 	"time"
 
 	"weir/internal/value"
@@ -109,7 +109,7 @@ func (p Position) IsZero() bool { return p == Position{} }
 
 // Compare returns -1, 0 or 1, as p is before, at or after q. Only positions of one lineage of
 // shards are comparable.
-func (p Position) Compare(q Position) int { return strings.Compare(string(p[:]), string(q[:])) }
+func (p Position) Compare(q Position) int { return bytes.Compare(p[:], q[:]) }
 
 // Next returns the next higher position.
 func (p Position) Next() Position {

@@ -405,17 +405,16 @@ const maxText = 700
 // non-ASCII byte as %XX. So parts joined by | or : stay distinguishable, and the result is
 // valid UTF-8.
 func writeEscaped(b *strings.Builder, s string) {
+	plain := 0 // the first byte that is not written yet
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '|' || c == ':' || c == '%' || c < ' ' || c >= 0x7f:
+		if c := s[i]; c == '|' || c == ':' || c == '%' || c < ' ' || c >= 0x7f {
 			const hex = "0123456789ABCDEF"
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		default:
-			b.WriteByte(c)
+			b.WriteString(s[plain:i])
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+			plain = i + 1
 		}
 	}
+	b.WriteString(s[plain:])
 }
 
 // Hash returns a short name for a long text. It has 132 bits, so in practice two texts

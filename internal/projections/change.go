@@ -128,7 +128,11 @@ func (f *Faults) Note(derivation, reason string, old bool) {
 
 // New returns the faults of the new image that the old image did not have.
 func (f *Faults) New() []Fault {
-	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(f.old, fault) })
+	if len(f.new) == 0 { // as nearly always
+		return nil
+	}
+	old := f.old
+	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(old, fault) })
 }
 
 // Reachable reports whether a row of the table can have this key, which an image leads

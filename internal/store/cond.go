@@ -151,14 +151,14 @@ func checkKeyAttr(a KeyAttr, v value.Value, limit int) error {
 	case len(v.Text()) > limit:
 		return refused("key attribute %s has %d bytes, the limit is %d", a.Name, len(v.Text()), limit)
 	}
-	return checkText("key attribute "+a.Name, v)
+	return checkText("key attribute ", a.Name, v)
 }
 
 // checkText refuses a string that is not UTF-8. DynamoDB has none, and in a request it
 // would become another string.
-func checkText(what string, v value.Value) error {
+func checkText(what, name string, v value.Value) error {
 	if v.Kind() == value.String && !utf8.ValidString(v.Text()) {
-		return refused("%s is not UTF-8 (%.40q); a binary takes any bytes", what, v.Text())
+		return refused("%s%s is not UTF-8 (%.40q); a binary takes any bytes", what, name, v.Text())
 	}
 	return nil
 }
@@ -269,14 +269,14 @@ func checkValue(name string, v value.Value, depth int) error {
 	case value.Missing:
 		return refused("attribute %s has no value", name)
 	case value.String:
-		return checkText("attribute "+name, v)
+		return checkText("attribute ", name, v)
 	case value.StringSet, value.NumberSet, value.BinarySet:
 		if v.Len() == 0 {
 			return refused("attribute %s is an empty set", name)
 		}
 		if k == value.StringSet {
 			for _, e := range v.Elements() {
-				if err := checkText("an element of attribute "+name, e.Value); err != nil {
+				if err := checkText("an element of attribute ", name, e.Value); err != nil {
 					return err
 				}
 			}

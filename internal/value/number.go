@@ -262,10 +262,24 @@ func Negate(a Value) Value {
 // numberSize returns the size in bytes that DynamoDB counts for a number: one byte for two
 // significant digits, one more, and one for a minus sign.
 func numberSize(s string) int {
-	d := mustDecimal(s)
-	n := 1 + (len(d.digits)+1)/2
-	if d.neg {
-		n++
+	sign := 0
+	if s != "" && s[0] == '-' {
+		sign, s = 1, s[1:]
 	}
-	return n
+	first, last, digits := -1, -1, 0 // of the digits that are not 0, counted without the point
+	for i := 0; i < len(s); i++ {
+		if s[i] == '.' {
+			continue
+		}
+		if s[i] != '0' {
+			if last = digits; first < 0 {
+				first = digits
+			}
+		}
+		digits++
+	}
+	if first < 0 {
+		return 1 // zero
+	}
+	return 1 + (last-first+2)/2 + sign
 }

@@ -170,3 +170,21 @@ func TestAccessors(t *testing.T) {
 		t.Error(string(AppendTyped(nil, v)))
 	}
 }
+
+// TestNumberSize: the size of a number is that of its significant digits, as the parser finds
+// them.
+func TestNumberSize(t *testing.T) {
+	for _, text := range []string{
+		"0", "7", "-7", "10", "100", "-1200", "1.5", "-0.05", "0.001", "120.0304", "1e20", "-1e-100", "9.99e125", "12345678901234567890123456789012345678",
+	} {
+		v := MustNumber(text)
+		d := mustDecimal(v.Text())
+		want := 1 + (len(d.digits)+1)/2
+		if d.neg {
+			want++
+		}
+		if got := numberSize(v.Text()); got != want {
+			t.Errorf("%s: %d bytes, want %d", text, got, want)
+		}
+	}
+}
