@@ -336,19 +336,43 @@ func (c *consumer) leaveLog(ctx context.Context) error {
 // nth of an offset is the index of the shard's range.
 func (c *consumer) batch(pieces []piece, view *View) Batch {
 	b := Batch{ShardKey: owntable.LogKey(c.log.number), View: view}
+	pages := make([][]projections.Change, len(pieces))
 	for i, p := range pieces {
 		if b.Read.IsZero() || p.read.Before(b.Read) {
 			b.Read = p.read
 		}
 		nth, _ := c.log.row.Find(owntable.ShardName(p.place.table, p.shard))
-		for _, ch := range p.changes() {
-			ch.Offset, ch.ShardKey = mergedlog.Offset{Batch: c.log.row.Batch, Position: ch.Position, Nth: nth}, p.key()
-			ch.Piece = i
-			b.Changes = append(b.Changes, ch)
+		pages[i] = p.changes()
+		for j := range pages[i] {
+			ch := &pages[i][j]
+			ch.Offset, ch.ShardKey, ch.Piece = mergedlog.Offset{Batch: c.log.row.Batch, Position: ch.Position, Nth: nth}, p.key(), i
 		}
 	}
-	slices.SortFunc(b.Changes, func(x, y projections.Change) int { return x.Offset.Compare(y.Offset) })
+	b.Changes = merged(pages)
 	return b
+}
+
+// merged merges lists of changes, each in the order of its offsets, into one.
+func merged(lists [][]projections.Change) []projections.Change {
+	switch len(lists) {
+	case 0:
+		return nil
+	case 1:
+		return lists[0]
+	}
+	a, b := merged(lists[:len(lists)/2]), merged(lists[len(lists)/2:])
+	if len(a) == 0 {
+		return b
+	}
+	out := make([]projections.Change, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].Offset.Compare(a[0].Offset) < 0 {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 // logRows applies a batch of a log to everything derived except search. It returns the counts
