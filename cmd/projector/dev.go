@@ -21,6 +21,7 @@ import (
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/progress"
+	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/sample"
 	"weir/internal/store"
@@ -47,7 +48,8 @@ func (devCommand) Help() string {
 	return `One process with everything, to try a model out: it takes writes, follows the
 streams, keeps what is derived, and answers queries and searches, all at one address.
 GET /v1/{model}/{query} asks; POST, PUT, PATCH and DELETE /v1/{model}/{entity} write;
-GET /openapi.json describes queries and writes. What to try is said when it is ready.
+GET /openapi.json describes queries and writes, GET /metrics is for Prometheus. What to try
+is said when it is ready.
 
 Where the directory is empty and there is no --sample, some rows are made up from the
 model itself. It stops as projector run does.
@@ -77,7 +79,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	indexed := make(chan struct{})
 	close(indexed)
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	handler, err := c.handler(s, log)
+	told := metrics.New()
+	handler, err := c.handler(s, log, told)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -89,7 +92,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, metrics.New(), indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, told, indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -99,9 +102,9 @@ func (c *devCommand) Run(p *program) (err error) {
 	return failed(exitInterrupted)
 }
 
-// handler answers queries and writes at one address. A name that is both is the query for a GET, and the entity for
-// everything else.
-func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, error) {
+// handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
+// for everything else.
+func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics) (http.Handler, error) {
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
 	if err != nil {
 		return nil, err
@@ -114,7 +117,10 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger) (http.Handler, 
 	if err != nil {
 		return nil, err
 	}
-	return writes.Beside(queries), nil
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metrics.Path, told.Handler())
+	mux.Handle("/", writes.Beside(queries))
+	return mux, nil
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.
@@ -284,7 +290,7 @@ func tries(ctx context.Context, st store.Store, part *system.Part, base string) 
 	m := part.Model
 	path := base + "/v1/" + url.PathEscape(m.Name) + "/"
 	for _, q := range m.Queries {
-		if q.Search != nil {
+		if q.Search != nil && isWordsAlone(q) {
 			out = append(out, fmt.Sprintf("curl -s '%s%s?q=green'", path, url.PathEscape(q.Name)))
 			break
 		}
@@ -304,6 +310,11 @@ func tries(ctx context.Context, st store.Store, part *system.Part, base string) 
 		}
 	}
 	return out
+}
+
+// isWordsAlone reports whether a search needs no parameter but its words.
+func isWordsAlone(q *model.Query) bool {
+	return !slices.ContainsFunc(query.Described(q), func(p query.Parameter) bool { return p.Name != "q" && !p.Optional })
 }
 
 // getOf is the query that gives one row of an entity by its key.
