@@ -200,7 +200,7 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 func buildable(m *model.Model, names []string) (out []string, search bool, err error) {
 	builds := m.Builds()
 	for _, name := range names {
-		isSearch := func(s *model.Search) bool { return "search/"+s.Name == name }
+		isSearch := func(s *model.Search) bool { return s.Derivation() == name }
 		is := func(d model.Derivation) bool { return d.Name == name }
 		switch {
 		case slices.ContainsFunc(m.Searches, isSearch):

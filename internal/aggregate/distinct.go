@@ -10,7 +10,7 @@ import (
 // Distinct is how many different values a field has. Its ledger counts the rows that
 // have each value, so it needs a bound. It is not shown while there are more values.
 var Distinct = &Aggregate{
-	Keyword: "distinct", Of: Scalars, Max: true, Hidden: true,
+	Keyword: "distinct", Form: "{distinct: FIELD, max: 100}", Of: Scalars, Max: true, Hidden: true,
 	Empty: value.OfInt(0), Totals: true,
 	Adds: addMember,
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {

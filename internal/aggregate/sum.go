@@ -7,7 +7,7 @@ import (
 
 // Sum is the exact sum of a field.
 var Sum = &Aggregate{
-	Keyword: "sum", Of: Numbers,
+	Keyword: "sum", Form: "{sum: FIELD}", Of: Numbers,
 	Empty: value.OfInt(0), Number: true, Exact: true, Totals: true,
 	Adds: addNumber,
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {

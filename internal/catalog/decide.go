@@ -143,7 +143,10 @@ func ProgramOf(m *model.Model) *Program {
 // isSearch reports whether a derivation is a search index. The catalog has none: programs
 // with different definitions have different indexes, side by side, and the rows of their
 // generations say what is in them (owntable.GenerationRow).
-func isSearch(name string) bool { return strings.HasPrefix(name, "search/") }
+func isSearch(name string) bool {
+	_, is := model.SearchOf(name)
+	return is
+}
 
 // Switch is a stream that was switched off and on again: what was written in between is in
 // no stream.

@@ -45,6 +45,7 @@ type Derivation struct {
 	History bool
 
 	definition string
+	free       bool // its name says nothing of whose rows it is, so it may be renamed to any other
 }
 
 // hashLength is the number of characters of a definition hash. They have 72 bits, which
@@ -163,7 +164,7 @@ func (t *Tally) derivation() Derivation {
 // rulesDerivation is the catalog's view of all rules that make the rows of one entity: copies,
 // or a history if they keep.
 func rulesDerivation(name string, rules []*RowRule) Derivation {
-	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", Shares: []string{"rows " + rules[0].Into.Name}}
+	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", free: true, Shares: []string{"rows " + rules[0].Into.Name}}
 	var x defined
 	x.within("into", rules[0].Into.made())
 	var all []defined
@@ -176,11 +177,11 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 			of.add("keep", event)
 		}
 		if len(r.Keep) > 0 {
-			d.Kind, d.History = "history", true
+			d.Kind, d.History, d.free = "history", true, false
 			of.add("derived", r.Source.derived()...) // a change of these alone makes no entry
 		}
 		if r.Subscribers != nil {
-			d.Kind = "feed"
+			d.Kind, d.free = "feed", false
 			d.Reads = append(d.Reads, r.Subscribers.Of.Table.Name)
 			each := r.Subscribers.Of.identity()
 			var by []defined
@@ -291,7 +292,7 @@ func (s *Search) derivation() Derivation {
 		}
 		x.anyOrder(list.word, all)
 	}
-	return Derivation{Name: "search/" + s.Name, Kind: "search", Reads: []string{s.Of.Table.Name}, definition: x.String()}
+	return Derivation{Name: s.Derivation(), Kind: "search", free: true, Reads: []string{s.Of.Table.Name}, definition: x.String()}
 }
 
 // identity is what decides which rows are of the entity, and what its keys are. The

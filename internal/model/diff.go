@@ -148,7 +148,7 @@ func (d *Diff) by() {
 func (x *DerivationDiff) declaredAt(path string) bool {
 	for _, name := range []string{x.Name, x.Was} {
 		rule, _, _ := strings.Cut(name, ".")
-		if path == "derive."+name || path == "derive."+rule || "search/"+strings.TrimPrefix(path, "search.") == name {
+		if path == "derive."+name || path == "derive."+rule || SearchDerivation(strings.TrimPrefix(path, "search.")) == name {
 			return true
 		}
 	}
@@ -178,7 +178,7 @@ func (d *Diff) builds(of map[string]string) {
 // the same rows; "" for none.
 func renamed(name, kind string, gone map[string]bool, before map[string]Derivation, old, now *yaml.Node) string {
 	at := func(name string) []string {
-		if in, ok := strings.CutPrefix(name, "search/"); ok {
+		if in, ok := SearchOf(name); ok {
 			return []string{"search", in}
 		}
 		return []string{"derive", name}
@@ -186,7 +186,7 @@ func renamed(name, kind string, gone map[string]bool, before map[string]Derivati
 	text := nodeAt(now, at(name))
 	for _, was := range slices.Sorted(maps.Keys(gone)) {
 		if entity, _, _ := strings.Cut(name, "."); gone[was] && before[was].Kind == kind && text != nil && sameNode(text, nodeAt(old, at(was))) {
-			if of, _, _ := strings.Cut(was, "."); kind == "copy" || kind == "search" || of == entity {
+			if of, _, _ := strings.Cut(was, "."); before[was].free || of == entity {
 				return was
 			}
 		}

@@ -288,8 +288,21 @@ func readGroup(d *deriveDecl, f fields) {
 	d.group = g
 }
 
+// groupForms lists how a value of a group can be declared, for hints.
+func groupForms() string {
+	var all []string
+	for _, a := range aggregate.All {
+		if a.Form != "" {
+			all = append(all, a.Form)
+		}
+	}
+	n := len(all) - 1
+	return strings.Join(all[:n], ", ") + " or " + all[n]
+}
+
+// readGroupValue reads one value of a group. Its kind is nil if it is wrong, which is reported.
 func readGroupValue(f fields, e entry) groupSetDecl {
-	const form = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD, max: 100}"
+	form := groupForms()
 	s := groupSetDecl{name: e.name, round: -1, max: -1, at: map[string]pos{}}
 	if !e.value.isMap() {
 		if w := e.value.word("the value of " + e.name.text); w.given() && w.text == aggregate.Count.Keyword {

@@ -1,5 +1,7 @@
 package model
 
+import "strings"
+
 // Search is an index of one entity's rows. A row is in it while it passes Where.
 type Search struct {
 	// Name is that of the index for commands, queries and URLs.
@@ -14,6 +16,23 @@ type Search struct {
 	Sorts []*Field
 }
 
+// searchPrefix begins the names of search indexes among derivations: no entity has such a name.
+const searchPrefix = "search/"
+
+// Derivation returns the name that the index has among derivations, as commands and status
+// print it.
+func (s *Search) Derivation() string { return SearchDerivation(s.Name) }
+
+// SearchDerivation returns the name of a search index among derivations, also of one that no
+// model has any more.
+func SearchDerivation(search string) string { return searchPrefix + search }
+
+// SearchOf returns the name of the search index that a derivation is; ok is false for all others.
+func SearchOf(derivation string) (search string, ok bool) {
+	return strings.CutPrefix(derivation, searchPrefix)
+}
+
+// searchDecl is a search index as the file has it.
 type searchDecl struct {
 	name                 word
 	of                   word
@@ -21,6 +40,7 @@ type searchDecl struct {
 	text, filters, sorts []word
 }
 
+// readSearch reads a search index.
 func readSearch(e entry) *searchDecl {
 	f := e.value.fields("search")
 	return &searchDecl{

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/system"
 )
@@ -244,7 +245,7 @@ func searchOf(ctx context.Context, s *system.System, part *system.Part) (all []I
 	gs, err := s.SearchGenerations(ctx, part)
 	hashes, there := map[string]string{}, map[string]bool{}
 	for _, d := range part.Model.Derivations() {
-		if d.Kind == "search" {
+		if _, is := model.SearchOf(d.Name); is {
 			hashes[d.Name] = d.Hash
 		}
 	}

@@ -62,6 +62,8 @@ func (g *generation) built() error {
 // hashLength is the number of characters of a generation's hash.
 const hashLength = 12
 
+// generationOf describes the generation of a model for a kind of index. It does no I/O, and the same definitions
+// always give the same hash.
 func generationOf(m *model.Model, driver string) *generation {
 	g := &generation{model: m, driver: driver, indexes: map[string]string{}}
 	by := map[string]string{}
@@ -70,7 +72,7 @@ func generationOf(m *model.Model, driver string) *generation {
 	}
 	lines := []string{driver}
 	for _, s := range m.Searches {
-		hash := by["search/"+s.Name]
+		hash := by[s.Derivation()]
 		g.indexes[document.Index(m, s)] = hash
 		lines = append(lines, s.Name+" "+hash)
 	}
@@ -79,6 +81,7 @@ func generationOf(m *model.Model, driver string) *generation {
 	return g
 }
 
+// ref is the generation's row of the own table.
 func (g *generation) ref() store.Ref { return owntable.Generation(g.model.Name, g.hash) }
 
 // schemas are the schemas of the generation's indexes. No other generation has the same,
@@ -173,8 +176,10 @@ func (s *System) current(ctx context.Context, g *generation) (owntable.Generatio
 	return owntable.GenerationRow{}, errBusy
 }
 
+// maxTries limits how often a row is changed again that others have changed meanwhile.
 const maxTries = 50
 
+// errBusy means that so many tries were not enough; nothing was changed.
 var errBusy = errors.New("the row of the search generation is changed by others all the time")
 
 // read reads a generation, and what functions apply. A row that cannot be decoded counts as

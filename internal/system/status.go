@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 )
@@ -34,13 +35,13 @@ type SearchIndex struct{ Name, Hash, Place string }
 func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGeneration, err error) {
 	ours := map[string]string{}
 	for _, d := range p.Model.Derivations() {
-		if strings.HasPrefix(d.Name, searchOf) {
+		if _, is := model.SearchOf(d.Name); is {
 			ours[d.Name] = d.Hash
 		}
 	}
 	names := map[string]string{} // by index
 	for _, sr := range p.Model.Searches {
-		names[document.Index(p.Model, sr)] = searchOf + sr.Name
+		names[document.Index(p.Model, sr)] = sr.Derivation()
 	}
 	by := ""
 	err = s.rowsOf(ctx, p.Model, func(hash string, row owntable.GenerationRow) error {
@@ -51,7 +52,7 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 		for index, is := range row.Indexes {
 			name, known := names[index]
 			if !known {
-				name = searchOf + strings.TrimPrefix(index, p.Model.Name+"-")
+				name = model.SearchDerivation(strings.TrimPrefix(index, p.Model.Name+"-"))
 			}
 			g.Ours = g.Ours && ours[name] == is.Hash
 			g.Indexes = append(g.Indexes, SearchIndex{name, is.Hash, is.Place})
@@ -74,6 +75,3 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 	})
 	return all, err
 }
-
-// searchOf begins the name of a search index as a derivation.
-const searchOf = "search/"
