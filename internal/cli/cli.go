@@ -50,6 +50,7 @@ func Stopped(ctx context.Context) context.Context { return stopped(ctx, sameSign
 // stopped returns a context that ends with the first SIGINT or SIGTERM. Signals within same
 // after that count as the same one (a terminal and a supervisor may both send); a later one
 // ends the process at once.
+// A service manager that sends SIGTERM finds ErrTerminated as the context's cause.
 func stopped(ctx context.Context, same time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -68,6 +69,7 @@ func stopped(ctx context.Context, same time.Duration) context.Context {
 // Failed ends a command with a code; what there is to say has been said.
 type Failed int
 
+// Error is for logs of tests; Fail prints nothing for a Failed.
 func (f Failed) Error() string { return fmt.Sprintf("exit %d", int(f)) }
 
 // ErrUsage is wrapped by mistakes in what was asked.
@@ -78,6 +80,7 @@ func Usage(format string, args ...any) error {
 	return fmt.Errorf("%s%w", fmt.Sprintf(format, args...), quiet{})
 }
 
+// quiet adds ErrUsage to an error without adding to its text.
 type quiet struct{}
 
 func (quiet) Error() string        { return "" }
@@ -85,6 +88,7 @@ func (quiet) Is(target error) bool { return target == ErrUsage }
 
 // Partly is the error of a command that was broken off when some of its work was done,
 // which is kept: the same command again does the rest.
+// some says whether anything was done. Without it, err stays as it is, and its own exit code holds.
 func Partly(err error, some bool) error {
 	if err == nil || !some {
 		return err
@@ -92,6 +96,7 @@ func Partly(err error, some bool) error {
 	return &partly{err}
 }
 
+// partly marks an error whose command was broken off.
 type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }
@@ -114,6 +119,7 @@ type Program struct {
 // Run reads the arguments, runs the command that they name, with bind for its
 // argument, and gives the exit code. Without arguments a program with commands prints
 // help.
+// The command's own errors go through Fail. Wrong arguments are Mistake, with a line that names the help to read.
 func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer, bind any) (code int) {
 	exited := -1
 	parser, err := kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
@@ -159,6 +165,7 @@ func (p *Program) asked(err error) string {
 }
 
 // Fail says what went wrong and chooses the exit code by what to do next.
+// It prints one message, prefixed with the program's name; a model with problems prints each on its own line.
 func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
 	var f Failed
 	var problems *model.Problems

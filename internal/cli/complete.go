@@ -21,6 +21,7 @@ type Extras struct {
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Print what a command line can go on with."`
 }
 
+// completionCommand prints the function by which a shell completes.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
@@ -85,6 +86,7 @@ complete -c PROGRAM -f -a '(__PROGRAM_candidates)'
 `,
 }
 
+// completeCommand answers the shell's function. It opens no store, so it answers at once and changes nothing.
 type completeCommand struct {
 	Words []string `arg:"" passthrough:"" help:"The command line until the cursor; the last word is not finished."`
 }
@@ -174,6 +176,7 @@ func (l *line) read(w string) {
 	}
 }
 
+// flag is the flag of a word, nil if the command has none of that name.
 func (l *line) flag(name string) *kong.Flag {
 	for _, group := range l.node.AllFlags(true) {
 		for _, f := range group {
@@ -208,6 +211,7 @@ func (l *line) values(v *kong.Value, prefix string, add func(candidate, about st
 	return true
 }
 
+// builtIn are the names of the built-in models, read without compiling one.
 func builtIn() (names []string) {
 	files, _ := fs.Glob(models.Files, "*.yaml") // its error is of the pattern
 	for _, f := range files {

@@ -33,6 +33,7 @@ func CheckOutput(path, data string, inputs ...string) error {
 	return nil
 }
 
+// inputInfo describes an input, where "-" is stdin.
 func inputInfo(name string) (fs.FileInfo, error) {
 	if name == "-" {
 		return os.Stdin.Stat()

@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// manCommand prints a manual page from the same texts as --help.
 type manCommand struct{}
 
 func (manCommand) Help() string {
@@ -48,6 +49,7 @@ func manual(app *kong.Application) []byte {
 // roff is a page in the language that man reads.
 type roff struct{ bytes.Buffer }
 
+// request writes a request with its arguments quoted.
 func (m *roff) request(name string, args ...string) {
 	fmt.Fprintf(m, ".%s", name)
 	for _, a := range args {
@@ -81,6 +83,7 @@ func (m *roff) text(s string) {
 	}
 }
 
+// flags writes the flags that are not hidden.
 func (m *roff) flags(all []*kong.Flag) {
 	for _, f := range all {
 		if f.Hidden {

@@ -19,6 +19,7 @@ const memoryLook = 100 * time.Millisecond
 const heapGrowth = 400
 
 // MemoryFlag is the flag of a process's memory.
+// A command embeds it, and passes its value to Limit.To before it opens anything.
 type MemoryFlag struct {
 	Memory memory.Size `default:"256MB" env:"WEIR_MEMORY" placeholder:"SIZE" help:"What the process may have resident, as 256MB, 1GB or bytes; its heap and caches are shares of it (default 256MB)."`
 }
@@ -54,14 +55,17 @@ func (l *Limit) To(size memory.Size) {
 }
 
 // Stop leaves the limit as it is.
+// Call it once.
 func (l *Limit) Stop() { close(l.done) }
 
+// look sets the heap's limit by what is mapped now.
 func (l *Limit) look() {
 	if !l.fixed {
 		debug.SetMemoryLimit(memory.Size(l.size.Load()).Heap(mapped()) + l.beside)
 	}
 }
 
+// follow looks every memoryLook until Stop.
 func (l *Limit) follow() {
 	tick := time.NewTicker(memoryLook)
 	defer tick.Stop()

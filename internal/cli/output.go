@@ -25,6 +25,7 @@ type Output struct {
 // outputError is the cause of a context that an Output ended.
 type outputError struct{ error }
 
+// Unwrap gives the error of the write, such as a full disk.
 func (e *outputError) Unwrap() error { return e.error }
 
 // Results makes the Output of a program over its stdout, and the context for its
@@ -48,6 +49,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, o.err
 }
 
+// failed remembers the first error and ends the command. mu is held.
 func (o *Output) failed(err error) {
 	if err != nil {
 		o.err = &outputError{fmt.Errorf("the results cannot be written: %w", err)}
@@ -59,6 +61,7 @@ func (o *Output) failed(err error) {
 // Several may write to it at a time.
 func Messages(stderr io.Writer) io.Writer { return &messages{readable: readable{to: stderr}} }
 
+// messages makes writes of several goroutines whole.
 type messages struct {
 	mu sync.Mutex
 	readable
@@ -72,6 +75,7 @@ func (m *messages) Write(b []byte) (int, error) {
 
 // Code is the exit code of a command that ended with a code: that of the results, when
 // they could not be written.
+// It writes the rest of a cut character, so call it after everything was written.
 func (o *Output) Code(code int, stderr io.Writer) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -73,6 +73,7 @@ func Line(s string) string {
 	return string(appendReadable(nil, []byte(s), func(r rune) bool { return r == '\n' || r == '\t' || misread(r) }))
 }
 
+// firstMisread is where the first such rune begins, -1 if there is none, which is the usual case.
 func firstMisread(text []byte) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c >= ' ' && c < 0x7f || c == '\n' || c == '\t' {
@@ -88,6 +89,7 @@ func firstMisread(text []byte) int {
 	return -1
 }
 
+// appendReadable appends a text with its bad runes escaped.
 func appendReadable(out, text []byte, bad func(rune) bool) []byte {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)

@@ -20,6 +20,7 @@ func LoadModel(ctx context.Context, name string) (*model.Model, error) {
 }
 
 // Load loads models, built-in ones or files.
+// Models come in the order of the names. The first that cannot be loaded is the error.
 func Load(ctx context.Context, names []string) (models []*model.Model, err error) {
 	for i, n := range names {
 		if slices.Contains(names[:i], n) {
@@ -36,6 +37,7 @@ func Load(ctx context.Context, names []string) (models []*model.Model, err error
 
 // Deployer is the store of the models' tables where these are made apart, nil elsewhere,
 // and the names of the tables there.
+// The caller closes a store that is not nil. Mistakes in the flags are usage errors.
 func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (store.Deployer, stage.Names, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
@@ -64,6 +66,7 @@ func usageOf(err error) error {
 }
 
 // Open loads models and opens their rows and documents where they are.
+// The caller closes the system. A table that is missing is a usage error with the command that makes it.
 func Open(ctx context.Context, at drivers.Place, names []string, o system.Options) (*system.System, error) {
 	models, err := Load(ctx, names)
 	if err != nil {

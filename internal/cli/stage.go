@@ -60,6 +60,7 @@ func StageOfEnvironment() (f StageFlags, err error) {
 	return f, nil
 }
 
+// stageName is a stage as a flag, checked when it is read.
 type stageName string
 
 func (n *stageName) UnmarshalText(text []byte) error {
@@ -67,6 +68,7 @@ func (n *stageName) UnmarshalText(text []byte) error {
 	return stage.CheckName(string(text))
 }
 
+// tableMap is a map of tables as a flag: the pairs themselves, or those of a file.
 type tableMap []stage.Pair
 
 // maxMap is the maximum of bytes in a file with a map.

@@ -28,6 +28,7 @@ func (VersionFlag) BeforeReset(k *kong.Kong) error {
 	return nil
 }
 
+// printVersion prints what a report of a fault needs: version, commit, the formats of stored data, and the platform.
 func printVersion(to io.Writer, program string) error {
 	from := commit
 	if info, ok := debug.ReadBuildInfo(); ok && from == "" {

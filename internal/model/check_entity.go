@@ -128,6 +128,7 @@ func inKey(a *Attribute, k *KeyTemplate) bool {
 	return false
 }
 
+// keyHint is the hint for a type that cannot stand in a key, "" for none.
 func keyHint(typ Type) string {
 	if typ == TypeBoolean {
 		return "a flag is a boolean to people and a text in the table"

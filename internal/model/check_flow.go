@@ -126,6 +126,7 @@ func (c *compiler) fromFields(e *Entity, fields ...*Field) []derived {
 	return out
 }
 
+// fromTests returns what writes the fields that the tests read.
 func (c *compiler) fromTests(e *Entity, tests []Test) []derived {
 	var out []derived
 	for _, t := range tests {
@@ -134,6 +135,7 @@ func (c *compiler) fromTests(e *Entity, tests []Test) []derived {
 	return out
 }
 
+// fromAssigns returns what writes the fields that the values are taken from.
 func (c *compiler) fromAssigns(e *Entity, as []Assign) []derived {
 	var out []derived
 	for _, a := range as {

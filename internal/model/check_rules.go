@@ -48,6 +48,7 @@ func checkUniqueFields(c *compiler) {
 	}
 }
 
+// uniquePos is where the file says that a field is unique.
 func (c *compiler) uniquePos(e *Entity, name string) pos {
 	for _, w := range c.entities[e].rules.unique {
 		if w.text == name {

@@ -11,6 +11,7 @@ import (
 // compileEntities compiles the entities before anything that refers to one. An entity with a
 // fault is marked as broken; rules that refer to it are not checked, so that one mistake has
 // one message.
+// Entities keep the order of the file, which decides the order of everything that is derived from them.
 func (c *compiler) compileEntities() {
 	for _, d := range c.decl.entities {
 		e := &Entity{Name: d.name.text}
@@ -57,6 +58,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 	e.Table.Entities = append(e.Table.Entities, e)
 }
 
+// attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
 	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.required, Hidden: d.hidden, Forward: d.forward, Max: max(d.max, 0)}
@@ -139,8 +141,10 @@ func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map
 	return t
 }
 
+// maxTemplate is the longest template, in bytes. A key is limited too, but by its values.
 const maxTemplate = 512
 
+// identity returns the template that is one name and nothing else.
 func identity(name string) *Template {
 	return &Template{text: "{" + name + "}", parts: []part{{slot: 0}}, tail: 1, names: []string{name}}
 }

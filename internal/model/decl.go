@@ -19,6 +19,7 @@ type modelDecl struct {
 	wrong      map[string]bool // the sections that are no maps, and were reported
 }
 
+// tableDecl is a table as the file has it.
 type tableDecl struct {
 	name    word
 	key     keyDecl
@@ -33,8 +34,10 @@ type keyDecl struct {
 	parts []keyPart
 }
 
+// keyPart is an attribute of a key. typ is the zero word for a string.
 type keyPart struct{ name, typ word }
 
+// indexDecl is an index of a table as the file has it.
 type indexDecl struct {
 	name       word
 	key        keyDecl
@@ -141,6 +144,7 @@ func (f fields) section(key string) []entry {
 	return f.entries(key)
 }
 
+// readTable reads a table with its indexes.
 func readTable(e entry) *tableDecl {
 	f := e.value.fields("table")
 	d := &tableDecl{name: e.name, key: readKey(f), ttl: f.word("ttl"), stream: f.word("stream")}
@@ -150,6 +154,7 @@ func readTable(e entry) *tableDecl {
 	return d
 }
 
+// readIndex reads an index: a key alone, or a map with a key.
 func readIndex(e entry) *indexDecl {
 	if e.value.isMap() {
 		f := e.value.fields("index")
@@ -158,6 +163,7 @@ func readIndex(e entry) *indexDecl {
 	return &indexDecl{name: e.name, key: readKeyNode(e.value, "the key of an index")}
 }
 
+// readKey reads the key under "key". Without it, it reports that it is missing.
 func readKey(f fields) keyDecl {
 	n, ok := f.has["key"]
 	if !ok {
@@ -193,6 +199,7 @@ func readKeyNode(n node, what string) keyDecl {
 	return d
 }
 
+// readEntity reads an entity with its attributes and rules. Attributes keep their order.
 func readEntity(e entry) *entityDecl {
 	f := e.value.fields("entity")
 	_, listed := f.has["attributes"]

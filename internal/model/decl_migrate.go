@@ -11,11 +11,13 @@ type migrationDecl struct {
 	into  []makingDecl
 }
 
+// makingDecl is one entity that old rows become, and what its attributes are made of.
 type makingDecl struct {
 	entity word
 	set    []pair
 }
 
+// readMigration reads a migration. Of two keys that exclude each other it reports one.
 func readMigration(e entry) *migrationDecl {
 	f := e.value.fields("migration")
 	d := &migrationDecl{name: e.name, rows: f.word("rows"), table: f.word("table")}

@@ -26,6 +26,7 @@ func readQuery(e entry) *queryDecl {
 	return d
 }
 
+// readStep reads a step, which gets one row or lists many.
 func readStep(f fields) *stepDecl {
 	d := &stepDecl{
 		pos: f.pos(), by: f.word("by"), with: f.namesOrPairs("with"), any: f.namesOrPairs("any"), where: readTests(f), order: f.word("order"),
@@ -65,6 +66,7 @@ type returnDecl struct {
 	by       []pair
 }
 
+// readReturns reads what a query returns in place of whole rows. None means whole rows.
 func readReturns(f fields) []returnDecl {
 	var out []returnDecl
 	if n, ok := f.has["return"]; ok && n.isMap() && len(n.y.Content) == 0 {

@@ -10,11 +10,13 @@ type rulesDecl struct {
 	at        map[string]pos
 }
 
+// onceDecl says in which rows idempotency keys are kept.
 type onceDecl struct {
 	of, key word
 	set     []pair
 }
 
+// supersedeDecl says which row a command's row replaces, and what that row then takes over.
 type supersedeDecl struct {
 	where  []testDecl
 	row    []pair
@@ -29,6 +31,7 @@ type plusDecl struct {
 	each []pair
 }
 
+// readRules reads the rules of an entity; at has the place of each, also of those left out here.
 func readRules(f fields) rulesDecl {
 	d := rulesDecl{unique: f.words("unique"), fresh: f.pairs("new"), flatten: f.pairs("flatten"), at: f.places()}
 	if n, ok := f.has["once"]; ok {
@@ -47,6 +50,7 @@ func readRules(f fields) rulesDecl {
 	return d
 }
 
+// readPlus reads a duration, which the compiler parses.
 func readPlus(f fields) plusDecl {
 	n, ok := f.has["plus"]
 	if !ok {

@@ -76,6 +76,7 @@ func checkEach(c *compiler) {
 	}
 }
 
+// eachMatch reports fields by which subscribers cannot be found.
 func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 	for i, m := range r.Subscribers.By {
 		at := d.by[i].name.pos

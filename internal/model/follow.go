@@ -14,6 +14,7 @@ type Follow struct {
 	Keep   bool     // the last value stays when the row of Source is gone
 }
 
+// isFollow reports whether a map has the key "follow". n must be a map.
 func (n node) isFollow() bool {
 	for i := 0; i < len(n.y.Content); i += 2 {
 		if n.y.Content[i].Value == "follow" {
@@ -23,6 +24,7 @@ func (n node) isFollow() bool {
 	return false
 }
 
+// follow compiles an attribute that follows, nil after a problem.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	name, fieldName, ok := strings.Cut(s.follow.text, ".")
 	if !ok {

@@ -38,6 +38,7 @@ const (
 	keyEarliest = "earliest"
 )
 
+// latestKeywords are the keys of which a declaration has one.
 var latestKeywords = []string{keyMax, keyMin, keyLatest, keyEarliest}
 
 // IsLatest reports whether a derivation of a kind is a Latest.
@@ -100,6 +101,7 @@ type latestDecl struct {
 	at    map[string]pos
 }
 
+// readLatest reads a latest into d. More than one keyword is reported.
 func readLatest(d *deriveDecl, f fields) {
 	l := &latestDecl{by: f.word("by"), where: readTests(f), to: f.pairs("to"), also: f.pairs("also"), at: f.places()}
 	for _, kind := range latestKeywords {
@@ -115,6 +117,7 @@ func readLatest(d *deriveDecl, f fields) {
 	d.latest = l
 }
 
+// compileLatest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
 func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
 	if !d.of.given() {

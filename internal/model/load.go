@@ -45,6 +45,7 @@ func Schema() []byte {
 // built-in model. A file with exactly that name takes precedence over the built-in model.
 // The error is a *Problems if the file was read and is wrong; it wraps fs.ErrNotExist if
 // there is neither such a file nor such a model.
+// The model is not changed afterwards: it may be used by many goroutines, and shared by any number of systems.
 func Load(nameOrPath string) (*Model, error) {
 	m, err := find(nameOrPath)
 	if m != nil {
@@ -147,6 +148,8 @@ func (r *reader) document(text []byte) node {
 }
 
 var (
+	// What the YAML library's messages look like, from which places are read. A message that matches none of them is
+	// shown as it is.
 	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 	// The library counts lines from 0 in the complaints of its parser, from 1 in
 	// those of its scanner.

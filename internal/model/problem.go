@@ -17,6 +17,7 @@ const (
 )
 
 // Problem is one mistake in a model file, with its place.
+// Its JSON is what lint -o json prints; names stay.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
@@ -50,6 +51,7 @@ type Problems struct {
 	List []Problem
 }
 
+// Error is the list as lint prints it, one problem a line.
 func (p *Problems) Error() string {
 	lines := make([]string, len(p.List))
 	for i := range p.List {

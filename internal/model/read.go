@@ -10,6 +10,7 @@ import (
 )
 
 // reader collects the problems of one file.
+// It reads one file, for one goroutine. Reading never stops at a problem: what is wrong becomes a zero value.
 type reader struct {
 	file     string
 	problems []Problem
@@ -60,6 +61,7 @@ type word struct {
 	pos
 }
 
+// given reports whether there is a word.
 func (w word) given() bool { return w.line > 0 }
 
 // node is a value of the file with its place. y is nil if there is no value.
@@ -68,8 +70,10 @@ type node struct {
 	y *yaml.Node
 }
 
+// given reports whether there is a value that is not null.
 func (n node) given() bool { return n.y != nil && n.y.ShortTag() != "!!null" }
 
+// pos is where the value begins, the zero pos for none.
 func (n node) pos() pos {
 	if n.y == nil {
 		return pos{}
@@ -77,6 +81,7 @@ func (n node) pos() pos {
 	return pos{n.y.Line, n.y.Column}
 }
 
+// isMap and isList report what the value is; both are false for none.
 func (n node) isMap() bool  { return n.y != nil && n.y.Kind == yaml.MappingNode }
 func (n node) isList() bool { return n.y != nil && n.y.Kind == yaml.SequenceNode }
 
@@ -189,6 +194,7 @@ func (n node) fields(shape string) fields {
 	return f
 }
 
+// article is a noun with its article, for messages.
 func article(noun string) string {
 	if noun == "entity" || noun == "index" || noun == "attribute" || noun == "each" {
 		return "an " + noun
@@ -199,6 +205,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
+// what names the value under a key, for messages.
 func (f fields) what(key string) string { return fmt.Sprintf("%q of %s", key, article(f.shape)) }
 
 // word returns the text under a key, the zero word if the map does not have the key.
@@ -218,12 +225,14 @@ func (f fields) need(key, hint string) word {
 	return f.word(key)
 }
 
+// missing reports that a key is missing, unless the value is no map at all, which was reported.
 func (f fields) missing(key, hint string) {
 	if f.isMap() {
 		f.r.report(f.pos(), hint, "%s needs %q", article(f.shape), key)
 	}
 }
 
+// words is the list of words under a key, nil if there is no such key.
 func (f fields) words(key string) []word {
 	if n, ok := f.has[key]; ok {
 		return n.words(f.what(key))
@@ -239,6 +248,7 @@ func (f fields) entries(key string) []entry {
 	return nil
 }
 
+// at is the place of the value under a key, or of the map if it does not have the key.
 func (f fields) at(key string) pos {
 	if n, ok := f.has[key]; ok {
 		return n.pos()

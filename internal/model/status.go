@@ -109,6 +109,7 @@ func (s *Step) ReadsEach() bool {
 // Each reports whether the bind takes the elements of a list one after the other.
 func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Prior.Type.IsList() }
 
+// stepsDecl is a status as the file has it.
 type stepsDecl struct {
 	stages []*stageDecl
 	at     map[string]pos
@@ -127,6 +128,7 @@ type stageDecl struct {
 	at    map[string]pos
 }
 
+// readSteps reads the stages of a status, of which there must be one.
 func readSteps(d *deriveDecl, f fields) {
 	s := &stepsDecl{at: f.places()}
 	if entries := f.entries("steps"); len(entries) > 0 {
@@ -139,6 +141,7 @@ func readSteps(d *deriveDecl, f fields) {
 	d.steps = s
 }
 
+// readStage reads a stage. max is -1 where the file does not say it.
 func readStage(e entry) *stageDecl {
 	f := e.value.fields("stage")
 	return &stageDecl{
@@ -229,6 +232,7 @@ func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 	return e, f, f != nil
 }
 
+// compileSteps compiles the statuses. Stages come in the order of the enum, whatever the order of the file.
 func (c *compiler) compileSteps() {
 	for _, d := range c.decl.derive {
 		if d.steps == nil {
@@ -263,6 +267,7 @@ func (c *compiler) compileSteps() {
 // also the largest max that a stage can have.
 const maxReached = maxEach
 
+// stage compiles one stage, nil after a problem.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
 	if st.Rank < 0 {
@@ -296,6 +301,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	return nil
 }
 
+// each compiles the list of a stage. It reports false after a problem.
 func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	switch {
 	case !d.each.given():

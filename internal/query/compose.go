@@ -14,6 +14,7 @@ type returned struct {
 	distinct *step
 }
 
+// newReturned compiles what a query returns. nil means the whole row.
 func newReturned(m *model.Model, q *model.Query, of *step) []returned {
 	var out []returned
 	for i := range q.Return {

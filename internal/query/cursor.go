@@ -30,6 +30,7 @@ import (
 // where a key is two values, and a value is its kind, its length and its text.
 
 const (
+	// The shortest secret, how many bytes of a cursor sign it, and the longest cursor that is looked at.
 	minSecret = owntable.SecretBytes
 	signature = 16
 	maxCursor = 64 << 10
@@ -89,6 +90,7 @@ func write(h hash.Hash, texts ...string) {
 	}
 }
 
+// appendText appends a text after its length.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
@@ -112,6 +114,7 @@ func appendPlace(b []byte, at place) []byte {
 	return b
 }
 
+// appendKey appends a key, whose sort key may be missing.
 func appendKey(b []byte, k store.Key) []byte {
 	for _, v := range [...]value.Value{k.Partition, k.Sort} {
 		b = append(b, byte(v.Kind()))
@@ -155,6 +158,7 @@ type parser struct {
 	bad  bool
 }
 
+// key decodes what appendKey appended.
 func (p *parser) key() store.Key { return store.Key{Partition: p.value(), Sort: p.value()} }
 
 // value decodes a value, or notes that the bytes are bad; then it and all later calls return

@@ -58,6 +58,7 @@ func (r *run) each(ctx context.Context, st *step, keys []store.Key) ([]value.Ite
 	return items, place{}, nil
 }
 
+// compareKeys orders keys by their bytes, first by the partition.
 func compareKeys(a, b store.Key) int {
 	if c := value.Compare(a.Partition, b.Partition); c != 0 {
 		return c

@@ -40,6 +40,7 @@ type Problem struct {
 	Message   string `json:"message"`
 }
 
+// Error lists all problems on one line, for a command line.
 func (e *ParameterError) Error() string {
 	parts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -62,5 +63,6 @@ func (e *Engine) notFound(name string) error {
 // notFound is an ErrNotFound that says what there is instead.
 type notFound struct{ text string }
 
+// Error names the query, and one that was probably meant.
 func (e *notFound) Error() string { return e.text }
 func (e *notFound) Unwrap() error { return ErrNotFound }

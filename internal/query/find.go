@@ -16,6 +16,7 @@ import (
 // find answers a search: the rows of the documents found, as the store has them
 // now. Hits whose row is gone, or does not belong any more, are passed over and
 // the page is filled up from further ones.
+// It reads again until the page is full, so documents of deleted rows cost reads and leave no holes.
 func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error) {
 	if r.Search == nil {
 		return nil, place{}, ErrUnavailable
@@ -59,6 +60,7 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 	}
 }
 
+// fewHits is the least number of hits asked for at once, since some of them may not belong.
 const fewHits = 10
 
 // maxSearch is how long a search may take, from its plan to its last row.

@@ -18,6 +18,7 @@ type keyPart struct {
 	via   *model.Template // of a key that is one name: the source's key from which weir takes it as it stands there
 }
 
+// newKeyPart returns how an entity's rows make the attribute. attr may be none (a table without a sort key).
 func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
 	k := keyPart{attr: attr, name: attr.Name}
 	kt := e.KeyTemplate(attr.Name)
@@ -100,6 +101,7 @@ func (k *keyPart) before(name string, v value.Value, get lookup) (prefix value.V
 	return unless(low == "", value.OfString(low)), value.OfString(low + text), text != "" && sortsAs(text, separator)
 }
 
+// unless is v, or Missing.
 func unless(gone bool, v value.Value) value.Value {
 	if gone {
 		return value.Value{}
@@ -121,6 +123,7 @@ func sortsAs(text, separator string) bool {
 	return true
 }
 
+// texts is a lookup for templates, which take texts.
 func (k *keyPart) texts(get lookup) func(string) string {
 	return func(name string) string { return value.Scalar(get(name)) }
 }

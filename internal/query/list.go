@@ -61,6 +61,7 @@ type list struct {
 	others *step
 }
 
+// newList compiles a list of the rows that a step reads.
 func newList(m *model.Model, a *model.Attribute, of *step) *list {
 	l := &list{Attribute: a}
 	if o := a.Others; o != nil {

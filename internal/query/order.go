@@ -28,6 +28,7 @@ func second(key string) int {
 }
 
 const (
+	// The shapes of a date and of a time of day, with a 0 for each digit.
 	day   = "0000-00-00"
 	clock = "T00:00:00"
 )
@@ -42,6 +43,7 @@ func shaped(text, shape string) bool {
 	return true
 }
 
+// isDigit reports whether a byte is an ASCII digit.
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // nanos is how many digits of a fraction count.

@@ -49,6 +49,7 @@ func (e *Engine) Parameters(name string) []Parameter {
 // Described describes the parameters of a query of a model.
 func Described(q *model.Query) []Parameter { return parameters(q) }
 
+// parameters lists those of a query in the order of its file; a search has q first and sort last.
 func parameters(q *model.Query) []Parameter {
 	var ps []Parameter
 	for _, p := range q.Params {
@@ -111,6 +112,7 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 	return args, nil
 }
 
+// listed is a list of names in a message.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"

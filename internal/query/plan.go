@@ -11,6 +11,7 @@ import (
 )
 
 // plan is a query, compiled.
+// It is not changed after compile, so requests share it.
 type plan struct {
 	*model.Query
 	params []Parameter
@@ -71,6 +72,7 @@ func entities(q *model.Query) (names []string) {
 	return names
 }
 
+// param is the parameter of a name, nil if the query has none.
 func (p *plan) param(name string) *Parameter {
 	for i := range p.params {
 		if p.params[i].Name == name {
@@ -134,6 +136,7 @@ type place struct {
 	after string
 }
 
+// zero reports whether it is the start or the end.
 func (at place) zero() bool { return at.at == nil && at.key == nil && at.after == "" }
 
 // fits reports whether a place can be one of this plan. The seal says that it was

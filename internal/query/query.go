@@ -61,6 +61,7 @@ type Page struct {
 
 // Result is a page of rows. Cursor is "" on the last one. Unfinished are the derivations that
 // are not on the rows yet, or are of another definition.
+// Items belong to the caller.
 type Result struct {
 	Items      []value.Item
 	Cursor     string
@@ -90,6 +91,8 @@ func New(c Config) (*Engine, error) {
 
 // Run answers a page of the named query. Its errors wrap ErrNotFound,
 // ErrParameter, ErrCursor, ErrUnavailable or ErrBuilding, or else what went wrong below.
+// A page may be short, or empty, and still have a cursor. Pages of one answer are not one snapshot: a row that is
+// written meanwhile may come twice or not at all.
 func (e *Engine) Run(ctx context.Context, name string, params map[string]string, page Page) (Result, error) {
 	p := e.plans[name]
 	if p == nil {

@@ -10,6 +10,7 @@ import (
 	"weir/internal/store"
 )
 
+// secretBytes is the length of a new secret.
 const secretBytes = 32
 
 // LoadSecret is the secret that signs cursors, kept in weir's own table so that

@@ -52,6 +52,7 @@ func rank(v value.Value) value.Value {
 	return value.Value{}
 }
 
+// compareRanks orders rows by rank, then by key, so that no two are equal.
 func compareRanks(a, b store.Cursor, order func(a, b value.Value) int) int {
 	x, y := a.Entry.Partition, b.Entry.Partition
 	switch c := order(x, y); {

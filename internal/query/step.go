@@ -27,6 +27,7 @@ type step struct {
 	pick            *pick          // how rows are found by lists of what is in their keys; nil where they are not
 }
 
+// newStep compiles a step. prior is the step before, nil for the first.
 func newStep(m *model.Model, s *model.Step, prior *step) *step {
 	st := &step{Step: s, prior: prior, keyed: true}
 	schema := s.Entity.Table.Key
@@ -67,10 +68,12 @@ func (s *step) share(m *model.Model) {
 	}
 }
 
+// inPrimary reports whether the table's key has the name.
 func (s *step) inPrimary(name string) bool {
 	return slices.ContainsFunc(s.primary, func(k keyPart) bool { return slices.Contains(k.names(), name) })
 }
 
+// bind is what the step fixes a name to, nil for nothing.
 func (s *step) bind(name string) *model.Bind {
 	for i := range s.With {
 		if s.With[i].Field.Name == name {

@@ -69,6 +69,7 @@ func (st *stream) rest(sort value.Value) value.Value {
 	return value.OfString(strings.TrimPrefix(sort.Text(), st.base))
 }
 
+// restOf is rest of a row's sort key.
 func (st *stream) restOf(row value.Item) value.Value { return st.rest(row.Get(st.sort.attr.Name)) }
 
 // compare compares rests in the order in which rows are given.
@@ -162,6 +163,7 @@ func (p keyRange) to(o keyRange, reverse bool) keyRange {
 	return p
 }
 
+// empty reports whether no key can be in the range.
 func (p keyRange) empty() bool {
 	return !p.from.IsMissing() && !p.below.IsMissing() && value.Compare(p.from, p.below) >= 0
 }

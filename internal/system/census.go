@@ -38,6 +38,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
 	return counted(p.Model, rows, sums), nil
 }
 
+// addShown adds what a row shows to the sums. A sum that no number can hold stays as it was.
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
 	for _, t := range e.Values {
 		n := row.Get(t.Attr)
@@ -64,6 +65,7 @@ type Counted struct {
 // String is the count as a line of a table.
 func (c Counted) String() string { return c.text }
 
+// counted lists the entities in the order of the model, and last the rows of none.
 func counted(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []Counted {
 	var out []Counted
 	for _, e := range m.Entities {

@@ -81,6 +81,7 @@ type filler struct {
 	total    int
 }
 
+// run returns when the indexes are filled, by this filler or another program that was first.
 func (f *filler) run(ctx context.Context) error {
 	for {
 		row, _, err := f.read(ctx, f.generation)
@@ -111,6 +112,7 @@ func (f *filler) run(ctx context.Context) error {
 	}
 }
 
+// wait returns nil after a while, or the context's error before.
 func wait(ctx context.Context, while time.Duration) error {
 	select {
 	case <-time.After(while):
@@ -229,6 +231,7 @@ type source struct {
 	of    []*model.Search
 }
 
+// sources are the tables to read, in the order of the searches. The order is part of where filling goes on.
 func (f *filler) sources() (out []source) {
 	for _, sr := range f.model.Searches {
 		i := slices.IndexFunc(out, func(o source) bool { return o.table == sr.Of.Table })

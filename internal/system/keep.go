@@ -19,6 +19,7 @@ const keepEvery = 10 * time.Minute
 // Keep says, until ctx ends, that this program applies its search generations. A generation
 // of which that was not said for a day is filled again, because the streams have forgotten
 // what came meanwhile. Run it beside a Follower.
+// It returns nil when ctx ends. A sign that cannot be written is logged, and tried again the next time.
 func (s *System) Keep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := wait(ctx, keepEvery); err != nil {

@@ -44,6 +44,7 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
+// index is the index, or errLate.
 func (l *late) index() (search.Index, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,6 +63,7 @@ func opened[T any](l *late, call func(search.Index) (T, error)) (none T, err err
 	return call(ix)
 }
 
+// Apply and the methods below are those of search.Index.
 func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	return opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
 }
@@ -108,6 +110,7 @@ func (l *late) Refresh(ctx context.Context) error {
 	return err
 }
 
+// Close also ends an opening that is under way: what it opens is closed at once.
 func (l *late) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

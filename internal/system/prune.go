@@ -32,6 +32,7 @@ func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error 
 	return s.prune(ctx, p.Model, report)
 }
 
+// prune is Prune for a model. report is called for each generation, after it was removed.
 func (s *System) prune(ctx context.Context, m *model.Model, report func(Pruned)) error {
 	own := s.generationOf(m)
 	if own == nil {

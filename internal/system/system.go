@@ -84,6 +84,7 @@ func Open(ctx context.Context, dir string, models []*model.Model, o Options) (*S
 
 // OpenAt opens the system at a place. It creates the directory if necessary. The error wraps
 // store.ErrOwned if another process has the directory open.
+// It enters no model in its catalog: Start does, and refuses a program that must not derive.
 func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -106,6 +107,7 @@ func Over(ctx context.Context, db store.Store, dir string, models []*model.Model
 	return over(ctx, &System{Store: db, shared: o.Shared}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
+// over finishes a system whose store is open. It closes the store if it fails.
 func over(ctx context.Context, s *System, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -119,6 +121,7 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 	return s, s.assemble(ctx, at, models, o)
 }
 
+// assemble adds the secret of cursors, the index and the models. The own table must exist.
 func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model.Model, o Options) error {
 	secret, err := query.LoadSecret(ctx, s.Store)
 	if err != nil {
@@ -195,6 +198,7 @@ func Tables(models []*model.Model) ([]store.Table, error) {
 	return tables, nil
 }
 
+// names are the names of fields, in their order.
 func names(fs []*model.Field) []string {
 	var out []string
 	for _, f := range fs {

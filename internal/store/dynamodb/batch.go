@@ -20,6 +20,7 @@ const (
 
 // batches puts writes into tasks that share requests: puts and deletes without a
 // condition and without Return, each the only write to its key.
+// The order of tasks carries no promise: they run side by side.
 func (c *call) batches(tasks []task) []task {
 	out := tasks[:0:0]
 	var batch []int
@@ -53,6 +54,7 @@ func (c *call) batches(tasks []task) []task {
 // writeBatch sends writes in one request, and sends again what the service left out. If
 // the service refuses the request, each write is sent by itself to find out which one
 // is at fault. Such writes may then be done twice.
+// What became of each write is in c.out; the error is one that ends the whole call.
 func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	left := map[string][]types.WriteRequest{}
 	for _, i := range batch {
@@ -95,6 +97,7 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	return nil
 }
 
+// writeRequest is a write as a part of BatchWriteItem, which takes whole puts and deletes alone.
 func writeRequest(t *store.Table, w *store.Write) (types.WriteRequest, error) {
 	p, err := plan(t, w)
 	if err != nil {
@@ -109,8 +112,10 @@ func writeRequest(t *store.Table, w *store.Write) (types.WriteRequest, error) {
 // rowID is a row's table and key in a comparable form: equal keys have equal texts.
 type rowID struct{ table, partition, sort string }
 
+// idOf returns the row's id. Numbers have one text for each value, so 1 and 1.0 are one row.
 func idOf(table string, k store.Key) rowID {
 	return rowID{table, keyText(k.Partition), keyText(k.Sort)}
 }
 
+// keyText tells values of different types apart, also where their texts are equal.
 func keyText(v value.Value) string { return v.Kind().Descriptor() + v.Text() }

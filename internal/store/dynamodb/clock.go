@@ -10,6 +10,7 @@ import (
 
 // clock compares the clock of this machine with that of the service, which each answer
 // carries in its Date header.
+// It may be used by many goroutines.
 type clock struct {
 	now   func() time.Time
 	ahead atomic.Int64
@@ -20,6 +21,7 @@ type clock struct {
 const clockSlack = 30 * time.Second
 
 // saw takes in the time of an answer.
+// A header that cannot be read changes nothing.
 func (c *clock) saw(date string) {
 	at, err := http.ParseTime(date)
 	if err != nil {
@@ -33,6 +35,7 @@ func (c *clock) saw(date string) {
 }
 
 // by is how far the clock of this machine is ahead.
+// It is 0 before the first answer, and negative if the machine is behind.
 func (c *clock) by() time.Duration { return time.Duration(c.ahead.Load()) }
 
 // clocked is an HTTP client whose answers tell the time.

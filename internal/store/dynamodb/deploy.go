@@ -23,6 +23,7 @@ var _ store.Deployer = (*Store)(nil)
 // TTL, and waits until it is active. An existing table is compared and left as it is,
 // with one exception: if own says that it is our own table, Deploy switches its TTL on,
 // because a crash may have come between making the table and switching the TTL on.
+// Several programs may deploy one table at the same time: one makes it, the others wait for it.
 func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Deployed, err error) {
 	if err := s.enter(ctx); err != nil {
 		return d, err
@@ -181,6 +182,7 @@ func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err erro
 }
 
 // active waits until the table and its indexes can be used.
+// It waits as long as ctx allows. A table that is being deleted is an error.
 func (s *Store) active(ctx context.Context, name string) (*types.TableDescription, error) {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		found, err := s.tableThere(ctx, name)
@@ -240,6 +242,7 @@ func definitions(t *store.Table) (out []types.AttributeDefinition) {
 	return out
 }
 
+// compare orders texts by their bytes.
 func compare(a, b string) int {
 	switch {
 	case a < b:
@@ -250,6 +253,7 @@ func compare(a, b string) int {
 	return 0
 }
 
+// schemas are the keys of a table and of its indexes, the table's own first.
 func schemas(t *store.Table) []store.KeySchema {
 	out := []store.KeySchema{t.Key}
 	for i := range t.Indexes {
@@ -258,6 +262,7 @@ func schemas(t *store.Table) []store.KeySchema {
 	return out
 }
 
+// keySchema is a key in the API's form, the partition key first, as the service demands.
 func keySchema(k store.KeySchema) []types.KeySchemaElement {
 	out := []types.KeySchemaElement{{AttributeName: aws.String(k.Partition.Name), KeyType: types.KeyTypeHash}}
 	if k.Sort.Name != "" {
@@ -266,6 +271,7 @@ func keySchema(k store.KeySchema) []types.KeySchemaElement {
 	return out
 }
 
+// projection is what an index holds of its rows: all attributes, or keys alone.
 func projection(ix *store.Index) *types.Projection {
 	if ix.KeysOnly {
 		return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}

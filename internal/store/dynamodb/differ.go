@@ -12,6 +12,7 @@ import (
 
 // differences says in words how a table differs from its definition. Additional indexes
 // of the table are ignored.
+// The result is empty if the table can be used as it is. TTL is compared by the caller.
 func differences(t *store.Table, have *types.TableDescription) (out []string) {
 	kinds := map[string]string{}
 	for _, d := range have.AttributeDefinitions {
@@ -68,6 +69,7 @@ func findIndex(have *types.TableDescription, ix *store.Index) (keys []types.KeyS
 	return nil, "", "", false
 }
 
+// projected is the type of a projection, in words if the service says none.
 func projected(p *types.Projection) types.ProjectionType {
 	if p == nil {
 		return "nothing that is said"
@@ -75,6 +77,7 @@ func projected(p *types.Projection) types.ProjectionType {
 	return p.ProjectionType
 }
 
+// indexKind is what an index is called in messages.
 func indexKind(ix *store.Index) string {
 	if ix.Local {
 		return "local"
@@ -100,6 +103,7 @@ func keyWords(k store.KeySchema) string {
 	return s
 }
 
+// orNone is a name in a message, which may be empty.
 func orNone(s string) string {
 	if s == "" {
 		return "nothing"

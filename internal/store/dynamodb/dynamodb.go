@@ -66,6 +66,7 @@ type Options struct {
 }
 
 // Capacity is what a request consumed on a table.
+// One of Read and Write is 0, unless the service tells both.
 type Capacity struct {
 	Table string
 	Op    string // the API's name of the operation
@@ -109,6 +110,8 @@ func Config(ctx context.Context) (aws.Config, error) {
 }
 
 // Store is a store in DynamoDB. It has no state that a crash could lose.
+// It may be used by many goroutines. What it remembers, such as iterators and hot rows, only saves requests: a new
+// Store behaves the same.
 type Store struct {
 	db      *dynamodb.Client
 	streams *dynamodbstreams.Client
@@ -130,6 +133,7 @@ var _ store.Store = (*Store)(nil)
 
 // Open returns a store with the tables described. The tables must exist; Deploy makes
 // them.
+// It sends no request, so a table that does not exist is noticed by the first call that uses it.
 func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	o = o.withDefaults()
 	s := &Store{opts: o, tables: map[string]*store.Table{}, slots: make(chan struct{}, o.Concurrency), arns: map[string][]string{}, shards: map[string]map[string]string{}, lines: map[line]*cursor{}}
@@ -213,12 +217,14 @@ func (s *Store) slot(ctx context.Context) error {
 	}
 }
 
+// release gives a slot back.
 func (s *Store) release() { <-s.slots }
 
 // Sync returns at once: everything that DynamoDB acknowledged is durable.
 func (s *Store) Sync(ctx context.Context) error { return s.enter(ctx) }
 
 // Close ends the store.
+// Calls that run go on to their end; later ones return store.ErrClosed.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	return nil
@@ -266,6 +272,7 @@ func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
 	}
 }
 
+// consumedOne is consumed for an answer about one table, nil if it says nothing.
 func (s *Store) consumedOne(op string, write bool, c *types.ConsumedCapacity) {
 	if c != nil {
 		s.consumed(op, write, *c)

@@ -13,6 +13,8 @@ import (
 
 // expression collects the names and values that the placeholders of one request's
 // expressions stand for. No name and no value is ever part of an expression's text.
+// The first name or value that cannot be sent is kept in err, which the caller looks at once at the end. The zero
+// expression is ready to use.
 type expression struct {
 	names  map[string]string
 	values attributes
@@ -51,6 +53,7 @@ func (x *expression) value(v value.Value) string {
 }
 
 // update is the UpdateExpression of ops.
+// Each attribute may occur in ops once only: DynamoDB refuses two paths to one attribute.
 func (x *expression) update(ops []store.Op) *string {
 	var sets, adds, removes []string
 	for i := range ops {

@@ -18,6 +18,8 @@ import (
 const maxBatchGet = 100
 
 // Get reads rows with strong consistency, up to a hundred in a request.
+// The result has a row for each ref, in their order, nil where there is none. A key that no row can have, such as an
+// empty one, gives nil without a request.
 func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -44,6 +46,7 @@ type getting struct {
 	rows map[rowID]value.Item
 }
 
+// keys is one request: by table, the keys to read.
 type keys = map[string]types.KeysAndAttributes
 
 // parts returns the requests for the keys, with each key once.
@@ -161,6 +164,7 @@ func (g *getting) take(responses map[string][]attributes) error {
 	return nil
 }
 
+// tablesOf names the tables of a request, for an error.
 func tablesOf(ks keys) (names string) {
 	for name := range ks {
 		if names != "" {

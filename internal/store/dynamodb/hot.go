@@ -10,18 +10,21 @@ import (
 // spaced: a refusal halves how many are sent in a second, and each second without one adds one.
 // So a batch that has such a row takes longer, the next one has more records, and the row is
 // written less often, instead of being refused all the time. Other rows are sent as ever.
+// It is only kept in memory, by each process for itself, and never delays rows that were not refused.
 type hotRows struct {
 	mu  sync.Mutex
 	now func() time.Time
 	of  map[rowID]*hotRow
 }
 
+// hotRow is how often one row may be written.
 type hotRow struct {
 	rate     float64   // writes in a second, 0 while the row was refused only once
 	at, next time.Time // when rate was computed, and when the next write may be sent
 }
 
 const (
+	// The limits of the rates, and of what is remembered.
 	hotFirst = 8.0 // writes in a second, once the row was refused twice within hotTwice
 	hotTwice = time.Second
 	hotLeast = 0.5

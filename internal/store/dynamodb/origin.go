@@ -27,6 +27,7 @@ const (
 	removedAttr = "weir.@removed"
 )
 
+// originBytes is the length of an encoded origin. A value of another length is none.
 const originBytes = 1 + len(events.Position{}) + 8
 
 // encodeOrigin encodes who wrote a row and at which position, in originBytes bytes: a flag for
@@ -71,6 +72,7 @@ func opsWithOrigin(t *store.Table, w *store.Write) []store.Op {
 }
 
 // announce writes the origin of the removal that follows.
+// A removal that fails after it leaves the announcement in the row, which derives nothing: readers drop it.
 func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) error {
 	if w.Origin == nil || !w.Delete || !t.Stream {
 		return nil
@@ -117,6 +119,7 @@ func originOf(r *streams.StreamRecord) (o *store.Origin) {
 	return o
 }
 
+// sameBytes reports whether both are binary values with the same bytes.
 func sameBytes(a, b streams.AttributeValue) bool {
 	x, ok := a.(*streams.AttributeValueMemberB)
 	y, also := b.(*streams.AttributeValueMemberB)

@@ -92,6 +92,7 @@ func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 
 // scan reads one page of a table or index, or of a segment. Throttles and lost connections are
 // retried within the store's patience; reading again is always safe.
+// last is the key to continue after, empty at the end.
 func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	in := &dynamodb.ScanInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ReturnConsumedCapacity: s.returnCapacity()}
@@ -110,6 +111,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 }
 
 // keyQuery reads one page of one partition, with retries like scan.
+// The condition has names and values by placeholders alone; x.err says which of them cannot be sent.
 func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	var x expression
 	in := &dynamodb.QueryInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
@@ -156,6 +158,7 @@ func (x *expression) keyCondition(keys *store.KeySchema, q *store.Query) string 
 	return cond
 }
 
+// indexName, limit and strong are parts of a request. A read of a global index is never strong: DynamoDB refuses it.
 func indexName(q *store.Query) *string {
 	if q.Index == "" {
 		return nil
@@ -212,6 +215,7 @@ func nextOf(t *store.Table, keys *store.KeySchema, q *store.Query, last attribut
 	return c, nil
 }
 
+// rowsOf decodes the rows of an answer, in its order.
 func rowsOf(ms []attributes) ([]value.Item, error) {
 	var out []value.Item
 	for _, m := range ms {

@@ -20,6 +20,7 @@ import (
 type verdict uint8
 
 const (
+	// The verdicts, from the one that ends a request to the one that says least.
 	final   verdict = iota // it did nothing, and would do nothing again
 	nothing                // it did nothing this time
 	unknown                // it may have happened
@@ -28,6 +29,7 @@ const (
 // judge classifies the error of a request. After throttling or a failed connection the
 // request certainly did nothing. After a server error or a lost answer its outcome is
 // unknown. Every other error is final.
+// An error that it does not know is final, so that a new kind of refusal is reported and not repeated for ever.
 func judge(err error) verdict {
 	var api smithy.APIError
 	var resp *smithyhttp.ResponseError
@@ -98,6 +100,7 @@ var errAgain = errors.New("the service has not done everything yet")
 type again uint8
 
 const (
+	// When a request may be sent again, from the most careful.
 	never again = iota
 	// later: once the connection has failed or its time is over. Were the first request
 	// only late, it could undo what was written after the second one.
@@ -112,6 +115,7 @@ const (
 // sent again. Each request has one of the store's slots
 // while it runs, and none while it waits. The first pause is a few milliseconds, and none
 // is much longer than a second: a pause must not go on when its cause is over.
+// The error is that of the last try. It may wrap errAgain if time is over while something is left.
 func (s *Store) persist(ctx context.Context, again again, request func(context.Context) error) error {
 	return s.persistRows(ctx, nil, again, request)
 }
@@ -230,6 +234,7 @@ type serviceError struct {
 	said string
 }
 
+// Error says the contract's words first, then the service's. errors.Is finds the contract's error.
 func (e *serviceError) Error() string { return e.kind.Error() + ": " + e.said }
 func (e *serviceError) Unwrap() error { return e.kind }
 

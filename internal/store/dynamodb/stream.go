@@ -69,6 +69,7 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 const beforeLabel = "/stream/"
 
 // remember adds streams to those known of a table, drops some, and returns the rest.
+// The result is the store's own: callers do not change it.
 func (s *Store) remember(table string, there, gone []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,6 +245,8 @@ type cursor struct {
 
 // Read returns a page of a shard, and remembers the iterator for the next page. The
 // zero position means the oldest record that is left.
+// A page without records and without End means that there is nothing new yet. Records that only announce a removal
+// are left out. The error wraps store.ErrTrimmed if the stream no longer has what comes after the position.
 func (s *Store) Read(ctx context.Context, table, shard string, after events.Position, max int) (store.Records, error) {
 	if err := s.enter(ctx); err != nil {
 		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
@@ -262,6 +265,7 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 // readShard returns the records of a shard after a position, from the iterator that the last
 // call left if it stands there, and otherwise from a new one. A shard that was read to its end
 // stays so: no request is made.
+// After an error the cursor is not kept, so the next call makes a new iterator.
 func (s *Store) readShard(ctx context.Context, arn string, at line, after events.Position, max int) (page store.Records, err error) {
 	c := s.take(at)
 	if c == nil || c.after != after {

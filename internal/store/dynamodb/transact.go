@@ -16,6 +16,8 @@ import (
 
 // Transact executes all the writes or none. A token allows it to be sent again after an
 // unknown outcome. After a conflict it is retried for as long as Options.Patience says.
+// An error that wraps store.ErrCondition names the write that failed. Of any other error that does not come from the
+// contract, the outcome is unknown.
 func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
@@ -76,6 +78,7 @@ func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem
 	return items, of, nil
 }
 
+// transactItem is a write in the form of the API. A write with Check only tests its condition.
 func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem, err error) {
 	p, err := plan(t, w)
 	switch {

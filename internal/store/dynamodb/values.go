@@ -13,6 +13,7 @@ import (
 	"weir/internal/value"
 )
 
+// attributes is a row, or a part of one, in the SDK's form.
 type attributes = map[string]types.AttributeValue
 
 // toSDK is the value in the SDK's form. ErrRefused says that a string is not UTF-8; the
@@ -55,6 +56,7 @@ func toSDK(v value.Value) (types.AttributeValue, error) {
 	return nil, fmt.Errorf("%w: a value is missing", store.ErrRefused)
 }
 
+// toSDKItem is toSDK for all attributes. The error names the one that cannot be sent.
 func toSDKItem(it value.Item) (attributes, error) {
 	out := make(attributes, len(it))
 	for _, a := range it {
@@ -70,6 +72,7 @@ func toSDKItem(it value.Item) (attributes, error) {
 	return out, nil
 }
 
+// texts are the texts of a set's members.
 func texts(v value.Value) []string {
 	out := make([]string, v.Len())
 	for i := range out {
@@ -145,6 +148,7 @@ func fromStream(v streams.AttributeValue) (value.Value, error) {
 	return value.Value{}, fmt.Errorf("an attribute value of type %T", v)
 }
 
+// setOf makes a set of what the service sent. Its members are in order afterwards.
 func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 	out := make([]value.Attr, len(elems))
 	for i, e := range elems {
@@ -168,6 +172,7 @@ func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 	return v, nil
 }
 
+// listOf makes a list; from converts each element.
 func listOf[T any](elems []T, from func(T) (value.Value, error)) (value.Value, error) {
 	out := make([]value.Attr, len(elems))
 	for i, e := range elems {
