@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"weir/internal/aggregate"
-	"weir/internal/calendar"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -51,42 +49,11 @@ type Group struct {
 	Values []*Tally // what its row shows
 }
 
-// Bucket is the part of the calendar that a time of a row is in.
-type Bucket struct {
-	Of    *Field
-	Unit  calendar.Unit
-	Zone  *time.Location
-	rules string // of the zone
-}
-
 // Unfit is a field by whose value a row cannot be counted.
 type Unfit struct {
 	Field *Field
 	Value value.Value
 	Want  string
-}
-
-// value returns the text of the bucket that a row is in, Missing if the row has no time.
-func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
-	v := b.Of.Get(row)
-	if v.Kind() == value.Missing || v.Kind() == value.Null {
-		return value.Value{}, nil
-	}
-	at, err := time.Parse(time.RFC3339, v.Text())
-	if v.Kind() != value.String || err != nil {
-		return value.Value{}, &Unfit{b.Of, v, "a time like 2026-01-31T12:00:00Z"}
-	}
-	text, ok := calendar.Of(b.Unit, b.Zone, at)
-	if !ok {
-		return value.Value{}, &Unfit{b.Of, v, "a time in the years from 0 to 9999"}
-	}
-	return value.OfString(text), nil
-}
-
-func (b *Bucket) definition() (x defined) {
-	x.add("bucket", string(b.Unit), b.rules)
-	x.within("of", b.Of.definition())
-	return x
 }
 
 // groupKey returns the key of the group that a row is in. Every value is escaped in it, so two
@@ -239,6 +206,7 @@ type byDecl struct {
 	value word
 	unit  word
 	zone  word
+	epoch word
 	of    word
 }
 
@@ -253,10 +221,6 @@ type groupSetDecl struct {
 	at    map[string]pos
 }
 
-func units() (out []string) {
-	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
-}
-
 func readGroup(d *deriveDecl, f fields) {
 	g := &groupDecl{of: f.words("group"), where: readTests(f), sources: map[*Entity]*groupSource{}}
 	if n := f.has["group"]; len(g.of) == 0 && len(n.elements()) == 0 {
@@ -269,17 +233,7 @@ func readGroup(d *deriveDecl, f fields) {
 			g.by = append(g.by, b)
 			continue
 		}
-		in := e.value.fields("time bucket")
-		for _, unit := range units() {
-			if n, ok := in.has[unit]; ok && b.unit.given() {
-				f.r.report(n.pos(), "", "a time bucket is either %q or %q", b.unit.text, unit)
-			} else if ok {
-				b.unit, b.of = word{unit, n.pos()}, in.word(unit)
-			}
-		}
-		if b.zone = in.word("zone"); !b.unit.given() {
-			in.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
-		}
+		b.read(e.value.fields("time bucket"))
 		g.by = append(g.by, b)
 	}
 	for _, e := range f.entries("set") {
@@ -403,22 +357,6 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 	}
 	to, good := c.assignsTo(g.Into, want, source, words, at, "by")
 	return append(to, buckets...), ok && good
-}
-
-func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
-	of := c.field(source, b.of)
-	zone, err := calendar.Zone(b.zone.text)
-	if err != nil {
-		c.unknown(b.zone, calendar.Names(), "%v", err)
-	}
-	if of == nil || err != nil {
-		return Expr{}, false
-	}
-	if of.Type != TypeTime && of.Type != TypeAny && !(of.Type == TypeString && of.Key != nil) {
-		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.unit.text)
-		return Expr{}, false
-	}
-	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.unit.text), Zone: zone, rules: calendar.Rules(zone)}}, true
 }
 
 // checkGroupEntity reports rows of a group that something else makes or writes too, and groups

@@ -15,7 +15,7 @@ var shapes = map[string][]string{
 	"tally":          append(aggregates(), "where", "to", "round", "max", "hidden"),
 	"row rule":       {"row", "keep", "each", "where", "set"},
 	"group":          {"group", "where", "by", "set"},
-	"time bucket":    append(units(), "zone"),
+	"time bucket":    append(units(), "zone", "epoch"),
 	"group value":    append(groupValues(), "round", "max"),
 	"each":           {"of", "by"},
 	"steps":          {"steps"},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"time"
@@ -56,8 +57,8 @@ func spell(kt *model.KeyTemplate, v value.Value) value.Value {
 
 // bucket is the part of the calendar that a time is in. It counts days by itself.
 func bucket(b *model.Bucket, v value.Value) (string, bool) {
-	at, err := time.Parse(time.RFC3339, v.Text())
-	if v.Kind() != value.String || err != nil {
+	at, ok := instantOf(b, v)
+	if !ok {
 		return "", false
 	}
 	_, east := at.In(b.Zone).Zone()
@@ -83,6 +84,32 @@ func bucket(b *model.Bucket, v value.Value) (string, bool) {
 		return fmt.Sprintf("%04d-W%02d", thursday.Year(), (thursday.YearDay()+6)/7), true
 	}
 	return fmt.Sprintf("%04d", year), true
+}
+
+// instantOf is the time that a value means: a text of RFC 3339, or a number since 1970, rounded
+// down to a second. It computes with fractions.
+func instantOf(b *model.Bucket, v value.Value) (time.Time, bool) {
+	if b.Epoch == "" {
+		at, err := time.Parse(time.RFC3339, v.Text())
+		return at, err == nil && v.Kind() == value.String
+	}
+	if v.Kind() != value.Number && v.Kind() != value.String {
+		return time.Time{}, false
+	}
+	n, err := value.ParseNumber(v.Text())
+	if err != nil {
+		return time.Time{}, false
+	}
+	since, _ := new(big.Rat).SetString(n.Text())
+	if b.Epoch == model.Milliseconds {
+		since.Quo(since, big.NewRat(1000, 1))
+	}
+	whole := new(big.Int).Div(since.Num(), since.Denom()) // rounds down
+	if !whole.IsInt64() {
+		return time.Time{}, false
+	}
+	at := time.Unix(whole.Int64(), 0).UTC()
+	return at, at.Year() >= -1 && at.Year() <= 10000
 }
 
 // summaries are the rows of the groups that the rows of the round before are in, with the

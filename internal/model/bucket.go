@@ -1,0 +1,156 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/calendar"
+	"weir/internal/value"
+)
+
+// Bucket is the part of the calendar that a time of a row is in.
+type Bucket struct {
+	Of    *Field
+	Unit  calendar.Unit
+	Zone  *time.Location
+	Epoch Epoch
+	rules string // of the zone
+}
+
+// Epoch is the unit of a time that is a number since 1970 in UTC; it is empty for a time that
+// is a text of RFC 3339.
+type Epoch string
+
+// The units of such times.
+const (
+	Seconds      Epoch = "seconds"
+	Milliseconds Epoch = "milliseconds"
+)
+
+var epochs = []Epoch{Seconds, Milliseconds}
+
+// value returns the text of the bucket that a row is in, Missing if the row has no time.
+func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
+	v := b.Of.Get(row)
+	if v.Kind() == value.Missing || v.Kind() == value.Null {
+		return value.Value{}, nil
+	}
+	at, ok := b.time(v)
+	if !ok {
+		want := "a time like 2026-01-31T12:00:00Z"
+		if b.Epoch != "" {
+			want = "a number of " + string(b.Epoch) + " since 1970"
+		}
+		return value.Value{}, &Unfit{b.Of, v, want}
+	}
+	text, ok := calendar.Of(b.Unit, b.Zone, at)
+	if !ok {
+		return value.Value{}, &Unfit{b.Of, v, "a time in the years from 0 to 9999"}
+	}
+	return value.OfString(text), nil
+}
+
+// time returns the instant that a value means; of a number, the whole second that it is in.
+func (b *Bucket) time(v value.Value) (time.Time, bool) {
+	if b.Epoch == "" {
+		at, err := time.Parse(time.RFC3339, v.Text())
+		return at, err == nil && v.Kind() == value.String
+	}
+	if v.Kind() == value.String { // a number in a key
+		n, err := value.ParseNumber(v.Text())
+		if err != nil {
+			return time.Time{}, false
+		}
+		v = n
+	}
+	if v.Kind() != value.Number {
+		return time.Time{}, false
+	}
+	return time.Unix(b.Epoch.second(v), 0), true
+}
+
+// second returns the last whole second that is not after a number. What is beyond the calendar
+// stays beyond it.
+func (e Epoch) second(v value.Value) (n int64) {
+	const beyond = 13 // digits of a second in the year 33,658, or later
+	sign, digits, exp := v.Decimal()
+	if e == Milliseconds {
+		exp -= 3
+	}
+	exp = min(exp, beyond)
+	whole := digits[:max(0, min(exp, len(digits)))]
+	if whole != "" {
+		n, _ = strconv.ParseInt(whole+strings.Repeat("0", exp-len(whole)), 10, 64)
+	}
+	switch {
+	case sign < 0 && len(digits) > len(whole):
+		return -n - 1
+	case sign < 0:
+		return -n
+	}
+	return n
+}
+
+func (b *Bucket) definition() (x defined) {
+	x.add("bucket", string(b.Unit), b.rules)
+	if b.Epoch != "" { // models from before there was an epoch keep their definitions
+		x.add("epoch", string(b.Epoch))
+	}
+	x.within("of", b.Of.definition())
+	return x
+}
+
+func units() (out []string) {
+	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
+}
+
+// read takes a time bucket from the file.
+func (b *byDecl) read(in fields) {
+	for _, unit := range units() {
+		if n, ok := in.has[unit]; ok && b.unit.given() {
+			in.r.report(n.pos(), "", "a time bucket is either %q or %q", b.unit.text, unit)
+		} else if ok {
+			b.unit, b.of = word{unit, n.pos()}, in.word(unit)
+		}
+	}
+	if b.zone, b.epoch = in.word("zone"), in.word("epoch"); !b.unit.given() {
+		in.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
+	}
+}
+
+func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
+	of := c.field(source, b.of)
+	zone, err := calendar.Zone(b.zone.text)
+	if err != nil {
+		c.unknown(b.zone, calendar.Names(), "%v", err)
+	}
+	epoch := Epoch(b.epoch.text)
+	known := !b.epoch.given() || slices.Contains(epochs, epoch)
+	if !known {
+		c.unknown(b.epoch, names(epochs, func(e Epoch) string { return string(e) }), "numbers are not counted in %q since 1970", b.epoch.text)
+	}
+	if of == nil || err != nil || !known {
+		return Expr{}, false
+	}
+	text := of.Type == TypeString && of.Key != nil
+	switch {
+	case of.Type == TypeAny || text:
+	case epoch == "" && of.Type == TypeNumber:
+		c.report(b.of.pos, "say what it counts since 1970: {"+b.unit.text+": "+b.of.text+", epoch: seconds}, or milliseconds",
+			"%s.%s is a number, and a time is a text (RFC 3339)", source.Name, of.Name)
+		return Expr{}, false
+	case epoch == "" && of.Type != TypeTime:
+		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.unit.text)
+		return Expr{}, false
+	case epoch != "" && of.Type != TypeNumber && of.Type != TypeString:
+		hint := "a number"
+		if of.Type == TypeTime {
+			hint = "leave epoch out"
+		}
+		c.report(b.of.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
+		return Expr{}, false
+	}
+	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.unit.text), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}, true
+}

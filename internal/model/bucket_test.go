@@ -1,0 +1,78 @@
+package model
+
+import (
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/internal/calendar"
+	"weir/internal/value"
+)
+
+// TestEpoch: which values are times for a bucket of numbers, and the day that each is in.
+func TestEpoch(t *testing.T) {
+	num := value.MustNumber
+	for _, tt := range []struct {
+		epoch Epoch
+		v     value.Value
+		want  string // "" if the value has no day and is unfit
+	}{
+		{Seconds, num("0"), "1970-01-01"},
+		{Seconds, num("-1"), "1969-12-31"},
+		{Seconds, num("-0.5"), "1969-12-31"},
+		{Seconds, num("0.5"), "1970-01-01"},
+		{Seconds, num("1767225599"), "2025-12-31"},
+		{Seconds, num("1767225599.999999"), "2025-12-31"},
+		{Seconds, num("1767225600"), "2026-01-01"},
+		{Seconds, num("17672256E2"), "2026-01-01"},
+		{Seconds, num("253402300799"), "9999-12-31"},
+		{Seconds, num("253402300800"), ""},
+		{Seconds, num("1767225600000"), ""}, // milliseconds, taken for seconds
+		{Seconds, num("1E20"), ""},
+		{Seconds, num("-1E120"), ""},
+		{Seconds, num("1E-120"), "1970-01-01"},
+		{Seconds, num("-1E-120"), "1969-12-31"},
+		{Seconds, num("-62167219200"), "0000-01-01"},
+		{Seconds, num("-62167219201"), ""},
+		{Milliseconds, num("1767225599999"), "2025-12-31"},
+		{Milliseconds, num("1767225600000"), "2026-01-01"},
+		{Milliseconds, num("-1"), "1969-12-31"},
+		{Milliseconds, num("253402300799999.9"), "9999-12-31"},
+		{Milliseconds, num("253402300800000"), ""},
+		{Seconds, value.OfString("1767225600"), "2026-01-01"},
+		{Seconds, value.OfString("01767225600"), "2026-01-01"},
+		{Seconds, value.OfString("2026-01-01T00:00:00Z"), ""},
+		{Seconds, value.OfString(""), ""},
+		{Seconds, value.OfBool(true), ""},
+		{Seconds, value.OfList(num("1")), ""},
+		{"", num("1767225600"), ""},
+		{"", value.OfString("2026-01-01T00:00:00Z"), "2026-01-01"},
+	} {
+		b := &Bucket{Of: &Field{Name: "at", Attr: "at", Type: TypeAny}, Unit: calendar.Day, Zone: time.UTC, Epoch: tt.epoch}
+		got, unfit := b.value(value.NewItem(value.Attr{Name: "at", Value: tt.v}))
+		if got.Text() != tt.want || (unfit != nil) != (tt.want == "") {
+			t.Errorf("%q of %v is in %q, unfit %v; want %q", tt.epoch, tt.v, got.Text(), unfit, tt.want)
+		}
+	}
+}
+
+// TestEpochRoundsDown compares with fractions: the second of any number within the calendar.
+func TestEpochRoundsDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`-?[0-9]{1,14}(\.[0-9]{1,6})?(E-?[0-9])?`).Draw(t, "number")
+		v := value.MustNumber(text)
+		for _, e := range epochs {
+			r, _ := new(big.Rat).SetString(v.Text())
+			if e == Milliseconds {
+				r.Quo(r, big.NewRat(1000, 1))
+			}
+			want := new(big.Int).Div(r.Num(), r.Denom())
+			got := e.second(v)
+			if bound := int64(1e12); want.CmpAbs(big.NewInt(bound)) < 0 && got != want.Int64() || want.CmpAbs(big.NewInt(bound)) >= 0 && max(got, -got) < bound {
+				t.Fatalf("%s %s: second %d, want %s", text, e, got, want)
+			}
+		}
+	})
+}
