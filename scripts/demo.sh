@@ -42,5 +42,6 @@ show projector query gallery search-albums q=market limit=3 --only title,tags,me
 
 say "Next: the same over HTTP, until you interrupt it."
 printf '  bin/projector run %s --data %s\n' "${models[*]}" "$data"
+printf '  http://127.0.0.1:8480/                 # then open this in a browser: what is derived, and why\n'
 printf '  curl -s "http://127.0.0.1:8480/v1/gallery/search-albums?q=market&limit=2"\n'
 printf '  bin/projector query gallery          # every query of the model, with its parameters\n\n'

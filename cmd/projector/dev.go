@@ -36,6 +36,7 @@ import (
 type devCommand struct {
 	web.Flags
 	web.Limits
+	consoleFlag
 	cli.MemoryFlag
 	cli.StageFlags
 	Data   string   `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
@@ -48,8 +49,8 @@ func (devCommand) Help() string {
 	return `One process with everything, to try a model out: it takes writes, follows the
 streams, keeps what is derived, and answers queries and searches, all at one address.
 GET /v1/{model}/{query} asks; POST, PUT, PATCH and DELETE /v1/{model}/{entity} write;
-GET /openapi.json describes queries and writes, GET /metrics is for Prometheus. What to try
-is said when it is ready.
+GET /openapi.json describes queries and writes, GET /metrics is for Prometheus, / is a
+console for browsers. What to try is said when it is ready.
 
 Where the directory is empty and there is no --sample, some rows are made up from the
 model itself. It stops as projector run does.
@@ -105,7 +106,8 @@ func (c *devCommand) Run(p *program) (err error) {
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
 func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics) (http.Handler, error) {
-	queries, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s)})
+	status := statuses(s)
+	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status)})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", writes.Beside(queries))
-	return mux, nil
+	return c.beside(mux, s, log, status, nil)
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.
@@ -281,6 +283,9 @@ func (c *devCommand) tell(p *program, s *system.System, base string) {
 		}
 	}
 	fmt.Fprintf(p.stderr, "  curl -s %s/openapi.json\n\n", base)
+	if c.Console != "off" {
+		fmt.Fprintf(p.stderr, "What is derived, and why: %s/ in a browser\n\n", base)
+	}
 }
 
 // tries are what to ask of a model: a query of a row that something is counted on, a

@@ -32,6 +32,7 @@ type runCommand struct {
 	assume
 	Drained string `env:"WEIR_DRAINED" placeholder:"READER" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice."`
 	web.Flags
+	consoleFlag
 	Build  string        `enum:"new,never" default:"new" help:"What is done about counts, sums, means and distinct values that are new or changed, or on tables that had rows before weir: new builds them from the rows, never refuses to begin."`
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
@@ -42,6 +43,7 @@ type runCommand struct {
 
 func (runCommand) Help() string {
 	return `Serves GET /v1/{model}/{query}?key=value&limit=&cursor=, GET /metrics for Prometheus,
+a console for browsers at /,
 and follows the streams of the models' tables until it is told to stop: then requests in progress are answered
 and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
 interrupt; a second signal ends it at once, which loses nothing either.
@@ -96,19 +98,24 @@ func (c *runCommand) Run(p *program) (err error) {
 	told := metrics.New()
 	told.Writes(func() []budget.Use { return usesOf(s, writes) })
 	indexed := make(chan struct{})
-	follow, read, end, err := c.following(s, log, told, writes, indexed)
+	follow, read, end, shards, err := c.following(s, log, told, writes, indexed)
 	if err != nil {
 		return err
 	}
 	defer end()
-	handler, err := api.New(engines(s), api.Options{Log: log, Status: statuses(s), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	status := statuses(s)
+	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return usage("%v", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), mux, log)
+	pages, err := c.beside(mux, s, log, status, shards)
+	if err != nil {
+		return err
+	}
+	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), pages, log)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -143,12 +150,12 @@ func engines(s *system.System) (out []*query.Engine) {
 
 // statuses returns the status of each model of a system, read at most once a second.
 // The function that it returns may be called by many goroutines. A model that the system does not have is not asked.
-func statuses(s *system.System) func(context.Context, string) (any, error) {
+func statuses(s *system.System) func(context.Context, string) (status.Status, error) {
 	of := map[string]*status.Recent{}
 	for _, part := range s.Models {
 		of[part.Model.Name] = status.NewRecent(s, part, time.Now)
 	}
-	return func(ctx context.Context, model string) (any, error) { return of[model].Status(ctx) }
+	return func(ctx context.Context, model string) (status.Status, error) { return of[model].Status(ctx) }
 }
 
 // modelNames are the names of the system's models, in their order.
@@ -254,14 +261,16 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 
 // following is how streams are followed: by this process alone, or by one of many. What is
 // for search indexes waits for indexed. It takes the process's directory; read begins to read.
+// shards returns the shards that the process holds of a model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), shards func(string) []live.Status, err error) {
 	if !c.shared() {
-		return alone(s, log, told, indexed, c.remote()), func() {}, func() {}, nil
+		return alone(s, log, told, indexed, c.remote()), func() {}, func() {}, nil, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
+	statuses := map[string]func() []live.Status{}
 	read = func() {
 		for _, f := range all {
 			f.Start()
@@ -281,18 +290,20 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		})
 		if err != nil {
 			end()
-			return nil, nil, nil, err
+			return nil, nil, nil, nil, err
 		}
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
 		all, by[part] = append(all, f), f
+		statuses[part.Model.Name] = f.Status
 	}
+	shards = func(model string) []live.Status { return statuses[model]() }
 	return func(ctx context.Context, part *system.Part) error {
 		if err := by[part].Apply(ctx); err != nil {
 			return fmt.Errorf("model %s: %w", part.Model.Name, err)
 		}
 		return nil
-	}, read, end, nil
+	}, read, end, shards, nil
 }
 
 // realTables are the names of a model's tables in the store.

@@ -48,7 +48,7 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 		if r.URL.Path != Health {
 			if p := a.refuse(r, &key); p != nil {
 				if p.Status == http.StatusUnauthorized {
-					w.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+					w.Header().Set("WWW-Authenticate", challenge(r))
 				}
 				p.refuse(w, r)
 				return
@@ -71,6 +71,9 @@ func (a Access) refuse(r *http.Request, key *int) *Problem {
 	switch {
 	case a.Keys != nil:
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if _, password, is := r.BasicAuth(); is && IsConsole(r.URL.Path) {
+			scheme, given = "Bearer", password
+		}
 		if !strings.EqualFold(scheme, "Bearer") {
 			return ProblemOf(http.StatusUnauthorized, "key", "a key is needed: Authorization: Bearer KEY")
 		}
@@ -85,6 +88,15 @@ func (a Access) refuse(r *http.Request, key *int) *Problem {
 		return ProblemOf(http.StatusMisdirectedRequest, "host", fmt.Sprintf("%.100q is not a name of this server; it is asked as localhost or by a loopback address", r.Host))
 	}
 	return nil
+}
+
+// challenge says how a key is given. A browser asks its user for a password, so on the console's
+// pages, and only there, a key may also be a password. The name of the user does not matter.
+func challenge(r *http.Request) string {
+	if IsConsole(r.URL.Path) {
+		return `Basic realm="weir: a key as the password", charset="UTF-8"`
+	}
+	return `Bearer realm="weir"`
 }
 
 func isLocal(hostport string) bool {
@@ -213,3 +225,9 @@ func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
 	}
 	return b, nil
 }
+
+// Console is the path below which the console is; its first page is at the root.
+const Console = "/console/"
+
+// IsConsole reports whether a path is one of the console's pages.
+func IsConsole(path string) bool { return path == "/" || strings.HasPrefix(path, Console) }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -34,6 +35,10 @@ func ask(h http.Handler, path, host, authorization string) *httptest.ResponseRec
 	return w
 }
 
+func password(key string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte("any:"+key))
+}
+
 func TestWhoMayAsk(t *testing.T) {
 	keys, err := OpenKeys("", keyA+", "+keyB, nil)
 	if err != nil {
@@ -53,6 +58,12 @@ func TestWhoMayAsk(t *testing.T) {
 		{"no key", Access{Keys: keys}, "/x", "h", "", 401},
 		{"an empty key", Access{Keys: keys}, "/x", "h", "Bearer ", 401},
 		{"a password", Access{Keys: keys}, "/x", "h", "Basic " + keyA, 401},
+		{"a key as a password of the API", Access{Keys: keys}, "/v1/gallery/albums", "h", password(keyA), 401},
+		{"a key as a password of the first page", Access{Keys: keys}, "/", "h", password(keyA), 200},
+		{"a key as a password of the console", Access{Keys: keys}, "/console/gallery/rows", "h", password(keyB), 200},
+		{"a key of the console as a header", Access{Keys: keys}, "/console/gallery", "h", "Bearer " + keyA, 200},
+		{"another password of the console", Access{Keys: keys}, "/console/gallery", "h", password(keyC), 401},
+		{"no password of the console", Access{Keys: keys}, "/", "h", "", 401},
 		{"no key, on this machine", Access{Keys: keys, Local: true}, "/x", "127.0.0.1", "", 401},
 		{"no key, though open", Access{Keys: keys, Open: true}, "/x", "h", "", 401},
 		{"health without a key", Access{Keys: keys}, "/healthz", "h", "", 200},
@@ -68,7 +79,11 @@ func TestWhoMayAsk(t *testing.T) {
 		if w.Code != c.status {
 			t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
 		}
-		if w.Code == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") {
+		want := "Bearer "
+		if IsConsole(c.path) {
+			want = "Basic "
+		}
+		if w.Code == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), want) {
 			t.Errorf("%s: %v", c.name, w.Header())
 		}
 	}

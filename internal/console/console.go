@@ -1,0 +1,210 @@
+// Package console serves web pages that show what a model derives, and why:
+//
+//	GET /                              the models
+//	GET /console/{model}               what is derived from what, and its state
+//	GET /console/{model}/rows          rows by entity, by index, by item collection
+//	GET /console/{model}/row           one row: what the application wrote, what weir derived
+//	GET /console/{model}/row.json      the same row, in DynamoDB's JSON
+//	GET /console/{model}/why           the rows that count towards a derived value now
+//	GET /console/{model}/queries       the named queries
+//	GET /console/{model}/query/{query} a form for one, and its answer
+//	GET /console/{model}/dead          dead letters
+//	GET /console/{model}/dead/{id}     one, with its record
+//	GET /console/{model}/health        lag by shard, builds, tables, search
+//
+// The pages are rendered here and need no JavaScript. A value of a row is text in them and never
+// markup: html/template escapes it, and the content security policy allows no inline script or
+// style. A page reads a bounded number of rows, and nothing is kept between requests.
+//
+// Nothing here changes anything.
+package console
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"weir/internal/live"
+	"weir/internal/status"
+	"weir/internal/system"
+	"weir/internal/web"
+)
+
+//go:embed assets/console.css
+var style []byte
+
+//go:embed pages
+var pages embed.FS
+
+// Options are what a console needs besides the system.
+type Options struct {
+	Log *slog.Logger // nil is slog.Default()
+	// Status returns the status of a model; see status.Recent.
+	Status func(ctx context.Context, model string) (status.Status, error)
+	// Shards returns the shards that this process holds of a model; nil for a store with no leases.
+	Shards func(model string) []live.Status
+}
+
+// Console is the handler. It answers under / and web.Console.
+type Console struct {
+	system  *system.System
+	options Options
+	talk    web.Talk
+	pages   *template.Template
+	handler http.Handler
+}
+
+// maxSeconds limits the time that a page may take to be made.
+const maxSeconds = 20
+
+// New makes the console of a system.
+func New(s *system.System, o Options) (*Console, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}}
+	var err error
+	if c.pages, err = template.New("").Funcs(functions).ParseFS(pages, "pages/*.html"); err != nil {
+		return nil, err
+	}
+	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", c.page(c.models))
+	mux.HandleFunc("GET "+web.Console+"{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
+	mux.HandleFunc("GET "+web.Console+"console.css", asset) // a model's name has no dot
+	for path, h := range map[string]func(*request) error{
+		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
+		"/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
+	} {
+		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
+	}
+	mux.HandleFunc("/", c.page(func(*request) error { return errNothing }))
+	c.handler = c.talk.Guard(zip(mux))
+	return c, nil
+}
+
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
+
+// Beside serves the console, and everything else by other.
+func (c *Console) Beside(other http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if web.IsConsole(r.URL.Path) {
+			c.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	})
+}
+
+// policy is the content security policy of every page.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func setHeaders(w http.ResponseWriter, contentType string) {
+	web.SetHeaders(w, contentType)
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Referrer-Policy", "same-origin")
+}
+
+func asset(w http.ResponseWriter, _ *http.Request) {
+	setHeaders(w, "text/css; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache") // the next version may have another one
+	_, _ = w.Write(style)
+}
+
+// errNothing answers a path that has no page.
+var errNothing = &mistake{http.StatusNotFound, "There is nothing here."}
+
+type mistake struct {
+	status int
+	text   string
+}
+
+func (m *mistake) Error() string { return m.text }
+
+// request is one request for a page.
+type request struct {
+	w http.ResponseWriter
+	*http.Request
+	ctx   context.Context
+	c     *Console
+	part  *system.Part // of the model in the path, nil if there is none
+	began time.Time
+}
+
+// page answers with what h renders. An error of h becomes a page, or the problem of something
+// that is not the reader's mistake.
+func (c *Console) page(h func(*request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !web.Spend(w, r, 1) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
+		defer cancel()
+		req := &request{w: w, Request: r, ctx: ctx, c: c, began: time.Now()}
+		err := req.find()
+		if err == nil {
+			err = h(req)
+		}
+		var m *mistake
+		switch {
+		case err == nil:
+		case errors.As(err, &m):
+			req.render(m.status, "mistake", "Not possible", m.text)
+		case errors.Is(err, context.DeadlineExceeded):
+			c.talk.Unavailable(w, r, "the store takes too long to answer", err)
+		default:
+			c.talk.Broken(w, r, err)
+		}
+	}
+}
+
+// find looks up the model in the path.
+func (r *request) find() error {
+	name := r.PathValue("model")
+	if name == "" {
+		return nil
+	}
+	for _, p := range r.c.system.Models {
+		if p.Model.Name == name {
+			r.part = p
+			return nil
+		}
+	}
+	return &mistake{http.StatusNotFound, "There is no model of this name here."}
+}
+
+// path returns a path below the model's, with a query string of pairs. Pairs without a value are
+// left out.
+func (r *request) path(below string, pairs ...string) string {
+	return modelPath(r.part.Model.Name, below, pairs...)
+}
+
+func modelPath(model, below string, pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	out := web.Console + url.PathEscape(model) + below
+	if len(values) > 0 {
+		out += "?" + values.Encode()
+	}
+	return out
+}
+
+// param returns a parameter of the query string.
+func (r *request) param(name string) string { return r.URL.Query().Get(name) }

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// deadPage lists dead letters of one kind, or of all.
+type deadPage struct {
+	Kinds   []deadKind
+	Kind    string
+	Letters []deadLine
+	More    bool // there are more than were read
+	Read    int
+	All     string
+}
+
+type deadKind struct {
+	link
+	Count int
+}
+
+type deadLine struct {
+	ID     link
+	Kind   string
+	Target string
+	Reason string
+	Time   string
+}
+
+// A page reads at most readLetters dead letters and lists pageLetters.
+const (
+	readLetters = 2000
+	pageLetters = 200
+)
+
+var errEnough = errors.New("enough")
+
+func (c *Console) dead(r *request) error {
+	p := deadPage{Kind: r.param("kind"), All: r.path("/dead")}
+	counts := map[string]int{}
+	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if p.Read == readLetters {
+			return errEnough
+		}
+		p.Read++
+		counts[string(d.Kind)]++
+		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
+			return nil
+		}
+		line := deadLine{Kind: string(d.Kind), Target: brief(d.Target, cellRunes), Reason: brief(reasonOf(r.part.Model, &d), 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
+		if d.Time.Unix() > 0 {
+			line.Time = stamp(&d.Time)
+		}
+		p.Letters = append(p.Letters, line)
+		return nil
+	})
+	if p.More = errors.Is(err, errEnough); err != nil && !p.More {
+		return err
+	}
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		p.Kinds = append(p.Kinds, deadKind{link{k, r.path("/dead", "kind", k), k == p.Kind}, counts[k]})
+	}
+	return r.ok("dead", "Dead letters", &p)
+}
+
+// letterPage is one dead letter.
+type letterPage struct {
+	ID, Kind, Target, Reason, Source, Position, Time string
+	Row                                              *link
+	Adds                                             []string
+	Record                                           string
+	Command                                          string
+}
+
+func (c *Console) letter(r *request) error {
+	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
+	if errors.Is(err, runner.ErrNoDead) {
+		return &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+	}
+	if err != nil {
+		return err
+	}
+	p := letterPage{
+		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(reasonOf(r.part.Model, &d), longRunes), Source: brief(d.Source, longRunes),
+		Command: "projector dead retry " + r.part.Model.Command() + " " + d.ID,
+	}
+	if !d.Position.IsZero() {
+		p.Position = d.Position.String()
+	}
+	if d.Time.Unix() > 0 {
+		p.Time = stamp(&d.Time)
+	}
+	if r.part.Model.Table(d.Row.Table) != nil {
+		l := rowLink(r.part.Model, d.Row)
+		p.Row = &l
+	}
+	for _, a := range d.Adds {
+		if hidesSome(r.part.Model) {
+			p.Adds = []string{hiddenText}
+			break
+		}
+		p.Adds = append(p.Adds, brief(a.Field+" "+a.Amount.Text(), cellRunes))
+	}
+	switch {
+	case len(d.Record) > 0:
+		p.Record = recordText(r.part.Model, &d)
+	case d.Raw != "" && hidesSome(r.part.Model):
+		p.Record = hiddenText // its bytes cannot be told apart
+	default:
+		p.Record = brief(d.Raw, longRunes)
+	}
+	return r.ok("letter", "Dead letter "+d.ID, &p)
+}
+
+// recordText writes a letter's record in lines, without the values that the model hides.
+func recordText(m *model.Model, d *runner.Dead) string {
+	rec := d.ChangeRecord()
+	return imageText("keys", rec.Keys) + imageText("old", visibleToAll(m, rec.Old)) + imageText("new", visibleToAll(m, rec.New))
+}
+
+func imageText(name string, it value.Item) string {
+	if it == nil {
+		return ""
+	}
+	out := name + "\n"
+	for _, a := range it {
+		out += "  " + brief(a.Name, cellRunes) + "  " + brief(string(value.AppendTyped(nil, a.Value)), longRunes) + "\n"
+	}
+	return out
+}

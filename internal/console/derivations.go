@@ -1,0 +1,194 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/status"
+)
+
+// sourcesOf returns, for each derivation of a model, the entities whose rows decide it, sorted.
+func sourcesOf(m *model.Model) map[string][]string {
+	found := map[string]map[string]bool{}
+	add := func(name string, e *model.Entity) {
+		if e == nil {
+			return
+		}
+		if found[name] == nil {
+			found[name] = map[string]bool{}
+		}
+		found[name][e.Name] = true
+	}
+	for _, t := range m.Tallies {
+		for _, s := range t.Sources {
+			add(t.Name, s.Entity)
+		}
+	}
+	for _, rule := range m.Rows {
+		add(rule.Name, rule.Source)
+		if rule.Subscribers != nil {
+			add(rule.Name, rule.Subscribers.Of)
+		}
+	}
+	for _, f := range m.Follows {
+		add(f.Rule.Name+"."+f.Attr, f.Source)
+	}
+	for _, s := range m.Statuses {
+		for _, stage := range s.Stages {
+			add(s.Name, stage.Source)
+		}
+	}
+	for _, l := range m.Latest {
+		add(l.Name, l.Source)
+	}
+	for _, s := range m.Searches {
+		add("search/"+s.Name, s.Of)
+	}
+	out := map[string][]string{}
+	for name, set := range found {
+		out[name] = slices.Sorted(maps.Keys(set))
+	}
+	return out
+}
+
+// derived is a derivation as the model page shows it.
+type derived struct {
+	Name, Kind string
+	From       []link
+	Into       link // no Href: a search index
+	State      string
+	Note       string // what is to be said of the state
+	Class      string // the state's: good, busy, bad or idle
+	Since      *time.Time
+}
+
+// derivations puts together the plan of a model and its status.
+func derivations(m *model.Model, st *status.Status) (out []derived) {
+	sources, builds := sourcesOf(m), m.Builds()
+	into := map[string]string{}
+	for _, d := range m.Derivations() {
+		into[d.Name] = d.Into
+	}
+	index := map[string]*status.Index{}
+	for i := range st.Search {
+		if x := &st.Search[i]; index[x.Name] == nil { // the model's own come first
+			index[x.Name] = x
+		}
+	}
+	for i := range st.Derivations {
+		d := &st.Derivations[i]
+		one := derived{Name: d.Name, Kind: d.Kind, State: d.State, Since: d.Since}
+		for _, e := range sources[d.Name] {
+			one.From = append(one.From, entityLink(m, e))
+		}
+		switch x := index[d.Name]; {
+		case into[d.Name] != "":
+			one.Into = entityLink(m, into[d.Name])
+		case d.Kind != "":
+			one.Into = link{Text: "search index"}
+			if x != nil {
+				one.State, one.Since = x.State, x.Since
+			}
+		}
+		for j := range st.Builds {
+			if b := &st.Builds[j]; builds[d.Name] == b.Entity && b.State != owntable.BuildVerified && b.State != owntable.BuildLive {
+				one.State, one.Note = "building", progressOf(b)
+			}
+		}
+		if d.Kind == "" && d.State != string(owntable.Retired) {
+			one.Note = "the model does not have it"
+		} else if d.Model != "" && d.Hash != "" {
+			one.Note = "by the definition before"
+		}
+		one.Class = classOf(one.State)
+		out = append(out, one)
+	}
+	return out
+}
+
+func progressOf(b *status.Build) string {
+	if b.Of <= 0 {
+		return fmt.Sprintf("%d rows read", b.Rows)
+	}
+	s := fmt.Sprintf("%d %%", min(99, 100*b.Rows/b.Of))
+	if b.Left > 0 {
+		s += ", about " + (time.Duration(b.Left) * time.Second).Round(time.Second).String() + " left"
+	}
+	return s
+}
+
+func classOf(state string) string {
+	switch state {
+	case string(owntable.Live), "verified":
+		return "good"
+	case string(owntable.Building):
+		return "busy"
+	case string(owntable.Retired), "left":
+		return "idle"
+	}
+	return "bad"
+}
+
+func entityLink(m *model.Model, e string) link {
+	return link{Text: e, Href: modelPath(m.Name, "/rows", "entity", e)}
+}
+
+// models lists the models. Where there is only one, its page is the first.
+func (c *Console) models(r *request) error {
+	if len(c.system.Models) == 1 {
+		http.Redirect(r.w, r.Request, modelPath(c.system.Models[0].Model.Name, ""), http.StatusSeeOther)
+		return nil
+	}
+	type line struct {
+		Model   link
+		Tables  int
+		Derived int
+		States  string
+		Refused string
+	}
+	var all []line
+	for _, p := range c.system.Models {
+		st, err := c.options.Status(r.ctx, p.Model.Name)
+		if err != nil {
+			return err
+		}
+		ds := derivations(p.Model, &st)
+		all = append(all, line{link{p.Model.Name, modelPath(p.Model.Name, ""), false}, len(st.Tables), len(ds), states(ds), st.Refused})
+	}
+	return r.ok("models", "Models", all)
+}
+
+// states counts derivations by state: "12 live, 1 building".
+func states(ds []derived) string {
+	n := map[string]int{}
+	for i := range ds {
+		n[ds[i].State]++
+	}
+	out := ""
+	for _, s := range slices.Sorted(maps.Keys(n)) {
+		if out != "" {
+			out += ", "
+		}
+		out += fmt.Sprint(n[s], " ", s)
+	}
+	return out
+}
+
+func (c *Console) model(r *request) error {
+	st, err := c.options.Status(r.ctx, r.part.Model.Name)
+	if err != nil {
+		return err
+	}
+	ds := derivations(r.part.Model, &st)
+	return r.ok("model", r.part.Model.Name, struct {
+		Graph       *graph
+		Derivations []derived
+		States      string
+		Refused     string
+	}{draw(ds), ds, states(ds), st.Refused})
+}

@@ -1,0 +1,65 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/value"
+)
+
+// What a model hides is on no page. A key never has a hidden attribute: the model refuses that.
+const hiddenText = "(hidden)"
+
+// visible returns a row without the values that the model hides from readers.
+func visible(e *model.Entity, row value.Item) value.Item {
+	if e == nil {
+		return row
+	}
+	for _, a := range e.Attributes {
+		if a.Hidden && row.Has(a.Name) {
+			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(hiddenText)})
+		}
+	}
+	return row
+}
+
+// visibleToAll returns a row without the values that any entity of the model hides: a record
+// that cannot be applied may be of any.
+func visibleToAll(m *model.Model, row value.Item) value.Item {
+	for _, e := range m.Entities {
+		row = visible(e, row)
+	}
+	return row
+}
+
+// hidesSome reports whether a model hides anything. If it does, no page shows the accumulators of
+// ledgers, nor what dead letters would have added: they may contain values of hidden attributes.
+func hidesSome(m *model.Model) bool {
+	hides := func(e *model.Entity) bool {
+		return slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Hidden })
+	}
+	return slices.ContainsFunc(m.Entities, hides) || slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Hidden })
+}
+
+// reasonOf returns the reason of a dead letter. If the record has a value that the model hides,
+// the reason may quote it, so only the kind is left.
+func reasonOf(m *model.Model, d *runner.Dead) string {
+	if !hidesSome(m) {
+		return d.Reason
+	}
+	if d.Raw != "" {
+		return hiddenText
+	}
+	rec := d.ChangeRecord()
+	for _, image := range []value.Item{rec.Old, rec.New} {
+		seen := visibleToAll(m, image)
+		for _, a := range image {
+			if s := text(a.Value); !value.Equal(seen.Get(a.Name), a.Value) && strings.Contains(d.Reason, s) {
+				return hiddenText
+			}
+		}
+	}
+	return d.Reason
+}

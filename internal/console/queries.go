@@ -1,0 +1,168 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/query"
+	"weir/internal/value"
+)
+
+type queriesPage struct {
+	Queries []queryLine
+}
+
+type queryLine struct {
+	Query      link
+	Search     bool
+	Parameters string
+}
+
+func (c *Console) queries(r *request) error {
+	var p queriesPage
+	for _, q := range r.part.Model.Queries {
+		var names []string
+		for _, a := range r.part.Query.Parameters(q.Name) {
+			if a.Optional {
+				names = append(names, "["+a.Name+"]")
+			} else {
+				names = append(names, a.Name)
+			}
+		}
+		p.Queries = append(p.Queries, queryLine{link{q.Name, r.path("/query/" + url.PathEscape(q.Name)), false}, q.Search != nil, strings.Join(names, " ")})
+	}
+	return r.ok("queries", "Queries", &p)
+}
+
+// queryPage is a form for a query and, once it was sent, the answer.
+type queryPage struct {
+	Name       string
+	Action     string
+	Search     bool
+	Fields     []field
+	Asked      bool
+	Columns    []string
+	Rows       [][]shown
+	Next       string
+	Later      bool
+	Took       string
+	Curl       string
+	API        string
+	Unfinished string
+	Refused    string
+}
+
+type field struct {
+	query.Parameter
+	Value   string
+	Mistake string
+}
+
+func (c *Console) query(r *request) error {
+	name := r.PathValue("query")
+	q := r.part.Model.Query(name)
+	if q == nil {
+		return &mistake{404, "The model has no query of this name."}
+	}
+	p := queryPage{Name: name, Action: r.path("/query/" + url.PathEscape(name)), Search: q.Search != nil, Later: r.param("cursor") != ""}
+	params := map[string]string{}
+	given := r.URL.Query()
+	required := false
+	for _, a := range r.part.Query.Parameters(name) {
+		v := given.Get(a.Name)
+		if v != "" {
+			params[a.Name] = v
+		}
+		required = required || !a.Optional
+		p.Fields = append(p.Fields, field{Parameter: a, Value: v})
+	}
+	p.Asked = given.Has("ask") || len(params) > 0 || !required
+	if !p.Asked {
+		return r.ok("query", name, &p)
+	}
+	p.API = "/v1/" + url.PathEscape(r.part.Model.Name) + "/" + url.PathEscape(name) + "?" + apiQuery(params)
+	p.Curl = curl("http://"+r.Host+p.API, r.Header.Get("Authorization") != "")
+	began := time.Now()
+	res, err := r.part.Query.Run(r.ctx, name, params, query.Page{Limit: pageRows, Cursor: r.param("cursor")})
+	p.Took = took(time.Since(began))
+	if err := p.refused(err); err != nil {
+		return err
+	}
+	p.Unfinished = strings.Join(res.Unfinished, ", ")
+	p.table(res.Items)
+	if res.Cursor != "" {
+		pairs := []string{"ask", "1", "cursor", res.Cursor}
+		for _, k := range slices.Sorted(maps.Keys(params)) {
+			pairs = append(pairs, k, params[k])
+		}
+		p.Next = r.path("/query/"+url.PathEscape(name), pairs...)
+	}
+	return r.ok("query", name, &p)
+}
+
+// refused notes what the reader can correct, and returns any other error.
+func (p *queryPage) refused(err error) error {
+	var bad *query.ParameterError
+	switch {
+	case errors.As(err, &bad):
+		for _, one := range bad.Problems {
+			i := slices.IndexFunc(p.Fields, func(f field) bool { return f.Name == one.Parameter })
+			if i < 0 {
+				p.Refused = one.Parameter + " " + one.Message
+				continue
+			}
+			p.Fields[i].Mistake = one.Message
+		}
+		if p.Refused == "" {
+			p.Refused = "A parameter is wrong."
+		}
+	case errors.Is(err, query.ErrCursor), errors.Is(err, query.ErrUnavailable), errors.Is(err, query.ErrBuilding), errors.Is(err, query.ErrTooMuch):
+		p.Refused = err.Error()
+	default:
+		return err
+	}
+	return nil
+}
+
+// mostAnswered is how many attributes of an answer have columns.
+const mostAnswered = 10
+
+// table makes a table of rows, with columns in the order in which attributes appear.
+func (p *queryPage) table(rows []value.Item) {
+	for _, row := range rows {
+		for _, a := range row {
+			if !slices.Contains(p.Columns, a.Name) && len(p.Columns) < mostAnswered {
+				p.Columns = append(p.Columns, a.Name)
+			}
+		}
+	}
+	for _, row := range rows {
+		cells := make([]shown, len(p.Columns))
+		for i, name := range p.Columns {
+			cells[i] = show(row.Get(name), 60)
+		}
+		p.Rows = append(p.Rows, cells)
+	}
+}
+
+func apiQuery(params map[string]string) string {
+	values := url.Values{}
+	for k, v := range params {
+		values.Set(k, v)
+	}
+	values.Set("limit", fmt.Sprint(pageRows))
+	return values.Encode()
+}
+
+// curl returns a command for a shell. The URL is encoded, so that it has no quote.
+func curl(url string, keyed bool) string {
+	if keyed {
+		return `curl -s -H "Authorization: Bearer $WEIR_KEY" '` + strings.ReplaceAll(url, "'", "%27") + "'"
+	}
+	return "curl -s '" + strings.ReplaceAll(url, "'", "%27") + "'"
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"encoding/base64"
+	"net/http"
+
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// keyText writes a value of a key for a URL: a text and a number as they are, a binary in base64.
+func keyText(v value.Value) string {
+	switch v.Kind() {
+	case value.Missing:
+		return ""
+	case value.Binary:
+		return base64.StdEncoding.EncodeToString([]byte(v.Text()))
+	case value.String:
+		return v.Text()
+	}
+	return value.Scalar(v)
+}
+
+// keyValue reads what keyText wrote, or a person typed, for an attribute of a key.
+func keyValue(a store.KeyAttr, s string) (value.Value, error) {
+	bad := func(want string) error {
+		return &mistake{http.StatusBadRequest, a.Name + " must be " + want + "."}
+	}
+	switch {
+	case a.Name == "" || s == "":
+		return value.Value{}, nil
+	case a.Type == value.Number:
+		v, err := value.ParseNumber(s)
+		if err != nil {
+			return v, bad("a number")
+		}
+		return v, nil
+	case a.Type == value.Binary:
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err != nil {
+			return value.Value{}, bad("a binary in base64")
+		}
+		return value.OfBinary(string(b)), nil
+	}
+	return value.OfString(s), nil
+}
+
+// rowPath is where a row is shown.
+func rowPath(m *model.Model, ref store.Ref) string {
+	return modelPath(m.Name, "/row", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort))
+}
+
+// rowLink links a row, with its key as the text.
+func rowLink(m *model.Model, ref store.Ref) link {
+	s := brief(keyText(ref.Key.Partition), cellRunes)
+	if !ref.Key.Sort.IsMissing() {
+		s += " · " + brief(keyText(ref.Key.Sort), cellRunes)
+	}
+	return link{Text: s, Href: rowPath(m, ref)}
+}
+
+// table returns the table that the request names.
+func (r *request) table() (*model.Table, error) {
+	if t := r.part.Model.Table(r.param("table")); t != nil {
+		return t, nil
+	}
+	return nil, &mistake{http.StatusNotFound, "The model has no table of this name."}
+}
+
+// ref returns the row that the request names.
+func (r *request) ref() (t *model.Table, ref store.Ref, err error) {
+	if t, err = r.table(); err != nil {
+		return nil, ref, err
+	}
+	ref.Table = t.Name
+	if ref.Key.Partition, err = keyValue(t.Key.Partition, r.param("pk")); err != nil {
+		return nil, ref, err
+	}
+	if ref.Key.Sort, err = keyValue(t.Key.Sort, r.param("sk")); err != nil {
+		return nil, ref, err
+	}
+	if t.CheckKey(ref.Key) != nil {
+		return nil, ref, &mistake{http.StatusBadRequest, "This is not a whole key of the table."}
+	}
+	return t, ref, nil
+}
+
+// A cursor is the key of the last row read, and its key in the index. It is not signed: a page
+// shows any row, so another cursor only begins at another one.
+func cursorText(t *model.Table, ix *store.Index, c *store.Cursor) string {
+	if c == nil {
+		return ""
+	}
+	it := t.Item(c.Key)
+	if ix != nil {
+		it = it.With(value.Attr{Name: ix.Key.Partition.Name, Value: c.Entry.Partition}, value.Attr{Name: ix.Key.Sort.Name, Value: c.Entry.Sort})
+	}
+	return base64.RawURLEncoding.EncodeToString(value.AppendItem(nil, it))
+}
+
+func cursorFrom(t *model.Table, ix *store.Index, s string) (*store.Cursor, error) {
+	if s == "" {
+		return nil, nil
+	}
+	bad := &mistake{http.StatusBadRequest, "This is not a place in these rows. Begin at the first page."}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		return nil, bad
+	}
+	it, rest, err := value.DecodeItem(b)
+	if err != nil || len(rest) > 0 {
+		return nil, bad
+	}
+	key, ok := t.KeyOf(it)
+	if !ok || t.CheckKey(key) != nil {
+		return nil, bad
+	}
+	c := &store.Cursor{Key: key}
+	if ix != nil {
+		c.Entry = store.Key{Partition: it.Get(ix.Key.Partition.Name)}
+		ok = c.Entry.Partition.Kind() == ix.Key.Partition.Type
+		if ix.Key.Sort.Name != "" {
+			c.Entry.Sort = it.Get(ix.Key.Sort.Name)
+			ok = ok && c.Entry.Sort.Kind() == ix.Key.Sort.Type
+		}
+		if !ok {
+			return nil, bad
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,261 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/copies"
+	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/web"
+)
+
+// rowPage is one row. Each of its attributes is in one of the lists.
+type rowPage struct {
+	Table   string
+	Entity  string
+	Key     []attribute
+	Own     []attribute // written by the application
+	Derived []attribute // written by weir, for the application
+	Kept    []attribute // weir's bookkeeping in the row
+	Ledgers []ledger
+	To      []linked // rows that get something from this one
+	From    []linked // rows that this one was made from, or follows
+	JSON    string
+	Around  string // the item collection
+	Gone    bool   // there is no such row
+	All     bool   // weir writes all of it
+}
+
+type attribute struct {
+	Name  string
+	Value shown
+	Type  string
+	Why   string // where the value is explained
+	Own   *shown // what the application wrote where weir shows another value
+}
+
+type ledger struct {
+	Name       string // "" for the model's own, else the state of its build
+	Attributes []attribute
+}
+
+// Title is the heading of a ledger.
+func (l ledger) Title() string {
+	if l.Name == "" {
+		return "Ledger"
+	}
+	return "Ledger of the build: " + l.Name
+}
+
+// linked is a row that another one is derived from or into.
+type linked struct {
+	Derivation string
+	Row        link
+	Entity     string
+}
+
+func (c *Console) row(r *request) error {
+	t, ref, err := r.ref()
+	if err != nil {
+		return err
+	}
+	row, err := store.GetRow(r.ctx, c.system.Store, ref)
+	if err != nil {
+		return err
+	}
+	m := r.part.Model
+	p := rowPage{Table: t.Name, Gone: row == nil}
+	p.Around = r.path("/rows", "table", t.Name, "pk", keyText(ref.Key.Partition))
+	p.JSON = r.path("/row.json", "table", t.Name, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort))
+	e := entityOf(t, ref, row)
+	if e != nil {
+		p.Entity, p.All = e.Name, e.Derived
+	}
+	p.sort(r, t, e, visible(e, row), ref)
+	if p.Ledgers, err = c.ledgers(r, e, ref); err != nil {
+		return err
+	}
+	if row != nil && e != nil {
+		p.To, p.From = goesTo(m, e, row), comesFrom(m, e, row)
+	}
+	return r.ok("row", keyText(ref.Key.Partition), &p)
+}
+
+// entityOf returns the entity of a row or, if the row is gone, what its key says.
+func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
+	if row != nil {
+		return t.Classify(row)
+	}
+	for _, e := range t.Entities {
+		if e.MatchKey(t.Item(ref.Key)) && e.Takes(ref.Key) {
+			return e
+		}
+	}
+	return nil
+}
+
+// sort puts each attribute of a row into its list.
+func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.Item, ref store.Ref) {
+	own := projections.Own(e, row)
+	for _, a := range row {
+		one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, longRunes), Type: a.Value.Kind().String()}
+		switch {
+		case isKey(t, a.Name):
+			p.Key = append(p.Key, one)
+		case owntable.IsOurs(a.Name):
+			if hidesSome(r.part.Model) {
+				one.Value = shown{Text: hiddenText}
+			}
+			p.Kept = append(p.Kept, one)
+		case isDerived(e, a.Name):
+			one.Why = whyPath(r.part.Model, ref, a.Name)
+			if was := own.Get(a.Name); !value.Equal(was, a.Value) {
+				s := show(was, cellRunes)
+				one.Own = &s
+			}
+			p.Derived = append(p.Derived, one)
+		default:
+			p.Own = append(p.Own, one)
+		}
+	}
+}
+
+func whyPath(m *model.Model, ref store.Ref, attr string) string {
+	return modelPath(m.Name, "/why", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort), "attr", attr)
+}
+
+// ledgers reads the ledgers beside a row: the model's own, and that of a build of the entity.
+func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []ledger, err error) {
+	if e == nil {
+		return nil, nil
+	}
+	m := r.part.Model
+	names, refs := []string{""}, []store.Ref{owntable.Ledger(m.Name, ref)}
+	states, err := r.part.Builder().States(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range states {
+		if is := &states[i]; is.Entity == e.Name {
+			b := owntable.Build{Generation: is.Generation}
+			names, refs = append(names, string(is.State)), append(refs, owntable.Ledger(b.Ledgers(m.Name), ref))
+		}
+	}
+	rows, err := c.system.Store.Get(r.ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	secret := hidesSome(m)
+	for i, row := range rows {
+		if row == nil {
+			continue
+		}
+		l := ledger{Name: names[i]}
+		for _, a := range row {
+			if a.Name != owntable.Partition && a.Name != owntable.Sort {
+				one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, cellRunes), Type: ledgerWord(a.Name)}
+				if secret && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
+					one.Value = shown{Text: hiddenText}
+				}
+				l.Attributes = append(l.Attributes, one)
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// ledgerWord says in words what an attribute of a ledger is.
+func ledgerWord(name string) string {
+	switch {
+	case strings.HasPrefix(name, owntable.PositionOf("")):
+		return "position of a shard"
+	case owntable.IsSum(name):
+		return "accumulator"
+	case name == owntable.Parked:
+		return "effects that wait"
+	case name == owntable.Expiry:
+		return "expiry"
+	}
+	return ""
+}
+
+// goesTo returns the rows that a row counts towards, or makes.
+func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
+	add := func(name string, into *model.Entity, key store.Key) {
+		one := linked{name, rowLink(m, store.Ref{Table: into.Table.Name, Key: key}), into.Name}
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	to := func(name string, where []model.Test, into *model.Entity, assigns []model.Assign) {
+		if !model.Holds(where, row) {
+			return
+		}
+		if key, ok := into.KeyFrom(assigns, row); ok {
+			add(name, into, key)
+		}
+	}
+	for _, s := range e.Sources {
+		if model.Holds(s.Where, row) {
+			if key, unfit, ok := s.TargetOf(row); ok && unfit == nil {
+				add(s.Tally.Name, s.Tally.Target, key)
+			}
+		}
+	}
+	for _, s := range e.Stages {
+		to(s.Status.Name, s.Where, s.Status.Target, s.To)
+	}
+	for _, l := range e.LatestOf {
+		to(l.Name, l.Where, l.Target, l.To)
+	}
+	for _, rule := range e.Rules {
+		if len(rule.Keep) > 0 || rule.Subscribers != nil {
+			continue
+		}
+		if p, ok := copies.Make(rule, row); ok {
+			add(rule.Name, rule.Into, p.Row.Key)
+		}
+	}
+	return out
+}
+
+// comesFrom returns the rows that a copy was made from, and those whose values it follows.
+func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
+	for _, rule := range e.MadeBy {
+		if len(rule.Keep) > 0 || rule.Subscribers != nil {
+			continue
+		}
+		if ref, ok := copies.SourceOf(rule, row); ok {
+			out = append(out, linked{rule.Name, rowLink(m, ref), rule.Source.Name})
+		}
+	}
+	return out
+}
+
+// rowJSON answers with a row as it is stored.
+func (c *Console) rowJSON(r *request) error {
+	t, ref, err := r.ref()
+	if err != nil {
+		return err
+	}
+	row, err := store.GetRow(r.ctx, c.system.Store, ref)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		web.ProblemOf(http.StatusNotFound, "missing", "there is no such row").Write(r.w)
+		return nil
+	}
+	setHeaders(r.w, "application/json")
+	_, err = r.w.Write(append(value.AppendTypedItem(nil, visible(t.Classify(row), row)), '\n'))
+	if err != nil {
+		return http.ErrAbortHandler
+	}
+	return nil
+}
