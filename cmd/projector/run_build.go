@@ -20,6 +20,7 @@ import (
 const (
 	buildIdle  = 2 * time.Minute // without progress, a build has no builder
 	buildRetry = time.Minute     // after an error
+	sayEvery   = 10 * time.Second
 )
 
 // start enters the models in their catalogs, and announces builds of what is new or changed.
@@ -122,14 +123,12 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 // work builds, and returns how long to wait before it goes on.
 // It runs until the build has nothing more to do now, fails, or loses its build to another process.
 func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logger) time.Duration {
-	said := time.Now()
-	b.Report = func(d build.Progress) {
-		if time.Since(said) > 10*time.Second {
-			said = time.Now()
-			log.Info("building", "model", b.Runner.Model.Name, "rows", d.Rows, "values", d.Puts, "shown", d.Targets)
-		}
-	}
+	working, stop := context.WithCancel(ctx)
+	var says sync.WaitGroup
+	says.Go(func() { saysHowFar(working, b, sayEvery, log) })
 	done, err := b.Run(ctx)
+	stop()
+	says.Wait()
 	for _, d := range done {
 		log.Info("built", "model", b.Runner.Model.Name, "entity", d.Entity, "state", d.State)
 	}
@@ -143,4 +142,56 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 		return buildRetry
 	}
 	return time.Second
+}
+
+// saysHowFar logs how far builds are and how long they last yet, until ctx is done.
+func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	pace := paces{}
+	for {
+		if all, err := b.States(ctx); err == nil { // an error is the builder's too
+			for _, line := range pace.lines(all, b.Runner.Now()) {
+				log.Info("building", append([]any{"model", b.Runner.Model.Name}, line...)...)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// paces are how far builds were when this process saw them first, by entity and state. The time
+// left follows from the rows since then, because a build may have rested before.
+type paces map[string]pace
+
+type pace struct {
+	rows int64
+	at   time.Time
+}
+
+// lines returns what the log says of builds that have come on since they were seen first. The
+// time left is that of the state, and is said where the store knows how many rows there are.
+func (p paces) lines(all build.States, now time.Time) (out [][]any) {
+	for i := range all {
+		s := &all[i]
+		id := s.Entity + " " + string(s.State)
+		first, seen := p[id]
+		if !seen {
+			p[id] = pace{s.Rows, now}
+			continue
+		}
+		if s.Rows == first.rows {
+			continue
+		}
+		line := []any{"entity", s.Entity, "state", s.State, "rows", s.Rows, "values", s.Puts}
+		if left := s.Of - s.Rows; left > 0 {
+			took := float64(now.Sub(first.at)) / float64(s.Rows-first.rows)
+			line = append(line, "of about", s.Of, "left", time.Duration(took*float64(left)).Round(time.Second))
+		}
+		out = append(out, line)
+	}
+	return out
 }
