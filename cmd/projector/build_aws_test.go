@@ -252,7 +252,7 @@ func TestFunctionsBesideABuildOnDynamoDB(t *testing.T) {
 		},
 	} {
 		t.Run(order, func(t *testing.T) {
-			w := newLambdaWorld(t, bin, "WEIR_ORDER="+order)
+			w := newLambdaWorld(t, bin)
 			for _, e := range w.env {
 				name, v, _ := strings.Cut(e, "=")
 				t.Setenv(name, v)

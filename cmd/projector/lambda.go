@@ -28,7 +28,6 @@ const (
 	envModel      = "WEIR_MODEL"        // a built-in name or a path
 	envGroup      = "WEIR_GROUP"        // rows or search; rows if there is no cluster
 	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster, for the group search
-	envOrder      = "WEIR_ORDER"        // item or shard; without it, as the mapping delivers
 	envDrained    = "WEIR_DRAINED"      // the reader before, once the stream has run empty
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
@@ -55,15 +54,9 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if name == "" {
 		return nil, nil, usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
-	order, err := lambda.ParseOrder(os.Getenv(envOrder))
+	drained, err := drainedOfEnvironment()
 	if err != nil {
-		return nil, nil, usage("%s: %v", envOrder, err)
-	}
-	var drained catalog.Reader
-	if d := os.Getenv(envDrained); d != "" {
-		if drained, err = catalog.ParseReader(d); err != nil {
-			return nil, nil, usage("%s: %v", envDrained, err)
-		}
+		return nil, nil, err
 	}
 	in, err := cli.StageOfEnvironment()
 	if err != nil {
@@ -87,7 +80,7 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		return nil, nil, usage("%s is %s, and model %s has no searches", envGroup, group, name)
 	}
 	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: writes}
-	h := lambda.New(s.Models[0].Runner, order, drained, func(ctx context.Context) error {
+	h := lambda.New(s.Models[0].Runner, lambda.ByMapping, drained, func(ctx context.Context) error {
 		if units > 0 {
 			if err := sharing.count(ctx); err != nil {
 				return err
@@ -112,6 +105,19 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		p.stdout.Write(embedded(d.Deployment(), model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
 	}
 	return h, s, nil
+}
+
+// drainedOfEnvironment returns the reader of which nothing comes again, "" for none.
+func drainedOfEnvironment() (catalog.Reader, error) {
+	text := os.Getenv(envDrained)
+	if text == "" {
+		return "", nil
+	}
+	is, err := catalog.ParseReader(text)
+	if err != nil {
+		return "", usage("%s: %v", envDrained, err)
+	}
+	return is, nil
 }
 
 // unitsOfEnvironment returns the write budget, 0 for any number of units.

@@ -42,15 +42,15 @@ func TestLambdaOnDynamoDB(t *testing.T) {
 		w.run(func(f *lambdatest.Function, r *mathrand.Rand, _ string, records []json.RawMessage) {
 			byItem(t, f, r, records)
 		})
-		w.refuses("shard", payload(t, windowed("shardId-00000001", w.seen[:3], nil)))
+		answerTo(t, w.f, payload(t, windowed("shardId-00000001", w.seen[:3], nil))) // by item, as before
 	})
 	t.Run("shard", func(t *testing.T) {
-		w := newLambdaWorld(t, bin, "WEIR_ORDER=shard")
+		w := newLambdaWorld(t, bin)
 		state := map[string]json.RawMessage{}
 		w.run(func(f *lambdatest.Function, r *mathrand.Rand, shard string, records []json.RawMessage) {
 			state[shard] = byShard(t, f, r, shard, records, state[shard])
 		})
-		w.refuses("item", payload(t, event(w.seen[:3])))
+		w.refuses(payload(t, event(w.seen[:3])))
 	})
 }
 
@@ -75,7 +75,7 @@ func newLambdaWorld(t *testing.T, bin string, env ...string) *lambdaWorld {
 	env = append(slices.Concat(awsEnv, []string{"WEIR_MODEL=gallery"}), env...)
 	w.f = lambdatest.NewOf(t, bin, watched(t, deploy.Rows, env)...)
 	if url := os.Getenv(opensearchtest.Endpoint); url != "" {
-		w.docs = lambdatest.NewOf(t, bin, watched(t, deploy.Search, slices.Concat(env, []string{"WEIR_ORDER=", "WEIR_GROUP=search", "WEIR_OPENSEARCH=" + url}))...)
+		w.docs = lambdatest.NewOf(t, bin, watched(t, deploy.Search, slices.Concat(env, []string{"WEIR_GROUP=search", "WEIR_OPENSEARCH=" + url}))...)
 	}
 	out, err := sdk.NewFromConfig(cfg).DescribeTable(t.Context(), &sdk.DescribeTableInput{TableName: aws.String("gallery")})
 	if err != nil {
@@ -126,10 +126,10 @@ func (w *lambdaWorld) run(deliver func(*lambdatest.Function, *mathrand.Rand, str
 	w.verify()
 }
 
-// refuses starts the function with another order than before.
-func (w *lambdaWorld) refuses(order string, payload []byte) {
+// refuses starts the function again, and sends what it does not take.
+func (w *lambdaWorld) refuses(payload []byte) {
 	w.Helper()
-	w.f.Start("WEIR_ORDER=" + order)
+	w.f.Start()
 	if a := w.f.Invoke(payload, time.Minute); a.Kind != "error" || !strings.Contains(a.Body, "WEIR_DRAINED") {
 		w.Errorf("%s %s", a.Kind, a.Body)
 	}

@@ -230,7 +230,7 @@ func payload(t *testing.T, v any) []byte {
 // gives.
 func TestLambdaByShard(t *testing.T) {
 	dir := galleryRows(t)
-	f := newFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
+	f := newFunction(t, "WEIR_DATA="+dir)
 	r := rand.New(rand.NewPCG(1, 2))
 	state := map[string]json.RawMessage{}
 	delivery(t, f, dir, func(shard string, records []json.RawMessage) {
@@ -445,8 +445,8 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 }
 
 // TestLambdaOrder: a stream is read in one order. Another is refused until the operator
-// says that the stream ran empty; and events that do not keep to it are refused. A function
-// that is told no order goes on as the stream is read.
+// says that the stream ran empty; and events that do not keep to it are refused. Which one it
+// is, the first event says: it names its shard, or does not.
 func TestLambdaOrder(t *testing.T) {
 	dir := galleryRows(t)
 	records := aShard(t, dir)
@@ -467,18 +467,12 @@ func TestLambdaOrder(t *testing.T) {
 	f = startFunction(t, "WEIR_DATA="+dir)
 	answerTo(t, f, shard(4, 5, `{}`))
 	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
-	refused(f, plain, "names no shard")
-	refused(f, shard(0, 5, `{}`), "WEIR_DRAINED=item")
-	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED=item")
 	answerTo(t, f, shard(5, 10, `{}`))
 	refused(f, payload(t, event(records[10:12])), "names no shard")
 	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir)
-	refused(f, payload(t, event(records[10:12])), "names no shard")
-	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard")
+	refused(f, payload(t, event(records[10:12])), "WEIR_DRAINED=shard")
 	a := answerTo(t, f, shard(10, 15, `{}`))
 	answerTo(t, f, shard(10, 15, string(a.State))) // again
 	answerTo(t, f, shard(13, 20, string(a.State))) // from a part on
@@ -498,12 +492,12 @@ func TestLambdaOrder(t *testing.T) {
 		t.Errorf("metrics %+v, want %+v", got, want)
 	}
 	// Somebody says that what is out of order was applied: after a new mapping.
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_ORDER=shard", "WEIR_DRAINED=shard")
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED=shard")
 	answerTo(t, f, shard(5, 10, `{}`))
 	answerTo(t, f, shard(10, 41, `{}`))
 	f.Kill()
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_ORDER=any"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
 			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())

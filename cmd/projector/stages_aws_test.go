@@ -205,9 +205,6 @@ func (w *stages) function(s *deployment) {
 		env = append(env, "WEIR_TABLES=gallery="+s.table)
 	}
 	docs := slices.Clone(env)
-	if byShards {
-		env = append(env, "WEIR_ORDER=shard")
-	}
 	if w.search != "" {
 		docs = append(docs, "WEIR_GROUP=search", "WEIR_OPENSEARCH="+w.search)
 		if said, err := w.command(s, "build", "gallery", "--opensearch", w.search, "--data", w.data).CombinedOutput(); err != nil {

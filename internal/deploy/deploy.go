@@ -151,7 +151,7 @@ func functions(m *Model, search bool) []*Function {
 	derives := append(slices.Clone(common), Variable{"WEIR_DERIVE_IN", given(paramDerive)})
 	out := []*Function{{
 		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60,
-		Env: append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("rows")}, Variable{"WEIR_ORDER", literal("shard")}),
+		Env: append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("rows")}),
 		// A tumbling window makes Lambda name the shard, so ledgers keep positions and no marks.
 		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
 	}}

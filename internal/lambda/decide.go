@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -31,20 +32,11 @@ const (
 	ByShard Order = "shard"
 )
 
-// ParseOrder reads an order. "" is ByMapping.
-func ParseOrder(s string) (Order, error) {
-	switch o := Order(s); o {
-	case ByMapping, ByItem, ByShard:
-		return o, nil
-	}
-	return "", fmt.Errorf("the order %q is not known; it is %s or %s", s, ByItem, ByShard)
-}
-
 // Errors in the configuration of the event source mapping or of the function. The
 // function fails until they are fixed; meanwhile the records wait in the stream.
 var (
 	ErrEvent = errors.New("the event is not one of a DynamoDB stream of this model")
-	ErrOrder = errors.New("the order of the stream's events is not what this function was told")
+	ErrOrder = errors.New("the order of the events is not the one by which the stream is read")
 )
 
 // portion is a run of an event's records that is applied, or delivered again, as a
@@ -128,7 +120,7 @@ func (w *work) in(o Order) error {
 		w.shard = ""
 		return nil
 	case w.shard == "":
-		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the function go by %s", ErrOrder, ByShard, ByItem)
+		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the stream run empty and then say WEIR_DRAINED=%s, to go by %s", ErrOrder, ByShard, catalog.Shard.Name(), ByItem)
 	}
 	return w.inOrder()
 }

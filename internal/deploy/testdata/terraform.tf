@@ -521,7 +521,6 @@ resource "aws_lambda_function" "orders_rows" {
       WEIR_TABLES    = "orders=${var.orders_table_name},Shop.Customers=${var.shop_customers_table_name}"
       WEIR_DERIVE_IN = var.derive_in
       WEIR_GROUP     = "rows"
-      WEIR_ORDER     = "shard"
     }
   }
 
