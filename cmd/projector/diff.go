@@ -81,17 +81,20 @@ func diffText(p *program, d *model.Diff) {
 		}
 		say("%s", line)
 	}
-	var nothing, unknown []string
+	var nothing, together, change []string
 	for _, x := range d.Parts {
 		switch {
 		case !x.Alone:
-			unknown = append(unknown, x.Path)
+			together, change = append(together, x.Path), x.Derivations
 		case len(x.Derivations) == 0:
 			nothing = append(nothing, x.Path)
 		}
 	}
-	if len(unknown) > 0 {
-		say("not known what it changes, since it cannot be changed alone: %s", strings.Join(unknown, ", "))
+	switch {
+	case len(together) > 0 && len(change) == 0:
+		say("changes nothing that is derived, together: %s", strings.Join(together, ", "))
+	case len(together) > 0:
+		say("can only be changed together: %s; they change %s", strings.Join(together, ", "), strings.Join(change, ", "))
 	}
 	if len(nothing) > 0 {
 		say("changes nothing that is derived: %s", strings.Join(nothing, ", "))

@@ -55,12 +55,14 @@ type BuildDiff struct {
 type PartDiff struct {
 	Path string `json:"path"`
 	What string `json:"what"` // Added, Changed or Removed
-	// Derivations are those that this part alone changes, sorted. None means that it changes
-	// nothing that is derived, if Alone.
+	// Derivations are those that this part changes, sorted. None means that it changes nothing
+	// that is derived.
 	Derivations []string `json:"changes"`
-	// Alone reports that the part can be changed without the others. If not, it is not known
-	// what it changes.
+	// Alone reports that the part can be changed without the others. If not, Derivations are
+	// what all such parts change together.
 	Alone bool `json:"alone"`
+
+	path []string
 }
 
 // TableDiff is a table whose stream must have other images.
@@ -79,6 +81,7 @@ func DiffOf(was, is *Model) *Diff {
 		for _, p := range partsOf(old, now) {
 			d.Parts = append(d.Parts, p.tried(was, is, old, now))
 		}
+		d.together(was, is, old, now)
 	} else {
 		d.Was = was.Name
 		d.derivations(nil, is, old, now)
@@ -233,7 +236,7 @@ func partsOf(old, now *yaml.Node) (out []filePart) {
 // tried changes the part alone, in the old file or back in the new one, and notes which
 // derivations change.
 func (p filePart) tried(was, is *Model, old, now *yaml.Node) PartDiff {
-	out := PartDiff{Path: strings.Join(p.path, "."), What: Changed, Derivations: []string{}}
+	out := PartDiff{Path: strings.Join(p.path, "."), path: p.path, What: Changed, Derivations: []string{}}
 	a, b := nodeAt(old, p.path), nodeAt(now, p.path)
 	switch {
 	case a == nil:
@@ -241,21 +244,65 @@ func (p filePart) tried(was, is *Model, old, now *yaml.Node) PartDiff {
 	case b == nil:
 		out.What = Removed
 	}
-	for _, try := range []struct {
-		of   *Model
-		in   *yaml.Node
-		part *yaml.Node
-	}{{was, old, b}, {is, now, a}} {
-		text, err := yaml.Marshal(setAt(try.in, p.path, try.part))
-		if err != nil {
-			continue
-		}
-		if m, err := Parse(try.of.File, text); err == nil {
-			out.Alone, out.Derivations = true, differing(byName(try.of), byName(m))
-			break
-		}
+	names, ok := whatChanges(was, setAt(old, p.path, b))
+	if !ok {
+		names, ok = whatChanges(is, setAt(now, p.path, a))
+	}
+	if ok {
+		out.Alone, out.Derivations = true, names
 	}
 	return out
+}
+
+// together finds what the parts change that cannot be changed alone, as those of an entity that is
+// renamed: it changes all of them at once, in the old file or back in the new one. Where even
+// that is no model, they change whatever no other part explains.
+func (d *Diff) together(was, is *Model, old, now *yaml.Node) {
+	var parts []*PartDiff
+	there, back, explained := old, now, map[string]bool{}
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		if p.Alone {
+			for _, name := range p.Derivations {
+				explained[name] = true
+			}
+			continue
+		}
+		parts = append(parts, p)
+		there, back = setAt(there, p.path, nodeAt(now, p.path)), setAt(back, p.path, nodeAt(old, p.path))
+	}
+	if len(parts) == 0 {
+		return
+	}
+	names, ok := whatChanges(was, there)
+	if !ok {
+		names, ok = whatChanges(is, back)
+	}
+	if !ok {
+		names = []string{}
+		for _, name := range differing(byName(was), byName(is)) {
+			if !explained[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, p := range parts {
+		p.Derivations = names
+	}
+}
+
+// whatChanges returns the derivations that a model's file changes if it becomes another one; ok is
+// false if that is no model.
+func whatChanges(of *Model, to *yaml.Node) (names []string, ok bool) {
+	text, err := yaml.Marshal(to)
+	if err != nil {
+		return nil, false
+	}
+	m, err := Parse(of.File, text)
+	if err != nil {
+		return nil, false
+	}
+	return differing(byName(of), byName(m)), true
 }
 
 // differing returns the names of derivations that are not the same.

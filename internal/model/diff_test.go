@@ -72,8 +72,8 @@ func TestDiffOfImages(t *testing.T) {
 	}
 }
 
-// TestDiffTogether: a part is changed in the old file, or back in the new one, or it is said
-// that it cannot be changed alone.
+// TestDiffTogether: a part is changed in the old file, or back in the new one, or, if it cannot
+// be changed alone, with all others like it.
 func TestDiffTogether(t *testing.T) {
 	text := func(attributes, searched, summed string) *Model {
 		return mustParse(t, "m", "model: m\ntables: {rows: {key: [PK, SK]}}\nentities:\n"+
@@ -87,17 +87,47 @@ func TestDiffTogether(t *testing.T) {
 		want []PartDiff
 	}{
 		{text("{a: number, x: string, y: string}", "x, y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, []string{}, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+			{Path: "entities.B.attributes", What: Changed, Derivations: []string{}, Alone: true}, {Path: "search.bs", What: Changed, Derivations: []string{"search/bs"}, Alone: true},
 		}},
 		{text("{a: number, y: string}", "y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, []string{}, false}, {"search.bs", Changed, []string{}, false},
+			{Path: "entities.B.attributes", What: Changed, Derivations: []string{"search/bs"}}, {Path: "search.bs", What: Changed, Derivations: []string{"search/bs"}},
 		}},
 		{text("{a: number, x: string, y: string}", "y", "a"), []PartDiff{
-			{"entities.B.attributes", Changed, []string{}, true}, {"search.bs", Changed, []string{"search/bs"}, true},
+			{Path: "entities.B.attributes", What: Changed, Derivations: []string{}, Alone: true}, {Path: "search.bs", What: Changed, Derivations: []string{"search/bs"}, Alone: true},
 		}},
 	} {
-		if d := DiffOf(was, c.is); !reflect.DeepEqual(d.Parts, c.want) || len(d.Derivations) != 1 {
+		d := DiffOf(was, c.is)
+		for i := range d.Parts {
+			d.Parts[i].path = nil
+		}
+		if !reflect.DeepEqual(d.Parts, c.want) || len(d.Derivations) != 1 {
 			t.Errorf("%+v, want %+v", d.Parts, c.want)
+		}
+	}
+}
+
+// TestDiffOfARename: the parts of an entity that is renamed cannot be changed alone; together they
+// change what is derived from its rows under another name, and nothing else.
+func TestDiffOfARename(t *testing.T) {
+	text := func(name, where string) *Model {
+		return mustParse(t, "m", "model: m\ntables: {rows: {key: [PK, SK]}}\nentities:\n"+
+			"  A: {where: {t: a}, key: {PK: \"{id}\", SK: A}}\n"+
+			"  "+name+": {where: {t: "+where+"}, key: {PK: \"{id}\", SK: \"B{n}\"}, attributes: {a: number}}\n"+
+			"derive:\n  A.sum: {sum: "+name+".a, to: {id: id}}\n  A.all: {count: A, to: {id: id}}\nsearch: {as: {of: A, text: [t]}}\n")
+	}
+	was := text("B", "b")
+	for _, c := range []struct {
+		is   *Model
+		want []string
+	}{{text("C", "b"), []string{}}, {text("C", "c"), []string{"A.sum"}}} {
+		d := DiffOf(was, c.is)
+		if len(d.Parts) != 3 {
+			t.Errorf("%+v", d.Parts)
+		}
+		for _, p := range d.Parts {
+			if p.Alone || !reflect.DeepEqual(p.Derivations, c.want) {
+				t.Errorf("%+v, want %v", p, c.want)
+			}
 		}
 	}
 }
