@@ -28,7 +28,8 @@ type deployTables struct {
 func (deployTables) Help() string {
 	return `Creates the tables that do not exist: the models' and weir's own. One that exists
 is left as it is; what it has otherwise than the model is printed, and the exit code
-is then 1. Doing it again changes nothing. With --stage and --tables the tables get the
+is then 1. So it is if only the TTL differs: verify would miss copies that TTL deleted,
+or rows would stay that should expire. Doing it again changes nothing. With --stage and --tables the tables get the
 names of that stage.
 
   projector deploy tables gallery wardrobe --aws

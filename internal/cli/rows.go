@@ -77,7 +77,7 @@ func Open(ctx context.Context, at drivers.Place, names []string, o system.Option
 	}
 	s, err := system.OpenAt(ctx, at, models, o)
 	if errors.Is(err, store.ErrNoTable) && at.Store().Deploys() {
-		return nil, Usage("%v; projector deploy tables %s --aws%s makes what is missing", err, names[0], at.Stage.Flags())
+		return nil, Usage("a table does not exist, the model's or weir's own: %v; projector deploy tables %s --aws%s makes what is missing, and changes nothing else", err, names[0], at.Stage.Flags())
 	}
 	return s, usageOf(err)
 }
