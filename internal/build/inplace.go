@@ -131,14 +131,11 @@ func (s *segment) compare(ctx context.Context, r runner.Recount) error {
 // fixTries is how often a thing is corrected that others write meanwhile.
 const fixTries = 50
 
-// fixUnits is what one correction takes, with the fence: an estimate.
-const fixUnits = 6
-
 // fix corrects one thing. What cannot be corrected is left, and counted: verify says what it
 // is.
 func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
 	if s.dry {
-		s.add(Progress{Puts: 1, Marks: 1, Units: fixUnits})
+		s.add(Progress{Puts: 1, Marks: 1, Units: int64(f.Units())})
 		return nil
 	}
 	for range fixTries {

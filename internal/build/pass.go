@@ -278,12 +278,17 @@ func (s *segment) estimate(ctx context.Context) error {
 			delete(s.targets, name)
 		}
 	}
-	if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.Group != nil {
+	e := s.Runner.Model.Entity(s.build.Entity)
+	if e != nil && e.Group != nil { // the pass that shows them reads what this one puts
 		units += showUnits * len(s.targets)
+		for _, at := range s.targets {
+			s.add(Progress{Bytes: runner.PutBytes(*at)})
+		}
 	}
 	for _, piece := range s.pieces() {
-		units += runner.PutUnits(piece, 1)
-		s.add(Progress{Puts: contributions(piece), Marks: s.marks(piece)})
+		put, leaves := kinds.PutUnits(e, piece, 1)
+		units += put + showUnits*leaves
+		s.add(Progress{Puts: contributions(piece), Marks: s.marks(piece), Targets: int64(leaves)})
 	}
 	s.add(Progress{Units: int64(units)})
 	s.clear()
@@ -337,7 +342,7 @@ func (s *segment) put(ctx context.Context) error {
 	e := s.Runner.Model.Entity(s.build.Entity)
 	unread := s.name == passRows
 	for _, piece := range s.pieces() {
-		units := runner.PutUnits(piece, 1)
+		units, _ := kinds.PutUnits(e, piece, 1)
 		if err := s.spend(ctx, units); err != nil {
 			return err
 		}

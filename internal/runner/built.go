@@ -145,6 +145,17 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	return units
 }
 
+// PutBytes returns about the bytes of the rows of our own table that a target then has: its ledger
+// and the marks.
+func PutBytes(t ReadTarget) (n int64) {
+	const ledger, mark = 200, 95 // besides what they have of the rows
+	n = ledger
+	for _, row := range t.Rows {
+		n += int64(mark + 2*row.Key.Size() + value.Item(row.Amounts).Size())
+	}
+	return n
+}
+
 // showTries is how often a target is read again that others write meanwhile.
 const showTries = 20
 

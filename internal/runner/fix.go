@@ -21,6 +21,8 @@ type Fix interface {
 	// Note reads the present state of the thing. Correct writes on condition that this
 	// state still holds.
 	Note(ctx context.Context, r *Runner) error
+	// Units returns about the write units of a correction on DynamoDB, with the fence of a builder.
+	Units() int
 	// Correct corrects the thing. done is false if the thing has changed since it was
 	// noted or read; the caller may note and correct it again. differs is false if the
 	// thing was right already. An error of type Unfixable concerns only this thing.
@@ -55,10 +57,16 @@ type Recounted struct {
 }
 
 // BaseFix is the Note of a Fix that needs none.
-type BaseFix struct{}
+type BaseFix struct{ UsualUnits }
 
 // Note reads nothing.
 func (BaseFix) Note(context.Context, *Runner) error { return nil }
+
+// UsualUnits is what most fixes take: two rows and the fence in a transaction.
+type UsualUnits struct{}
+
+// Units returns them.
+func (UsualUnits) Units() int { return 6 }
 
 // Unfixable is the reason why a Fix leaves one thing as it is. Other things can be
 // corrected.

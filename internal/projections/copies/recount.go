@@ -62,6 +62,8 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 		if got[i] != nil {
 			have = value.OfMap(plain(p.Rule, got[i]))
 			fs = append(fs, follow.Links(v.Verification, p, got[i], fix)...)
+		} else {
+			fix.Enters = len(p.Follows)
 		}
 		v.Check(p.Rule.Name, p.Row, value.OfMap(plain(p.Rule, p.Image)), have, fix)
 	}

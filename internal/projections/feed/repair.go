@@ -10,6 +10,7 @@ import (
 
 // SubscriberFix enters a row in a list, or removes it from the list, as its fields say.
 type SubscriberFix struct {
+	runner.UsualUnits
 	List, At string // the list, and the sort key in it
 	noted    value.Item
 }

@@ -45,6 +45,19 @@ func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTa
 	return out
 }
 
+// PutUnits returns the write units that PutPiece takes for a piece with n guards, and how many rows
+// show the sets in it: a dry run finds no node of theirs.
+func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, leaves int) {
+	if e.SetOf() == nil {
+		return runner.PutUnits(piece, guards), 0
+	}
+	for _, t := range piece {
+		u, n := set.PutUnits(t, guards)
+		units, leaves = units+u, leaves+n
+	}
+	return units, leaves
+}
+
 // PutPiece counts rows that a builder has read in what their targets have, in a generation whose
 // runner is r (runner.PutPiece). e is the targets' entity.
 func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []runner.ReadTarget, unread bool, guard ...store.Write) (did runner.Put, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -230,6 +231,32 @@ func (w *work) take(e *model.Entity) (sets []*projections.Target, leaves []Leaf)
 		return l.Entity == e
 	})
 	return sets, leaves
+}
+
+// PutUnits returns about the write units that PutRows takes with n guards, and how many rows then
+// show the set: few members are in one leaf, and many in leaves of some twenty, of which each
+// transaction writes those that its members belong to.
+func PutUnits(target runner.ReadTarget, guards int) (units, leaves int) {
+	const usual, bytes = 20, 20 // members of a leaf; what a member takes besides its text
+	members, size := map[string]bool{}, 0
+	for rows := range slices.Chunk(target.Rows, buildAtOnce) {
+		for _, row := range rows {
+			for _, a := range row.Amounts {
+				if m := a.Name; !members[m] {
+					members[m], size = true, size+len(m)+bytes
+				}
+			}
+		}
+		leaves = 1
+		if len(members) > leafMembers {
+			leaves = len(members) / usual
+		}
+		written := float64(leaves) * (1 - math.Pow(1-1/float64(leaves), float64(len(rows))))
+		leaf := float64(2 * (1 + size/leaves/1024))
+		few := []runner.ReadTarget{{Target: target.Target, Rows: rows}}
+		units += runner.PutUnits(few, guards) - 2 + int(math.Round(written*leaf))
+	}
+	return units, leaves
 }
 
 // PutRows counts rows that a builder has read in the sets of a generation, whose runner r is.

@@ -68,6 +68,7 @@ func sameVersions(a, b map[string]*Node) bool {
 
 // NodesFix makes the nodes of a set count its members.
 type NodesFix struct {
+	runner.UsualUnits
 	Name   string        // the text of the set's first row
 	Row    store.Ref     // the set's first row
 	Entity *model.Entity // nil if no row shows the set

@@ -12,6 +12,7 @@ import (
 
 // FactFix makes a fact say what its row reports.
 type FactFix struct {
+	runner.UsualUnits
 	List, Name string
 	noted      owntable.FactRow
 }

@@ -14,6 +14,7 @@ import (
 // LedgerFix makes a ledger hold what the rows count, and its dead letter say which sums its
 // target cannot show.
 type LedgerFix struct {
+	runner.UsualUnits
 	Name  string // its partition key
 	noted value.Item
 	in    *owntable.Build // the generation that it is of, nil for the first one

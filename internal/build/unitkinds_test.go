@@ -1,0 +1,237 @@
+package build_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// billed is a store that counts write units by DynamoDB's documented rules: one for each KB of
+// the larger of a row before and after a write, two in a transaction, and a refused condition
+// costs as much as one that holds.
+type billed struct {
+	store.Store
+	units *atomic.Int64
+}
+
+func (b billed) sizes(ctx context.Context, ws []store.Write) ([]int, error) {
+	refs := make([]store.Ref, len(ws))
+	for i := range ws {
+		refs[i] = ws[i].Ref
+	}
+	rows, err := b.Store.Get(ctx, refs)
+	out := make([]int, len(ws))
+	for i, row := range rows {
+		out[i] = row.Size()
+	}
+	return out, err
+}
+
+func (b billed) bill(ctx context.Context, ws []store.Write, each int, write func() error) error {
+	before, err := b.sizes(ctx, ws)
+	if err != nil {
+		return err
+	}
+	failed := write()
+	after, err := b.sizes(ctx, ws)
+	for i := range before {
+		b.units.Add(int64(each * max(1, (max(before[i], after[i])+1023)/1024)))
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (b billed) Write(ctx context.Context, ws []store.Write) (out []store.Outcome, err error) {
+	err = b.bill(ctx, ws, 1, func() (err error) {
+		out, err = b.Store.Write(ctx, ws)
+		return err
+	})
+	return out, err
+}
+
+func (b billed) Transact(ctx context.Context, ws []store.Write) error {
+	return b.bill(ctx, ws, 2, func() error { return b.Store.Transact(ctx, ws) })
+}
+
+// unitEntities are those of the models of TestUnitsOfKinds.
+const unitEntities = `model: kinds
+tables:
+  kinds: {key: [PK, SK]}
+entities:
+  Movie:
+    where: {type: Movie}
+    key: {PK: "MOVIE#{id}", SK: METADATA}
+    attributes: {title: string, state: {type: string, enum: [open, done], forward: true}}
+  Rating:
+    where: {type: Rating}
+    key: {PK: "MOVIE#{id}", SK: "RATING#{nr}"}
+    attributes: {stars: number, mood: string, at: time, up: string}
+`
+
+const (
+	unitMoods = "  Moods: {key: {PK: \"MOODS#{id}\", SK: \"M[#{leaf}]\"}}\n"
+	unitSet   = "Moods.moods: {set: Rating.mood, to: {id: id}}"
+)
+
+// unitKinds are a derivation of each kind, with what its build may cost: LIFECYCLE's estimate is
+// some 2.1 write units for each source row and 1 for each target. A set takes a transaction for ten members. A copy is a
+// transaction of the row, its tombstone's condition and the fence, and each value that it follows one more.
+var unitKinds = map[string]struct {
+	entities, derive string
+	perRow, target   float64
+	targets          int // rows that show it, of 20 movies with 50 ratings each
+}{
+	"count":        {"", "Movie.n: {count: Rating}", 2.15, 1, 20},
+	"sum":          {"", "Movie.n: {sum: Rating.stars}", 2.15, 1, 20},
+	"mean":         {"", "Movie.n: {mean: Rating.stars, round: 1}", 2.15, 1, 20},
+	"distinct":     {"", "Movie.n: {distinct: Rating.mood, max: 100}", 2.15, 1, 20},
+	"min":          {"", "Movie.n: {min: Rating.stars}", 2.15, 1, 20},
+	"latest":       {"", "Movie.n: {latest: Rating.mood, by: at}", 2.15, 1, 20},
+	"status":       {"", "Movie.state: {steps: {done: {when: Rating, where: {up: \"yes\"}}}}", 2.15, 1, 20},
+	"set":          {unitMoods, unitSet, 2.55, 0, 0},
+	"set, large":   {unitMoods, unitSet, 8, 0, 0},
+	"group":        {"  Day: {where: {type: Day}, key: {PK: \"DAYS#{id}\", SK: \"{day}\"}, attributes: {n: number}}\n", "Day: {group: Rating, by: {id: id, day: {day: at, zone: UTC}}, set: {n: count}}", 2.2, 2, 20},
+	"copy":         {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars}}", 6.1, 0, 0},
+	"copy, follow": {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number, title: string}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, title: {follow: Movie.title}}}", 12.2, 0, 0},
+	"feed":         {"  Fan: {where: {type: Fan}, key: {PK: \"MOVIE#{id}\", SK: \"FAN#{user}\"}}\n  Told: {where: {type: Told}, key: {PK: \"USER#{user}\", SK: \"TOLD#{id}#{nr}#{position}\"}}\n", "Told: {row: Rating, keep: [insert], each: {of: Fan, by: [id]}, set: {user: Fan.user, id: id, nr: nr, position: $position}}", 2.15, 0, 0},
+}
+
+// TestUnitsOfKinds: what a build of each kind writes, of 1,000 source rows for 20 targets, is at
+// most what its estimate says, and both the dry run before and the builder itself say it within a
+// tenth.
+func TestUnitsOfKinds(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(unitKinds)) {
+		t.Run(name, func(t *testing.T) { unitsOfKind(t, name, open) })
+	}
+}
+
+// TestUnitsOfKindsOnDynamoDB is the same on DynamoDB Local.
+func TestUnitsOfKindsOnDynamoDB(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(unitKinds)) {
+		t.Run(name, func(t *testing.T) { unitsOfKind(t, name, openOnDynamoDB) })
+	}
+}
+
+func unitsOfKind(t *testing.T, name string, open func(testing.TB, *model.Model) *fixture) {
+	kind, movies, ratings := unitKinds[name], 20, 50
+	if name == "set, large" { // its members are in many leaves
+		movies, ratings = 1, 1000
+	}
+	f := open(t, load(t, unitEntities+kind.entities+"derive:\n  "+kind.derive+"\n"))
+	f.kindRows(movies, ratings)
+	f.unread()
+	f.unbuilt()
+	b := f.builder(allNames(f.model)...)
+	b.Segments = 2
+	said, err := b.Estimate(f.Context())
+	f.ok(err)
+	b = f.builder(allNames(f.model)...)
+	b.Segments = 2
+	var units atomic.Int64
+	r := *b.Runner
+	r.Store = billed{f.Store, &units}
+	b.Runner = &r
+	is, err := b.Run(f.Context())
+	f.ok(err)
+	took := b.Done()
+	for _, s := range is {
+		if s.State != owntable.BuildLive {
+			t.Fatalf("%+v", is)
+		}
+	}
+	if n := int(took.Targets); kind.targets > 0 && (n < kind.targets || n > kind.targets+kind.targets/10) { // one may be met twice
+		t.Errorf("%d rows shown, want %d", n, kind.targets)
+	}
+	perRow := (float64(units.Load()) - kind.target*float64(kind.targets)) / float64(movies*ratings)
+	t.Logf("%-12s | %.2f a source row, %.0f a target | builder %d, dry run %d; by its calls %d | reads %d, dry run %d",
+		name, perRow, kind.target, took.Units, said.Units, units.Load(), took.ReadUnits(), said.ReadUnits())
+	if perRow > kind.perRow {
+		t.Errorf("%.2f write units a source row, at most %.2f", perRow, kind.perRow)
+	}
+	for what, of := range map[string][2]int64{"dry run, write": {said.Units, units.Load()}, "builder, write": {took.Units, units.Load()}, "dry run, read": {said.ReadUnits(), took.ReadUnits()}} {
+		if off := float64(of[0])/float64(of[1]) - 1; off > 0.1 || off < -0.1 {
+			t.Errorf("%s: %d units, and %d were taken", what, of[0], of[1])
+		}
+	}
+}
+
+// kindRows writes movies, with so many ratings and fans each, which weir does not read.
+func (f *fixture) kindRows(movies, ratings int) {
+	f.Helper()
+	text := func(name, v string) value.Attr { return runner.Attr(name, value.OfString(v)) }
+	var ws []store.Write
+	put := func(attrs ...value.Attr) {
+		it := value.NewItem(attrs...)
+		key, _ := f.model.Tables[0].KeyOf(it)
+		ws = append(ws, store.Write{Ref: store.Ref{Table: f.table, Key: key}, Put: it})
+	}
+	for m := range movies {
+		at := text("PK", fmt.Sprint("MOVIE#", m))
+		put(at, text("SK", "METADATA"), text("type", "Movie"), text("title", fmt.Sprint("title ", m)), text("state", "open"))
+		for n := range ratings {
+			nr := fmt.Sprint(m*ratings + n)
+			put(at, text("SK", "RATING#"+nr), text("type", "Rating"), text("mood", "m"+nr), text("up", "yes"),
+				text("at", fmt.Sprintf("2026-11-%02dT10:00:00Z", 1+m)), runner.Attr("stars", value.OfInt(int64(n%6))))
+			if f.model.Entity("Fan") != nil {
+				put(at, text("SK", "FAN#"+nr), text("type", "Fan"))
+			}
+		}
+	}
+	for some := range slices.Chunk(ws, 500) {
+		out, err := f.Store.Write(f.Context(), some)
+		f.ok(err)
+		for i := range out {
+			f.ok(out[i].Err)
+		}
+	}
+}
+
+// TestWriteBudget: a builder with a budget of write units waits as long as its units take, by
+// its clock, whatever it builds.
+func TestWriteBudget(t *testing.T) {
+	for _, name := range []string{"count", "set", "status", "copy", "copy, follow", "feed"} {
+		t.Run(name, func(t *testing.T) {
+			kind := unitKinds[name]
+			f := open(t, load(t, unitEntities+kind.entities+"derive:\n  "+kind.derive+"\n"))
+			f.kindRows(10, 20)
+			f.unread()
+			f.unbuilt()
+			var units atomic.Int64
+			var waited atomic.Int64
+			b := f.builder(allNames(f.model)...)
+			b.Segments, b.Budget = 1, 10
+			r := *b.Runner
+			r.Store, r.Alone = billed{f.Store, &units}, true
+			began := time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
+			r.Mono = func() time.Time { return began.Add(time.Duration(waited.Load())) }
+			b.Runner = &r
+			b.Wait = func(_ context.Context, d time.Duration) error {
+				waited.Add(int64(d))
+				if most := float64(b.Budget)*time.Duration(waited.Load()).Seconds() + 500; float64(units.Load()) > most {
+					t.Errorf("%d units within %s", units.Load(), time.Duration(waited.Load()))
+				}
+				return nil
+			}
+			if _, err := b.Run(f.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pace := float64(units.Load()) / time.Duration(waited.Load()).Seconds()
+			t.Logf("%s: %d units in %s: %.1f a second, of 10", name, units.Load(), time.Duration(waited.Load()).Round(time.Second), pace)
+			if pace > 11 || pace < 8 {
+				t.Errorf("%.1f write units a second, and the budget is 10", pace)
+			}
+		})
+	}
+}
