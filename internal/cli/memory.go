@@ -5,13 +5,14 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"time"
 
 	"weir/internal/memory"
 )
 
-// memoryLook is how often the heap's limit follows what is mapped.
+// memoryLook is how often the heap's limit follows what is resident beside it.
 const memoryLook = 100 * time.Millisecond
 
 // heapGrowth lets the heap grow to that limit before it is collected: with the
@@ -33,7 +34,7 @@ type Limit struct {
 }
 
 // LimitMemory limits the heap to its part of the process's memory (package memory), by
-// what is mapped beside it, from time to time until it is stopped. beside is what the
+// what is resident beside it, from time to time until it is stopped. beside is what the
 // heap has besides the program: 0 but where a program is measured within another. GOGC
 // and GOMEMLIMIT override it; where there is no /proc, the limit is the least.
 func LimitMemory(size memory.Size, beside int64) *Limit {
@@ -61,7 +62,8 @@ func (l *Limit) Stop() { close(l.done) }
 // look sets the heap's limit by what is mapped now.
 func (l *Limit) look() {
 	if !l.fixed {
-		debug.SetMemoryLimit(memory.Size(l.size.Load()).Heap(mapped()) + l.beside)
+		files, outside := beside()
+		debug.SetMemoryLimit(memory.Size(l.size.Load()).Heap(files) - outside + l.beside)
 	}
 }
 
@@ -79,16 +81,20 @@ func (l *Limit) follow() {
 	}
 }
 
-// mapped is how many bytes of files are resident, by proc(5); where that is not told,
-// as many as there may be.
-func mapped() int64 {
+// beside is what is resident beside the memory of Go: bytes of files, by proc(5), and memory
+// that Go does not know of, which is Pebble's caches and memtables in a program with cgo.
+// Where that is not told, files are as many as there may be.
+func beside() (files, outside int64) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return math.MaxInt64
+		return math.MaxInt64, 0
 	}
 	var size, resident, shared int64 // in pages
 	if _, err := fmt.Sscan(string(b), &size, &resident, &shared); err != nil {
-		return math.MaxInt64
+		return math.MaxInt64, 0
 	}
-	return shared * int64(os.Getpagesize())
+	has := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(has)
+	page := int64(os.Getpagesize())
+	return shared * page, max(0, (resident-shared)*page-int64(has[0].Value.Uint64()-has[1].Value.Uint64()))
 }
