@@ -282,15 +282,36 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// TestTransactionTokens says that a transaction whose outcome is unknown is sent
-// again as the same one, and one that was cancelled as another.
+// TestTransactionTokens says that a transaction whose outcome is unknown is sent again as the same
+// one, also after a later try was cancelled: the first may arrive after all. One of which nothing was
+// lost is another when it was cancelled.
 func TestTransactionTokens(t *testing.T) {
-	s, sv := fake(broken, cancelled("TransactionConflict"), good)
-	if err := s.Transact(t.Context(), []store.Write{addThing("a")}); err != nil {
-		t.Fatal(err)
-	}
-	if a, b, c := token(sv.seen[0]), token(sv.seen[1]), token(sv.seen[2]); a == "" || a != b || b == c {
-		t.Errorf("tokens %q, %q, %q", a, b, c)
+	for name, c := range map[string]struct {
+		answers []answer
+		another int // the first request with another token
+	}{
+		"lost, then cancelled":      {[]answer{broken, cancelled("TransactionConflict"), good}, 3},
+		"cut, then cancelled twice": {[]answer{cut, cancelled("TransactionConflict"), cancelled("TransactionConflict"), good}, 4},
+		"cancelled":                 {[]answer{cancelled("TransactionConflict"), good}, 1},
+		"throttled, then cancelled": {[]answer{throttled, cancelled("TransactionConflict"), good}, 2},
+		"cancelled, then lost":      {[]answer{cancelled("TransactionConflict"), broken, cancelled("TransactionConflict"), good}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, sv := fake(c.answers...)
+			if err := s.Transact(t.Context(), []store.Write{addThing("a")}); err != nil {
+				t.Fatal(err)
+			}
+			first := token(sv.seen[0])
+			for i := range sv.seen {
+				want := first
+				if i >= c.another {
+					want = token(sv.seen[c.another])
+				}
+				if got := token(sv.seen[i]); got == "" || got != want || i == c.another && got == first {
+					t.Errorf("request %d has the token %q, the first one %q", i, got, first)
+				}
+			}
+		})
 	}
 }
 

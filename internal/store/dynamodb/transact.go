@@ -101,7 +101,9 @@ func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem,
 
 // transact sends the transaction until its outcome is known. All tries share a token,
 // so that it happens at most once. Only a cancelled transaction, which certainly did
-// nothing, gets a new token.
+// nothing, gets a new token, and only where all that had the token before were answered:
+// a request whose answer was lost may arrive later, and must then not happen beside another.
+// DynamoDB answers by the token alone only after the transaction has happened.
 func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
 	var tables []string
 	rows := make([]rowID, len(of))
@@ -114,7 +116,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 	if err := s.opts.Writes.Await(ctx, tables...); err != nil {
 		return err
 	}
-	token := rand.Text()
+	token, lost := rand.Text(), false
 	var verdict error
 	err := s.persistRows(ctx, rows, soon, func(ctx context.Context) error {
 		out, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
@@ -127,6 +129,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 		}
 		var cancelled *types.TransactionCanceledException
 		if !errors.As(err, &cancelled) {
+			lost = lost || judge(err) != nothing
 			return err
 		}
 		for i, r := range cancelled.CancellationReasons {
@@ -139,7 +142,9 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 		}
 		var again bool
 		if verdict, again = reason(cancelled, of); again {
-			token = rand.Text() // the old token was used for a transaction that did nothing
+			if !lost {
+				token = rand.Text()
+			}
 			return fmt.Errorf("%w: %w", errAgain, verdict)
 		}
 		return nil

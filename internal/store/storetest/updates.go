@@ -215,6 +215,11 @@ var refusalCases = []testCase{
 		f.do(w)
 		f.is(w.Ref, w.Put)
 		f.fails(update(w.Ref, set("w", "")), store.ErrRefused)
+		f.do(put("a", "n"))
+		f.do(update(ref("a", "n"), manyOps(store.Add, store.MaxOperators)...))
+		if n := len(f.row(ref("a", "n"))); n != 2+store.MaxOperators {
+			f.Errorf("%d attributes after as many operators as an expression has", n)
+		}
 	}},
 }
 
