@@ -107,7 +107,7 @@ func (c *Console) Beside(other http.Handler) http.Handler {
 }
 
 // policy is the content security policy of every page.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func setHeaders(w http.ResponseWriter, contentType string) {
 	web.SetHeaders(w, contentType)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/value"
 )
@@ -94,7 +95,7 @@ func (c *Console) query(r *request) error {
 		return err
 	}
 	p.Unfinished = strings.Join(res.Unfinished, ", ")
-	p.table(res.Items)
+	p.table(answered(q), res.Items)
 	if res.Cursor != "" {
 		pairs := []string{"ask", "1", "cursor", res.Cursor}
 		for _, k := range slices.Sorted(maps.Keys(params)) {
@@ -132,12 +133,26 @@ func (p *queryPage) refused(err error) error {
 // mostAnswered is how many attributes of an answer have columns.
 const mostAnswered = 10
 
-// table makes a table of rows, with columns in the order in which attributes appear.
-func (p *queryPage) table(rows []value.Item) {
-	for _, row := range rows {
-		for _, a := range row {
-			if !slices.Contains(p.Columns, a.Name) && len(p.Columns) < mostAnswered {
-				p.Columns = append(p.Columns, a.Name)
+// answered is the table that the rows of a query are of, nil if it makes rows of several.
+func answered(q *model.Query) *model.Table {
+	switch {
+	case q.Search != nil:
+		return q.Search.Of.Table
+	case len(q.Steps) == 1:
+		return q.Steps[0].Entity.Table
+	}
+	return nil
+}
+
+// table makes a table of rows, with columns in the order in which attributes appear. Attributes
+// that are only keys come last: the others say more.
+func (p *queryPage) table(t *model.Table, rows []value.Item) {
+	for _, keys := range []bool{false, true} {
+		for _, row := range rows {
+			for _, a := range row {
+				if (t != nil && isKey(t, a.Name)) == keys && !slices.Contains(p.Columns, a.Name) && len(p.Columns) < mostAnswered {
+					p.Columns = append(p.Columns, a.Name)
+				}
 			}
 		}
 	}

@@ -160,7 +160,7 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 			if a.Name != owntable.Partition && a.Name != owntable.Sort {
 				one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, cellRunes), Type: ledgerWord(a.Name)}
 				if secret && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
-					one.Value = shown{Text: hiddenText}
+					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: hiddenText}
 				}
 				l.Attributes = append(l.Attributes, one)
 			}
@@ -168,6 +168,16 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// accumulatorOf returns the name of an accumulator without the value that one of a distinct has in
+// it, as in d:users:ida.
+func accumulatorOf(name string) string {
+	parts := strings.SplitN(name, ":", 3)
+	if len(parts) == 3 {
+		parts[2] = hiddenText
+	}
+	return brief(strings.Join(parts, ":"), cellRunes)
 }
 
 // ledgerWord says in words what an attribute of a ledger is.

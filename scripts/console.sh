@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Walks the console in Chromium: each page at three widths, light and dark, with axe-core, by
+# keyboard alone, and over rows that contain markup. See scripts/console/check.mjs.
+#
+#   scripts/console.sh              # the check
+#   scripts/console.sh --pictures   # writes the pictures of docs/guide/console.md again, too
+#
+# npm installs playwright-core and axe-core into ${WEIR_SERVICES:-~/.cache/weir-services}. The
+# browser is the system's: $CHROMIUM, or chromium in the PATH. If something is missing, the script
+# says what, and exits with 77.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/service.sh
+playwright=1.56.1
+axe=4.11.0
+
+need node
+need npm
+chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+[ -n "$chromium" ] || { say "chromium is needed for this; set CHROMIUM if it has another name"; exit 77; }
+tool=$services/console-$playwright-$axe
+if [ ! -e "$tool/.complete" ]; then
+	rm -rf "$tool"
+	mkdir -p "$tool"
+	say "fetching playwright-core $playwright and axe-core $axe into $tool"
+	if ! npm install --prefix "$tool" --no-audit --no-fund --ignore-scripts "playwright-core@$playwright" "axe-core@$axe" >"$services/console.log" 2>&1; then
+		tail -n 5 "$services/console.log" >&2
+		say "playwright-core and axe-core cannot be had here: they need npm and its registry"
+		exit 77
+	fi
+	touch "$tool/.complete"
+fi
+
+work=$(mktemp -d)
+pid=
+finish() {
+	[ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+	[ -z "$pid" ] || wait "$pid" 2>/dev/null || true
+	rm -rf "$work"
+}
+trap finish EXIT
+"${GO:-go}" build -o "$work/projector" ./cmd/projector
+"$work/projector" dev gallery --sample testdata/streams/gallery --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
+pid=$!
+for _ in $(seq 100); do
+	address=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/log" | head -n 1 || true)
+	[ -z "$address" ] || break
+	kill -0 "$pid" 2>/dev/null || break
+	sleep 0.2
+done
+[ -n "$address" ] || { cat "$work/log" >&2; say "projector dev does not start"; exit 1; }
+CHROMIUM=$chromium TOOLS=$tool node scripts/console/check.mjs "$address" "$@"
