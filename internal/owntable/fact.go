@@ -27,9 +27,9 @@ const (
 type FactRow struct {
 	Name     string          // the sort key
 	Position events.Position // of the change of the source that reported or withdrew it
-	// Told is what the source reports; never nil if the fact holds, even if it tells
+	// Says is what the source reports; never nil if the fact holds, even if it tells
 	// nothing. nil if the fact was withdrawn.
-	Told value.Item
+	Says value.Item
 	Raw  value.Value // what the row holds in its place, for people
 	noted
 }
@@ -38,8 +38,8 @@ type FactRow struct {
 func FactFrom(row value.Item) FactRow {
 	f := FactRow{Name: row.Get(Sort).Text(), Position: events.PositionFrom(row.Get(factPosition)), Raw: row.Get(factTold), noted: note(row, factPosition)}
 	if !f.Raw.IsMissing() {
-		if f.Told = f.Raw.Item(); f.Told == nil {
-			f.Told = value.Item{}
+		if f.Says = f.Raw.Item(); f.Says == nil {
+			f.Says = value.Item{}
 		}
 	}
 	return f
@@ -57,12 +57,12 @@ func (f FactRow) Replace(at store.Ref, next FactRow, expiry value.Value) store.W
 	return next.write(at, expiry, f.same(factPosition))
 }
 
-// write sets a fact, or withdraws it: without Told it keeps the position and expires, so that
+// write sets a fact, or withdraws it: without Says it keeps the position and expires, so that
 // an older report cannot bring it back.
 func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
 	told := value.Value{}
-	if f.Told != nil {
-		told, expiry = value.OfMap(f.Told), value.Value{}
+	if f.Says != nil {
+		told, expiry = value.OfMap(f.Says), value.Value{}
 	}
 	return store.Write{Ref: at, If: cond, Ops: []store.Op{
 		set(factPosition, f.Position.Value()), store.Assign(factTold, told), store.Assign(Expiry, expiry),
@@ -117,14 +117,14 @@ func Target(row string) string { return targetsBegin + Hash(row) }
 // IsTarget reports whether a fact with this name is about a target.
 func IsTarget(name string) bool { return strings.HasPrefix(name, targetsBegin) }
 
-// ToldTarget is what the fact about a target tells: its table and its key attributes.
-func ToldTarget(table string, key value.Item) value.Item {
+// FactOfTarget is what the fact about a target tells: its table and its key attributes.
+func FactOfTarget(table string, key value.Item) value.Item {
 	return value.NewItem(attr(factTable, value.OfString(table)), attr(factKey, value.OfMap(key)))
 }
 
-// TargetTold returns the table and the key attributes of the target that a fact tells of;
+// TargetOf returns the table and the key attributes of the target that a fact tells of;
 // "" and nil if it tells of none.
-func TargetTold(told value.Item) (table string, key value.Item) {
+func TargetOf(told value.Item) (table string, key value.Item) {
 	return told.Get(factTable).Text(), told.Get(factKey).Item()
 }
 

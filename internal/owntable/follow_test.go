@@ -23,27 +23,27 @@ func TestFacts(t *testing.T) {
 	o := ownTable(t)
 	ref := owntable.Fact("m", "Round.status|r", owntable.Reached("open", "row"))
 	told := owntable.ToldMember(value.OfString("ann"))
-	if !o.writes(owntable.FactRow{Position: at(2), Told: told}.Keep(ref, soon)) || o.writes(owntable.FactRow{Position: at(1)}.Keep(ref, soon)) {
+	if !o.writes(owntable.FactRow{Position: at(2), Says: told}.Keep(ref, soon)) || o.writes(owntable.FactRow{Position: at(1)}.Keep(ref, soon)) {
 		t.Error("an older report replaced a newer one")
 	}
 	is := owntable.FactFrom(o.row(ref))
-	if is.Position != at(2) || !value.EqualItems(is.Told, told) || o.row(ref).Has(owntable.Expiry) {
+	if is.Position != at(2) || !value.EqualItems(is.Says, told) || o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("stored as %v", o.row(ref))
 	}
 	if list, name, ok := owntable.FactOf("m", o.row(ref)); !ok || list != "Round.status|r" || name != is.Name {
 		t.Errorf("it is fact %s of %s", name, list)
 	}
-	if !o.writes(owntable.FactRow{Position: at(3)}.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Told != nil || !o.row(ref).Has(owntable.Expiry) {
+	if !o.writes(owntable.FactRow{Position: at(3)}.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Says != nil || !o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("a withdrawn fact is %v", o.row(ref))
 	}
-	if o.writes(is.Replace(ref, owntable.FactRow{Position: at(2), Told: told}, soon)) {
+	if o.writes(is.Replace(ref, owntable.FactRow{Position: at(2), Says: told}, soon)) {
 		t.Error("a repair wrote over what it had not read")
 	}
-	empty := owntable.FactRow{Position: at(4), Told: value.Item{}}
-	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Told == nil {
+	empty := owntable.FactRow{Position: at(4), Says: value.Item{}}
+	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Says == nil {
 		t.Error("a fact that tells nothing is read as withdrawn")
 	}
-	if spoilt := owntable.FactFrom(o.row(ref).With(value.Attr{Name: "v", Value: value.OfString("spoilt")})); spoilt.Told == nil || spoilt.Raw.Text() != "spoilt" {
+	if spoilt := owntable.FactFrom(o.row(ref).With(value.Attr{Name: "v", Value: value.OfString("spoilt")})); spoilt.Says == nil || spoilt.Raw.Text() != "spoilt" {
 		t.Error("a fact that another writer spoilt is read as withdrawn")
 	}
 	if o.writes(owntable.FactFrom(nil).Replace(ref, empty, soon)) {

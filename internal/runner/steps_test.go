@@ -198,7 +198,7 @@ func (n *night) recount(seed int) {
 func (n *night) lasting(seed int) {
 	for _, row := range n.all(owntable.TableName) {
 		_, _, fact := owntable.FactOf(n.h.model.Name, row)
-		if fact && (owntable.FactFrom(row).Told != nil) == row.Has(owntable.Expiry) {
+		if fact && (owntable.FactFrom(row).Says != nil) == row.Has(owntable.Expiry) {
 			n.h.t.Errorf("schedule %d: %v", seed, row)
 		}
 	}

@@ -38,9 +38,9 @@ func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *ru
 	is := owntable.FactFrom(have)
 	next := owntable.FactRow{Name: name, Position: is.Position}
 	if want != nil {
-		next.Told = owntable.FactFrom(want.Row).Told
+		next.Says = owntable.FactFrom(want.Row).Says
 	}
-	if (next.Told == nil) == (is.Told == nil) && value.EqualItems(next.Told, is.Told) {
+	if (next.Says == nil) == (is.Says == nil) && value.EqualItems(next.Says, is.Says) {
 		return w, true, nil
 	}
 	return is.Replace(owntable.Fact(r.Model.Name, list, name), next, r.Expiry()), true, nil

@@ -18,7 +18,7 @@ func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (la
 	}
 	var refs []store.Ref
 	for _, row := range page.Rows {
-		if ref, ok := TargetTold(r.Model, owntable.FactFrom(row).Told); ok {
+		if ref, ok := TargetOf(r.Model, owntable.FactFrom(row).Says); ok {
 			refs = append(refs, ref)
 		}
 	}

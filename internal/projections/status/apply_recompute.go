@@ -311,8 +311,8 @@ func (s *search) read(q store.Query) error {
 		}
 		for _, row := range page.Rows {
 			f := owntable.FactFrom(row)
-			if s.end = f.Name; f.Told != nil {
-				s.first = f.Told
+			if s.end = f.Name; f.Says != nil {
+				s.first = f.Says
 				return nil
 			}
 			if s.withdrawn++; s.begin == "" {
@@ -336,7 +336,7 @@ func (k known) Each(list string, names Names, yield func(string, value.Item) boo
 		}
 		for _, row := range page.Rows {
 			f := owntable.FactFrom(row)
-			if !strings.HasPrefix(f.Name, names.Begins) || f.Told != nil && !yield(f.Name, f.Told) {
+			if !strings.HasPrefix(f.Name, names.Begins) || f.Says != nil && !yield(f.Name, f.Says) {
 				return nil
 			}
 		}
@@ -359,7 +359,7 @@ func (k known) Get(list string, names []string) ([]value.Item, error) {
 	}
 	out := make([]value.Item, len(rows))
 	for i, row := range rows {
-		out[i] = owntable.FactFrom(row).Told
+		out[i] = owntable.FactFrom(row).Says
 	}
 	return out, nil
 }

@@ -83,10 +83,10 @@ func (x *explanation) Behind(row string) bool {
 
 // takes says that a row takes part in a latest, and what the target shows if it comes first.
 func takes(f *Fact) string {
-	if f.Told == nil {
+	if f.Says == nil {
 		return "no longer takes part"
 	}
-	return "takes part: " + string(value.AppendPlainItem(nil, f.Told))
+	return "takes part: " + string(value.AppendPlainItem(nil, f.Says))
 }
 
 // told says a fact for people: the stage, and the values that it brings.
@@ -96,10 +96,10 @@ func told(f *Fact) string {
 		word, _, _ = strings.Cut(f.Name, "|")
 	}
 	switch {
-	case f.Told == nil:
+	case f.Says == nil:
 		return strings.TrimSpace("no longer " + word)
-	case len(f.Told) == 0:
+	case len(f.Says) == 0:
 		return word
 	}
-	return strings.TrimSpace(word + " " + string(value.AppendPlainItem(nil, f.Told)))
+	return strings.TrimSpace(word + " " + string(value.AppendPlainItem(nil, f.Says)))
 }

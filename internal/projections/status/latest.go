@@ -38,13 +38,13 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 		faults.Note(l.Name, fmt.Sprintf("%s is no value by which rows have an order: it must be %s", l.By.Name, unfit), old)
 		return Fact{}, false
 	}
-	f := Fact{List: owntable.FactsOf(l.Name, target), Name: name, Entity: l.Target, Target: target, Latest: l, Told: value.Item{}}
+	f := Fact{List: owntable.FactsOf(l.Name, target), Name: name, Entity: l.Target, Target: target, Latest: l, Says: value.Item{}}
 	for i := range l.Set {
 		if v := l.Set[i].Expr.Field.Get(row); !v.IsMissing() {
-			f.Told = f.Told.With(value.Attr{Name: l.Set[i].Name, Value: v})
+			f.Says = f.Says.With(value.Attr{Name: l.Set[i].Name, Value: v})
 		}
 	}
-	if n := f.Told.Size(); n > MaxShown {
+	if n := f.Says.Size(); n > MaxShown {
 		faults.Note(l.Name, fmt.Sprintf("what the row would show there has %d bytes, the limit is %d", n, MaxShown), old)
 		return Fact{}, false
 	}
@@ -71,7 +71,7 @@ func showLatest(e *model.Entity, target store.Ref, row value.Item, known Facts) 
 func putFor(facts []Fact, target store.Ref) (out []owntable.PutFacts) {
 	for i := range facts {
 		f := &facts[i]
-		if f.Latest == nil || f.Told == nil || !projections.SameRow(f.Target, target) {
+		if f.Latest == nil || f.Says == nil || !projections.SameRow(f.Target, target) {
 			continue
 		}
 		attr := f.Latest.Set[0].Name

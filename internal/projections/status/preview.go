@@ -45,7 +45,7 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 func (v *preview) Add(row *projections.Change) {
 	if len(v.of) > 0 && v.held <= runner.PreviewValues {
 		for _, f := range Fold(row, nil) {
-			v.held += 1 + f.Told.Size()/256 // what is shown of a row may be long
+			v.held += 1 + f.Says.Size()/256 // what is shown of a row may be long
 		}
 		v.facts.Add(row, nil)
 	}

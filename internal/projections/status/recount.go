@@ -55,7 +55,7 @@ func (v *recount) Add(row *projections.Change, faults *projections.Faults) {
 		if _, twice := l.told[f.Name]; !twice {
 			l.names = append(l.names, f.Name)
 		}
-		l.told[f.Name] = f.Told
+		l.told[f.Name] = f.Says
 	}
 }
 
@@ -212,7 +212,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	if want != nil {
 		v.lists[of].seen[name] = true
 	}
-	if !value.EqualItems(want, have.Told) {
+	if !value.EqualItems(want, have.Says) {
 		v.differs(of, name, want, have.Raw)
 	}
 	return nil

@@ -38,10 +38,10 @@ func (f *FactFix) Note(ctx context.Context, r *runner.Runner) error {
 // changed since it was noted.
 func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	told := runner.RecountOf[*recount](now.Recounts).told(f.List, f.Name)
-	if value.EqualItems(told, f.noted.Told) {
+	if value.EqualItems(told, f.noted.Says) {
 		return true, false, nil
 	}
-	is := owntable.FactRow{Told: told, Position: runner.RepairAt(f.noted.Position, now.Floor)}
+	is := owntable.FactRow{Says: told, Position: runner.RepairAt(f.noted.Position, now.Floor)}
 	done, err = r.Did(ctx, f.noted.Replace(f.ref(r), is, r.Expiry()))
 	if err == nil && done {
 		err = f.forgetSkip(ctx, r)

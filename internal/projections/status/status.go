@@ -13,12 +13,12 @@ import (
 )
 
 // Fact is a row of our own table: what one source row reports about the status of a
-// target, as of Position. A nil Told withdraws it. Each source has its own fact, so the
+// target, as of Position. A nil Says withdraws it. Each source has its own fact, so the
 // newest position wins in whatever order facts arrive. A caller that writes facts must
 // recompute the targets afterwards.
 type Fact struct {
 	List, Name string // its place in our own table, see package owntable
-	Told       value.Item
+	Says       value.Item
 	Position   events.Position
 	Source     store.Ref     // the row that reports it
 	Entity     *model.Entity // the entity of what must be recomputed:
@@ -34,12 +34,12 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 	was, is := reports(c, c.Was, c.Old, faults, true), reports(c, c.Is, c.New, faults, false)
 	for _, f := range was {
 		if !slices.ContainsFunc(is, f.sameRow) {
-			f.Told = nil
+			f.Says = nil
 			out = append(out, f)
 		}
 	}
 	for _, f := range is {
-		if i := slices.IndexFunc(was, f.sameRow); i < 0 || !value.EqualItems(was[i].Told, f.Told) {
+		if i := slices.IndexFunc(was, f.sameRow); i < 0 || !value.EqualItems(was[i].Says, f.Says) {
 			out = append(out, f)
 		}
 	}
@@ -48,7 +48,7 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 
 // row returns the fact as our own table keeps it.
 func (f *Fact) row() owntable.FactRow {
-	return owntable.FactRow{Name: f.Name, Position: f.Position, Told: f.Told}
+	return owntable.FactRow{Name: f.Name, Position: f.Position, Says: f.Says}
 }
 
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
@@ -63,7 +63,7 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	add := func(f Fact, ok bool) {
 		derivation, _, _ := strings.Cut(f.List, "|")
 		ok = ok && (f.All || faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
-		if f.Position, f.Source = c.Position, c.Row; ok && faults.Holds(derivation, "what the row tells", f.Told.Size(), old) {
+		if f.Position, f.Source = c.Position, c.Row; ok && faults.Holds(derivation, "what the row tells", f.Says.Size(), old) {
 			out = append(out, f)
 		}
 	}
@@ -97,10 +97,10 @@ func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool
 		who := value.Scalar(st.Who.Get(row))
 		f.Name, ok = owntable.Reached(st.Word, who), ok && who != ""
 	}
-	f.Told = value.Item{}
+	f.Says = value.Item{}
 	for i := range st.Set {
 		if v := st.Set[i].Expr.Field.Get(row); !v.IsMissing() {
-			f.Told = f.Told.With(value.Attr{Name: st.Set[i].Name, Value: v})
+			f.Says = f.Says.With(value.Attr{Name: st.Set[i].Name, Value: v})
 		}
 	}
 	return f, ok
@@ -117,7 +117,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
 	return Fact{
 		List: list, Name: owntable.Member(value.Scalar(who)), Entity: o.On, All: true,
-		Told: owntable.ToldMember(who),
+		Says: owntable.ToldMember(who),
 	}, ok && value.Scalar(who) != ""
 }
 
@@ -126,13 +126,13 @@ func goesBy(c *projections.Change, o *model.Others, row value.Item) (Fact, bool)
 	list, ok := OthersOf(o, row)
 	return Fact{
 		List: list, Name: owntable.Target(owntable.RowText(c.Row)), Entity: o.On, Target: c.Row,
-		Told: owntable.ToldTarget(c.Row.Table, c.Table.Item(c.Row.Key)),
+		Says: owntable.FactOfTarget(c.Row.Table, c.Table.Item(c.Row.Key)),
 	}, ok
 }
 
-// TargetTold returns the row that a target's fact names.
-func TargetTold(m *model.Model, told value.Item) (store.Ref, bool) {
-	table, item := owntable.TargetTold(told)
+// TargetOf returns the row that a target's fact names.
+func TargetOf(m *model.Model, told value.Item) (store.Ref, bool) {
+	table, item := owntable.TargetOf(told)
 	t := m.Table(table)
 	if t == nil {
 		return store.Ref{}, false

@@ -58,7 +58,7 @@ type facts map[string]value.Item
 func (f facts) tell(t testing.TB, m *model.Model, table string, rows ...value.Item) facts {
 	for _, row := range rows {
 		for _, fact := range fold(t, m, table, nil, row) {
-			f[fact.List+"\x00"+fact.Name] = fact.Told
+			f[fact.List+"\x00"+fact.Name] = fact.Says
 		}
 	}
 	return f
@@ -147,7 +147,7 @@ func TestWhatRowsTell(t *testing.T) {
 		var have []string
 		for _, f := range fold(t, m, c.table, c.old, c.new) {
 			sign := "+"
-			if f.Told == nil {
+			if f.Says == nil {
 				sign = "-"
 			}
 			word, _, _ := strings.Cut(f.Name, "|")
