@@ -47,8 +47,8 @@ stop; start those with the new one. A build is live when all rows show it. Run t
 command again a day later: it then reads everything once more and puts right what a
 function may have counted that was invoked before the build began.
 
-Search indexes are of one set of definitions each: programs with other definitions are
-not disturbed. A function never fills an index. Where functions read the streams, build
+Each set of search definitions has indexes of its own, so programs with other definitions
+are not disturbed. A function never fills an index. Where functions read the streams, build
 with --hand-over before the function with the new definition is deployed, and let it
 run: it ends when the function has taken over. Going back is the same command with the
 earlier model.

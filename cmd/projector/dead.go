@@ -20,8 +20,8 @@ import (
 type deadCommands struct {
 	List    deadList    `cmd:"" help:"List what could not be applied."`
 	Show    deadShow    `cmd:"" help:"Show one, with its record."`
-	Retry   deadRetry   `cmd:"" help:"Do it again; of a parked target, the whole queue in order."`
-	Discard deadDiscard `cmd:"" help:"Give it up."`
+	Retry   deadRetry   `cmd:"" help:"Apply one again; for a parked target, its whole queue in order."`
+	Discard deadDiscard `cmd:"" help:"Drop one for good."`
 }
 
 // deadTarget is the model whose dead letters a command is about, and where its rows are.
@@ -193,7 +193,7 @@ type deadRetry struct {
 func (deadRetry) Help() string {
 	return `A record that a replay could not use is read again, with the model as it is now.
 What is refused again stays a dead letter, and the command exits with 1.
-With --all, those that a retry cannot help stay, too.
+With --all, a dead letter that no retry can help stays, too.
 
   projector dead retry gallery ID
   projector dead retry gallery --all`
@@ -280,9 +280,9 @@ func (p *program) retryAll(s *system.System) error {
 type deadDiscard struct{ deadOne }
 
 func (deadDiscard) Help() string {
-	return `What is discarded adds nothing, for ever: it is as if its record had not been.
-Afterwards projector repair corrects the value from the rows; on AWS it leaves
-counts, sums, means and sets, so retry there where a retry helps.
+	return `Drops one dead letter for good: its record never counts for this target. Run projector
+repair afterwards, which corrects the value from the rows. On AWS, repair leaves counts,
+sums, means and sets as they are, so prefer a retry there.
 
   projector dead discard gallery ID`
 }

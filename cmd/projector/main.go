@@ -1,5 +1,24 @@
 // Command projector derives data from recorded or live streams and answers
 // queries on it. It parses its command line and wires; the work is in internal/.
+//
+// Each command is a struct whose fields are its arguments and flags, with the methods Help and
+// Run. kong fills it in and calls Run with the program, which has stdin, stdout and stderr. A
+// command returns an error, and cli chooses the exit code by what the user does next. To read
+// first:
+//
+//	main.go            the commands, and flags that several of them have
+//	replay.go          recorded files: core rows are written while a follower derives from them;
+//	                   replay_bulk.go lands many rows at a time where nothing follows yet
+//	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
+//	build.go           builds by command: values here, search indexes in build_search.go
+//	verify.go          recounts; repair.go corrects, why.go explains
+//	dead.go            dead letters
+//	lambda.go          the program as a function: its environment, and its metrics
+//	deploy*.go         tables, and templates for CloudFormation, SAM and Terraform
+//	dev.go             everything in one process, with sample rows
+//
+// Where a command prints results, text is for people and may change; json and jsonl are for
+// scripts and keep their names.
 package main
 
 import (

@@ -33,7 +33,7 @@ type runCommand struct {
 	Drained string `env:"WEIR_DRAINED" placeholder:"READER" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice."`
 	web.Flags
 	consoleFlag
-	Build  string        `enum:"new,never" default:"new" help:"What is done about counts, sums, means and distinct values that are new or changed, or on tables that had rows before weir: new builds them from the rows, never refuses to begin."`
+	Build  string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
 	Models []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease  time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
 	Rate   float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`

@@ -19,7 +19,7 @@ type statusCommand struct {
 func (statusCommand) Help() string {
 	return `Prints the tables of the model as weir knows them, who reads their streams, and
 every derivation with its state, generation, definition and the time since when.
-Of search indexes it prints those of every definition that there are.
+For search indexes, it lists every definition that has one.
 If this program and model would be refused, it says why, and exits with 1.
 
   projector status gallery --data ./data
