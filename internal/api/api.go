@@ -12,6 +12,10 @@
 // status and detail. 429 is for one who asks too often, 503 for too much at once; both say
 // when to ask again (Retry-After). Wrong parameters are listed under errors, and a name that is
 // not there comes with the names that are.
+//
+// api.go has the paths, problem.go the errors, describe.go the OpenAPI description, which
+// writeapi shares. turns.go bounds what is worked on at once; connections, keys and rates are
+// package web's.
 package api
 
 import (

@@ -18,6 +18,10 @@
 //
 // Everything that is read is read strongly. A builder may stop at any moment, and any number
 // may run: the next one takes the segments over, which fences the one before.
+//
+// build.go has the states of a build, pass.go how a table is read in segments that any builder
+// can take over, inplace.go what has no ledgers, handover.go what comes after the audit. meter.go
+// counts units and keeps to the budget; a dry run goes through the same passes and writes nothing.
 package build
 
 import (
@@ -41,6 +45,7 @@ import (
 const DefaultSegments = 8
 
 // Builder builds the tallies of some entities of a model. Its creator sets the fields once.
+// A Builder works for one goroutine at a time. Other builders, of other processes too, may work at the same builds.
 type Builder struct {
 	Runner *runner.Runner
 	// Contributions returns what a row of an entity adds to tallies of another.
@@ -96,6 +101,7 @@ func (p Progress) Price() float64 {
 
 // Estimate reads all that builds read until what they build is live, and returns what they
 // would do, from their beginning. It writes nothing.
+// It reads every source row, so it costs the read units of a build.
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -136,6 +142,7 @@ type Status struct {
 
 // The errors of a builder.
 var (
+	// ErrOld: records of the time since may be lost, so it must be built again. ErrNone: Abort found nothing to do.
 	ErrOld  = errors.New("the build was announced too long ago")
 	ErrNone = errors.New("there is no build to abort")
 )
@@ -194,6 +201,7 @@ func (b *Builder) RollBack(ctx context.Context) (retired []string, err error) {
 
 // Announce enters the builds in the catalog. From the next batch on, consumers count in
 // them; a program that does not know them is refused.
+// It may be called again at any time: a build that was announced already is returned as it is.
 func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err error) {
 	err = b.Runner.Start(ctx)
 	if err != nil && !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) {
@@ -235,6 +243,7 @@ func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 }
 
 // pass does passes of a state and then moves to the next state.
+// A crash between the passes and the change of state repeats the passes, which then find everything done.
 func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.BuildState, passes ...*pass) (owntable.Build, error) {
 	for _, p := range passes {
 		if err := p.run(ctx); err != nil {
@@ -262,6 +271,7 @@ func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.Build
 
 // Abort ends builds that targets do not show yet and removes their rows. After an
 // interruption, call it again.
+// Builds that rows show already are left; aborting those would take values away.
 func (b *Builder) Abort(ctx context.Context) error {
 	var dropped []owntable.Build
 	of := b.Runner.Catalog

@@ -82,6 +82,7 @@ func orphan(c *projections.Change) bool {
 }
 
 // correct compares the rows of a segment, and corrects what differs, stage by stage.
+// Fixes of one stage come before those of the next, because later ones read what earlier ones wrote.
 func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
 	fixes := make([][]runner.Fix, runner.Stages)
 	v := &runner.Verification{Model: s.Runner.Model, Store: s.Runner.Store, Yield: func(d runner.Difference) {
@@ -165,6 +166,7 @@ type fenced struct {
 }
 
 // Write does writes one by one: the condition of each fails by itself.
+// There is an outcome for each write. A write that met a conflict too often is an error of the whole call.
 func (f *fenced) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
 	for i, w := range ws {

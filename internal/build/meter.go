@@ -14,6 +14,7 @@ type meter struct {
 }
 
 // add counts work, and reports it.
+// Report is called with mu held, so it must not call the builder.
 func (b *Builder) add(p Progress) {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
@@ -33,6 +34,7 @@ func (b *Builder) add(p Progress) {
 }
 
 // spend waits until the budget has so many write units, and takes them.
+// Several segments share the budget; each waits for its own turn.
 func (b *Builder) spend(ctx context.Context, units int) error {
 	b.add(Progress{Units: int64(units)})
 	if b.Budget <= 0 {

@@ -21,6 +21,7 @@ import (
 
 // pass reads tables once, in segments at the same time. Each segment is a row of our table:
 // its fence, and how far it is. A pass that was begun before goes on with its segments.
+// It is safe to repeat from any point: what take collects is put on condition that it is not there yet.
 type pass struct {
 	*Builder
 	build  owntable.Build
@@ -52,6 +53,7 @@ type segment struct {
 const holdRows = 5000
 
 // run runs all segments.
+// The first error ends all segments, and is returned.
 func (p *pass) run(ctx context.Context) error {
 	count, err := p.plan(ctx)
 	if err != nil {
@@ -76,6 +78,7 @@ func (p *pass) run(ctx context.Context) error {
 	return err
 }
 
+// segment returns a segment that is not taken yet.
 func (p *pass) segment(n, of int) *segment {
 	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
 	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*runner.ReadTarget{}}
@@ -383,6 +386,7 @@ func (s *segment) marks(piece []runner.ReadTarget) int64 {
 	return contributions(piece)
 }
 
+// contributions is how many source rows a piece has.
 func contributions(piece []runner.ReadTarget) (n int64) {
 	for _, t := range piece {
 		n += int64(len(t.Rows))

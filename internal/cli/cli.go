@@ -1,5 +1,10 @@
 // Package cli is what the programs share: their exit codes, how a command line is
 // read, how they stop and how they say what went wrong, and where rows are.
+//
+// Besides, output.go sees to it that results which cannot be written end a command, readable.go
+// that no text from a table commands a terminal, inout.go that no output empties an input,
+// memory.go that a process keeps to its memory. complete.go and man.go make completions and
+// manual pages from the same texts as --help.
 package cli
 
 import (

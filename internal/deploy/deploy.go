@@ -4,6 +4,19 @@
 //
 // What differs between two deployments of a template is a parameter of it: the stage, the names
 // of tables, keys. Nothing in the plan knows an account.
+//
+// The files, in the order in which a template comes about:
+//
+//	deploy.go           the plan: which functions a model has, and how they read its streams
+//	parameters.go       what a deployment chooses
+//	policy.go           what each kind of process may do, and why
+//	alarms.go           the alarms; dashboard.go: the dashboard
+//	form.go             what both languages need
+//	cloudformation.go   the plan for CloudFormation and SAM, over yaml.go
+//	terraform.go        the plan for Terraform, over hcl.go
+//
+// A name in a template is the identity of a thing in a deployment: changing one makes the tool
+// delete the thing and create another, so names only change with the model's.
 package deploy
 
 import (

@@ -28,6 +28,8 @@ func (p *scanner) list(depth int) (value.Value, string) {
 	return value.ListFrom(p.elements(base)), ""
 }
 
+// set decodes a set of strings, numbers or binary values; tag is its type in DynamoDB's JSON. Elements that are equal
+// are a problem, also two spellings of one number.
 func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
 	if p.b[p.i] != '[' {
 		return value.Value{}, tag + ": expected an array, found " + p.kindAt(p.i)

@@ -7,6 +7,7 @@ import (
 
 // Entry is one record of a recorded file or a payload, either a good one or a bad one, which
 // cannot be used.
+// It belongs to the caller: nothing in it is reused by the reader.
 type Entry struct {
 	// Record is the record. For a bad entry it holds what could be read: often Keys,
 	// Position, Table and ID.
@@ -39,6 +40,7 @@ func (b *Bad) Error() string {
 	return b.Err.Error()
 }
 
+// Unwrap gives Err, such as ErrTruncated.
 func (b *Bad) Unwrap() error { return b.Err }
 
 // Location is the place where an entry begins.

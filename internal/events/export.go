@@ -29,6 +29,7 @@ import (
 // lists.
 
 const (
+	// The names of the two manifests.
 	summaryFile = "manifest-summary.json"
 	listFile    = "manifest-files.json"
 )
@@ -60,6 +61,7 @@ type dataFile struct {
 
 // sources returns the files to read for some paths. The data files of an export take the
 // place of the first path that belongs to it.
+// Paths that belong to no export come as they are, in their order.
 func sources(paths []string) ([]source, error) {
 	var out []source
 	var exports []string // their folders
@@ -102,6 +104,7 @@ func sources(paths []string) ([]source, error) {
 	return out, nil
 }
 
+// absolute is a path by which files are compared. Links are not followed.
 func absolute(p string) string {
 	abs, err := filepath.Abs(p)
 	if err != nil {
@@ -266,6 +269,7 @@ func (c *checking) add(yield func(Entry) error) func(Entry) error {
 }
 
 // end reads the rest of the source and compares it with the manifest.
+// An error comes after all entries were yielded: replaying the file again, once it is whole, does the rest.
 func (c *checking) end() error {
 	if _, err := io.Copy(io.Discard, c.Reader); err != nil {
 		return err

@@ -23,6 +23,7 @@ func (p *scanner) change(u *unit) {
 	}
 }
 
+// changeField reads one field. Names in another case are taken too, as some tools write them.
 func (p *scanner) changeField(u *unit, name string) {
 	switch name {
 	case "Keys":
@@ -50,11 +51,13 @@ func (p *scanner) changeField(u *unit, name string) {
 	}
 }
 
+// changeNames are the fields of a change in the spelling of the API.
 var changeNames = []string{
 	"Keys", "NewImage", "OldImage", "SequenceNumber", "ApproximateCreationDateTime",
 	"ApproximateCreationDateTimePrecision", "StreamViewType",
 }
 
+// changeName is the API's spelling of a name that differs in case alone, "" for other names.
 func changeName(name string) string { return foldedName(changeNames, name) }
 
 // image reads an item. null and {} count as no item.
@@ -141,6 +144,7 @@ func (p *scanner) identity(id *identity) {
 	})
 }
 
+// identityNames are the fields of userIdentity in the spelling of the API.
 var identityNames = []string{"type", "principalId"}
 
 // kinesis reads the part of a Lambda event that holds a Kinesis record.

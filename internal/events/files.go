@@ -12,6 +12,7 @@ import (
 )
 
 // Files reads recorded files one after another.
+// A Files is read once. Its methods other than Consumed are for one goroutine.
 type Files struct {
 	from []source
 	size int64
@@ -49,6 +50,8 @@ func (f *Files) Size() int64 { return f.size }
 func (f *Files) Consumed() int64 { return f.read.Load() }
 
 const (
+	// A batch has at most so many entries, and about so many bytes; so many batches are decoded ahead. Together they
+	// bound what a replay holds of its files.
 	batchEntries = 256
 	batchBytes   = 1 << 20
 	batchesAhead = 4
@@ -160,6 +163,7 @@ type countingReader struct {
 	n *atomic.Int64
 }
 
+// Read counts what was read also where it ends with an error.
 func (c countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.n.Add(int64(n))

@@ -158,6 +158,7 @@ func (u *unit) noRecord(names []string) error {
 	return fmt.Errorf("an object with %s, not a record", strings.Join(names, ", "))
 }
 
+// orUnknown is a text of an on-failure document in a message.
 func orUnknown(s string) string {
 	if s == "" {
 		return "(not given)"

@@ -2,6 +2,13 @@
 // reads files and payloads from outside: Lambda events, GetRecords pages, Kinesis records and
 // exports. It returns Records, which keep DynamoDB's types exactly and have sequence numbers
 // as comparable integers.
+//
+// How recorded files are read: input.go unpacks, window.go keeps the part that is being decoded,
+// scan.go and skip.go read JSON without making anything of it, item.go and elements.go make
+// values, unit.go and fields.go recognise what an object is by its fields, form.go makes a record
+// of it or says what is wrong, deliver.go hands it on with its place. After a broken part,
+// resync.go finds where the next record begins. export.go knows the folders of exports to S3, and
+// files.go reads many files ahead of their consumer.
 package events
 
 import (

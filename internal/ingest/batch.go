@@ -39,6 +39,7 @@ type task struct {
 }
 
 var (
+	// Both mean that it is not known whether a command was done, so the same command may be sent again.
 	errOthers = errors.New("others kept changing the row; send the command again")
 	errBehind = errors.New("the outcome of an earlier command on the same row is unknown; send both again, in their order")
 )
@@ -47,6 +48,8 @@ var (
 // those that are left again when a write did not have the planned outcome. Afterwards
 // every task has its answer. After a crash each task is written whole or not at all,
 // since its writes are one transaction.
+// It returns when every task has its answer; an error of the store is an answer too. It gives up on rows that others
+// keep changing after maxTries.
 func (b *batch) do(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))

@@ -40,11 +40,13 @@ func (f fields) find(name string) (value.Value, bool) {
 	return value.Value{}, false
 }
 
+// get returns the value of a name, Missing for none.
 func (f fields) get(name string) value.Value {
 	v, _ := f.find(name)
 	return v
 }
 
+// set gives a name a value, in the place of the one that it has.
 func (f *fields) set(name string, v value.Value) {
 	for i := range *f {
 		if (*f)[i].Name == name {
@@ -152,6 +154,7 @@ func (c *checked) take(m value.Attr) (reason string) {
 	return reason
 }
 
+// unknown says that there is no such field, with the one that was probably meant.
 func (c *checked) unknown(name string) string {
 	return "is no field of " + c.Name + model.Meant(name, c.fields)
 }
@@ -169,6 +172,7 @@ func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
 	return ""
 }
 
+// empty is the reason why a field cannot be an empty text, "" if it can: DynamoDB takes none as a key.
 func (c *checked) empty(name string, inKey bool) string {
 	switch ix := c.indexed[name]; {
 	case inKey:

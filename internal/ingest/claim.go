@@ -13,6 +13,7 @@ import (
 // Claim is the claim that a row should have on one of its unique values. Rows that no
 // command wrote need claims too: a migration takes them for the rows that it makes, and
 // a backfill for rows that other programs wrote.
+// Its methods only decide. They make writes, which the caller does.
 type Claim struct {
 	Field string
 	Value value.Value
@@ -34,6 +35,7 @@ func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out
 	return out
 }
 
+// claimOf is the row of the claim on a value.
 func claimOf(m *model.Model, e *model.Entity, u *model.Unique, v value.Value) store.Ref {
 	return owntable.Claim(m.Name, e.Name, u.Field.Name, value.Scalar(v))
 }

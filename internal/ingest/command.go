@@ -67,11 +67,14 @@ const (
 	NotJSON              // the text is not JSON
 )
 
+// kindNames are in the order of the kinds.
 var kindNames = [...]string{"invalid", "exists", "missing", "taken", "backward", "stale", "reused", "too-large", "not-json"}
 
+// String is the kind's name in logs and in answers to batches.
 func (k Kind) String() string { return kindNames[k] }
 
 // Refusal says why nothing was written.
+// It is an error of the command, not of the store: the same command is refused again until it, or the rows, change.
 type Refusal struct {
 	Kind     Kind
 	Problems []Problem // one at least
@@ -85,6 +88,7 @@ type Problem struct {
 	Reason  string
 }
 
+// String is a sentence for people.
 func (p Problem) String() string {
 	if p.Pointer == "" {
 		return p.Reason
@@ -101,10 +105,12 @@ func (r *Refusal) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// refuse returns a refusal with one problem.
 func refuse(kind Kind, pointer, format string, args ...any) *Refusal {
 	return &Refusal{kind, []Problem{{pointer, fmt.Sprintf(format, args...)}}}
 }
 
+// escapePointer escapes what RFC 6901 gives a meaning.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer is the RFC 6901 pointer to a member, given the names on the path to it.

@@ -14,6 +14,7 @@ import (
 
 // convert turns a value as a command gives it into one as rows hold it. The reason says
 // why it cannot, "" if it can.
+// v is never changed; out may share its memory.
 func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	switch a.Type {
 	case model.TypeNumber:
@@ -83,6 +84,7 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 	return v, ""
 }
 
+// flag reads a boolean that rows hold as a text.
 func flag(v value.Value) (value.Value, string) {
 	s := value.Scalar(v)
 	if v.Kind() == value.Number || s != "true" && s != "false" {
@@ -112,6 +114,7 @@ func instant(v value.Value) (value.Value, string) {
 	return value.OfString(t.Format(time.RFC3339Nano)), ""
 }
 
+// binary reads base64, as rows hold bytes.
 func binary(v value.Value) (value.Value, string) {
 	b, err := base64.StdEncoding.Strict().DecodeString(v.Text())
 	if v.Kind() != value.String || err != nil {
@@ -120,6 +123,7 @@ func binary(v value.Value) (value.Value, string) {
 	return value.OfBinary(string(b)), ""
 }
 
+// set reads an array as a set. Rows cannot hold an empty set.
 func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) {
 	if v.Kind() != value.List {
 		return v, unless(false, v, "must be an array of "+name)

@@ -38,6 +38,7 @@ type File interface {
 // machine is the file system of this machine.
 type machine struct{}
 
+// MkdirAll also makes the names of the last two directories durable, which Create relies on.
 func (machine) MkdirAll(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -45,6 +46,7 @@ func (machine) MkdirAll(dir string) error {
 	return errors.Join(syncDir(filepath.Dir(dir)), syncDir(filepath.Dir(filepath.Dir(dir))))
 }
 
+// List returns the names in order, none if there is no directory.
 func (machine) List(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,6 +84,7 @@ func (machine) Open(path string) (File, error) {
 	return f, nil
 }
 
+// Remove deletes a file. After a power cut it may be back, which a spool expects.
 func (machine) Remove(path string) error { return os.Remove(path) }
 
 func (machine) RemoveAll(dir string) error { return os.RemoveAll(dir) }

@@ -25,6 +25,7 @@ const (
 
 // Following is the part that one process takes in a model's streams. From Start on it reads
 // its shards into files, however long applying them takes.
+// Its methods are called in the order Open, Start, Apply, Close; Status and Stopped at any time between.
 type Following struct {
 	reader  *Reader
 	run     *runner.Runner

@@ -20,6 +20,7 @@ import (
 const frameHead = 8
 
 const (
+	// The flags say which parts a frame has.
 	flagExpired = 1 << iota
 	flagOld
 	flagNew
@@ -29,6 +30,7 @@ const (
 // maxFrame is more than any record needs: a record has at most two images of 400 KB each.
 const maxFrame = 4 << 20
 
+// errFrame ends a spool: what comes after a damaged frame is read from the stream again.
 var errFrame = errors.New("a frame of the spool is damaged")
 
 // appendFrame appends the frame of a record.

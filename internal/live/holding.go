@@ -286,6 +286,7 @@ func (h *holding) late(ctx context.Context, rec *events.Record) error {
 	return err
 }
 
+// between names the range of a gap, by which a gap that is found again is known to be the same.
 func between(after events.Position, to string) string {
 	return fmt.Sprintf("after %v, up to %s", after, to)
 }
@@ -327,12 +328,14 @@ func (h *holding) gap(ctx context.Context, after events.Position, to, what strin
 }
 
 // tellGap keeps the dead letter of a gap of the shard.
+// A gap with the same source is one dead letter, however often it is told.
 func (h *holding) tellGap(ctx context.Context, at events.Position, source, reason string) error {
 	return h.keepGap(ctx, runner.Dead{
 		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", h.shard, h.table), Position: at, Time: h.run.Now().UTC(), Source: source, Reason: reason,
 	})
 }
 
+// orNobody is the owner of a lease in a message.
 func orNobody(s string) string {
 	if s == "" {
 		return "no process"

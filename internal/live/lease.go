@@ -63,6 +63,7 @@ func unlessCondition(out []store.Outcome, err error) error {
 }
 
 // watch is what this process has seen of a lease that another process holds.
+// It is kept in memory alone: a process that starts waits a whole lease before it takes one.
 type watch struct {
 	owntable.LeaseRow
 	since time.Time // when it was first seen in this state

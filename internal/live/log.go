@@ -23,6 +23,7 @@ type ownLog struct {
 	taken         time.Time // when it was taken
 }
 
+// beaten and lapsed are those of a shard's lease.
 func (l *ownLog) beaten(at time.Time) { l.beatAt.Store(&at) }
 func (l *ownLog) lapsed() bool        { return l.since(*l.beatAt.Load()) >= l.opts.Lease }
 
@@ -42,6 +43,7 @@ func (r *Reader) Spooled(table, shard string, after, to events.Position) (out []
 	return spooled(r.opts.Disk, r.spoolDir(place{table, shard}), table, after, to)
 }
 
+// logLease is the row with the lease of a merged log.
 func (r *Reader) logLease(number int64) store.Ref {
 	return owntable.LogLease(r.run.Model.Name, number)
 }

@@ -20,6 +20,18 @@
 //	logs|MODEL    s NUMBER        the same of a merged log, of which each process has one (log.go)
 //
 // What is kept of a shard is removed when the shard is over (retire.go).
+//
+// The files, from the lease to the record:
+//
+//	reader.go    the rounds: which shards there are, which of them this process takes
+//	share.go     how many shards a process should have, so that all have about the same
+//	lease.go     taking, renewing and giving back
+//	holding.go   a shard that this process holds, and the gaps that it finds
+//	spool.go     what was read, on disk until it is applied; frame.go is its form, disk.go its disk
+//	stream.go    which streams of a table are read, also one that was switched off
+//	log.go       the one log as which a process applies all its shards
+//	follow.go    all of it as one thing to start and stop; status.go: how far it is
+//	retire.go    what is removed when a shard is over
 package live
 
 import (

@@ -5,6 +5,19 @@
 // Load makes a Model once; it never changes and may be shared. It holds no data and does no
 // I/O after loading. The fields of a row are its attributes and the names that its key
 // templates read out of its keys.
+//
+// A file goes through three stages, and each keeps going after a mistake, so that one run of lint
+// shows as many as possible:
+//
+//	load.go, read.go        YAML to nodes with their places; keys that no shape has (shapes.go)
+//	decl*.go                nodes to declarations, whose names are not looked up yet
+//	compile*.go             declarations to the Model: names become entities, fields, templates
+//	check*.go               what only the whole model shows, such as loops and keys that collide
+//
+// What a kind of derivation adds to these stages is in one file: tally.go, set.go, group.go,
+// status.go, latest.go, copy.go, follow.go, feed.go, search.go; derive.go lists the kinds.
+// Templates of keys, which bind names both ways, are in template.go, spelling.go and overlap.go.
+// derivation.go and diff.go say what a derivation is to the catalog, and what changes it.
 package model
 
 import (

@@ -12,6 +12,19 @@
 // last. (A query that gives each row once walks through everything for each page;
 // one that sorts or counts gives up with ErrTooMuch.)
 // Nothing is kept between pages: the cursor says how far the answer has come.
+//
+// A query is compiled once (plan.go): each step knows the key that it reads by (step.go,
+// key.go) and what a row must be to belong (belong.go). A request then becomes a run, which
+// answers one page:
+//
+//	walk.go       steps, depth first, each in the order of its key; any.go: by listed keys
+//	stream.go     rows of one second in the order of time, which is not that of bytes (order.go)
+//	spelled.go    keys in which a value stands as it is, or escaped
+//	whole.go      sets, gathered from the rows over which they are spread
+//	distinct.go   each row once; sorted.go: another order than the key's
+//	find.go       searches
+//	shape.go      rows as people see them; reading.go, kinds.go and compose.go change them more
+//	cursor.go     where the next page goes on, sealed by secret.go
 package query
 
 import (

@@ -4,6 +4,18 @@
 // An embedded system is one directory: store/ holds the rows of all its models, search/ the
 // indexes. An index can be rebuilt from the rows at any time. That happens if it is missing or
 // its definition has changed.
+//
+// system.go opens and closes a system. The other files are about search indexes, which are
+// caches of the rows with a life of their own, and about the whole of a system:
+//
+//	index.go     what a search generation is, in which order one is built, and its row
+//	fill.go      filling the indexes of a generation from the rows, resumable
+//	keep.go      when searches are answered; when a function may apply a generation; hand-over
+//	late.go      a cluster that does not answer when the program begins
+//	prune.go     removing generations that no program applies
+//	status.go    what generations there are
+//	census.go    how many rows there are, and what they show
+//	tables.go    making tables, also those that a replay writes into
 package system
 
 import (

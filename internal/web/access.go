@@ -19,6 +19,7 @@ import (
 )
 
 // Access says who may ask, and how often. Health checks need no key.
+// The zero Access lets nothing in but health checks.
 type Access struct {
 	// Keys are what a request must carry one of; nil is none.
 	Keys *Keys
@@ -59,6 +60,7 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 	})
 }
 
+// limit is the rate in the limiter's form, where 0 would be none at all.
 func (a Access) limit() rate.Limit {
 	if a.Rate == 0 {
 		return rate.Inf
@@ -99,6 +101,7 @@ func challenge(r *http.Request) string {
 	return `Bearer realm="weir"`
 }
 
+// isLocal reports whether a Host header names this machine, with or without a port.
 func isLocal(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -108,6 +111,7 @@ func isLocal(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
+// limiterKey and askerKey are the keys of values in a request's context.
 type limiterKey struct{}
 
 type askerKey struct{}
@@ -120,6 +124,7 @@ type Asker struct {
 }
 
 // AskerOf is the asker of a request.
+// Requests that Access did not wrap have the asker of their address.
 func AskerOf(r *http.Request) Asker {
 	if key, _ := r.Context().Value(askerKey{}).(int); key > 0 {
 		return Asker{key: key}
@@ -133,6 +138,7 @@ func AskerOf(r *http.Request) Asker {
 
 // Spend takes n commands from what the asker may have now. When it is too much it
 // answers so, and reports false.
+// A request that Access did not wrap may have any number. The caller returns at once after false.
 func Spend(w http.ResponseWriter, r *http.Request, n int) bool {
 	limiter, ok := r.Context().Value(limiterKey{}).(*rate.Limiter)
 	if !ok || n <= 0 {
@@ -180,6 +186,8 @@ const calls = 2
 // Serve listens on an address for a handler, behind the access that they ask for. An
 // address that others reach needs keys, or --open. need is what keeps files open
 // beside the connections: connections get what it leaves.
+// The server listens when Serve returns, and answers from Run on. The caller closes it. Errors are mistakes in the
+// flags, or an address that cannot be had.
 func (f Flags) Serve(addr string, l Limits, need openfiles.Need, h http.Handler, log *slog.Logger) (*Server, error) {
 	keys, err := OpenKeys(f.KeysFile, os.Getenv(EnvKeys), log)
 	if err != nil {

@@ -90,6 +90,7 @@ func (s *arrivals) press() (stop func()) {
 	}
 }
 
+// giveWayUntil lets one body give way every slowLook.
 func (s *arrivals) giveWayUntil(done <-chan struct{}) {
 	tick := time.NewTicker(slowLook)
 	defer tick.Stop()
@@ -103,6 +104,7 @@ func (s *arrivals) giveWayUntil(done <-chan struct{}) {
 	}
 }
 
+// add and remove are called once for each body.
 func (s *arrivals) add(a *arrival) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,6 +120,7 @@ func (s *arrivals) remove(a *arrival) {
 	delete(s.all, a)
 }
 
+// gaveWay reports whether the body was ended for others.
 func (a *arrival) gaveWay() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,6 +135,7 @@ func (a *arrival) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// errGaveWay is why a request is refused whose body gave way: nothing of it was done.
 var errGaveWay = errors.New("the body came slowly, and gave way to others")
 
 // read reads a request's body, as far as any handler does, and has the request's handler
@@ -194,6 +198,7 @@ type arrived struct {
 	io.Closer
 }
 
+// failing is a reader that only returns an error: the one that a body ended with.
 type failing struct{ error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.error }

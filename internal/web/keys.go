@@ -18,6 +18,7 @@ import (
 // good for a minute, so that an edit can finish; after that every request is refused
 // until the file can be used. So a key that an edit removed is good for no longer than
 // that minute.
+// Keys may be used by many goroutines. Only their hashes are kept.
 type Keys struct {
 	file  string
 	fixed bool // the file can be read once only
@@ -31,6 +32,7 @@ type Keys struct {
 }
 
 const (
+	// How many keys there may be, how short, how large their file; how often it is read, and how long old keys stay good.
 	maxKeys    = 2
 	minKey     = 16 // characters
 	maxKeyFile = 64 << 10
@@ -124,6 +126,7 @@ func (k *Keys) current() [][sha256.Size]byte {
 	return k.sums
 }
 
+// say logs a fault of the file once, until it is another one. mu is held.
 func (k *Keys) say(what string, err error) {
 	if text := what + err.Error(); k.said != text {
 		k.said = text

@@ -45,6 +45,7 @@ const (
 	linger = time.Second
 )
 
+// withDefaults replaces the fields that are 0.
 func (b Bounds) withDefaults() Bounds {
 	b.Connections = cmp.Or(b.Connections, defaultConnections)
 	b.Requests = cmp.Or(b.Requests, defaultRequests)
@@ -97,15 +98,18 @@ type conn struct {
 }
 
 var (
+	// Why a connection was closed by the server, and not by its client.
 	errHeaders = errors.New("too many bytes of headers are being read")
 	errGone    = errors.New("the connection has given way to another")
 	errFull    = errors.New("all connections are being worked for")
 )
 
+// bound puts bounds around a listener, which it then owns.
 func bound(l net.Listener, b Bounds, log *slog.Logger) *listener {
 	return &listener{Listener: l, bounds: b.withDefaults(), log: log, linger: linger, conns: map[*conn]struct{}{}}
 }
 
+// Accept returns connections in the order in which they come. It never waits for one to end.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -276,6 +280,7 @@ func origin(a net.Addr) netip.Prefix {
 	return p
 }
 
+// Close may be called at any time and by any goroutine; the second call returns net.ErrClosed.
 func (c *conn) Close() error {
 	c.of.mu.Lock()
 	if c.closed {
@@ -304,6 +309,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// counts takes bytes that came before a request was let in. It reports false if they are too many for all together.
 func (c *conn) counts(n int) bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -378,6 +384,7 @@ func (l *listener) state(c net.Conn, s http.ConnState) {
 	k.rest()
 }
 
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
 
 // connContext gives the requests of a connection the connection.
@@ -385,6 +392,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
+// connOf is the connection of a request, nil in tests that have none.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c

@@ -15,6 +15,7 @@ type pool struct {
 	free chan struct{}
 }
 
+// newPool returns a pool with n free.
 func newPool(n int) *pool {
 	p := &pool{turn: make(chan struct{}, 1), free: make(chan struct{}, n)}
 	for range n {
@@ -42,6 +43,7 @@ func (p *pool) take(ctx context.Context, n int) bool {
 	return true
 }
 
+// sent and received report whether it was done before ctx was. What is possible at once is done even after that.
 func sent(ctx context.Context, c chan<- struct{}) bool {
 	select {
 	case c <- struct{}{}:
@@ -70,6 +72,7 @@ func received(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
+// give gives back n that were taken. It never waits.
 func (p *pool) give(n int) {
 	for range n {
 		p.free <- struct{}{}
@@ -91,6 +94,7 @@ type load struct {
 	health           probe
 }
 
+// newLoad returns a load within the bounds, with defaults for what they leave open.
 func newLoad(b Bounds) *load {
 	b = b.withDefaults()
 	return &load{bounds: b, requests: newPool(b.Requests), bodies: newPool(max(b.Bodies, longestBody) / piece)}

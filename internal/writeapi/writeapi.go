@@ -14,6 +14,11 @@
 // again be the same write; If-Match makes it hold for one revision of the row, which
 // is its ETag. What goes wrong is an application/problem+json; each field that is not
 // right is listed under errors, by its JSON pointer.
+//
+// The order of a request: its path names model and entity (entity.go), body and headers become a
+// command, the writer does it, and the result or refusal becomes an answer (problem.go). batch.go
+// does the same for many commands. openapi.go and schema.go describe all of it from the models.
+// Nothing is checked twice: what a command must be is the writer's part (package ingest).
 package writeapi
 
 import (

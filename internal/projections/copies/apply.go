@@ -18,6 +18,7 @@ func (Kind) Name() string { return "copy" }
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return newPart(g) }
 
+// newPart returns a part that has folded nothing yet.
 func newPart(g *projections.Gathered) *part {
 	return &part{gathered: gathered{all: g, follow: &follow.Gathered{}, at: map[string]int{}}}
 }
@@ -78,6 +79,7 @@ func (p *part) split() (history, state []projections.Put) {
 }
 
 // part is what one batch asks of this kind.
+// It lives as long as the batch, and belongs to one goroutine.
 type part struct {
 	runner.BasePart
 	gathered
@@ -98,6 +100,7 @@ type work struct {
 	*gathered
 }
 
+// work leaves out what settled records ask for, and returns the state of the part that is applied.
 func (p *part) work(w *runner.Work) *work {
 	p.leave(w.Settled)
 	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}

@@ -62,6 +62,8 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
+// removeUpTo returns the write that deletes a row unless it carries a position behind p. A row that another program
+// wrote there, without our mark, is deleted too: its key belongs to the copy.
 func removeUpTo(row store.Ref, p events.Position) store.Write {
 	return store.Write{Ref: row, Delete: true, If: store.Cond{
 		{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: p.Value()}},

@@ -88,6 +88,7 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 	}
 }
 
+// sameFollowing reports whether two rows follow the same field of the same row.
 func sameFollowing(a, b projections.Following) bool {
 	return a.Follow == b.Follow && projections.SameRow(a.Of, b.Of)
 }
@@ -100,6 +101,7 @@ func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
 }
 
 // Puts returns the rows that a change makes and removes.
+// It is Fold for callers that do not report faults, such as recounts.
 func Puts(c *projections.Change) []projections.Put {
 	puts, _ := Fold(c, nil)
 	return puts

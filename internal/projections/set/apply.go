@@ -29,6 +29,7 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadSet} }
 
 // part is what one batch asks of this kind.
+// It lives as long as the batch, and belongs to one goroutine.
 type part struct {
 	runner.BasePart
 	*gathered

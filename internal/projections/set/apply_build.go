@@ -34,6 +34,7 @@ type built struct {
 	touched map[string]*Leaf // the nodes that were written, by the text of their rows
 }
 
+// newBuilt returns what counts in an entity's sets. With hidden, no rows are written.
 func newBuilt(w *runner.Work, e *model.Entity, hidden bool) *built {
 	return &built{&work{Work: w, gathered: &gathered{}, hidden: hidden}, e, map[string]*Leaf{}}
 }
@@ -46,6 +47,7 @@ func (b *built) into(root store.Ref) (runner.Into, int) {
 }
 
 // writes returns the writes that count steps in a set: its leaves as they were read.
+// At most one leaf is split in one transaction, so that its writes stay within DynamoDB's limit.
 func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution.Step) (ws []store.Write, err error) {
 	s := &setWork{Target: &projections.Target{Row: root, Entity: b.entity}}
 	begins := owntable.Values(b.entity.SetOf().Attr)
@@ -91,6 +93,7 @@ func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution
 // never is a condition that fails for any row, so that the transaction is tried again.
 var never = store.Cond{{{Attr: owntable.Partition, Is: store.Exists}}, {{Attr: owntable.Partition, Is: store.Absent}}}
 
+// touch notes a node that was written, whose row has to be shown.
 func (b *built) touch(root store.Ref, path string) {
 	l := &Leaf{Row: store.Ref{Table: root.Table, Key: b.entity.LeafKey(root.Key, path)}, Entity: b.entity, Root: root, Path: path}
 	b.touched[owntable.RowText(l.Row)] = l
@@ -260,6 +263,7 @@ func PutUnits(target runner.ReadTarget, guards int) (units, leaves int) {
 }
 
 // PutRows counts rows that a builder has read in the sets of a generation, whose runner r is.
+// The writes are in transactions with guard, so a builder that has lost its segment changes nothing.
 func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, root store.Ref, rows []runner.ReadRow, guard ...store.Write) error {
 	w := runner.NewWork(r, runner.Batch{}, projections.NewGathered(0))
 	return r.PutRowsInto(ctx, root, rows, newBuilt(w, e, true).into, guard...)

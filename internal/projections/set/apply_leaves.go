@@ -37,6 +37,7 @@ type setWork struct {
 
 // count adds each set's steps to the leaves that they belong to, and then shows what the
 // leaves hold.
+// After a crash, leaves may have counted and not be shown: the batch comes again, counts nothing there and shows them.
 func (w *work) count(ctx context.Context) error {
 	var pending []*setWork
 	for _, t := range w.sets {
@@ -210,6 +211,7 @@ func (s *setWork) inOrder() {
 	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Offset.Compare(b.Offset) })
 }
 
+// setError says which set an error is about.
 func (w *work) setError(s *setWork, err error) error {
 	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.Describe(s.Row), err)
 }
@@ -398,6 +400,7 @@ func leafWrite(e *model.Entity, root store.Ref, n *Node) store.Write {
 // joinSparse joins sixteen leaves that are small together into one. It checks only where a
 // leaf has become sparse. If other workers write there meanwhile, their next step checks
 // again.
+// Joining is only for economy: a set with sparse leaves shows the same members.
 func (w *work) joinSparse(ctx context.Context, s *setWork) error {
 	looked := map[string]bool{}
 	for _, n := range s.done {
@@ -472,6 +475,7 @@ func (w *work) showTouched(ctx context.Context) error {
 // showLeaf makes rows show their nodes, where they do not. It returns the outcomes of the
 // writes that it did. It reads each row before its node, so a version on the row that the
 // node has not reached was never written by weir.
+// out and of have the same length. Rows that show their node already have no outcome.
 func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store.Outcome, of []Leaf, err error) {
 	rows := make([]store.Ref, len(leaves))
 	nodes := make([]store.Ref, len(leaves))

@@ -16,6 +16,7 @@ import (
 // and deletes it before scorch may write. An index whose process was killed has no
 // checksum; all that it holds is checked instead (content.go).
 
+// The file is a mark and no data: an index that lacks it is only opened more slowly.
 const closedFile = "CLOSED"
 
 // rootOf is the content of the checksum file, as summed.Marshal writes it.
@@ -66,6 +67,7 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// syncDir makes the names in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -20,6 +20,7 @@ type collector struct {
 	id   index.IndexInternalID
 }
 
+// newCollector returns a collector over a snapshot, which the caller keeps open while it collects.
 func newCollector(snap *scorch.IndexSnapshot, p *search.Plan) (*collector, error) {
 	c := &collector{plan: p, snap: snap}
 	if p.Sort == "" {
@@ -67,6 +68,7 @@ func (c *collector) rank(score float64) (search.Place, error) {
 	return place, err
 }
 
+// hits are the collected hits, the best first. Call it once, at the end.
 func (c *collector) hits() []search.Hit {
 	slices.SortFunc(c.best, c.plan.Compare)
 	hits := make([]search.Hit, len(c.best))
@@ -83,6 +85,7 @@ func (c *collector) Less(i, j int) bool { return c.plan.Compare(c.best[i], c.bes
 func (c *collector) Swap(i, j int)      { c.best[i], c.best[j] = c.best[j], c.best[i] }
 func (c *collector) Push(p any)         { c.best = append(c.best, p.(search.Place)) }
 
+// Pop takes the worst place from the end, as container/heap asks for.
 func (c *collector) Pop() any {
 	last := c.best[len(c.best)-1]
 	c.best = c.best[:len(c.best)-1]

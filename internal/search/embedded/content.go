@@ -36,6 +36,7 @@ func (st stamp) of(id string) content {
 // bytes is the stored form; parseContent reads it.
 func (c content) bytes() ([]byte, error) { return summed.Marshal(c) }
 
+// parseContent reads the stored form. That there is none is an error: every index of this format has one.
 func parseContent(b []byte) (c content, err error) {
 	if b == nil {
 		return 0, errors.New("it does not say what it holds")
@@ -71,6 +72,7 @@ func (c *corpus) checkContent(found inspection) error {
 	return errors.Join(c.compareContent(s, found), s.Close())
 }
 
+// compareContent does what checkContent says, on an index that is open for reading.
 func (c *corpus) compareContent(s *scorch.Scorch, found inspection) error {
 	snap, err := snapshotOf(s)
 	if err != nil {

@@ -50,6 +50,7 @@ type made struct {
 }
 
 // corpus is one index: a scorch, and the only goroutine that writes into it.
+// Reads may come from any goroutine.
 type corpus struct {
 	schema  search.Schema
 	dir     string
@@ -103,6 +104,7 @@ func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) 
 	return c, nil
 }
 
+// newCorpus returns a corpus that is not open and has no writer yet.
 func newCorpus(dir string, s search.Schema, o Options) *corpus {
 	return &corpus{
 		schema: s, dir: dir, options: o,
@@ -281,6 +283,7 @@ func (c *corpus) end(close func() error) error {
 // snapshot is the current content of the index; the caller closes it.
 func (c *corpus) snapshot() (*scorch.IndexSnapshot, error) { return snapshotOf(c.scorch) }
 
+// snapshotOf is the content of a scorch, errClosed if it was closed. The caller closes the snapshot.
 func snapshotOf(ix *scorch.Scorch) (*scorch.IndexSnapshot, error) {
 	r, err := ix.Reader()
 	if err != nil {

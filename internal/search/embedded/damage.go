@@ -18,12 +18,14 @@ type DamageError struct {
 	Cause error
 }
 
+// Error names the directory, the cause and what to do.
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("search index %s is damaged or not ours (%v): delete the directory, and it is built again from the rows", e.Dir, e.Cause)
 }
 
 func (e *DamageError) Unwrap() error { return e.Cause }
 
+// damaged is the error for damage of this index.
 func (c *corpus) damaged(cause error) error { return &DamageError{c.dir, cause} }
 
 // heard takes errors of scorch's own goroutines; scorch calls it from these. Scorch

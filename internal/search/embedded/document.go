@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// The names of fields, beginnings of names, and terms, as the package comment lists them. They are stored: a change
+	// needs another Format.
 	fieldStamp = "p"
 	fieldWords = "t"
 	fieldGone  = "x"
@@ -51,8 +53,10 @@ func tombstone(id string, st stamp, now time.Time) index.Document {
 	return doc
 }
 
+// goneAt is the term of an hour. Terms sort by time, so a range of them finds what is old enough to go.
 func goneAt(t time.Time) string { return fmt.Sprintf("%s%010d", termGoneAt, t.Unix()/3600) }
 
+// storedStamp is the field with a document's stamp, which is stored and not searched.
 func storedStamp(st stamp) document.Field {
 	return document.NewTextFieldCustom(fieldStamp, nil, st.bytes(), index.StoreField, nil)
 }

@@ -53,6 +53,7 @@ type Options struct {
 }
 
 // Index is a search.Index over the indexes of one directory.
+// It may be used by many goroutines. Close ends all calls.
 type Index struct {
 	dir     string
 	corpora map[string]*corpus

@@ -1,12 +1,14 @@
 package embedded
 
 // arena keeps copies of bytes until reset. A copy never moves.
+// It is used by one goroutine at a time. The zero arena is ready to use.
 type arena struct {
 	block []byte // the current block; earlier ones belong to the users of their copies
 	used  int    // bytes in all blocks
 }
 
 const (
+	// How large the first block is, and the largest that a reset keeps.
 	arenaBlock = 256 << 10
 	// arenaKeep is the size of the largest block that is kept for the next use.
 	arenaKeep = 2 << 20
@@ -27,6 +29,7 @@ func (a *arena) copy(b []byte) []byte {
 	return a.block[start:len(a.block):len(a.block)]
 }
 
+// reset makes all copies invalid, and keeps one block for the next use.
 func (a *arena) reset() {
 	if cap(a.block) > arenaKeep {
 		a.block = nil

@@ -42,6 +42,7 @@ type batch struct {
 }
 
 // slot is a row of the batch.
+// There is one for each row, however many writes the batch has for it.
 type slot struct {
 	tab *table
 	key []byte // in the key-value store
@@ -62,6 +63,7 @@ type slot struct {
 // errTooMuch says that the batch reads more bytes than one batch may hold.
 var errTooMuch = errors.New("the batch is too large")
 
+// newBatch returns an empty batch. Store.batches is where callers get one.
 func newBatch(s *Store) *batch {
 	return &batch{s: s, changes: s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))}
 }
@@ -89,6 +91,7 @@ func (b *batch) add(w *store.Write) error {
 	return nil
 }
 
+// newSlot returns a cleared slot, from the pool if one is left.
 func (b *batch) newSlot() *slot {
 	n := len(b.slots)
 	if n == len(b.pool) {
@@ -276,6 +279,7 @@ func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 	})
 }
 
+// size is how many bytes a commit would write, without index entries.
 func (b *batch) size() int { return b.changes.Len() + b.pending }
 
 // commit writes what the steps so far have changed, each row once. A crash leaves the

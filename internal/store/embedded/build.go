@@ -33,6 +33,7 @@ func (s *Store) build() error {
 	return nil
 }
 
+// indexMeta is what the catalog has of an open index.
 func (t *table) indexMeta(ix *index) *indexMeta {
 	if ix.isExpiry() {
 		return t.meta.Expiry

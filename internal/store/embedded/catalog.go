@@ -44,6 +44,7 @@ type tableMeta struct {
 	Streamed bool `json:"streamed,omitempty"`
 }
 
+// keyMeta is an attribute of a key as the catalog has it.
 type keyMeta struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // S, N or B, as in DynamoDB
@@ -70,6 +71,7 @@ type shard struct {
 	last    atomic.Uint64 // the number of the last record, or of one that was given up
 }
 
+// keyMetas is a key in the catalog's form, the partition key first.
 func keyMetas(ks store.KeySchema) []keyMeta {
 	out := []keyMeta{{ks.Partition.Name, ks.Partition.Type.Descriptor()}}
 	if ks.Sort.Name != "" {
@@ -78,10 +80,12 @@ func keyMetas(ks store.KeySchema) []keyMeta {
 	return out
 }
 
+// String is the attribute in messages, with its type.
 func (k keyMeta) String() string { return k.Name + " (" + k.Type + ")" }
 
 // loadCatalog checks the format version and reads the catalog, which is empty in a new
 // store.
+// A directory of an older format is read as it is; one of a newer format is refused, and nothing is changed in it.
 func loadCatalog(db *pebble.DB) (*catalog, error) {
 	c := &catalog{Tables: map[string]*tableMeta{}}
 	version, err := getCopy(db, keyFormat)
@@ -141,6 +145,7 @@ func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64
 // reconcile changes the catalog so that it describes the given tables, and adds to the
 // batch the removal of what they no longer have. New indexes are Building. Tables that
 // are not given stay as they are.
+// Nothing is durable before the caller commits the batch, so a crash leaves the old catalog whole.
 func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
 	for i := range tables {
 		t := &tables[i]
@@ -257,6 +262,7 @@ func checkSchemas(tables []store.Table) error {
 	return nil
 }
 
+// checkSchema refuses a table that DynamoDB could not have either.
 func checkSchema(t *store.Table) error {
 	if t.Name == "" {
 		return errors.New("a table has no name")
@@ -281,6 +287,7 @@ func checkSchema(t *store.Table) error {
 	return nil
 }
 
+// checkKeySchema refuses a key that no row could have.
 func checkKeySchema(ks store.KeySchema) error {
 	for _, a := range []store.KeyAttr{ks.Partition, ks.Sort} {
 		switch {

@@ -36,6 +36,7 @@ func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
 // returns the list for the next owner, and whether the store was closed. A directory
 // without a list is new, or was written by an older version; it is checked as far as
 // that is possible without a list.
+// Every error but those of the file system wraps ErrDamaged.
 func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
 	list, ok, err := readList(fs, dir)
 	if err != nil {
@@ -173,6 +174,7 @@ func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
 	return list, nil
 }
 
+// readWhole reads a file to its end. It is for files that are small: lists and manifests.
 func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
 	if err != nil {

@@ -20,6 +20,13 @@
 // batches, and what is left is consistent. Writes are not synced; Sync and Close are.
 //
 // Beyond the contract, a Store has Split. Expired rows stay until Sweep is called.
+//
+// The files: batch.go is the write path, from the check of a condition to the commit; read.go,
+// query.go and walk.go read; rowcache.go and filter.go save reads. stream.go, shards.go, record.go
+// and tail.go are the streams, sequence.go gives records their numbers. files.go, checkfiles.go,
+// journal.go and guard.go find damage, and end the process where the disk refuses a write.
+// owner.go keeps other processes out. load.go and land.go take in many rows at once. catalog.go
+// and build.go change tables and indexes, expiry.go deletes expired rows.
 package embedded
 
 import (
@@ -40,6 +47,7 @@ import (
 )
 
 // Store is an embedded store. No other process or Store may use its directory.
+// Its methods may be called by many goroutines. Close waits for them.
 type Store struct {
 	db    *pebble.DB
 	po    *pebble.Options
@@ -182,6 +190,7 @@ func (s *Store) load(tables []store.Table) error {
 	return s.build()
 }
 
+// openTable opens a table that the catalog has, with its indexes.
 func (s *Store) openTable(t store.Table) {
 	t.Indexes = slices.Clone(t.Indexes)
 	meta := s.catalog.Tables[t.Name]
@@ -210,6 +219,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
+// table is an open table. The caller holds the gate.
 func (s *Store) table(name string) (*table, error) {
 	if t := s.tables[name]; t != nil {
 		return t, nil
@@ -269,6 +279,7 @@ func (s *Store) Close() error {
 }
 
 // getCopy reads one key, nil if it does not exist.
+// The caller owns the bytes.
 func getCopy(db *pebble.DB, key []byte) ([]byte, error) {
 	v, closer, err := db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

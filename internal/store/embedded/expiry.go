@@ -88,6 +88,7 @@ func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, after
 
 // expired returns the removals of a table's next expired rows, above the given entry of
 // the expiry index, and the last entry that it looked at.
+// The removals are on condition that the expiry is still the one that was read, so a row that got a new one stays.
 func (s *Store) expired(ctx context.Context, name string, now time.Time, above []byte, limit int) (ws []store.Write, last []byte, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, nil, err

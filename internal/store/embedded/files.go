@@ -86,6 +86,7 @@ func isListed(name string) bool {
 	return isManifest(name) || isLog(name) || strings.HasPrefix(name, "marker.") || strings.HasPrefix(name, "OPTIONS-")
 }
 
+// isManifest, isLog and isTable tell Pebble's files apart by their names.
 func isManifest(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
 func isLog(name string) bool      { return strings.HasSuffix(name, ".log") }
 func isTable(name string) bool {
@@ -179,6 +180,7 @@ func (t *tracked) ended() {
 	t.open = false
 }
 
+// stage is what was written so far. A sync that begins later makes at least that durable.
 func (t *tracked) stage() summed.Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,6 +218,7 @@ func (l *files) record(closed bool) error {
 }
 
 // close lists the files of a store that Pebble has closed.
+// Call it once, when nothing writes any more. After it the next Open checks the size of every file.
 func (l *files) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

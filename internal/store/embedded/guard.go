@@ -34,6 +34,7 @@ func (g guard) check(doing, name string, err error) error {
 	return err
 }
 
+// file wraps a file that was just opened for writing.
 func (g guard) file(name string, f vfs.File, err error) (vfs.File, error) {
 	if g.check("create", name, err) != nil {
 		return nil, err

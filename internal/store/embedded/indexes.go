@@ -16,6 +16,7 @@ type index struct {
 	partition, sort int // places of its key attributes in the table's indexed
 }
 
+// isExpiry reports whether it is the index of the table's TTL, which no query can name.
 func (ix *index) isExpiry() bool { return ix.Name == "" }
 
 // addIndex opens an index.
@@ -32,6 +33,7 @@ func (t *table) addIndex(ix store.Index, id uint16) {
 	}
 }
 
+// index is the index of a name, nil if the table has none.
 func (t *table) index(name string) *index {
 	for _, ix := range t.indexes {
 		if ix.Name == name && !ix.isExpiry() {
