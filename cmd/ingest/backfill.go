@@ -15,6 +15,7 @@ import (
 	"weir/internal/value"
 )
 
+// backfillCommand adds what rows miss. It never changes an attribute that a row has.
 type backfillCommand struct {
 	data
 	output
@@ -47,6 +48,8 @@ type sample struct {
 	Gets   json.RawMessage `json:"gets"`
 }
 
+// Run prints the counts of all runs that belong together, also of those that were interrupted. An error after the
+// first page is exit code 4, refusals are 1.
 func (c *backfillCommand) Run(p *program) (err error) {
 	s, err := p.open(c.data, []string{c.Model})
 	if err != nil {
@@ -92,6 +95,7 @@ func fresh(seen map[string]int, f migrate.Filling) bool {
 	return show
 }
 
+// print prints the totals, and in a dry run some rows with what they would get.
 func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "claims": f.Claims, "shared": f.Shared, "gets": f.Gets, "other": f.Other}

@@ -34,6 +34,8 @@ func serveLambda(ctx context.Context, stderr io.Writer) int {
 	return cli.Good
 }
 
+// handler makes the function's handler from its environment, and opens the system, which the caller closes. Messages
+// of a queue are only taken if the function has one model, since a message names none.
 func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 	names := strings.FieldsFunc(os.Getenv(envModel), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(names) == 0 {

@@ -21,6 +21,7 @@ const maxLine = 4 << 20
 const byteOrderMark = "\ufeff"
 
 // lines are those of files, one file after another, or of stdin.
+// It is for one goroutine. Only one file is open at a time.
 type lines struct {
 	stdin io.Reader
 	read  func(path string) (io.ReadCloser, error)
@@ -77,6 +78,7 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// open opens the next file, and unpacks it if it is packed. It returns io.EOF after the last.
 func (l *lines) open() (err error) {
 	if len(l.left) == 0 {
 		return io.EOF
@@ -102,6 +104,7 @@ func (l *lines) open() (err error) {
 	return nil
 }
 
+// close closes the file that is open, if one is. It may be called again.
 func (l *lines) close() {
 	if l.done != nil {
 		l.done()

@@ -1,6 +1,17 @@
 // Command ingest writes rows: it checks what people and programs want written
 // against a model, and keeps the model's rules. It parses its command line and
 // wires; the work is in internal/.
+//
+// Each command is a struct whose fields are its arguments and flags, with the methods Help and
+// Run, as in cmd/projector. To read first:
+//
+//	put.go        commands from files: read by lines.go, done in batches, refusals written down
+//	serve.go      writes over HTTP; lambda.go is the same as a function, and for queues
+//	backfill.go   what rows were written without
+//	migrate.go    old rows into rows of the model
+//
+// All of them write through package ingest or migrate, and open no search index: what they write
+// reaches documents by the stream, like every other write.
 package main
 
 import (
@@ -15,6 +26,7 @@ import (
 	"weir/internal/system"
 )
 
+// commands is the command line of ingest. kong reads it; docs/guide/cli.md is made from its help texts.
 type commands struct {
 	Put   putCommand   `cmd:"" help:"Write rows: commands as JSON lines, checked against the model."`
 	Serve serveCommand `cmd:"" help:"Take writes over HTTP, checked against the model."`
@@ -50,6 +62,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
+// theProgram describes the program for cli, with fresh commands: flags are read into them.
 func theProgram() *cli.Program {
 	return &cli.Program{
 		Name: "ingest", Description: description, Commands: &commands{},
@@ -78,6 +91,7 @@ type data struct {
 	AWS  bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
+// at is the place that the flags name. It does no I/O.
 func (d data) at() drivers.Place {
 	return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory, Stage: d.Deployment()}
 }
@@ -92,6 +106,7 @@ type output struct {
 
 // open loads the models and opens their tables. The system has no search: what is
 // written reaches indexes by the stream.
+// The caller syncs the store before it reports success, and closes the system.
 func (p *program) open(d data, names []string) (*system.System, error) {
 	p.limit.To(d.Memory)
 	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true, Writes: true})

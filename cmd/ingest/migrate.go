@@ -19,6 +19,7 @@ import (
 	"weir/internal/value"
 )
 
+// migrateCommand moves old rows, switches a migration on, or ends it.
 type migrateCommand struct {
 	data
 	output
@@ -53,6 +54,8 @@ correct the old row, and it is moved.
   ingest migrate gallery v1 --end`
 }
 
+// Run prints the counts of all runs of the migration's scan. What is refused is written as it is found, so it is
+// complete up to an interruption.
 func (c *migrateCommand) Run(p *program) (err error) {
 	if c.Rejects != "" {
 		if err := cli.CheckOutput(c.Rejects, c.dir(), c.Model); err != nil {
@@ -121,6 +124,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 }
 
 // scratch is a store that is gone with the command.
+// A dry run notes there which unique values it would have taken.
 func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	dir, err := os.MkdirTemp("", "weir-migrate-")
 	if err != nil {
@@ -141,6 +145,7 @@ type refusedRow struct {
 	Reason string          `json:"reason"`
 }
 
+// end ends the migration, and leaves all rows as they are.
 func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migration) error {
 	if c.DryRun {
 		return cli.Usage("--dry-run and --end do not go together")
@@ -152,6 +157,7 @@ func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migratio
 	return mover.Store.Sync(p.ctx)
 }
 
+// noMigration is the usage error for a migration that the model does not have, with those that it has.
 func noMigration(m *model.Model, name string) error {
 	var names []string
 	for _, g := range m.Migrations {
@@ -166,6 +172,7 @@ func noMigration(m *model.Model, name string) error {
 // results are printed in this order.
 var results = []migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused}
 
+// print prints the counts in one line, or as one object that has every outcome.
 func (c *migrateCommand) print(p *program, counts migrate.Counts) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "migration": c.Name, "dryRun": c.DryRun}

@@ -12,6 +12,7 @@ import (
 	"weir/internal/ingest"
 )
 
+// putCommand writes what files of commands say.
 type putCommand struct {
 	data
 	output
@@ -42,10 +43,12 @@ where one was refused, the exit code is 1.
 }
 
 const (
+	// A batch has at most so many commands, and ends with the one that brings it to so many bytes.
 	batchCommands = 256
 	batchBytes    = 1 << 20
 )
 
+// Run syncs the store before it prints, so what is printed as done survives a crash, also after an error.
 func (c *putCommand) Run(p *program) (err error) {
 	in, err := openLines(p.ctx, p.stdin, c.Files)
 	if err != nil {
@@ -104,6 +107,7 @@ type place struct {
 	Line int    `json:"line"`
 }
 
+// all does the commands of all lines, in order. After an error, what had been read before it is done too.
 func (u *putting) all(in *lines) error {
 	for {
 		line, err := in.next()
@@ -182,11 +186,13 @@ type rejected struct {
 	Problems []problem `json:"problems"`
 }
 
+// problem is one thing that is wrong with a command, as it is written down.
 type problem struct {
 	Field  string `json:"field,omitempty"` // an RFC 6901 pointer into the item
 	Reason string `json:"reason"`
 }
 
+// reject writes a refused command down, and counts it. Its error means that the file of refusals cannot be written.
 func (u *putting) reject(at place, c ingest.Command, err error) error {
 	u.refused++
 	r := rejected{place: at, Op: c.Op, Entity: c.Entity, Kind: ingest.Invalid.String()}
@@ -205,6 +211,7 @@ func (u *putting) reject(at place, c ingest.Command, err error) error {
 // outcomes are printed in this order.
 var outcomes = []ingest.Done{ingest.Created, ingest.Replaced, ingest.Updated, ingest.Deleted, ingest.Unchanged}
 
+// print prints how many commands did what.
 func (u *putting) print(how string) {
 	if how == "json" {
 		all := map[string]int{"refused": u.refused}

@@ -17,6 +17,7 @@ import (
 	"weir/internal/writeapi"
 )
 
+// serveCommand takes writes over HTTP. It derives nothing.
 type serveCommand struct {
 	data
 	web.Flags
@@ -44,6 +45,7 @@ projector run, and any number of times.
     -d '{"id": "sea", "title": "The sea", "createdAt": "2026-01-31T12:00:00Z"}'`
 }
 
+// Run returns when the server has answered all requests that were in progress.
 func (c *serveCommand) Run(p *program) (err error) {
 	s, err := p.open(c.data, c.Models)
 	if err != nil {
@@ -82,6 +84,7 @@ func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, er
 	})
 }
 
+// targets are the models with what writes their rows, in their order.
 func targets(s *system.System) (out []writeapi.Target) {
 	for _, part := range s.Models {
 		out = append(out, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})

@@ -46,6 +46,7 @@ type Filling struct {
 }
 
 // Filled is what a backfill did, over all its runs.
+// It survives interruptions: the counts are saved with the cursor.
 type Filled struct {
 	Read    int
 	Rows    int            // that got something
@@ -197,6 +198,7 @@ func (b *Backfill) other(counts map[string]int, f Filling) {
 
 // write gives rows what they lack, and returns those that have changed since they were
 // read.
+// Every row of todo is counted once: as written, as refused, or in again.
 func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
 	ws := make([]store.Write, len(todo))
 	for i := range todo {

@@ -44,6 +44,7 @@ func (c *cursor) open(ctx context.Context, plan string, on bool) error {
 }
 
 // scan reads page after page, and saves the counts with the cursor.
+// An error of use is returned, and the page is worked on again by the next scan.
 func (c *cursor) scan(ctx context.Context, use func(rows []value.Item) error) error {
 	for !c.is.Over {
 		q := store.Query{Table: c.table.Name, Limit: c.rows}

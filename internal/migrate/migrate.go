@@ -48,6 +48,7 @@ const (
 )
 
 // Result is the outcome of a request and, for Refused, the reason.
+// Reason is a sentence for the person who has to correct the old row.
 type Result struct {
 	Outcome
 	Reason string
@@ -72,6 +73,7 @@ type Mover struct {
 	Now   func() time.Time // the clock that decides which rows have expired; nil is time.Now
 }
 
+// now is the time by the mover's clock.
 func (m *Mover) now() time.Time {
 	if m.Now == nil {
 		return time.Now()
@@ -155,6 +157,7 @@ type task struct {
 }
 
 // attempt reads, plans and writes. It returns the tasks that are to be tried again.
+// It may be repeated at any time: it decides from the rows as they are then.
 func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err error) {
 	if err := m.read(ctx, todo); err != nil {
 		return nil, err

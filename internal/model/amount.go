@@ -53,6 +53,7 @@ func (a *Amount) Lacks(row value.Item) bool {
 
 // Of returns the amount of a row, Missing if a field of it is absent or NULL. unfit is the field
 // from which nothing can be computed; beyond is why no number can hold the result.
+// It is exact: no step of the computation rounds.
 func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) {
 	if !a.Computed() {
 		if v = a.Fields[0].Get(row); v.Kind() == value.Null {

@@ -8,6 +8,7 @@ import (
 
 // DynamoDB's own limits ("Quotas in Amazon DynamoDB").
 const (
+	// A model that is used with the embedded store alone is held to them too, so that it can move to DynamoDB.
 	maxGlobalIndexes = 20
 	maxLocalIndexes  = 5
 )

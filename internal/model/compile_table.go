@@ -8,6 +8,7 @@ import (
 	"weir/internal/value"
 )
 
+// keyTypes are the types of key attributes, by their words in the language.
 var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.Number, "binary": value.Binary}
 
 // reserved reports whether an attribute name is weir's own.
@@ -68,6 +69,7 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 	return store.KeySchema{Partition: parts[0], Sort: parts[1]}
 }
 
+// index compiles an index. It holds whole rows unless the file says that it holds keys alone.
 func (c *compiler) index(d *indexDecl, types map[string]store.KeyType) store.Index {
 	ix := store.Index{Name: d.name.text, Key: c.schema(d.key, types), Local: d.local}
 	switch {

@@ -228,6 +228,7 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 	return out
 }
 
+// term compiles one word of a test. ok is false after a problem.
 func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, bool) {
 	out := FilterTerm{Term: condition.Term{Op: d.op}}
 	if d.op == condition.Exists || d.op == condition.Absent {

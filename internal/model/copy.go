@@ -37,6 +37,7 @@ func compileRows(c *compiler) {
 
 // RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
 // With Subscribers it makes one for each of them.
+// A declaration with several sources is several rules of one name.
 type RowRule struct {
 	Name        string // "UserItem", "Activity(created)"
 	Source      *Entity
@@ -68,6 +69,7 @@ type setDecl struct {
 	last   bool // of follow: the last value is kept
 }
 
+// readRow reads a row rule into d.
 func readRow(d *deriveDecl, f fields) {
 	r := &rowDecl{source: f.words("row"), keep: f.words("keep"), where: readTests(f)}
 	if n, ok := f.has["row"]; ok && len(r.source) == 0 && len(n.elements()) == 0 {
@@ -92,6 +94,7 @@ func readRow(d *deriveDecl, f fields) {
 	d.row = r
 }
 
+// readSets reads what a rule sets, nested maps too.
 func readSets(entries []entry) []setDecl {
 	var out []setDecl
 	for _, e := range entries {
@@ -141,6 +144,7 @@ func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
 	}
 }
 
+// events are the words of keep, with the names that records have for them.
 var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE"}
 
 // settable returns the names to which a row rule may give a value.
@@ -153,6 +157,7 @@ func (c *compiler) settable(into *Entity) []string {
 	return slices.Compact(out)
 }
 
+// set compiles the value of one name. ok is false after a problem.
 func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 	switch {
 	case s.follow.given():
@@ -180,6 +185,7 @@ func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr
 	return Expr{Record: w.text}, true
 }
 
+// nested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
 func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
 	x, ok := Expr{Map: []Assign{}}, true
 	for _, s := range sets {

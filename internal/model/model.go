@@ -144,6 +144,7 @@ type Field struct {
 // Get returns the field's value in a row as the application means it, Missing if it has
 // none. For a name in the row's key, it prefers the attribute of that name if the key was
 // built from it; otherwise it parses the key.
+// Several goroutines may call it. The value shares the row's memory.
 func (f *Field) Get(row value.Item) value.Value {
 	raw := f.Raw(row)
 	if f.Key == nil || raw.IsMissing() {
@@ -235,6 +236,7 @@ type Assign struct {
 }
 
 // Expr says where a value comes from. Exactly one of its fields is set.
+// Which fields may be set depends on where it stands: only history has Record, only feeds have Subscriber.
 type Expr struct {
 	Field      *Field
 	Const      value.Value
@@ -248,6 +250,7 @@ type Expr struct {
 // Query is a named query. If Search is set, it is a search. Otherwise it runs Steps: the
 // first reads by the parameters, and each later step reads once for every row of the step
 // before. The result is what the last step reads.
+// Queries are not run here: package query compiles them once more, into reads.
 type Query struct {
 	Name   string
 	Params []Param // in the order of the file
@@ -328,6 +331,7 @@ func (m *Model) Query(name string) *Query {
 
 // Classify returns the entity of a row of the table, nil for none. The row passes the
 // entity's where, and its primary key matches the entity's templates.
+// It reads no other row, and gives the same answer for the same row always: no entity depends on other rows.
 func (t *Table) Classify(row value.Item) *Entity {
 	if row == nil {
 		return nil
@@ -439,6 +443,7 @@ func (e *Entity) Attribute(name string) *Attribute {
 // Field resolves a name of this entity's rows and never returns nil. A name that is neither
 // declared nor in the primary key is taken for an undeclared attribute, or, on rows that
 // weir makes, for a name in the key of an index.
+// The Field is new for each call and belongs to the caller. Resolve names once, not for each row.
 func (e *Entity) Field(name string) *Field {
 	for _, k := range e.PrimaryKey() {
 		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
@@ -481,6 +486,7 @@ func (e *Entity) Field(name string) *Field {
 	return f
 }
 
+// keyAttrType is the type of a name that is a whole key attribute.
 func keyAttrType(k store.KeyType) Type {
 	switch k {
 	case value.Number:
@@ -503,6 +509,7 @@ func (e *Entity) keyNamed(name string) *KeyTemplate {
 
 // Key builds the primary key from the values of its names. It reports false if a value is
 // missing or does not have the key attribute's type.
+// The names are those of PrimaryKey's templates. It does not check the length of the key: store.Table.CheckKey does.
 func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyBy(func(_ *KeyTemplate, name string) value.Value { return get(name) })
 }
@@ -513,12 +520,14 @@ func (e *Entity) TypedKey(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyOf(func(k *KeyTemplate) (value.Value, bool) { return k.BuildTyped(get) })
 }
 
+// keyBy builds the primary key from values that may depend on the template they go into.
 func (e *Entity) keyBy(get func(k *KeyTemplate, name string) value.Value) (store.Key, bool) {
 	return e.keyOf(func(k *KeyTemplate) (value.Value, bool) {
 		return k.Build(func(name string) value.Value { return get(k, name) })
 	})
 }
 
+// keyOf puts a primary key together from its attributes.
 func (e *Entity) keyOf(build func(k *KeyTemplate) (value.Value, bool)) (store.Key, bool) {
 	var k store.Key
 	for i, kt := range e.PrimaryKey() {
@@ -583,6 +592,7 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 }
 
 // Holds reports whether all tests hold for the row.
+// No tests hold for every row.
 func Holds(tests []Test, row value.Item) bool {
 	for i := range tests {
 		if !tests[i].Is.Holds(tests[i].Field.Get(row)) {
