@@ -42,6 +42,7 @@ func TestLambdaOnDynamoDB(t *testing.T) {
 		w.run(func(f *lambdatest.Function, r *mathrand.Rand, _ string, records []json.RawMessage) {
 			byItem(t, f, r, records)
 		})
+		w.f.Start()
 		answerTo(t, w.f, payload(t, windowed("shardId-00000001", w.seen[:3], nil))) // by item, as before
 	})
 	t.Run("shard", func(t *testing.T) {
