@@ -55,7 +55,7 @@ bench: build ## speed and memory beside their peers
 bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
 	./scripts/bench-aws.sh
 
-lambda-size: ## the projector as Lambda loads it: its size, zipped and not, and its cold start
+lambda-size: ## the programs as Lambda loads them: size, zipped and not, and cold start
 	./scripts/lambda-size.sh
 
 record: ## make testdata/streams again, from the real DynamoDB Local

@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/memory"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
 	"weir/internal/store"
-	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
@@ -130,7 +130,7 @@ func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := embedded.Open(dir, []store.Table{owntable.Table()}, embedded.Options{Memory: size})
+	db, err := drivers.Beside(dir, []store.Table{owntable.Table()}, size)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err

@@ -32,6 +32,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/function"
 	"weir/internal/memory"
 	"weir/internal/owntable"
 	"weir/internal/query"
@@ -95,7 +96,7 @@ type program struct {
 func main() {
 	ctx := cli.Stopped(context.Background())
 	if cli.InLambda() {
-		os.Exit(serveLambda(ctx, os.Stdout, os.Stderr))
+		os.Exit(theProgram().Fail(ctx, function.Serve(ctx, os.Stdout, os.Stderr), os.Stderr))
 	}
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -283,7 +283,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	}
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
-		tables := realTables(s, part)
+		tables := s.RealTables(part)
 		f, err := live.Open(part.Runner, live.Options{
 			Sharing: func(processes int) { writes.Share(tables, processes) },
 			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
@@ -304,14 +304,6 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		}
 		return nil
 	}, read, end, shards, nil
-}
-
-// realTables are the names of a model's tables in the store.
-func realTables(s *system.System, part *system.Part) (out []string) {
-	for _, t := range part.Model.Tables {
-		out = append(out, s.Names.Real(t.Name))
-	}
-	return out
 }
 
 // usesOf are the write units used, with the names that the model has for the tables.

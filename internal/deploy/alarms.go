@@ -31,7 +31,7 @@ func (m *Model) commands() string { return m.ID + "Commands" }
 func (m *Model) refused() string  { return m.ID + "RefusedCommands" }
 
 // namespace is that of the metrics in the functions' logs.
-// It is also where cmd/projector writes them; both have to change together.
+// internal/function writes them; both have to change together.
 const namespace = "weir"
 
 // alarms are the alarms of a model. Lambda never reports expired records: the age of what it

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"weir/internal/budget"
@@ -14,12 +13,10 @@ import (
 	"weir/internal/openfiles"
 	"weir/internal/owntable"
 	"weir/internal/search"
-	searchembedded "weir/internal/search/embedded"
 	"weir/internal/search/opensearch"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
-	"weir/internal/store/embedded"
 )
 
 // Place is where rows and documents are, as a command line or an environment says it.
@@ -36,8 +33,7 @@ type Place struct {
 // Formats says the formats of what the program stores.
 func Formats() string {
 	first, last := owntable.Formats()
-	return fmt.Sprintf("data directory %d, search index %d, documents in OpenSearch %d, own table %d to %d",
-		embedded.Format, searchembedded.Format, opensearch.Format, first, last)
+	return fmt.Sprintf("%sdocuments in OpenSearch %d, own table %d to %d", embeddedFormats(), opensearch.Format, first, last)
 }
 
 // Store is a driver of rows.
@@ -99,15 +95,7 @@ var stores = []Store{
 		},
 		Files: served,
 	},
-	{
-		Of:   func(Place) bool { return true },
-		Name: Place.Directory,
-		Dir:  Place.Directory,
-		open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-			return embedded.Open(filepath.Join(p.Directory(), "store"), tables, embedded.Options{Now: now, Memory: p.Memory})
-		},
-		Files: openfiles.Need{Store: true},
-	},
+	embeddedStore,
 }
 
 // indexes are all drivers of documents; the first whose place it is has it.
@@ -120,14 +108,7 @@ var indexes = []Index{
 		},
 		Files: func(int) openfiles.Need { return served },
 	},
-	{
-		Of:   func(p Place) bool { return p.Dir() != "" },
-		Kind: fmt.Sprint("embedded ", searchembedded.Format),
-		Open: func(_ context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
-			return searchembedded.Open(filepath.Join(p.Dir(), "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
-		},
-		Files: func(indexes int) openfiles.Need { return openfiles.Need{Indexes: indexes} },
-	},
+	embeddedIndex,
 }
 
 // Directory is where the process keeps files: the store of rows if it is embedded, the
@@ -239,6 +220,5 @@ func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Tim
 // IsMistake reports whether a driver's error asks the user to change something, rather
 // than to try again.
 func IsMistake(err error) bool {
-	var damage *searchembedded.DamageError
-	return errors.Is(err, ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, opensearch.ErrTarget) || errors.As(err, &damage)
+	return errors.Is(err, ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, opensearch.ErrTarget) || isDamage(err)
 }

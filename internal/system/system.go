@@ -370,3 +370,11 @@ func unless(err, other error) error {
 	}
 	return err
 }
+
+// RealTables are the names that the model's tables have in the deployment, in the model's order.
+func (s *System) RealTables(part *Part) (out []string) {
+	for _, t := range part.Model.Tables {
+		out = append(out, s.Names.Real(t.Name))
+	}
+	return out
+}

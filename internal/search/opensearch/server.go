@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/opensearch-project/opensearch-go/v2"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
 )
 
 // server is the cluster as the rest of the package uses it.
 type server struct {
-	client   *opensearch.Client
+	client   opensearchtransport.Interface // not opensearch.Client, which links every API there is: 1.5 MB
 	http     *http.Transport
 	patience time.Duration
 }
@@ -36,8 +37,12 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 		}
 		transport = signed
 	}
-	client, err := opensearch.NewClient(opensearch.Config{
-		Addresses: []string{t.URL}, Username: t.User, Password: t.Password,
+	at, err := url.Parse(t.URL)
+	if err != nil {
+		return nil, fmt.Errorf("OpenSearch at %s: %w", t.Shown(), err)
+	}
+	client, err := opensearchtransport.New(opensearchtransport.Config{
+		URLs: []*url.URL{at}, Username: t.User, Password: t.Password,
 		Transport:    transport,
 		DisableRetry: true, // see call and apply
 	})

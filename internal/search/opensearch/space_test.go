@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
+
 	"weir/internal/events"
 	"weir/internal/search"
 	"weir/internal/search/opensearch/opensearchtest"
@@ -139,7 +141,7 @@ func TestTombstones(t *testing.T) {
 		sp := ix.spaces["test"]
 		n := 0
 		for _, id := range []string{"a", "b", "c"} {
-			got, err := ix.server.client.Get(sp.alias, id)
+			got, err := (opensearchapi.GetRequest{Index: sp.alias, DocumentID: id}).Do(t.Context(), ix.server.client)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +176,7 @@ func TestTombstones(t *testing.T) {
 func TestRepeatedWritesNothing(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
 	version := func() string {
-		got, err := ix.server.client.Get(ix.spaces["test"].alias, "a")
+		got, err := (opensearchapi.GetRequest{Index: ix.spaces["test"].alias, DocumentID: "a"}).Do(t.Context(), ix.server.client)
 		if err != nil {
 			t.Fatal(err)
 		}

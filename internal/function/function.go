@@ -1,4 +1,7 @@
-package main
+// Package function is the projector as Lambda starts it: it reads the environment, opens
+// what that names, and hands events to internal/lambda. What it reports is a line in the
+// function's log.
+package function
 
 import (
 	"cmp"
@@ -17,6 +20,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
+	"weir/internal/drivers"
 	"weir/internal/lambda"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -34,25 +38,26 @@ const (
 	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
 )
 
-// serveLambda handles events until Lambda ends the process.
-func serveLambda(ctx context.Context, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
-	h, s, err := p.handler()
+// Serve handles events until Lambda ends the process or the context is done. Metrics go
+// to stdout, one JSON object a line, and what went wrong to stderr. An error means that the
+// function could not begin: it has handled nothing, and Lambda keeps the records.
+func Serve(ctx context.Context, stdout, stderr io.Writer) error {
+	h, s, err := newHandler(ctx, stdout, stderr)
 	if err != nil {
-		return p.fail(err)
+		return err
 	}
 	defer s.Close()
 	runtime.StartWithOptions(h, runtime.WithContext(ctx))
-	return exitGood
+	return nil
 }
 
-// handler makes the function's handler from its environment, and opens the system that it works on, which the
+// newHandler makes the function's handler from its environment, and opens the system that it works on, which the
 // caller closes. What is wrong with the environment is a usage error that names the variable: the function then
 // fails at its start, and Lambda keeps the records.
-func (p *program) handler() (*lambda.Handler, *system.System, error) {
+func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler, *system.System, error) {
 	name := os.Getenv(envModel)
 	if name == "" {
-		return nil, nil, usage("%s is not set: it names the model, a built-in one or a path", envModel)
+		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
 	drained, err := drainedOfEnvironment()
 	if err != nil {
@@ -66,20 +71,20 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d := data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), DeriveIn: os.Getenv(envDeriveIn), StageFlags: in}
+	at := drivers.Place{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), Stage: in.Deployment()}
 	units, err := unitsOfEnvironment()
 	if err != nil {
 		return nil, nil, err
 	}
-	writes := budget.New(units, d.Deployment().Own())
-	s, err := p.openCounted(d, writes, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows})
+	at.Writes = budget.New(units, at.Stage.Own())
+	s, err := cli.Open(ctx, at, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows, DeriveIn: os.Getenv(envDeriveIn)})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(s.Models[0].Model.Searches) == 0 && group == runner.GroupSearch {
-		return nil, nil, usage("%s is %s, and model %s has no searches", envGroup, group, name)
+		return nil, nil, cli.Usage("%s is %s, and model %s has no searches", envGroup, group, name)
 	}
-	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: writes}
+	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: at.Writes}
 	h := lambda.New(s.Models[0].Runner, lambda.ByMapping, drained, func(ctx context.Context) error {
 		if units > 0 {
 			if err := sharing.count(ctx); err != nil {
@@ -91,7 +96,7 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 	h.Names, h.Group = s.Names, group
 	model := s.Models[0].Model.Name
 	var before budget.Use
-	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
+	log := slog.New(slog.NewJSONHandler(stderr, nil))
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
 			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits.Error())
@@ -99,10 +104,10 @@ func (p *program) handler() (*lambda.Handler, *system.System, error) {
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
 		}
-		now := sumOf(writes)
+		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
 		before = now
-		p.stdout.Write(embedded(d.Deployment(), model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
+		stdout.Write(metrics(at.Stage, model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
 	}
 	return h, s, nil
 }
@@ -115,7 +120,7 @@ func drainedOfEnvironment() (catalog.Reader, error) {
 	}
 	is, err := catalog.ParseReader(text)
 	if err != nil {
-		return "", usage("%s: %v", envDrained, err)
+		return "", cli.Usage("%s: %v", envDrained, err)
 	}
 	return is, nil
 }
@@ -128,10 +133,10 @@ func unitsOfEnvironment() (float64, error) {
 	}
 	units, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(units >= 0) || math.IsInf(units, 0) {
-		return 0, usage("%s is %q; it is a number of write units in a second, 0 for any number", envBudget, text)
+		return 0, cli.Usage("%s is %q; it is a number of write units in a second, 0 for any number", envBudget, text)
 	}
 	if units > 0 && os.Getenv(envData) != "" {
-		return 0, usage("%s is for DynamoDB", envBudget)
+		return 0, cli.Usage("%s is for DynamoDB", envBudget)
 	}
 	return units, nil
 }
@@ -177,7 +182,7 @@ func (i *invocations) count(ctx context.Context) error {
 			}
 		}
 	}
-	i.writes.Share(realTables(i.system, part), open)
+	i.writes.Share(i.system.RealTables(part), open)
 	i.counted = time.Now()
 	return nil
 }
@@ -188,14 +193,14 @@ func (i *invocations) count(ctx context.Context) error {
 func groupOfEnvironment() (string, error) {
 	switch g := os.Getenv(envGroup); {
 	case g != "" && g != runner.GroupRows && g != runner.GroupSearch:
-		return "", usage("%s is %q; it is %s or %s", envGroup, g, runner.GroupRows, runner.GroupSearch)
+		return "", cli.Usage("%s is %q; it is %s or %s", envGroup, g, runner.GroupRows, runner.GroupSearch)
 	case os.Getenv(envData) != "":
 		return g, nil
 	case g == "" && os.Getenv(envOpenSearch) != "":
-		return "", usage("%s is set and %s is not. Rows must not wait for a cluster that is down, so they have a function of their own: one with %s=%s, and one with %s=%s and %s, each with its event source mappings (docs/guide/operations.md, Functions)",
+		return "", cli.Usage("%s is set and %s is not. Rows must not wait for a cluster that is down, so they have a function of their own: one with %s=%s, and one with %s=%s and %s, each with its event source mappings (docs/guide/operations.md, Functions)",
 			envOpenSearch, envGroup, envGroup, runner.GroupRows, envGroup, runner.GroupSearch, envOpenSearch)
 	case g == runner.GroupSearch && os.Getenv(envOpenSearch) == "":
-		return "", usage("%s is %s, and %s, the URL of the cluster, is not set", envGroup, g, envOpenSearch)
+		return "", cli.Usage("%s is %s, and %s, the URL of the cluster, is not set", envGroup, g, envOpenSearch)
 	case g == "":
 		return runner.GroupRows, nil
 	default:
@@ -203,22 +208,22 @@ func groupOfEnvironment() (string, error) {
 	}
 }
 
-// embedded is a report as a line of CloudWatch's embedded metric format, by which
+// metrics is a report as a line of CloudWatch's embedded metric format, by which
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
 // The names of metrics and dimensions are what alarms and dashboards of deploy template rely on: a change there has
 // to be made in internal/deploy too.
-func embedded(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
+func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
 	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}
 	if !in.IsDefault() {
 		line["Stage"], by = in.Name, append([]string{"Stage"}, by...)
 	}
-	var metrics []metric
+	var all []metric
 	add := func(name, unit string, n int64) {
 		line[name] = n
-		metrics = append(metrics, metric{name, unit})
+		all = append(all, metric{name, unit})
 	}
 	add("Applied", "Count", int64(r.Applied))
 	add("Skipped", "Count", int64(r.Skipped))
@@ -237,7 +242,7 @@ func embedded(in stage.Stage, model, group string, r lambda.Report, used budget.
 	line["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
-			"Namespace": "weir", "Dimensions": [][]string{by}, "Metrics": metrics,
+			"Namespace": "weir", "Dimensions": [][]string{by}, "Metrics": all,
 		}},
 	}
 	b, _ := json.Marshal(line) // of strings and numbers
