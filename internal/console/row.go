@@ -159,7 +159,7 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 		for _, a := range row {
 			if a.Name != owntable.Partition && a.Name != owntable.Sort {
 				one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, cellRunes), Type: ledgerWord(a.Name)}
-				if secret && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
+				if secret && !owntable.IsPosition(a.Name) {
 					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: hiddenText}
 				}
 				l.Attributes = append(l.Attributes, one)
@@ -183,11 +183,11 @@ func accumulatorOf(name string) string {
 // ledgerWord says in words what an attribute of a ledger is.
 func ledgerWord(name string) string {
 	switch {
-	case strings.HasPrefix(name, owntable.PositionOf("")):
+	case owntable.IsPosition(name):
 		return "position of a shard"
 	case owntable.IsSum(name):
 		return "accumulator"
-	case name == owntable.Parked:
+	case owntable.IsParked(name):
 		return "effects that wait"
 	case name == owntable.Expiry:
 		return "expiry"

@@ -23,8 +23,9 @@ func TestAttributesStandHere(t *testing.T) {
 		"internal/ingest/json.go":                 {"item"},                           // of a command, in JSON
 		"internal/api/api.go":                     {"Retry-After", "Weir-Unfinished"}, // headers
 		"internal/api/problem.go":                 {"Retry-After"},
-		"internal/model/compile_query.go":         {"q"},       // a parameter
-		"internal/sim/app.go":                     {"ballast"}, // these three: rows of a simulated application
+		"internal/console/queries.go":             {"ask", "Authorization", "limit"}, // parameters and a header
+		"internal/model/compile_query.go":         {"q"},                             // a parameter
+		"internal/sim/app.go":                     {"ballast"},                       // these three: rows of a simulated application
 		"internal/sim/schedule.go":                {"ballast"},
 		"internal/sim/values.go":                  {"k", "n"},
 		"internal/ingest/ingesttest/conflicts.go": {"EntityType"},

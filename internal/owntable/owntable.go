@@ -177,6 +177,12 @@ const (
 	droppedRows = "r:"
 )
 
+// IsPosition reports whether an attribute of a ledger is the position of a shard.
+func IsPosition(name string) bool { return strings.HasPrefix(name, PositionOf("")) }
+
+// IsParked reports whether an attribute of a ledger says how many effects wait.
+func IsParked(name string) bool { return name == Parked }
+
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
 	_, _, sum := Band(name)
