@@ -12,50 +12,6 @@ import (
 	"weir/internal/status"
 )
 
-// sourcesOf returns, for each derivation of a model, the entities whose rows decide it, sorted.
-func sourcesOf(m *model.Model) map[string][]string {
-	found := map[string]map[string]bool{}
-	add := func(name string, e *model.Entity) {
-		if e == nil {
-			return
-		}
-		if found[name] == nil {
-			found[name] = map[string]bool{}
-		}
-		found[name][e.Name] = true
-	}
-	for _, t := range m.Tallies {
-		for _, s := range t.Sources {
-			add(t.Name, s.Entity)
-		}
-	}
-	for _, rule := range m.Rows {
-		add(rule.Name, rule.Source)
-		if rule.Subscribers != nil {
-			add(rule.Name, rule.Subscribers.Of)
-		}
-	}
-	for _, f := range m.Follows {
-		add(f.Rule.Name+"."+f.Attr, f.Source)
-	}
-	for _, s := range m.Statuses {
-		for _, stage := range s.Stages {
-			add(s.Name, stage.Source)
-		}
-	}
-	for _, l := range m.Latest {
-		add(l.Name, l.Source)
-	}
-	for _, s := range m.Searches {
-		add("search/"+s.Name, s.Of)
-	}
-	out := map[string][]string{}
-	for name, set := range found {
-		out[name] = slices.Sorted(maps.Keys(set))
-	}
-	return out
-}
-
 // derived is a derivation as the model page shows it.
 type derived struct {
 	Name, Kind string
@@ -69,10 +25,9 @@ type derived struct {
 
 // derivations puts together the plan of a model and its status.
 func derivations(m *model.Model, st *status.Status) (out []derived) {
-	sources, builds := sourcesOf(m), m.Builds()
-	into := map[string]string{}
+	builds, planned := m.Builds(), map[string]model.Derivation{}
 	for _, d := range m.Derivations() {
-		into[d.Name] = d.Into
+		planned[d.Name] = d
 	}
 	index := map[string]*status.Index{}
 	for i := range st.Search {
@@ -83,12 +38,12 @@ func derivations(m *model.Model, st *status.Status) (out []derived) {
 	for i := range st.Derivations {
 		d := &st.Derivations[i]
 		one := derived{Name: d.Name, Kind: d.Kind, State: d.State, Since: d.Since}
-		for _, e := range sources[d.Name] {
+		for _, e := range planned[d.Name].From {
 			one.From = append(one.From, entityLink(m, e))
 		}
 		switch x := index[d.Name]; {
-		case into[d.Name] != "":
-			one.Into = entityLink(m, into[d.Name])
+		case planned[d.Name].Into != "":
+			one.Into = entityLink(m, planned[d.Name].Into)
 		case d.Kind != "":
 			one.Into = link{Text: "search index"}
 			if x != nil {
@@ -115,12 +70,16 @@ func progressOf(b *status.Build) string {
 	if b.Of <= 0 {
 		return fmt.Sprintf("%d rows read", b.Rows)
 	}
-	s := fmt.Sprintf("%d %%", min(99, 100*b.Rows/b.Of))
+	s := fmt.Sprintf("%d %%", percentOf(b))
 	if b.Left > 0 {
 		s += ", about " + (time.Duration(b.Left) * time.Second).Round(time.Second).String() + " left"
 	}
 	return s
 }
+
+// percentOf is how far a build is of which the number of rows is known. It is not done before its
+// state says so.
+func percentOf(b *status.Build) int64 { return min(99, 100*b.Rows/b.Of) }
 
 func classOf(state string) string {
 	switch state {

@@ -63,7 +63,7 @@ func buildOf(b *status.Build) buildLine {
 	if b.Rows > 0 {
 		l.Progress = progressOf(b)
 		if b.Of > 0 {
-			l.Percent = min(99, 100*b.Rows/b.Of)
+			l.Percent = percentOf(b)
 		}
 	}
 	if b.PerSecond > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (c *Console) query(r *request) error {
 	name := r.PathValue("query")
 	q := r.part.Model.Query(name)
 	if q == nil {
-		return &mistake{404, "The model has no query of this name."}
+		return &mistake{http.StatusNotFound, "The model has no query of this name."}
 	}
 	p := queryPage{Name: name, Action: r.path("/query/" + url.PathEscape(name)), Search: q.Search != nil, Later: r.param("cursor") != ""}
 	params := map[string]string{}

@@ -86,6 +86,15 @@ func (r *request) ref() (t *model.Table, ref store.Ref, err error) {
 	return t, ref, nil
 }
 
+// stored returns the row that the request names, as it is stored: nil if there is none.
+func (r *request) stored() (t *model.Table, ref store.Ref, row value.Item, err error) {
+	if t, ref, err = r.ref(); err != nil {
+		return nil, ref, nil, err
+	}
+	row, err = store.GetRow(r.ctx, r.c.system.Store, ref)
+	return t, ref, row, err
+}
+
 // A cursor is the key of the last row read, and its key in the index. It is not signed: a page
 // shows any row, so another cursor only begins at another one.
 func cursorText(t *model.Table, ix *store.Index, c *store.Cursor) string {

@@ -60,11 +60,7 @@ type linked struct {
 }
 
 func (c *Console) row(r *request) error {
-	t, ref, err := r.ref()
-	if err != nil {
-		return err
-	}
-	row, err := store.GetRow(r.ctx, c.system.Store, ref)
+	t, ref, row, err := r.stored()
 	if err != nil {
 		return err
 	}
@@ -250,11 +246,7 @@ func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 
 // rowJSON answers with a row as it is stored.
 func (c *Console) rowJSON(r *request) error {
-	t, ref, err := r.ref()
-	if err != nil {
-		return err
-	}
-	row, err := store.GetRow(r.ctx, c.system.Store, ref)
+	t, _, row, err := r.stored()
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,11 @@
 package console
 
 import (
+	"net/http"
 	"slices"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -73,7 +73,7 @@ func (c *Console) rows(r *request) error {
 	}
 	m := r.part.Model
 	for _, e := range m.Entities {
-		p.Entities = append(p.Entities, link{e.Name, modelPath(m.Name, "/rows", "entity", e.Name), e == p.Entity})
+		p.Entities = append(p.Entities, link{e.Name, entityLink(m, e.Name).Href, e == p.Entity})
 	}
 	for _, t := range m.AllTables() {
 		p.Tables = append(p.Tables, t.Name)
@@ -99,7 +99,7 @@ func (r *request) browse() (b *browse, err error) {
 	m := r.part.Model
 	if name := r.param("entity"); name != "" {
 		if b.Entity = m.Entity(name); b.Entity == nil {
-			return b, &mistake{404, "The model has no entity of this name."}
+			return b, &mistake{http.StatusNotFound, "The model has no entity of this name."}
 		}
 		b.Table = b.Entity.Table
 		b.keep = func(row value.Item) bool { return b.Table.Classify(row) == b.Entity }
@@ -111,7 +111,7 @@ func (r *request) browse() (b *browse, err error) {
 	b.Key = b.Table.Key
 	if name := r.param("index"); name != "" {
 		if b.Index = b.Table.Table.Index(name); b.Index == nil {
-			return b, &mistake{404, "The table has no index of this name."}
+			return b, &mistake{http.StatusNotFound, "The table has no index of this name."}
 		}
 		b.Key = b.Index.Key
 	}
@@ -122,7 +122,7 @@ func (r *request) browse() (b *browse, err error) {
 	}
 	if b.Prefix != "" {
 		if b.query.Partition.IsMissing() || b.Key.Sort.Name == "" || b.Key.Sort.Type == value.Number {
-			return b, &mistake{400, "The beginning of a sort key needs the whole partition key, and a sort key that is a text or a binary."}
+			return b, &mistake{http.StatusBadRequest, "The beginning of a sort key needs the whole partition key, and a sort key that is a text or a binary."}
 		}
 		if b.query.Sort.Prefix, err = keyValue(b.Key.Sort, b.Prefix); err != nil {
 			return b, err
@@ -191,15 +191,13 @@ func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 			line.Cells = append(line.Cells, show(row.Get(col.Name), 60))
 		}
 		if p.Entity == nil {
-			line.Text = brief(string(value.AppendPlainItem(nil, row.Filter(func(name string) bool { return !p.isKey(name) && !owntable.IsOurs(name) }))), 160)
+			line.Text = brief(string(value.AppendPlainItem(nil, row.Filter(func(name string) bool { return !isKey(p.Table, name) && !owntable.IsOurs(name) }))), 160)
 		}
 		p.Rows = append(p.Rows, line)
 	}
 }
 
 // isKey reports whether an attribute is part of a key of the table or of an index.
-func (p *browse) isKey(name string) bool { return isKey(p.Table, name) }
-
 func isKey(t *model.Table, name string) bool {
 	is := func(k store.KeySchema) bool { return name == k.Partition.Name || name == k.Sort.Name }
 	return is(t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return is(ix.Key) })
@@ -215,7 +213,7 @@ func columnsOf(e *model.Entity, rows []value.Item) (out []columnHead) {
 			out = append(out, columnHead{name, derived})
 		}
 	}
-	for _, name := range derivedOn(e) {
+	for _, name := range e.DerivedAttributes() {
 		add(name, true)
 	}
 	for _, a := range e.Attributes {
@@ -226,24 +224,7 @@ func columnsOf(e *model.Entity, rows []value.Item) (out []columnHead) {
 	return out
 }
 
-// derivedOn returns the attributes that weir writes on rows of an entity.
-func derivedOn(e *model.Entity) (out []string) {
-	for _, t := range e.Values {
-		if !t.Hidden && t.Attr != "" {
-			out = append(out, t.Attr)
-		}
-	}
-	for _, s := range e.Statuses {
-		out = append(out, s.Attributes()...)
-	}
-	for _, l := range e.Latest {
-		out = append(out, l.Attributes()...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // isDerived reports whether weir decides an attribute's value on rows of the entity.
 func isDerived(e *model.Entity, name string) bool {
-	return e != nil && (e.Derived || projections.IsDerived(e, name) || slices.Contains(derivedOn(e), name))
+	return e != nil && (e.Derived || slices.Contains(e.DerivedAttributes(), name))
 }

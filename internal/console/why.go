@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -126,11 +127,7 @@ type whyRow struct {
 }
 
 func (c *Console) why(r *request) error {
-	t, ref, err := r.ref()
-	if err != nil {
-		return err
-	}
-	row, err := store.GetRow(r.ctx, c.system.Store, ref)
+	t, ref, row, err := r.stored()
 	if err != nil {
 		return err
 	}
@@ -191,7 +188,7 @@ func (c *Console) contributing(r *request, p *whyPage, one *contributor, target 
 			return false
 		}
 		key, ok := one.key(row)
-		return ok && value.Equal(key.Partition, target.Key.Partition) && value.Equal(key.Sort, target.Key.Sort)
+		return ok && projections.SameRow(store.Ref{Table: target.Table, Key: key}, target)
 	}
 	page := rowsPage{browse: b}
 	rows, next, err := c.read(r, &page)

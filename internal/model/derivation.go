@@ -36,6 +36,7 @@ type Derivation struct {
 	//	                 row: all attributes that follow the field
 	//	others E.A       one list of rows: all statuses that ask for each row of it
 	Shares []string
+	From   []string // the entities whose rows count, are copied, followed or indexed, sorted
 	Into   string   // the entity whose rows show it, "" for a search index
 	Reads  []string // the tables whose rows decide the values, sorted
 	// Tally reports that values are counted in ledgers or in the nodes of a set.
@@ -71,11 +72,15 @@ func (m *Model) Derivations() []Derivation {
 	for i := range out {
 		d := &out[i]
 		d.Hash = owntable.Hash(d.definition)[:hashLength]
-		slices.Sort(d.Reads)
-		d.Reads = slices.Compact(d.Reads)
+		d.Reads, d.From = sortedOnce(d.Reads), sortedOnce(d.From)
 	}
 	slices.SortFunc(out, func(a, b Derivation) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+func sortedOnce(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // ruleDerivations returns the derivations of row rules. Rules of one name, which make the
@@ -144,7 +149,7 @@ func (t *Tally) derivation() Derivation {
 	}
 	var sources []defined
 	for _, s := range t.Sources {
-		d.Reads = append(d.Reads, s.Entity.Table.Name)
+		d.From, d.Reads = append(d.From, s.Entity.Name), append(d.Reads, s.Entity.Table.Name)
 		of := s.Entity.identity()
 		if s.Amount != nil {
 			of.within("field", s.Amount.definition())
@@ -169,7 +174,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	x.within("into", rules[0].Into.made())
 	var all []defined
 	for _, r := range rules {
-		d.Reads = append(d.Reads, r.Source.Table.Name)
+		d.From, d.Reads = append(d.From, r.Source.Name), append(d.Reads, r.Source.Table.Name)
 		of := r.Source.identity()
 		of.tests("where", r.Where)
 		of.assigns("set", r.Fields)
@@ -178,11 +183,11 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 		}
 		if len(r.Keep) > 0 {
 			d.Kind, d.History, d.free = "history", true, false
-			of.add("derived", r.Source.derived()...) // a change of these alone makes no entry
+			of.add("derived", r.Source.DerivedAttributes()...) // a change of these alone makes no entry
 		}
 		if r.Subscribers != nil {
 			d.Kind, d.free = "feed", false
-			d.Reads = append(d.Reads, r.Subscribers.Of.Table.Name)
+			d.From, d.Reads = append(d.From, r.Subscribers.Of.Name), append(d.Reads, r.Subscribers.Of.Table.Name)
 			each := r.Subscribers.Of.identity()
 			var by []defined
 			for _, m := range r.Subscribers.By {
@@ -209,7 +214,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 	x.within("into", follows[0].Rule.Into.identity())
 	var all []defined
 	for _, f := range follows {
-		d.Reads = append(d.Reads, f.Source.Table.Name, f.Rule.Source.Table.Name)
+		d.From, d.Reads = append(d.From, f.Source.Name), append(d.Reads, f.Source.Table.Name, f.Rule.Source.Table.Name)
 		d.Shares = append(d.Shares, "followed "+f.Source.Name+"."+f.Field.Name)
 		of := f.Rule.Source.identity()
 		of.add("of", f.Source.Name, f.Field.Name, fmt.Sprint(f.Keep))
@@ -218,8 +223,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 		of.assigns("by", f.Key)
 		all = append(all, of)
 	}
-	slices.Sort(d.Shares)
-	d.Shares = slices.Compact(d.Shares)
+	d.Shares = sortedOnce(d.Shares)
 	x.anyOrder("rule", all)
 	d.definition = x.String()
 	return d
@@ -239,7 +243,7 @@ func (s *Status) derivation() Derivation {
 		}
 	}
 	for _, st := range s.Stages {
-		d.Reads = append(d.Reads, st.Source.Table.Name)
+		d.From, d.Reads = append(d.From, st.Source.Name), append(d.Reads, st.Source.Table.Name)
 		of := defined{}
 		of.add("stage", st.Word, fmt.Sprint(st.Rank), fmt.Sprint(st.Max))
 		of.within("source", st.Source.identity())
@@ -260,8 +264,7 @@ func (s *Status) derivation() Derivation {
 		}
 		x.within("stage", of)
 	}
-	slices.Sort(d.Shares)
-	d.Shares = slices.Compact(d.Shares)
+	d.Shares = sortedOnce(d.Shares)
 	d.definition = x.String()
 	return d
 }
@@ -292,7 +295,7 @@ func (s *Search) derivation() Derivation {
 		}
 		x.anyOrder(list.word, all)
 	}
-	return Derivation{Name: s.Derivation(), Kind: "search", free: true, Reads: []string{s.Of.Table.Name}, definition: x.String()}
+	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x.String()}
 }
 
 // identity is what decides which rows are of the entity, and what its keys are. The
@@ -335,8 +338,8 @@ func sortedLines(all []defined) []defined {
 	return all
 }
 
-// derived returns the attributes of the entity's rows that weir computes, sorted.
-func (e *Entity) derived() (out []string) {
+// DerivedAttributes returns the attributes of the entity's rows that weir computes, sorted.
+func (e *Entity) DerivedAttributes() (out []string) {
 	for _, t := range e.Values {
 		if !t.Hidden {
 			out = append(out, t.Attr)
@@ -348,8 +351,7 @@ func (e *Entity) derived() (out []string) {
 	for _, l := range e.Latest {
 		out = append(out, l.Attributes()...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedOnce(out)
 }
 
 // definition is where the field's value comes from. A declared type decides nothing: values
@@ -396,8 +398,7 @@ func (t *defined) condition(is condition.Condition) {
 // constants returns values as texts, sorted, each once.
 func constants(vs []value.Value) []string {
 	out := names(vs, constant)
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedOnce(out)
 }
 
 // assigns adds names with their values.

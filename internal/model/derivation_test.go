@@ -104,7 +104,7 @@ func TestDerivationsAreWhole(t *testing.T) {
 			t.Errorf("%s has %d derivations, want %d", name, len(got), len(want))
 		}
 		for _, d := range got {
-			if !want[d.Name] || len(d.Hash) != hashLength || len(d.Reads) == 0 || d.Kind == "" {
+			if !want[d.Name] || len(d.Hash) != hashLength || len(d.Reads) == 0 || len(d.From) == 0 || d.Kind == "" {
 				t.Errorf("%s: %+v", name, d)
 			}
 		}
