@@ -76,3 +76,28 @@ func TestEpochRoundsDown(t *testing.T) {
 		}
 	})
 }
+
+// TestEpochDefinition: what a number counts is part of a group's definition, so that a change of
+// the unit is built again. Counted in another unit, rows are in other groups.
+func TestEpochDefinition(t *testing.T) {
+	seen := map[string]string{}
+	for _, epoch := range []string{"", ", epoch: seconds", ", epoch: milliseconds"} {
+		m := mustParse(t, "days.yaml", `model: days
+tables: {days: {key: [PK, SK]}}
+entities:
+  Note: {where: {t: Note}, key: {PK: "NOTE#{at}", SK: NOTE}, attributes: {size: number}}
+  Day: {where: {t: Day}, key: {PK: "DAY#{day}", SK: DAY}, attributes: {day: string, notes: number}}
+derive:
+  Day: {group: Note, by: {day: {day: at`+epoch+`}}, set: {notes: count}}
+`)
+		for name, hash := range hashesOf(m) {
+			if was, met := seen[name+hash]; met {
+				t.Errorf("%s: %q has the definition of %q", name, epoch, was)
+			}
+			seen[name+hash] = epoch
+		}
+	}
+	if len(seen) == 0 {
+		t.Error("nothing is derived")
+	}
+}
