@@ -121,9 +121,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 
-// fail says what went wrong and chooses the exit code by what to do next.
-func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
-
 // codeOf is the exit code of errors that only this program has.
 // ok is false for errors that cli knows. A refusal that another command or a changed model resolves is exit code 2.
 func codeOf(err error) (code int, ok bool) {
