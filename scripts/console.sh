@@ -31,14 +31,7 @@ if [ ! -e "$tool/.complete" ]; then
 	touch "$tool/.complete"
 fi
 
-work=$(mktemp -d)
-pid=
-finish() {
-	[ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-	[ -z "$pid" ] || wait "$pid" 2>/dev/null || true
-	rm -rf "$work"
-}
-trap finish EXIT
+workspace
 "${GO:-go}" build -o "$work/projector" ./cmd/projector
 "$work/projector" dev gallery --sample testdata/streams/gallery --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
 pid=$!

@@ -1,4 +1,4 @@
-# Shared by dynamodb-local.sh and opensearch.sh; not run by itself.
+# Shared by the scripts that need a service or a tool from elsewhere; not run by itself.
 #
 # A service is a folder of jars that Maven copied, a process id in a file, and a log:
 #   $WEIR_SERVICES/NAME-VERSION/   the jars; complete when the file .complete is there
@@ -53,6 +53,20 @@ POM
     fi
   fi
   printf '%s\n' "$dir"
+}
+
+# workspace: make the folder $work. At the end of the script it is removed, after the process $pid
+# was ended, if the script has set it.
+workspace() {
+  work=$(mktemp -d)
+  pid=
+  trap leave EXIT
+}
+
+leave() {
+  [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+  [ -z "$pid" ] || wait "$pid" 2>/dev/null || true
+  rm -rf "$work"
 }
 
 # runs PIDFILE: whether the process with the id in the file is running, of whichever program.
