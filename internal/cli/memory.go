@@ -63,8 +63,16 @@ func (l *Limit) Stop() { close(l.done) }
 func (l *Limit) look() {
 	if !l.fixed {
 		files, outside := beside()
-		debug.SetMemoryLimit(memory.Size(l.size.Load()).Heap(files) - outside + l.beside)
+		debug.SetMemoryLimit(heapBeside(memory.Size(l.size.Load()), files, outside) + l.beside)
 	}
+}
+
+// heapBeside is the limit of the heap beside so many bytes of files and of memory that Go does not know of. It is
+// never less than half of what files alone would leave: a heap without room is collected without end, so a process
+// that has more outside takes more than it was given.
+func heapBeside(size memory.Size, files, outside int64) int64 {
+	heap := size.Heap(files)
+	return max(heap-outside, heap/2)
 }
 
 // follow looks every memoryLook until Stop.

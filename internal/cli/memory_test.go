@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/memory"
+	"weir/internal/memory/memorytest"
 )
 
 // TestLimitMemory: the limit follows what is mapped, and is the user's where he gave one.
@@ -16,13 +17,19 @@ func TestLimitMemory(t *testing.T) {
 	defer debug.SetGCPercent(growth)
 	t.Setenv("GOMEMLIMIT", "")
 	t.Setenv("GOGC", "")
+	least := func(size memory.Size) int64 {
+		if memorytest.Race { // it has memory that is not Go's
+			return size.Heap(math.MaxInt64) / 2
+		}
+		return size.Heap(math.MaxInt64)
+	}
 	l := LimitMemory(memory.Default, 1<<30)
 	defer l.Stop()
-	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memory.Default.Heap(math.MaxInt64) || got > memory.Default.Heap(0) {
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < least(memory.Default) || got > memory.Default.Heap(0) {
 		t.Errorf("the limit is 1 GB and %d", got)
 	}
 	l.To(memory.GB)
-	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memory.GB.Heap(math.MaxInt64) || got > memory.GB.Heap(0) {
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < least(memory.GB) || got > memory.GB.Heap(0) {
 		t.Errorf("of 1 GB the limit is 1 GB and %d", got)
 	}
 	if files, _ := beside(); runtime.GOOS == "linux" && (files <= 0 || files >= memory.Default.Heap(0)) {
@@ -43,5 +50,15 @@ func TestLimitMemory(t *testing.T) {
 	}
 	if got := debug.SetGCPercent(100); got != 100 {
 		t.Errorf("with GOGC the growth is %d", got)
+	}
+}
+
+// TestHeapBeside: what is outside is taken from the heap, but never more than half of it.
+func TestHeapBeside(t *testing.T) {
+	whole := memory.Default.Heap(0)
+	for outside, want := range map[int64]int64{0: whole, 1000: whole - 1000, whole / 2: whole / 2, whole: whole / 2, math.MaxInt64: whole / 2} {
+		if got := heapBeside(memory.Default, 0, outside); got != want {
+			t.Errorf("beside %d bytes the heap has %d, want %d", outside, got, want)
+		}
 	}
 }

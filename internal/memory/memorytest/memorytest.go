@@ -17,6 +17,9 @@ import (
 	"weir/internal/memory"
 )
 
+// Race reports whether the test runs with the race detector, which has memory of its own.
+const Race = instrumented > 1
+
 // Bound ends the process when it has more than most resident, and prints what every
 // goroutine does at that moment, and each open case. Where the kernel does not say what is
 // resident, it does nothing. A test calls begin before a case, and done after it.
