@@ -17,19 +17,13 @@ func TestLimitMemory(t *testing.T) {
 	defer debug.SetGCPercent(growth)
 	t.Setenv("GOMEMLIMIT", "")
 	t.Setenv("GOGC", "")
-	least := func(size memory.Size) int64 {
-		if memorytest.Race { // it has memory that is not Go's
-			return size.Heap(math.MaxInt64) / 2
-		}
-		return size.Heap(math.MaxInt64)
-	}
 	l := LimitMemory(memory.Default, 1<<30)
 	defer l.Stop()
-	if got := debug.SetMemoryLimit(-1) - 1<<30; got < least(memory.Default) || got > memory.Default.Heap(0) {
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memorytest.LeastHeap(memory.Default) || got > memory.Default.Heap(0) {
 		t.Errorf("the limit is 1 GB and %d", got)
 	}
 	l.To(memory.GB)
-	if got := debug.SetMemoryLimit(-1) - 1<<30; got < least(memory.GB) || got > memory.GB.Heap(0) {
+	if got := debug.SetMemoryLimit(-1) - 1<<30; got < memorytest.LeastHeap(memory.GB) || got > memory.GB.Heap(0) {
 		t.Errorf("of 1 GB the limit is 1 GB and %d", got)
 	}
 	if files, _ := beside(); runtime.GOOS == "linux" && (files <= 0 || files >= memory.Default.Heap(0)) {

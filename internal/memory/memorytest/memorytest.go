@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"runtime/pprof"
 	"slices"
@@ -19,6 +20,15 @@ import (
 
 // Race reports whether the test runs with the race detector, which has memory of its own.
 const Race = instrumented > 1
+
+// LeastHeap is the least that the limit of a heap may be. The race detector's memory is not Go's,
+// so it is taken from the heap.
+func LeastHeap(s memory.Size) int64 {
+	if Race {
+		return s.Heap(math.MaxInt64) / 2
+	}
+	return s.Heap(math.MaxInt64)
+}
 
 // Bound ends the process when it has more than most resident, and prints what every
 // goroutine does at that moment, and each open case. Where the kernel does not say what is
