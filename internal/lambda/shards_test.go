@@ -63,7 +63,13 @@ func inMemory(t *testing.T, tables []store.Table) store.Store {
 	return db
 }
 
+// onDynamoDB makes tables without a TTL: the clock of a world stands in the past, and DynamoDB Local deletes
+// what has expired by its own clock.
 func onDynamoDB(t *testing.T, tables []store.Table) store.Store {
+	tables = slices.Clone(tables)
+	for i := range tables {
+		tables[i].TTL = ""
+	}
 	return dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 }
 
