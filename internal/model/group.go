@@ -20,10 +20,7 @@ var groupKind = kind{
 		g := &Group{Into: e}
 		c.groups[g] = d
 		c.Groups = append(c.Groups, g)
-		e.Derived = true
-		if e.Group == nil { // a second one is reported
-			e.Group = g
-		}
+		e.Derived, e.Group = true, g
 		g.Rows = c.groupTally(g, d, aggregate.Count, word{owntable.Grouped, d.name.pos}, &tallyDecl{hidden: true, round: -1, max: -1})
 		for _, s := range d.group.set {
 			if !slices.Contains(aggregate.All, s.kind) {
@@ -365,9 +362,6 @@ func checkGroupEntity(c *compiler) {
 	for _, g := range c.Groups {
 		d := c.groups[g]
 		e, at := g.Into, d.name.pos
-		if e.Group != g {
-			c.report(at, "give each group an entity of its own", "%s is a group already", e.Name)
-		}
 		if len(e.MadeBy) > 0 {
 			c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
 		}

@@ -27,8 +27,13 @@ const (
 // pos is a place in the file. The zero pos means no place.
 type pos struct{ line, column int }
 
+// reported is called for each problem and each warning. A test follows it to the places that
+// report, and nothing else sets it.
+var reported = func() {}
+
 // report adds a problem. It drops the problem if there are maxProblems already.
 func (r *reader) report(at pos, hint, format string, args ...any) {
+	reported()
 	if len(r.problems) < maxProblems {
 		r.problems = append(r.problems, Problem{
 			Severity: Error, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
@@ -38,6 +43,7 @@ func (r *reader) report(at pos, hint, format string, args ...any) {
 
 // warn adds a warning, which no program but lint looks at.
 func (r *reader) warn(at pos, hint, format string, args ...any) {
+	reported()
 	if len(r.warnings) < maxProblems {
 		r.warnings = append(r.warnings, Problem{
 			Severity: Warning, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
