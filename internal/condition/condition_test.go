@@ -112,6 +112,11 @@ func TestTimes(t *testing.T) {
 					if c, ok := CompareTimes(str(x), str(y)); !ok || (c < 0) != (i < j) || (c > 0) != (i > j) {
 						t.Errorf("%s and %s: %d, %v", x, y, c, ok)
 					}
+					atX, okX := Time(str(x))
+					atY, okY := Time(str(y))
+					if !okX || !okY || i < j && atX.After(atY) || i == j && !atX.Equal(atY) {
+						t.Errorf("%s is %v, %s is %v", x, atX, y, atY)
+					}
 				}
 			}
 		}
@@ -121,6 +126,29 @@ func TestTimes(t *testing.T) {
 		if _, ok := CompareTimes(str(bad), str("2026-01-01")); ok {
 			t.Errorf("%q is taken for a time", bad)
 		}
+		if at, ok := Time(str(bad)); ok {
+			t.Errorf("%q is taken for %v", bad, at)
+		}
+	}
+}
+
+// TestTime: a time has nine digits behind the second, and is told in UTC.
+func TestTime(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"2026-01-31":                          time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+		"2026-01-31T00:30:00+01:00":           time.Date(2026, 1, 30, 23, 30, 0, 0, time.UTC),
+		"2026-01-31T12:00:00.5Z":              time.Date(2026, 1, 31, 12, 0, 0, 5e8, time.UTC),
+		"2026-01-31T12:00:00.0000000019Z":     time.Date(2026, 1, 31, 12, 0, 0, 1, time.UTC),
+		"1969-12-31T23:59:59.999999999999Z":   time.Date(1969, 12, 31, 23, 59, 59, 999999999, time.UTC),
+		"0000-01-01T00:00:00+14:00":           time.Date(-1, 12, 31, 10, 0, 0, 0, time.UTC),
+		"9999-12-31T23:59:59.000000001-12:00": time.Date(10000, 1, 1, 11, 59, 59, 1, time.UTC),
+	} {
+		if at, ok := Time(str(text)); !ok || at != want {
+			t.Errorf("%s is %v, want %v", text, at, want)
+		}
+	}
+	if _, ok := Time(value.OfInt(2026)); ok {
+		t.Error("a number is taken for a time")
 	}
 }
 

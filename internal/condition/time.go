@@ -35,6 +35,20 @@ func Instant(v value.Value) (string, bool) {
 	return fmt.Sprintf("%012d.%s", i.second+year0, i.fraction), ok
 }
 
+// Time returns the instant that a time means, and false for what is no time (CompareTimes).
+// Digits behind the nanoseconds are left out.
+func Time(v value.Value) (time.Time, bool) {
+	if v.Kind() != value.String {
+		return time.Time{}, false
+	}
+	i, ok := instantOf(v.Text())
+	nanoseconds := int64(0)
+	for _, digit := range (i.fraction + "000000000")[:9] {
+		nanoseconds = nanoseconds*10 + int64(digit-'0')
+	}
+	return time.Unix(i.second, nanoseconds).UTC(), ok
+}
+
 // instant is a second since 1970 and the digits behind it, without zeros at their end. It has
 // all digits, where time.Time has nine.
 type instant struct {

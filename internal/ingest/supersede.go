@@ -2,8 +2,8 @@ package ingest
 
 import (
 	"slices"
-	"time"
 
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -87,15 +87,13 @@ func noted(had, given, at value.Value) (_ value.Value, known bool) {
 }
 
 func sameTime(a, b value.Value) bool {
-	x, errX := time.Parse(time.RFC3339, a.Text())
-	y, errY := time.Parse(time.RFC3339, b.Text())
-	return value.Equal(a, b) || errX == nil && errY == nil && x.Equal(y)
+	order, ok := condition.CompareTimes(a, b)
+	return value.Equal(a, b) || ok && order == 0
 }
 
 // before reports whether a time is before another. A text that is no time is neither
 // before nor after any other.
 func before(a, b value.Value) bool {
-	x, errX := time.Parse(time.RFC3339, a.Text())
-	y, errY := time.Parse(time.RFC3339, b.Text())
-	return errX == nil && errY == nil && x.Before(y)
+	order, ok := condition.CompareTimes(a, b)
+	return ok && order < 0
 }

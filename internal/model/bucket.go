@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/calendar"
+	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -39,7 +40,7 @@ func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
 	}
 	at, ok := b.time(v)
 	if !ok {
-		want := "a time like 2026-01-31T12:00:00Z"
+		want := "a time like 2026-01-31T12:00:00Z, or a date"
 		if b.Epoch != "" {
 			want = "a number of " + string(b.Epoch) + " since 1970"
 		}
@@ -55,8 +56,7 @@ func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
 // time returns the instant that a value means; of a number, the whole second that it is in.
 func (b *Bucket) time(v value.Value) (time.Time, bool) {
 	if b.Epoch == "" {
-		at, err := time.Parse(time.RFC3339, v.Text())
-		return at, err == nil && v.Kind() == value.String
+		return condition.Time(v)
 	}
 	if v.Kind() == value.String { // a number in a key
 		n, err := value.ParseNumber(v.Text())
@@ -95,7 +95,9 @@ func (e Epoch) second(v value.Value) (n int64) {
 
 func (b *Bucket) definition() (x defined) {
 	x.add("bucket", string(b.Unit), b.rules)
-	if b.Epoch != "" { // models from before there was an epoch keep their definitions
+	if b.Epoch == "" {
+		x.add("dates") // they are times, which they were not before this line
+	} else {
 		x.add("epoch", string(b.Epoch))
 	}
 	x.within("of", b.Of.definition())

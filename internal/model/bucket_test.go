@@ -49,6 +49,15 @@ func TestEpoch(t *testing.T) {
 		{Seconds, value.OfList(num("1")), ""},
 		{"", num("1767225600"), ""},
 		{"", value.OfString("2026-01-01T00:00:00Z"), "2026-01-01"},
+		{"", value.OfString("2026-01-01"), "2026-01-01"},
+		{"", value.OfString("2026-01-01T00:30:00+01:00"), "2025-12-31"},
+		{"", value.OfString("2025-12-31T23:59:59.999999999999Z"), "2025-12-31"},
+		{"", value.OfString("2026-02-30"), ""},
+		{"", value.OfString("2026-01-01T00:00:00"), ""},
+		{"", value.OfString("2026-01-01T0:00:00Z"), ""},
+		{"", value.OfString("2026-01"), ""},
+		{"", value.OfString("9999-12-31"), "9999-12-31"},
+		{"", value.OfString("9999-12-31T23:00:00-02:00"), ""},
 	} {
 		b := &Bucket{Of: &Field{Name: "at", Attr: "at", Type: TypeAny}, Unit: calendar.Day, Zone: time.UTC, Epoch: tt.epoch}
 		got, unfit := b.value(value.NewItem(value.Attr{Name: "at", Value: tt.v}))

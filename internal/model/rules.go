@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"weir/internal/condition"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -71,8 +72,8 @@ func (c *Computed) Fields() []string {
 
 // Value returns the attribute for a row, Missing if the row lacks what it is computed from.
 func (c *Computed) Value(row value.Item) value.Value {
-	t, err := time.Parse(time.RFC3339, c.From.Get(row).Text())
-	if err != nil {
+	t, ok := condition.Time(c.From.Get(row))
+	if !ok {
 		return value.Value{}
 	}
 	plus := c.Plus

@@ -138,14 +138,14 @@ func (s *step) expired(row value.Item, now time.Time) bool {
 	return s.Entity.Expires != nil && past(s.read(s.Entity.Expires, row), now)
 }
 
-// past reports whether a time, in epoch seconds or in RFC 3339, has come.
+// past reports whether a time, in epoch seconds or as a text (condition.Time), has come.
 func past(v value.Value, now time.Time) bool {
 	switch v.Kind() {
 	case value.Number:
 		return value.Compare(v, value.OfInt(now.Unix())) <= 0
 	case value.String:
-		t, err := time.Parse(time.RFC3339, v.Text())
-		return err == nil && !now.Before(t)
+		t, ok := condition.Time(v)
+		return ok && !now.Before(t)
 	}
 	return false
 }

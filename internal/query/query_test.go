@@ -90,6 +90,9 @@ func TestExpiredRowsAreNotReturned(t *testing.T) {
 	w.want("visits-before", "user=v before=2025-11-13T12:00:00.500Z", "whole", "visit")
 	w.want("visits-before", "user=v before=2025-11-13T12:00:00.51Z", "whole,half", "visit")
 	w.want("visits-before", "user=v before=2025-11-13T12:00:01Z", "whole,half", "visit")
+	w.put("Visit", "user", "d", "visit", "today", "until", "2025-11-13") // a date is its midnight
+	w.put("Visit", "user", "d", "visit", "tomorrow", "until", "2025-11-14")
+	w.want("visits", "user=d", "tomorrow", "visit")
 }
 
 func TestListsThroughAnIndexWithoutASortKey(t *testing.T) {

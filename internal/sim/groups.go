@@ -86,21 +86,19 @@ func bucket(b *model.Bucket, v value.Value) (string, bool) {
 	return fmt.Sprintf("%04d", year), true
 }
 
-// instantOf is the time that a value means: a text of RFC 3339, or a number since 1970, rounded
+// instantOf is the time that a value means: a text that is a time, or a number since 1970, rounded
 // down to a second. It computes with fractions.
 func instantOf(b *model.Bucket, v value.Value) (time.Time, bool) {
-	if b.Epoch == "" {
-		at, err := time.Parse(time.RFC3339, v.Text())
-		return at, err == nil && v.Kind() == value.String
+	since := instant(v)
+	if b.Epoch != "" {
+		since = nil
+		if n, err := value.ParseNumber(v.Text()); err == nil && (v.Kind() == value.Number || v.Kind() == value.String) {
+			since, _ = new(big.Rat).SetString(n.Text())
+		}
 	}
-	if v.Kind() != value.Number && v.Kind() != value.String {
+	if since == nil {
 		return time.Time{}, false
 	}
-	n, err := value.ParseNumber(v.Text())
-	if err != nil {
-		return time.Time{}, false
-	}
-	since, _ := new(big.Rat).SetString(n.Text())
 	if b.Epoch == model.Milliseconds {
 		since.Quo(since, big.NewRat(1000, 1))
 	}
