@@ -10,8 +10,10 @@
 package aggregate
 
 import (
+	"slices"
 	"strings"
 
+	"weir/internal/condition"
 	"weir/internal/owntable"
 	"weir/internal/value"
 )
@@ -25,7 +27,7 @@ type Aggregate struct {
 	Form string
 	// Of is what the field of a source row must hold. With OfRows a declaration may leave
 	// the field out; then the rows themselves are what is reduced.
-	Of     Operand
+	Of     *Operand
 	OfRows bool
 	// Max, Round and Hidden say which options a declaration has. It must give max and
 	// round where there is such an option, and may be hidden. One with Max has an
@@ -35,6 +37,8 @@ type Aggregate struct {
 
 	// Empty is what it shows of no rows, Missing for nothing.
 	Empty value.Value
+	// Type is the type of what it shows, in the words of the model file.
+	Type string
 	// Number says that what it shows is a number that an index key or a sort can use.
 	Number bool
 	// Exact says that it can need more than the 38 digits of a number, and is not shown
@@ -59,13 +63,30 @@ type Declared struct {
 	Max   int // how many values a distinct may have
 }
 
-// Operand is what the field of a source row must hold.
-type Operand int
+// Operand is what the field of a source row must hold. Compare operands by identity: an
+// aggregate may declare one of its own beside it.
+type Operand struct {
+	// Is says of an aggregate what it reduces, for messages: a sum "is of numbers".
+	Is string
+	// Fits reports whether an attribute that is declared with the type can have such values.
+	Fits func(typ string) bool
+	// Counts is a condition that each value passes which counts.
+	Counts condition.Condition
+}
 
-// The operands.
-const (
-	Numbers Operand = iota
-	Scalars         // single values, told apart by their text
+// The operands that several aggregates have.
+var (
+	Numbers = &Operand{
+		Is:     "is of numbers",
+		Fits:   func(typ string) bool { return typ == "number" || typ == "any" },
+		Counts: condition.Condition{{Op: condition.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}},
+	}
+	// Scalars are single values, told apart by their text.
+	Scalars = &Operand{
+		Is:     "tells single values apart",
+		Fits:   func(typ string) bool { return !slices.Contains([]string{"list", "map", "strings", "numbers"}, typ) },
+		Counts: condition.Condition{{Op: condition.Exists}},
+	}
 )
 
 // All are the aggregates, in the order in which messages name them.

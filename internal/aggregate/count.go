@@ -9,7 +9,7 @@ import (
 // a mean of that field is of.
 var Count = &Aggregate{
 	Keyword: "count", Form: "count", Of: Numbers, OfRows: true,
-	Empty: value.OfInt(0), Number: true, Totals: true,
+	Empty: value.OfInt(0), Type: "number", Number: true, Totals: true,
 	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 		if !v.IsMissing() && v.Kind() != value.Number {
 			return to, "a number"

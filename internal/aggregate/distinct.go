@@ -11,7 +11,7 @@ import (
 // have each value, so it needs a bound. It is not shown while there are more values.
 var Distinct = &Aggregate{
 	Keyword: "distinct", Form: "{distinct: FIELD, max: 100}", Of: Scalars, Max: true, Hidden: true,
-	Empty: value.OfInt(0), Totals: true,
+	Empty: value.OfInt(0), Type: "number", Totals: true,
 	Adds: addMember,
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
 		n, dropped := owntable.LedgerRow(ledger).Values(of.Attr)

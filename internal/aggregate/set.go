@@ -2,4 +2,4 @@ package aggregate
 
 // Set is the different values themselves, of any number: nodes in the own table count
 // them, and rows of the set's own entity show them.
-var Set = &Aggregate{Keyword: "set", Of: Scalars, Adds: addMember}
+var Set = &Aggregate{Keyword: "set", Of: Scalars, Type: "strings", Adds: addMember}

@@ -8,7 +8,7 @@ import (
 // Sum is the exact sum of a field.
 var Sum = &Aggregate{
 	Keyword: "sum", Form: "{sum: FIELD}", Of: Numbers,
-	Empty: value.OfInt(0), Number: true, Exact: true, Totals: true,
+	Empty: value.OfInt(0), Type: "number", Number: true, Exact: true, Totals: true,
 	Adds: addNumber,
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
 		sum, err := owntable.Total(of.Attr, ledger)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/aggregate"
 	"weir/internal/condition"
 	"weir/internal/value"
 )
@@ -38,11 +37,7 @@ func checkCounted(c *compiler) {
 				if !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
 					continue
 				}
-				needs := condition.Condition{{Op: condition.Exists}}
-				if t.Kind.Of == aggregate.Numbers {
-					needs = condition.Condition{{Op: condition.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}}
-				}
-				if slices.Concat(w.Is, needs).Empty() {
+				if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {
 					c.report(c.tallies[t].name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
 				}
 			}

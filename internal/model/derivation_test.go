@@ -517,7 +517,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		}},
 		{aggregate.Aggregate{}, map[string]string{
 			"Keyword": in, "Form": "is for hints alone", "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
-			"Empty": "follows from Keyword", "Number": "follows from Keyword", "Exact": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
+			"Empty": "follows from Keyword", "Type": "follows from Keyword", "Number": "follows from Keyword", "Exact": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
 		}},
 	} {
 		typ := reflect.TypeOf(c.of)

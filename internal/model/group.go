@@ -423,11 +423,14 @@ func checkGroupAttributes(c *compiler) {
 	for _, g := range c.Groups {
 		e, d := g.Into, c.groups[g].group
 		for _, s := range d.set {
+			if s.kind == nil {
+				continue
+			}
 			switch a := e.Attribute(s.name.text); {
 			case a == nil && !c.broken[e]:
-				c.report(s.name.pos, "attributes: {"+s.name.text+": number}", "%s has no attribute %q", e.Name, s.name.text)
-			case a != nil && a.Type != TypeNumber:
-				c.report(c.attributePos(e, a.Name), "type: number", "%s.%s is a %s, and a value of a group is a number", e.Name, a.Name, a.Type)
+				c.report(s.name.pos, "attributes: {"+s.name.text+": "+s.kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
+			case a != nil && string(a.Type) != s.kind.Type:
+				c.report(c.attributePos(e, a.Name), "type: "+s.kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, s.kind.Keyword, s.kind.Type)
 			}
 		}
 		for i, a := range e.Attributes {

@@ -459,13 +459,8 @@ func (e *Entity) Field(name string) *Field {
 		return f
 	}
 	for _, t := range e.Values {
-		switch {
-		case t.Attr != name:
-		case t.IsSet():
-			f.Type = TypeStrings
-			return f
-		case t.Kind.Number:
-			f.Type = TypeNumber
+		if t.Attr == name && (t.Kind.Number || t.Kind.Type != string(TypeNumber)) {
+			f.Type = Type(t.Kind.Type)
 			return f
 		}
 	}

@@ -284,13 +284,11 @@ func checkTallyFields(c *compiler) {
 
 // checkTallied reports a field that a tally cannot aggregate, or must not show.
 func (c *compiler) checkTallied(t *Tally, of *Entity, f *Field, at pos) {
-	switch numeric := f.Type == TypeNumber || f.Type == TypeAny; {
-	case t.Kind.OfRows && !numeric:
+	switch fits := t.Kind.Of.Fits(string(f.Type)); {
+	case t.Kind.OfRows && !fits:
 		c.report(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
-	case t.Kind.Of == aggregate.Numbers && !numeric:
-		c.report(at, "", "a %s is of numbers, %s.%s is a %s", t.Kind.Keyword, of.Name, f.Name, f.Type)
-	case t.Kind.Of == aggregate.Scalars && !scalar(f.Type):
-		c.report(at, "", "a %s tells single values apart, %s.%s is a %s", t.Kind.Keyword, of.Name, f.Name, f.Type)
+	case !fits:
+		c.report(at, "", "a %s %s, %s.%s is a %s", t.Kind.Keyword, t.Kind.Of.Is, of.Name, f.Name, f.Type)
 	}
 	shown := t.Target.Attribute(t.Attr) // of a group
 	if a := of.Attribute(f.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows && (shown == nil || !shown.Hidden) {

@@ -13,8 +13,8 @@ import (
 type shape struct {
 	hidden map[string]bool
 	flags  []string
-	zeros  []string // derived attributes that are 0 where they are absent
-	sums   []string // those that are 0 only as long as nothing was shown on the row, because it may be impossible to show them
+	empty  []value.Attr // derived attributes that show the value of no rows where they are absent
+	unseen []value.Attr // those that do so only as long as nothing was shown on the row, because it may be impossible to show them
 }
 
 // newShape is the shape of an entity's rows; of sparse ones there are only keys.
@@ -32,9 +32,9 @@ func newShape(e *model.Entity, sparse bool) shape {
 		switch {
 		case sparse || t.Hidden || t.Kind.Empty.IsMissing():
 		case t.Kind.Exact || t.Kind.Max:
-			s.sums = append(s.sums, t.Attr)
+			s.unseen = append(s.unseen, value.Attr{Name: t.Attr, Value: t.Kind.Empty})
 		default:
-			s.zeros = append(s.zeros, t.Attr)
+			s.empty = append(s.empty, value.Attr{Name: t.Attr, Value: t.Kind.Empty})
 		}
 	}
 	return s
@@ -48,13 +48,13 @@ func (s *shape) outside(row value.Item) value.Item {
 			changed = append(changed, value.Attr{Name: name, Value: value.OfBool(v.Text() == "true")})
 		}
 	}
-	zeros := s.zeros
+	empty := s.empty
 	if row.Get(owntable.Version).Kind() != value.Number { // else what is absent cannot be shown
-		zeros = slices.Concat(zeros, s.sums)
+		empty = slices.Concat(empty, s.unseen)
 	}
-	for _, name := range zeros {
-		if !row.Has(name) {
-			changed = append(changed, value.Attr{Name: name, Value: value.OfInt(0)})
+	for _, a := range empty {
+		if !row.Has(a.Name) {
+			changed = append(changed, a)
 		}
 	}
 	return row.With(changed...).Filter(func(name string) bool { return !owntable.IsOurs(name) && !s.hidden[name] })
