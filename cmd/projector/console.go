@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 
 	"weir/internal/console"
-	"weir/internal/live"
 	"weir/internal/status"
 	"weir/internal/system"
 )
@@ -17,11 +15,11 @@ type consoleFlag struct {
 }
 
 // beside serves the console of a system, and everything else by other.
-func (f consoleFlag) beside(other http.Handler, s *system.System, log *slog.Logger, status func(context.Context, string) (status.Status, error), shards func(string) []live.Status) (http.Handler, error) {
+func (f consoleFlag) beside(other http.Handler, s *system.System, o console.Options) (http.Handler, error) {
 	if f.Console == "off" {
 		return other, nil
 	}
-	c, err := console.New(s, console.Options{Log: log, Status: status, Shards: shards})
+	c, err := console.New(s, o)
 	if err != nil {
 		return nil, fmt.Errorf("the console: %w", err)
 	}

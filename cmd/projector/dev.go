@@ -16,6 +16,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/cli"
+	"weir/internal/console"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/metrics"
@@ -81,7 +82,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	close(indexed)
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
-	handler, err := c.handler(s, log, told)
+	activity := console.NewActivity(s.Models)
+	handler, err := c.handler(s, log, told, activity)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -93,7 +95,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, told, indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, told, activity, indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -105,7 +107,7 @@ func (c *devCommand) Run(p *program) (err error) {
 
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
-func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics) (http.Handler, error) {
+func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity) (http.Handler, error) {
 	status := statuses(s)
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status)})
 	if err != nil {
@@ -122,7 +124,7 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", writes.Beside(queries))
-	return c.beside(mux, s, log, status, nil)
+	return c.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity})
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"weir/internal/console"
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/system"
@@ -41,7 +42,7 @@ func TestTries(t *testing.T) {
 			if err := c.samples(p, s); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New())
+			h, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models))
 			if err != nil {
 				t.Fatal(err)
 			}

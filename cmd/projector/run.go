@@ -16,6 +16,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
+	"weir/internal/console"
 	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/progress"
@@ -98,7 +99,8 @@ func (c *runCommand) Run(p *program) (err error) {
 	told := metrics.New()
 	told.Writes(func() []budget.Use { return usesOf(s, writes) })
 	indexed := make(chan struct{})
-	follow, read, end, shards, err := c.following(s, log, told, writes, indexed)
+	activity := console.NewActivity(s.Models)
+	follow, read, end, shards, err := c.following(s, log, told, activity, writes, indexed)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	pages, err := c.beside(mux, s, log, status, shards)
+	pages, err := c.beside(mux, s, console.Options{Log: log, Status: status, Shards: shards, Activity: activity})
 	if err != nil {
 		return err
 	}
@@ -264,9 +266,9 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // shards returns the shards that the process holds of a model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), shards func(string) []live.Status, err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), shards func(string) []live.Status, err error) {
 	if !c.shared() {
-		return alone(s, log, told, indexed, c.remote()), func() {}, func() {}, nil, nil
+		return alone(s, log, told, activity, indexed, c.remote()), func() {}, func() {}, nil, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
@@ -287,6 +289,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		f, err := live.Open(part.Runner, live.Options{
 			Sharing: func(processes int) { writes.Share(tables, processes) },
 			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
+			Records: activity.Records(part.Model.Name),
 		})
 		if err != nil {
 			end()
@@ -320,23 +323,23 @@ func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
 // alone follows streams that no other process reads. remote says that the indexes are in a
 // cluster: what is for it is tried again, and the rows go on.
 // It reads every shard from its checkpoint, without leases. Only the embedded store is followed so.
-func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, indexed <-chan struct{}, remote bool) func(context.Context, *system.Part) error {
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, indexed <-chan struct{}, remote bool) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		return follow(ctx, part, log, of[part], indexed, remote)
+		return follow(ctx, part, log, of[part], activity, indexed, remote)
 	}
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
 // It has finishTime for that end. What it does not reach stays in the stream, and the checkpoint says from where.
-func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, indexed <-chan struct{}, remote bool) error {
+func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, indexed <-chan struct{}, remote bool) error {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Report: func(group string, n runner.Counts) {
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(group string, n runner.Counts) {
 		told.Applied(group, n)
 		n.Warn(log, part.Model.Name)
 	}}

@@ -8,13 +8,16 @@
 //	GET /console/{model}/why           the rows that count towards a derived value now
 //	GET /console/{model}/queries       the named queries
 //	GET /console/{model}/query/{query} a form for one, and its answer
+//	GET /console/{model}/tail          records as they are applied
+//	GET /console/{model}/tail/events   the same as server-sent events
 //	GET /console/{model}/dead          dead letters
 //	GET /console/{model}/dead/{id}     one, with its record
 //	GET /console/{model}/health        lag by shard, builds, tables, search
 //
-// The pages are rendered here and need no JavaScript. A value of a row is text in them and never
-// markup: html/template escapes it, and the content security policy allows no inline script or
-// style. A page reads a bounded number of rows, and nothing is kept between requests.
+// The pages are rendered here and need no JavaScript; a small script adds records to a tail. A
+// value of a row is text in them and never markup: html/template escapes it, and the content
+// security policy allows no script or style but the console's own files. A page reads a bounded
+// number of rows. Between requests, only the last records that were applied are kept (activity.go).
 //
 // Nothing here changes anything.
 package console
@@ -40,6 +43,9 @@ import (
 //go:embed assets/console.css
 var style []byte
 
+//go:embed assets/console.js
+var script []byte
+
 //go:embed pages
 var pages embed.FS
 
@@ -50,6 +56,8 @@ type Options struct {
 	Status func(ctx context.Context, model string) (status.Status, error)
 	// Shards returns the shards that this process holds of a model; nil for a store with no leases.
 	Shards func(model string) []live.Status
+	// Activity has what the followers of this process apply; nil is nothing.
+	Activity *Activity
 }
 
 // Console is the handler. It answers under / and web.Console.
@@ -59,6 +67,7 @@ type Console struct {
 	talk    web.Talk
 	pages   *template.Template
 	handler http.Handler
+	tails   chan struct{} // has an element for each open tail
 }
 
 // maxSeconds limits the time that a page may take to be made.
@@ -69,7 +78,10 @@ func New(s *system.System, o Options) (*Console, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}}
+	if o.Activity == nil {
+		o.Activity = NewActivity(s.Models)
+	}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails)}
 	var err error
 	if c.pages, err = template.New("").Funcs(functions).ParseFS(pages, "pages/*.html"); err != nil {
 		return nil, err
@@ -81,15 +93,19 @@ func New(s *system.System, o Options) (*Console, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", c.page(c.models))
 	mux.HandleFunc("GET "+web.Console+"{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
-	mux.HandleFunc("GET "+web.Console+"console.css", asset) // a model's name has no dot
+	mux.HandleFunc("GET "+web.Console+"console.css", asset("text/css", style)) // a model's name has no dot
+	mux.HandleFunc("GET "+web.Console+"console.js", asset("text/javascript", script))
 	for path, h := range map[string]func(*request) error{
 		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
-		"/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
+		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
 	} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
 	mux.HandleFunc("/", c.page(func(*request) error { return errNothing }))
-	c.handler = c.talk.Guard(zip(mux))
+	all := http.NewServeMux()
+	all.HandleFunc("GET "+web.Console+"{model}/tail/events", c.events) // as it is: compression would hold it back
+	all.Handle("/", zip(mux))
+	c.handler = c.talk.Guard(all)
 	return c, nil
 }
 
@@ -107,7 +123,7 @@ func (c *Console) Beside(other http.Handler) http.Handler {
 }
 
 // policy is the content security policy of every page.
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func setHeaders(w http.ResponseWriter, contentType string) {
 	web.SetHeaders(w, contentType)
@@ -118,10 +134,12 @@ func setHeaders(w http.ResponseWriter, contentType string) {
 	h.Set("Referrer-Policy", "same-origin")
 }
 
-func asset(w http.ResponseWriter, _ *http.Request) {
-	setHeaders(w, "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache") // the next version may have another one
-	_, _ = w.Write(style)
+func asset(kind string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		setHeaders(w, kind+"; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-cache") // the next version may have another one
+		_, _ = w.Write(content)
+	}
 }
 
 // errNothing answers a path that has no page.

@@ -12,10 +12,11 @@ import (
 // What a model hides is on no page. A key never has a hidden attribute: the model refuses that.
 const hiddenText = "(hidden)"
 
-// visible returns a row without the values that the model hides from readers.
-func visible(e *model.Entity, row value.Item) value.Item {
+// visible returns a row without the values that the model hides from readers. A row of no entity
+// may have been of any.
+func visible(m *model.Model, e *model.Entity, row value.Item) value.Item {
 	if e == nil {
-		return row
+		return visibleToAll(m, row)
 	}
 	for _, a := range e.Attributes {
 		if a.Hidden && row.Has(a.Name) {
@@ -29,7 +30,7 @@ func visible(e *model.Entity, row value.Item) value.Item {
 // that cannot be applied may be of any.
 func visibleToAll(m *model.Model, row value.Item) value.Item {
 	for _, e := range m.Entities {
-		row = visible(e, row)
+		row = visible(m, e, row)
 	}
 	return row
 }
@@ -41,6 +42,20 @@ func hidesSome(m *model.Model) bool {
 		return slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Hidden })
 	}
 	return slices.ContainsFunc(m.Entities, hides) || slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Hidden })
+}
+
+// isSecret reports whether what a tally adds up is hidden: the model hides the tally, or an
+// attribute that it reads.
+func isSecret(t *model.Tally) bool {
+	return t.Hidden || slices.ContainsFunc(t.Sources, func(s *model.Source) bool {
+		return slices.ContainsFunc(s.Reads(), func(f *model.Field) bool {
+			a := (*model.Attribute)(nil)
+			if f != nil {
+				a = s.Entity.Attribute(f.Attr)
+			}
+			return a != nil && a.Hidden
+		})
+	})
 }
 
 // reasonOf returns the reason of a dead letter. If the record has a value that the model hides,

@@ -33,6 +33,7 @@ type frame struct {
 	Nav    []link // the pages of the model
 	Page   string // the name of the template
 	Took   string // how long the page took to make
+	Script bool   // the page has parts that a script moves
 	Body   any
 }
 
@@ -50,13 +51,14 @@ var sections = []struct {
 	{"Model", "", []string{"model"}},
 	{"Rows", "/rows", []string{"rows", "row", "why"}},
 	{"Queries", "/queries", []string{"queries", "query"}},
+	{"Live", "/tail", []string{"tail"}},
 	{"Dead letters", "/dead", []string{"dead", "letter"}},
 	{"Health", "/health", []string{"health"}},
 }
 
 // render answers with a page, made whole before its first byte is sent.
 func (r *request) render(status int, name, title string, body any) error {
-	f := frame{Title: title, Page: name, Body: body}
+	f := frame{Title: title, Page: name, Body: body, Script: name == "tail"}
 	for _, p := range r.c.system.Models {
 		f.Models = append(f.Models, link{p.Model.Name, modelPath(p.Model.Name, ""), p == r.part})
 	}

@@ -72,7 +72,7 @@ func (c *Console) row(r *request) error {
 	if e != nil {
 		p.Entity, p.All = e.Name, e.Derived
 	}
-	p.sort(r, t, e, visible(e, row), ref)
+	p.sort(r, t, e, visible(r.part.Model, e, row), ref)
 	if p.Ledgers, err = c.ledgers(r, e, ref); err != nil {
 		return err
 	}
@@ -193,6 +193,20 @@ func ledgerWord(name string) string {
 
 // goesTo returns the rows that a row counts towards, or makes.
 func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
+	for _, s := range e.Sources {
+		if model.Holds(s.Where, row) {
+			key, unfit, ok := s.TargetOf(row)
+			one := linked{s.Tally.Name, rowLink(m, store.Ref{Table: s.Tally.Target.Table.Name, Key: key}), s.Tally.Target.Name}
+			if ok && unfit == nil && !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
+	}
+	return append(out, rowsFrom(m, e, row)...)
+}
+
+// rowsFrom returns the rows that a row makes or has a part in, other than by counting.
+func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	add := func(name string, into *model.Entity, key store.Key) {
 		one := linked{name, rowLink(m, store.Ref{Table: into.Table.Name, Key: key}), into.Name}
 		if !slices.Contains(out, one) {
@@ -205,13 +219,6 @@ func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 		}
 		if key, ok := into.KeyFrom(assigns, row); ok {
 			add(name, into, key)
-		}
-	}
-	for _, s := range e.Sources {
-		if model.Holds(s.Where, row) {
-			if key, unfit, ok := s.TargetOf(row); ok && unfit == nil {
-				add(s.Tally.Name, s.Tally.Target, key)
-			}
 		}
 	}
 	for _, s := range e.Stages {
@@ -255,7 +262,7 @@ func (c *Console) rowJSON(r *request) error {
 		return nil
 	}
 	setHeaders(r.w, "application/json")
-	_, err = r.w.Write(append(value.AppendTypedItem(nil, visible(t.Classify(row), row)), '\n'))
+	_, err = r.w.Write(append(value.AppendTypedItem(nil, visible(r.part.Model, t.Classify(row), row)), '\n'))
 	if err != nil {
 		return http.ErrAbortHandler
 	}

@@ -178,7 +178,7 @@ func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 	}
 	for _, row := range rows {
 		e := p.Table.Classify(row)
-		row = visible(e, row)
+		row = visible(m, e, row)
 		key, ok := p.Table.KeyOf(row)
 		if !ok {
 			continue

@@ -137,7 +137,7 @@ func (c *Console) why(r *request) error {
 		return &mistake{http.StatusNotFound, "weir derives no such attribute on this row."}
 	}
 	m := r.part.Model
-	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(visible(e, row).Get(attr), cellRunes)}
+	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(visible(r.part.Model, e, row).Get(attr), cellRunes)}
 	p.Command = "projector why " + m.Command() + " '" + brief(t.Name+" "+string(value.AppendPlainItem(nil, t.Item(ref.Key))), cellRunes) + "' " + attr + " RECORDING…"
 	all := contributors(e, attr)
 	if len(all) == 0 {
@@ -203,7 +203,7 @@ func (c *Console) contributing(r *request, p *whyPage, one *contributor, target 
 		key, _ := t.KeyOf(row)
 		line := whyRow{Row: rowLink(r.part.Model, store.Ref{Table: t.Name, Key: key}), Value: shown{Text: "1", Number: true}}
 		if one.field != nil {
-			line.Value = show(one.field.Get(visible(one.source, row)), cellRunes)
+			line.Value = show(one.field.Get(visible(r.part.Model, one.source, row)), cellRunes)
 		}
 		p.Rows = append(p.Rows, line)
 	}

@@ -69,7 +69,7 @@ func (f *Following) Apply(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	pauses := Pauses{Log: f.reader.opts.Log, Model: f.run.Model.Name}
-	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Report: func(group string, n runner.Counts) {
+	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(group string, n runner.Counts) {
 		if f.reader.opts.Applied != nil {
 			f.reader.opts.Applied(group, n)
 		}

@@ -47,6 +47,7 @@ type world struct {
 
 	forgetful atomic.Bool
 	notes     atomic.Int64 // of gaps
+	watched   atomic.Int64 // records handed to live.Options.Records
 	searches  []*sink      // what each process applies to search, nil for no search
 
 	mu    sync.Mutex
@@ -124,7 +125,7 @@ func (w *world) options(i int) live.Options {
 		if w.sharing != nil {
 			w.sharing(i, processes)
 		}
-	}}
+	}, Records: func(_ *model.Table, records []events.Record) { w.watched.Add(int64(len(records))) }}
 }
 
 // kill ends a process as kill -9 does: nothing it does arrives any more.
@@ -465,6 +466,11 @@ func TestGracefulStop(t *testing.T) {
 	w.countsEachOnce()
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.watched.Load(); n != int64(len(w.read)) {
+		t.Errorf("%d records were handed on as applied, the stream had %d", n, len(w.read))
+	}
 }
 
 // countsEachOnce waits until as many records are counted as the stream had.

@@ -50,6 +50,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/runner"
@@ -75,6 +76,8 @@ type Options struct {
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
 	Applied func(group string, n runner.Counts)
+	// Records is runner.Follower.Applied.
+	Records func(t *model.Table, records []events.Record)
 	// The rest replaces this machine in simulations; the zero values stand for this
 	// machine.
 	Owner   string // the name that other processes are shown as the holder of a shard

@@ -37,6 +37,9 @@ type Follower struct {
 	Prompt bool
 	// Report, if set, is called after each batch with the counts of the batch.
 	Report func(group string, n Counts)
+	// Applied, if set, is called with the records of each batch of the rows group once they are
+	// applied. It must not block, since the group waits for it, and must not change the records.
+	Applied func(t *model.Table, records []events.Record)
 	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
 	// goes on. All other shards go on meanwhile. Without it, a shard that stands still ends
 	// the run, after the other shards had their turn.
@@ -750,6 +753,9 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts, vi
 		}
 		if c.Report != nil {
 			c.Report(c.group, counts[i])
+		}
+		if c.Applied != nil && c.group == GroupRows {
+			c.Applied(p.table, p.page.Records)
 		}
 		if err := c.trim(ctx, p.place, last); err != nil {
 			return err

@@ -15,6 +15,18 @@ type Server struct {
 	listener *listener
 	http     *http.Server
 	load     *load
+	stopping chan struct{} // closed when the server begins to stop
+}
+
+// stoppingKey is the key of a server's stopping in the context of its requests.
+type stoppingKey struct{}
+
+// Stopping returns a channel that is closed when the server of a request begins to stop. An answer
+// without an end, such as a stream of events, ends then. The channel is nil for a request that no
+// Server received.
+func Stopping(r *http.Request) <-chan struct{} {
+	c, _ := r.Context().Value(stoppingKey{}).(chan struct{})
+	return c
 }
 
 // What a slow or silent client may take, and how long requests in progress have
@@ -39,7 +51,7 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 	if log == nil {
 		log = slog.Default()
 	}
-	s := &Server{listener: bound(l, b, log)}
+	s := &Server{listener: bound(l, b, log), stopping: make(chan struct{})}
 	s.http = &http.Server{
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -49,6 +61,9 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		ConnState:         s.listener.state,
 		ConnContext:       connContext,
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), stoppingKey{}, s.stopping)
+		},
 	}
 	s.handle(Access{Open: true}, h)
 	return s, nil
@@ -76,6 +91,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve on %s: %w", s.Addr(), err)
 	case <-ctx.Done():
 	}
+	close(s.stopping)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	err := errors.Join(s.listener.Close(), s.http.Shutdown(drain))

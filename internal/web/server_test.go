@@ -108,6 +108,28 @@ func TestServerDrains(t *testing.T) {
 
 // A panic after the answer has begun breaks the connection off, so that nobody
 // takes a part for the whole.
+// TestAnswersWithoutEnd: an answer that would last for ever ends when the server stops, and is not cut off.
+func TestAnswersWithoutEnd(t *testing.T) {
+	base, stop := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).Flush()
+		<-Stopping(r)
+		io.WriteString(w, "the end")
+	}))
+	res, err := http.Get(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "the end" {
+		t.Errorf("%q, %v", body, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAPanicInTheMiddleOfAnAnswer(t *testing.T) {
 	base, _ := start(t, quiet.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"items":[`, strings.Repeat("{},", 32<<10))

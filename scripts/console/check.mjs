@@ -17,12 +17,13 @@ const pages = {
 	queries: '/console/gallery/queries',
 	query: '/console/gallery/query/search-albums?q=market',
 	mistake: '/console/gallery/query/album?ask=1',
+	tail: '/console/gallery/tail',
 	dead: '/console/gallery/dead',
 	health: '/console/gallery/health',
 	nothing: '/console/nothing',
 };
 // Pages that docs/guide/console.md shows, with the height of each picture.
-const shown = { model: 500, rows: 600, row: 900, why: 600, query: 600 };
+const shown = { model: 500, rows: 600, row: 900, why: 600, query: 600, tail: 600 };
 const widths = [375, 1024, 1600];
 
 let failures = 0;
@@ -105,17 +106,48 @@ async function keyboard() {
 	await page.context().close();
 }
 
+async function putAlbum(id, title) {
+	const body = { id, title, isPublic: true, createdAt: '2026-01-31T12:00:00Z', createdBy: id, tags: [id] };
+	const answer = await fetch(address + '/v1/gallery/Album', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+	check(answer.status === 201, `album ${id}: ${answer.status} ${await answer.text()}`);
+}
+
+// A tail shows records as they are applied, none while it is paused, and all of them afterwards. Without
+// JavaScript the page has the last ones.
+async function live() {
+	const page = await open({});
+	await page.goto(address + pages.tail);
+	await page.getByText('Records appear').waitFor();
+	await putAlbum('tail-1', 'First of the tail');
+	await page.getByText('First of the tail').first().waitFor();
+	await page.getByRole('button', { name: 'Pause' }).click();
+	await putAlbum('tail-2', 'While it is paused');
+	await page.waitForTimeout(500);
+	check(await page.getByText('While it is paused').count() === 0, 'a paused tail goes on');
+	await page.getByRole('button', { name: 'Go on' }).click();
+	await page.getByText('While it is paused').first().waitFor();
+	await page.context().close();
+	const plain = await open({ javaScriptEnabled: false });
+	await plain.goto(address + pages.tail);
+	check(await plain.getByText('While it is paused').count() > 0, 'no records without JavaScript');
+	check(!await plain.locator('[data-pause]').isVisible(), 'a button that does nothing without JavaScript');
+	await plain.context().close();
+}
+
 // Rows with markup, disorder and long texts: every page of theirs is walked.
 async function hostile() {
 	const texts = ['<script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "'-alert(3)-'", 'javascript:alert(4)', '</title><svg onload=alert(5)>', 'a\u202eb\u2066c', 'ü'.repeat(90000)];
-	for (const [i, text] of texts.entries()) {
-		const id = text.slice(0, 60);
-		const body = { id, title: text, isPublic: true, createdAt: '2026-01-31T12:00:00Z', createdBy: id, tags: [id] };
-		const answer = await fetch(address + '/v1/gallery/Album', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
-		check(answer.status === 201, `hostile album ${i}: ${answer.status} ${await answer.text()}`);
-	}
+	const watching = await open({}); // a tail meets them as they are written
+	await watching.goto(address + pages.tail);
+	await watching.getByText('Records appear').waitFor();
+	for (const text of texts) await putAlbum(text.slice(0, 60), text);
+	await watching.getByText(texts[0]).first().waitFor();
+	await watching.waitForTimeout(500);
+	const foreign = await watching.evaluate(() => document.querySelectorAll('script:not([src="/console/console.js"]), img, iframe, object, [onerror], [onload], [style], a[href^="javascript:"]').length);
+	check(foreign === 0, `${foreign} elements in the tail that the console does not write`);
+	await watching.context().close();
 	const page = await open({});
-	const todo = ['/console/gallery/query/search-albums?q=alert', '/console/gallery/query/albums', '/console/gallery/rows?table=gallery&index=GSI1&pk=ALBUM'], seen = new Set();
+	const todo = [pages.tail, '/console/gallery/query/search-albums?q=alert', '/console/gallery/query/albums', '/console/gallery/rows?table=gallery&index=GSI1&pk=ALBUM'], seen = new Set();
 	for (const text of texts) todo.push('/console/gallery/row?table=gallery&sk=METADATA&pk=' + encodeURIComponent('ALBUM#' + text.slice(0, 60)));
 	while (todo.length > 0 && seen.size < 60) {
 		const path = todo.shift();
@@ -124,7 +156,7 @@ async function hostile() {
 		const answer = await page.goto(address + path);
 		check(answer.status() === 200, `${path}: ${answer.status()}`);
 		const at = await page.evaluate(() => ({
-			foreign: document.querySelectorAll('script, img, iframe, object, [onerror], [onload], [style], a[href^="javascript:"]').length,
+			foreign: document.querySelectorAll('script:not([src="/console/console.js"]), img, iframe, object, [onerror], [onload], [style], a[href^="javascript:"]').length,
 			over: document.documentElement.scrollWidth - innerWidth,
 			links: [...document.querySelectorAll('main a')].map((a) => a.getAttribute('href')),
 		}));
@@ -150,13 +182,21 @@ async function speed() {
 	return best;
 }
 
-const n = await looks();
-await keyboard();
-const fast = await speed();
-const walked = await hostile();
+const spent = {};
+async function timed(what) {
+	const from = Date.now(), out = await what();
+	spent[what.name] = Math.round((Date.now() - from) / 100) / 10;
+	return out;
+}
+const n = await timed(looks);
+await timed(keyboard);
+await timed(live);
+const fast = await timed(speed);
+const walked = await timed(hostile);
 await browser.close();
 if (failures > 0) {
 	console.error(`${failures} failures`);
 	process.exit(1);
 }
+console.log(`seconds: ${JSON.stringify(spent)}`);
 console.log(`=> ${n} views without a violation, ${walked} pages of hostile rows, a page of rows in ${fast.toFixed(0)} ms`);

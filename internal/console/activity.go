@@ -1,0 +1,31 @@
+package console
+
+import (
+	"crypto/rand"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/system"
+)
+
+// Activity is what the followers of a process have applied. It keeps a bounded amount of it. Its
+// methods may be called from many goroutines.
+type Activity struct {
+	run    string // names this process, so that numbers of another one are not taken for its own
+	models map[string]*hub
+}
+
+// NewActivity returns an Activity of models that has seen nothing.
+func NewActivity(models []*system.Part) *Activity {
+	a := &Activity{run: rand.Text()[:8], models: map[string]*hub{}}
+	for _, p := range models {
+		a.models[p.Model.Name] = &hub{}
+	}
+	return a
+}
+
+// Records returns the function that takes in the records of a model once they are applied: a
+// runner.Follower.Applied. It never waits for a browser.
+func (a *Activity) Records(model string) func(*model.Table, []events.Record) {
+	return a.models[model].publish
+}

@@ -1,0 +1,51 @@
+// What the console's pages do by themselves. Every page is whole without it. What it puts into a
+// page comes from the server's templates, which escape every value.
+'use strict';
+
+// A tail adds records as they are applied, the newest first. While it is paused it has no
+// connection; then it goes on where it was, and the server says what is no longer there.
+function tail(body) {
+	const most = 300; // lines on the page
+	const button = document.querySelector('[data-pause]');
+	const state = document.querySelector('[data-state]');
+	const url = new URL(body.dataset.tail, location);
+	let after = body.dataset.after, source = null;
+
+	function open() {
+		url.searchParams.set('after', after);
+		source = new EventSource(url);
+		source.onopen = () => { state.textContent = 'Records appear as they are applied.'; };
+		source.onerror = () => {
+			if (source.readyState !== EventSource.CLOSED) {
+				state.textContent = 'The connection is lost; it is tried again.';
+				return;
+			}
+			state.textContent = 'The server sends no records now; load the page again.';
+			button.hidden = true;
+		};
+		source.addEventListener('records', (e) => {
+			after = e.lastEventId;
+			const more = document.createElement('template');
+			more.innerHTML = e.data;
+			body.prepend(more.content);
+			while (body.rows.length > most) body.rows[most].remove();
+			document.querySelector('[data-empty]')?.remove();
+		});
+	}
+	button.addEventListener('click', () => {
+		if (source) {
+			source.close();
+			source = null;
+			button.textContent = 'Go on';
+			state.textContent = 'Paused.';
+		} else {
+			button.textContent = 'Pause';
+			open();
+		}
+	});
+	button.hidden = false;
+	open();
+}
+
+const body = document.querySelector('[data-tail]');
+if (body) tail(body);

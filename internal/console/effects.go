@@ -1,0 +1,84 @@
+package console
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/aggregate"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/projections/tally"
+	"weir/internal/value"
+)
+
+// effect is what a record leads to on one target.
+type effect struct {
+	Derivation string
+	What       string // what it adds, "" for a target that is told from more than this record
+	Entity     string
+	Row        link // no Href: a search index
+}
+
+// effectsOf returns what a change leads to: what it adds to ledgers, the rows that it makes,
+// moves or removes, and the indexes that have it.
+func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
+	add := func(e effect) {
+		if !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	for _, e := range sums(m, append(tally.Fold(ch, nil), tally.FoldSets(ch, nil)...)) {
+		add(e)
+	}
+	was, is := ch.Was, ch.Is
+	if was != nil && was == is && projections.SameWritten(is, ch.Old, ch.New) {
+		return out // weir wrote this, and the row is the same for everything below
+	}
+	for _, image := range []struct {
+		of  *model.Entity
+		row value.Item
+	}{{was, ch.Old}, {is, ch.New}} {
+		if image.of == nil || image.row == nil {
+			continue
+		}
+		for _, to := range rowsFrom(m, image.of, image.row) {
+			add(effect{Derivation: to.Derivation, Entity: to.Entity, Row: to.Row})
+		}
+		for _, s := range m.Searches {
+			if s.Of == image.of && model.Holds(s.Where, image.row) {
+				add(effect{Derivation: s.Derivation(), Row: link{Text: "search index"}})
+			}
+		}
+	}
+	return out
+}
+
+// sums says what amounts add to the ledger of each target.
+func sums(m *model.Model, adds []projections.Add) (out []effect) {
+	for i, a := range adds {
+		same := func(b projections.Add) bool {
+			return b.Entity == a.Entity && projections.SameRow(b.Target, a.Target)
+		}
+		if a.Entity == nil || slices.IndexFunc(adds, same) < i {
+			continue
+		}
+		var of value.Item
+		for _, b := range adds[i:] {
+			if same(b) {
+				of = append(of, value.Attr{Name: b.Field, Value: b.Amount})
+			}
+		}
+		for _, t := range a.Entity.Values {
+			what := aggregate.Explain(t.Attr, of)
+			if len(what) == 0 {
+				continue
+			}
+			one := effect{t.Name, brief(strings.Join(what, ", "), cellRunes), a.Entity.Name, rowLink(m, a.Target)}
+			if isSecret(t) {
+				one.What = hiddenText
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"sync"
+
+	"weir/internal/events"
+	"weir/internal/model"
+)
+
+// The most that waits for one tail, and that is kept for the next one. More than that is
+// dropped, the oldest first.
+const (
+	maxQueued     = 256
+	maxQueueBytes = 1 << 20
+)
+
+// applied is a record that was applied. It never changes.
+type applied struct {
+	number uint64 // counts the records of the process, from 1
+	table  *model.Table
+	record events.Record
+	size   int
+}
+
+// hub passes records on to tails. publish never waits for a tail: what a tail has no room for
+// is dropped, and the tail learns how much that was. The zero hub is ready.
+type hub struct {
+	mu     sync.Mutex
+	number uint64
+	recent queue
+	subs   map[*subscription]struct{}
+}
+
+// queue is the newest records, within the bounds, and how many were dropped before them.
+type queue struct {
+	all    []*applied
+	bytes  int
+	missed uint64
+}
+
+func (q *queue) push(r *applied) {
+	q.all, q.bytes = append(q.all, r), q.bytes+r.size
+	for len(q.all) > maxQueued || q.bytes > maxQueueBytes && len(q.all) > 1 {
+		q.bytes -= q.all[0].size
+		q.all[0] = nil
+		q.all = q.all[1:]
+		q.missed++
+	}
+}
+
+// subscription is one tail. wake has a token while there is something to take.
+type subscription struct {
+	hub   *hub
+	queue queue
+	wake  chan struct{}
+}
+
+// publish queues records for each tail. A record that no queue has room for is only counted, so
+// the cost of a large batch is bounded, too.
+func (h *hub) publish(t *model.Table, records []events.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	skip := max(0, len(records)-maxQueued)
+	h.number += uint64(skip)
+	for s := range h.subs {
+		s.queue.missed += uint64(skip)
+	}
+	for _, rec := range records[skip:] {
+		h.number++
+		r := &applied{h.number, t, rec, rec.Size()}
+		h.recent.push(r)
+		for s := range h.subs {
+			s.queue.push(r)
+		}
+	}
+	for s := range h.subs {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// subscribe opens a tail behind the record with a number; 0 begins with the next record. What
+// the hub still has after that record is queued, and the rest counts as missed. The caller
+// closes it.
+func (h *hub) subscribe(after uint64) *subscription {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &subscription{hub: h, wake: make(chan struct{}, 1)}
+	if after > 0 && after < h.number {
+		s.queue.missed = h.number - after
+		for _, r := range h.recent.all {
+			if r.number > after {
+				s.queue.push(r)
+				s.queue.missed--
+			}
+		}
+		s.wake <- struct{}{}
+	}
+	if h.subs == nil {
+		h.subs = map[*subscription]struct{}{}
+	}
+	h.subs[s] = struct{}{}
+	return s
+}
+
+func (s *subscription) close() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	delete(s.hub.subs, s)
+}
+
+// take returns what waits, how many records before that were missed, and the number of the
+// newest record.
+func (s *subscription) take() (all []*applied, missed, number uint64) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	all, missed = s.queue.all, s.queue.missed
+	s.queue = queue{}
+	return all, missed, s.hub.number
+}
+
+// last returns the newest records, the newest first, and the number of the newest.
+func (h *hub) last() (out []*applied, number uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.recent.all) - 1; i >= 0; i-- {
+		out = append(out, h.recent.all[i])
+	}
+	return out, h.number
+}
