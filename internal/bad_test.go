@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/api"
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/golden"
 	"weir/internal/ingest"
@@ -286,7 +287,7 @@ func TestBadPayloads(t *testing.T) {
 			order = lambda.ByShard
 		}
 		payload = strings.TrimSuffix(payload, "\n")
-		h := lambda.New(newRunner(r), order, "", func(context.Context) error { return nil })
+		h := lambda.New(newRunner(r), order, catalog.Drained{}, func(context.Context) error { return nil })
 		answer, err := h.Invoke(context.Background(), []byte(payload))
 		if err == nil {
 			t.Fatalf("it is answered: %s", answer)

@@ -299,7 +299,7 @@ func TestFunctionsBesideABuildOnDynamoDB(t *testing.T) {
 			}
 
 			process := &shop{T: t, db: sdk.NewFromConfig(w.cfg), env: w.env}
-			stop := process.background("run", "gallery", "--drained", order, "--addr", "127.0.0.1:0", "--data", t.TempDir())
+			stop := process.background("run", "gallery", "--drained", drained(order), "--addr", "127.0.0.1:0", "--data", t.TempDir())
 			rng := mathrand.New(mathrand.NewPCG(5, 8))
 			for range 200 {
 				if err := deed(t.Context(), process.db, "gallery", "", rng); err != nil {

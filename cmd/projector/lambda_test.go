@@ -467,7 +467,7 @@ func TestLambdaOrder(t *testing.T) {
 	f = startFunction(t, "WEIR_DATA="+dir)
 	answerTo(t, f, shard(4, 5, `{}`))
 	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED=item")
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED="+drained("item"))
 	answerTo(t, f, shard(5, 10, `{}`))
 	refused(f, payload(t, event(records[10:12])), "names no shard")
 	f.Kill()
@@ -492,12 +492,12 @@ func TestLambdaOrder(t *testing.T) {
 		t.Errorf("metrics %+v, want %+v", got, want)
 	}
 	// Somebody says that what is out of order was applied: after a new mapping.
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED=shard")
+	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED="+drained("shard"))
 	answerTo(t, f, shard(5, 10, `{}`))
 	answerTo(t, f, shard(10, 41, `{}`))
 	f.Kill()
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=item"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
 			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())

@@ -31,7 +31,7 @@ import (
 type runCommand struct {
 	data
 	assume
-	Drained string `env:"WEIR_DRAINED" placeholder:"READER" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice."`
+	Drained string `env:"WEIR_DRAINED" placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
 	consoleFlag
 	Build  string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
@@ -66,6 +66,18 @@ Others than this machine reach it with one of two keys, or when --open says so:
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 
+// drained is the reader from which streams may be taken over, the zero value for none.
+func (c *runCommand) drained() (catalog.Drained, error) {
+	if c.Drained == "" {
+		return catalog.Drained{}, nil
+	}
+	is, err := catalog.ParseDrained(c.Drained)
+	if err != nil {
+		return catalog.Drained{}, usage("--drained: %v", err)
+	}
+	return is, nil
+}
+
 // The order of its start matters: it opens the spool, listens, announces builds, and only then reads streams. So a
 // process that is refused has announced nothing and taken no shard.
 func (c *runCommand) Run(p *program) (err error) {
@@ -75,13 +87,9 @@ func (c *runCommand) Run(p *program) (err error) {
 			err = nil
 		}
 	}()
-	var drained []catalog.Reader
-	if c.Drained != "" {
-		r, err := catalog.ParseReader(c.Drained)
-		if err != nil {
-			return usage("--drained: %v", err)
-		}
-		drained = append(drained, r)
+	drained, err := c.drained()
+	if err != nil {
+		return err
 	}
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)

@@ -57,7 +57,7 @@ func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
 
 // function is a function that reads by item.
 func (f *fixture) function(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, lambda.ByItem, "", func(context.Context) error { return nil })
+	return lambda.New(r, lambda.ByItem, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
 // invoke returns whether all records were applied, and otherwise why not.
@@ -139,7 +139,7 @@ func byShard(t *testing.T) (f *fixture, h *lambda.Handler, put, removed json.Raw
 }
 
 func (f *fixture) functionByShard(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, lambda.ByShard, "", func(context.Context) error { return nil })
+	return lambda.New(r, lambda.ByShard, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
 // TestRecordAtTheFrontier: a function by shard applied records before a build. Those that are

@@ -214,10 +214,10 @@ func (c *Catalog) AdmitSearch(ctx context.Context) error {
 	return nil
 }
 
-// ReadBy returns who reads the stream of a table, "" if it was never read.
-func (c *Catalog) ReadBy(ctx context.Context, table string) (Reader, error) {
+// Pin returns what the catalog has of a table: among others, who reads its stream since when.
+func (c *Catalog) Pin(ctx context.Context, table string) (owntable.Pin, error) {
 	row, err := c.read(ctx)
-	return Reader(row.Tables[table].Reader), err
+	return row.Tables[table], err
 }
 
 // Retire notes that the model no longer has the derivations.

@@ -41,8 +41,8 @@ func (r Reader) Name() string {
 	return string(r)
 }
 
-// ParseReader reads the name of a reader, as --drained and WEIR_DRAINED have it.
-func ParseReader(s string) (Reader, error) {
+// parseReader reads the name of a reader.
+func parseReader(s string) (Reader, error) {
 	for _, r := range []Reader{Process, Shard, Item, Older, OlderShard} {
 		if r.Name() == s {
 			return r, nil
@@ -334,9 +334,9 @@ func (p *Program) Unfinished(row owntable.CatalogRow, entities []string) (names 
 // Batch is what a program is about to apply.
 type Batch struct {
 	Reader Reader
-	// Drained are readers of which nothing can be delivered again, so that this one may
-	// take over from them.
-	Drained []Reader
+	// Drained says of which reader nothing can be delivered again, so that this one may take
+	// over from it.
+	Drained Drained
 	Tables  []string
 }
 
@@ -358,10 +358,14 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 		if _, ours := p.Needs[t]; !known || !ours || Reader(pin.Reader) == b.Reader {
 			continue
 		}
-		if pin.Reader != "" && !slices.Contains(b.Drained, Reader(pin.Reader)) {
-			return row, p.otherReader(t, pin, b.Reader)
+		if pin.Reader != "" && !b.Drained.Frees(pin, now) {
+			return row, p.otherReader(t, pin, b.Reader, now)
 		}
-		pin.Reader, pin.Read = string(b.Reader), now
+		began := now
+		if pin.Reader != "" && began.Before(b.Drained.At) {
+			began = b.Drained.At // the same word frees no stream twice
+		}
+		pin.Reader, pin.Read = string(b.Reader), began
 		next = next.Clone()
 		next.Tables[t] = pin
 	}
@@ -371,18 +375,18 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 // otherReader refuses to read a stream beside a reader of another kind. The error says how to
 // hand the stream over without losing a record or counting one twice; what to do first depends
 // on who reads it now.
-func (p *Program) otherReader(t string, pin owntable.Pin, now Reader) error {
-	was := Reader(pin.Reader)
-	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", was.Name())
+func (p *Program) otherReader(t string, pin owntable.Pin, reader Reader, now time.Time) error {
+	was, say := Reader(pin.Reader), drained(pin, now)
+	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", say)
 	if was == Older {
-		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", was.Name())
-	} else if now == Process {
-		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", was.Name())
+		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", say)
+	} else if reader == Process {
+		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", say)
 	} else if was == Process {
-		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", was.Name())
+		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", say)
 	}
 	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
-		t, was, stamp(pin.Read), now, was, how, guide)
+		t, was, stamp(pin.Read), reader, was, how, guide)
 }
 
 // current refuses a catalog that does not have exactly what this program derives.

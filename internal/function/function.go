@@ -112,15 +112,15 @@ func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler,
 	return h, s, nil
 }
 
-// drainedOfEnvironment returns the reader of which nothing comes again, "" for none.
-func drainedOfEnvironment() (catalog.Reader, error) {
+// drainedOfEnvironment returns the reader of which nothing comes again, the zero value for none.
+func drainedOfEnvironment() (catalog.Drained, error) {
 	text := os.Getenv(envDrained)
 	if text == "" {
-		return "", nil
+		return catalog.Drained{}, nil
 	}
-	is, err := catalog.ParseReader(text)
+	is, err := catalog.ParseDrained(text)
 	if err != nil {
-		return "", cli.Usage("%s: %v", envDrained, err)
+		return catalog.Drained{}, cli.Usage("%s: %v", envDrained, err)
 	}
 	return is, nil
 }

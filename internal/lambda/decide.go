@@ -120,7 +120,7 @@ func (w *work) in(o Order) error {
 		w.shard = ""
 		return nil
 	case w.shard == "":
-		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the stream run empty and then say WEIR_DRAINED=%s, to go by %s", ErrOrder, ByShard, catalog.Shard.Name(), ByItem)
+		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the stream run empty and then say WEIR_DRAINED=%s@TIME, to go by %s", ErrOrder, ByShard, catalog.Shard.Name(), ByItem)
 	}
 	return w.inOrder()
 }

@@ -31,11 +31,11 @@ type Handler struct {
 	Names stage.Names
 	// Order is the order of events that the function relies on.
 	Order Order
-	// Drained is the reader that the streams had before; set it once no record read by it
-	// can be delivered again. It is "" if the reader never changed. If it is catalog.Shard
-	// and the order is ByShard, events that are out of order are taken for a repetition of
-	// records that were applied before.
-	Drained catalog.Reader
+	// Drained says of the reader that the streams had before that no record read by it can be
+	// delivered again. It is zero if the reader never changed. If it was catalog.Shard and the
+	// order is ByShard, events that are out of order are taken for a repetition of records that
+	// were applied before, for a day.
+	Drained catalog.Drained
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
@@ -57,11 +57,11 @@ type Handler struct {
 }
 
 // New makes a handler. It works on copies of the runner.
-func New(r *runner.Runner, o Order, drained catalog.Reader, admit func(context.Context) error) *Handler {
+func New(r *runner.Runner, o Order, drained catalog.Drained, admit func(context.Context) error) *Handler {
 	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
 	for _, o := range []Order{ByItem, ByShard} {
 		run := *r
-		run.Reader, run.Drained = readers[o], []catalog.Reader{drained}
+		run.Reader, run.Drained = readers[o], drained
 		if o == ByShard {
 			run.Frontiers, run.Pruned = h.frontiers, &runner.PrunedLedgers{}
 		}
@@ -293,12 +293,12 @@ func (h *Handler) order(ctx context.Context, w *work) error {
 		if w.shard != "" {
 			o = ByShard
 		}
-		was, err := h.Runner.ReadBy(ctx, w.table)
+		pin, err := h.Runner.Pin(ctx, w.table)
 		if err != nil {
 			return err
 		}
 		for order, reader := range readers {
-			if was == reader && was != h.Drained {
+			if pin.Reader == string(reader) && !h.Drained.Frees(pin, h.Runner.Now()) {
 				o = order
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/mergedlog"
 	"weir/internal/owntable"
@@ -196,7 +195,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	}
 	err = h.change(ctx, w, func(l *progress) (progress, error) {
 		next, err := l.take(w.records, now, now.Add(until))
-		if errors.Is(err, errPassed) && h.Drained == catalog.Shard {
+		if errors.Is(err, errPassed) && h.Drained.Repeats(w.view.Tables[w.table], now) {
 			again := l.restarted(w.records)
 			next, err = again.take(w.records, now, now.Add(until))
 		}

@@ -391,7 +391,7 @@ func TestPrunedAndRestarted(t *testing.T) {
 			t.Fatalf("the first records come again: %v", err)
 		}
 		vouched := h()
-		vouched.Drained = catalog.Shard
+		vouched.Drained = catalog.Drained{Reader: catalog.Shard, At: w.now}
 		w.must(vouched, c.event(w, "s1", all[:10]...))
 		w.must(vouched, c.event(w, "s1", all[200:]...))
 		if now := c.says(w); !slices.Equal(now, was) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/projections/kinds"
@@ -35,7 +36,7 @@ func inWindow(rest string) string {
 // byOrder is a handler over the world's store.
 func (w *world) byOrder(o lambda.Order, s store.Store) *lambda.Handler {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
-	return lambda.New(run, o, "", func(context.Context) error { return nil })
+	return lambda.New(run, o, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
 // TestShapes: each record of any event that an event source mapping can send is applied

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/catalog"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/model"
@@ -104,7 +105,7 @@ func (w *world) twice(h *lambda.Handler, o lambda.Order, records ...string) {
 
 func (w *world) handler() *lambda.Handler {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
-	return lambda.New(run, lambda.ByShard, "", func(context.Context) error { return nil })
+	return lambda.New(run, lambda.ByShard, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
 // add invokes the function with a record of the shard that puts a picture into an

@@ -36,13 +36,12 @@ func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) (
 	return r.Catalog.Admit(ctx, b, r.switched)
 }
 
-// ReadBy returns who reads the stream of a table, "" if it was never read or the runner has no
-// catalog.
-func (r *Runner) ReadBy(ctx context.Context, table string) (catalog.Reader, error) {
+// Pin returns what the catalog has of a table, which is nothing if the runner has no catalog.
+func (r *Runner) Pin(ctx context.Context, table string) (owntable.Pin, error) {
 	if r.Catalog == nil {
-		return "", nil
+		return owntable.Pin{}, nil
 	}
-	return r.Catalog.ReadBy(ctx, table)
+	return r.Catalog.Pin(ctx, table)
 }
 
 // switched keeps a dead letter for a stream that was switched off and on, as the reader of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -138,8 +139,8 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 // keeps no checkpoints for which a caller could wait.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	for _, t := range r.Model.Tables {
-		by, err := r.ReadBy(ctx, t.Name)
-		if err != nil || by.IsFunction() {
+		pin, err := r.Pin(ctx, t.Name)
+		if err != nil || catalog.Reader(pin.Reader).IsFunction() {
 			return err == nil, err
 		}
 	}

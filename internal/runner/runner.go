@@ -43,7 +43,7 @@ type Runner struct {
 	// Reader is who reads the streams, "" for processes; Drained are readers from which it
 	// may take them over. See catalog.Batch.
 	Reader  catalog.Reader
-	Drained []catalog.Reader
+	Drained catalog.Drained
 	// Retired, if set, reports whether a shard will never deliver another record,
 	// apart from batches that are older than batchLife. Processes set it: functions by shard may
 	// have left positions in rows.

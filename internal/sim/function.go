@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"weir/internal/owntable"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -187,7 +188,7 @@ func (m *mapping) instance(q *queue) *node {
 	n.of = q.shard
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
-	h := lambda.New(r, m.order, "", func(context.Context) error { return nil })
+	h := lambda.New(r, m.order, catalog.Drained{}, func(context.Context) error { return nil })
 	h.Portion, h.MostPositions = 1+m.sched.n(5), 1
 	n.handler = h
 	return n

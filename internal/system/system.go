@@ -82,8 +82,8 @@ type Options struct {
 	// AssumeComplete says that the streams of the models' tables still have every change
 	// since the tables were made, where that is not known. See catalog.Found.
 	AssumeComplete bool
-	DeriveIn       string           // see catalog.Found
-	Drained        []catalog.Reader // see runner.Runner
+	DeriveIn       string          // see catalog.Found
+	Drained        catalog.Drained // see runner.Runner
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"weir/internal/drivers"
+	"weir/internal/lambda/lambdatest"
+	"weir/internal/store"
+	"weir/internal/store/dynamodb/dynamodbtest"
+)
+
+// handovers are ways in which a stream gets another reader.
+var handovers = map[string]func(*life, string){"beside marks": (*life).handedOver, "forgotten": (*life).forgotten}
+
+// TestHandedOver has a function and a process take over from each other while what is derived is
+// counted by the marks of a build, on the embedded store; and a process that is started again as it
+// once took over.
+func TestHandedOver(t *testing.T) {
+	for name, do := range handovers {
+		for _, way := range []string{"item", "shard"} {
+			t.Run(name+" by "+way, func(t *testing.T) {
+				l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
+				l.flags = []string{"--data", l.at.Data}
+				do(l, way)
+			})
+		}
+	}
+}
+
+// TestHandedOverOnDynamoDB does the same on tables in DynamoDB.
+func TestHandedOverOnDynamoDB(t *testing.T) {
+	dynamodbtest.Config(t)
+	for name, do := range handovers {
+		for _, way := range []string{"item", "shard"} {
+			t.Run(name+" by "+way, func(t *testing.T) {
+				cfg, env := localAWS(t)
+				setEnv(t, env)
+				l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+				l.flags = []string{"--aws", "--data", l.at.Data}
+				do(l, way)
+			})
+		}
+	}
+}
+
+// events are the records of each shard behind a position as a function gets them, with the position
+// of the last of them.
+func (l *life) events(way string, behind places) (payloads map[string][]byte, last places) {
+	l.Helper()
+	payloads, last = map[string][]byte{}, places{}
+	l.store(func(db store.Store) {
+		shards, err := db.Shards(l.Context(), "Shop")
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, sh := range shards {
+			from, err := db.Horizon(l.Context(), "Shop", sh.ID)
+			if err != nil {
+				l.Fatal(err)
+			}
+			if behind[sh.ID].Compare(from) > 0 {
+				from = behind[sh.ID]
+			}
+			page, err := db.Read(l.Context(), "Shop", sh.ID, from, 1000)
+			if err != nil {
+				l.Fatal(err)
+			}
+			var records []json.RawMessage
+			for i := range page.Records {
+				records, last[sh.ID] = append(records, asLambda("Shop", &page.Records[i])), page.Records[i].Position
+			}
+			if e := event(records); len(records) > 0 && way == "item" {
+				payloads[sh.ID] = payload(l.T, e)
+			} else if len(records) > 0 {
+				payloads[sh.ID] = payload(l.T, windowed(sh.ID, records, nil))
+			}
+		}
+	})
+	return payloads, last
+}
+
+// invoke gives events to a function, and returns what it answered, by shard.
+func (l *life) invoke(m string, payloads map[string][]byte, env ...string) map[string]string {
+	l.Helper()
+	env = append(env, l.env...)
+	if l.db == nil {
+		env = append(env, "WEIR_DATA="+l.at.Data)
+	}
+	f := lambdatest.New(l.T, "projector", append([]string{"WEIR_MODEL=" + m}, env...)...)
+	f.Start()
+	defer f.Kill()
+	said := map[string]string{}
+	for shard, event := range payloads {
+		a := f.Invoke(event, time.Minute)
+		said[shard] = a.Kind + " " + a.Body
+	}
+	return said
+}
+
+// applies gives a function the records of each shard behind a position, or all that there are. It
+// must acknowledge all, and then the positions move on.
+func (l *life) applies(m, way string, behind places, env ...string) {
+	l.Helper()
+	payloads, last := l.events(way, behind)
+	for _, said := range l.invoke(m, payloads, env...) {
+		if !strings.HasPrefix(said, "response") || strings.Contains(said, "itemIdentifier") {
+			l.Fatal(said)
+		}
+	}
+	maps.Copy(behind, last)
+}
+
+// refuses is a function that must not apply the records of the streams.
+func (l *life) refuses(m, way string, words string, env ...string) (last places) {
+	l.Helper()
+	payloads, last := l.events(way, places{})
+	for _, said := range l.invoke(m, payloads, env...) {
+		if !strings.HasPrefix(said, "error") || !strings.Contains(said, words) {
+			l.Errorf("%s does not say %q", said, words)
+		}
+	}
+	return last
+}
+
+// bare is a deployment of a model without searches.
+func (l *life) bare() (m string) {
+	l.Helper()
+	text, _, _ := strings.Cut(lifeModel, "search:")
+	m = l.model(text + "queries:\n  customer: {get: Customer, with: [id]}\nderive:\n" + lifeCount + lifeSum)
+	l.deploys(m)
+	return m
+}
+
+// shown is what the customer's row should show.
+func (l *life) shown() map[string]int {
+	want := l.want()
+	delete(want, "large")
+	return want
+}
+
+func (l *life) handedOver(way string) {
+	m, at := l.bare(), places{}
+	l.write(6)
+	l.applies(m, way, at)
+	l.ends(exitGood, []string{"build", m, "--again"}, "Customer: live")
+	l.write(3)
+	l.applies(m, way, at)
+	l.refused(m, "--drained "+way)
+	l.exact(m)
+	for round := range 2 {
+		l.write(3)
+		l.runs(m, l.shown(), "--drained", drained(way))
+		l.exact(m)
+		l.write(2)
+		l.refuses(m, way, "WEIR_DRAINED=process@")
+		l.runs(m, l.shown())
+		l.exact(m)
+		l.write(2)
+		if round == 1 {
+			clear(at) // by marks, what the process has counted may come too
+		}
+		l.applies(m, way, at, "WEIR_DRAINED="+drained("process"))
+		l.exact(m)
+		l.write(2)
+		l.applies(m, way, at)
+		l.exact(m)
+	}
+}
+
+// forgotten hands the stream over from a process to a function. Then the process is started again,
+// with a word in its start script that was given before the function began.
+func (l *life) forgotten(way string) {
+	m, script := l.bare(), drained(way)
+	l.write(6)
+	l.runs(m, l.shown(), "--drained", script)
+	at := l.refuses(m, way, "WEIR_DRAINED=process@")
+	l.write(3)
+	l.applies(m, way, at, "WEIR_DRAINED="+drained("process"))
+	l.exact(m)
+	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--drained", script}, "is read by a function by "+way, "--drained "+way+"@")
+	l.exact(m)
+}
+
+// drainedUntil is the latest time that drained has given.
+var drainedUntil time.Time
+
+// drained says that nothing comes again of what a reader has read until now.
+func drained(reader string) string {
+	next := time.Now().Add(time.Second)
+	if least := drainedUntil.Add(time.Second); next.Before(least) {
+		next = least
+	}
+	drainedUntil = next.Truncate(time.Second)
+	return reader + "@" + drainedUntil.UTC().Format(time.RFC3339)
+}
