@@ -37,6 +37,7 @@ var pure = map[string][]string{
 	"internal/deploy":       nil,
 	"internal/contribution": nil,
 	"internal/mergedlog":    nil,
+	"internal/doctor":       nil,
 }
 
 // rooms is the folder of the projection kinds, one package each. A room is pure but for
@@ -100,7 +101,7 @@ var impure = map[string][]string{
 var drivers = map[string][]string{
 	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded", "internal/sim"},
 	"github.com/blevesearch/":        {"internal/search/embedded"},
-	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch"},
+	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/account"},
 	"github.com/opensearch-project/": {"internal/search/opensearch"},
 }
 

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/stage"
 	"weir/internal/store"
+	"weir/internal/survey"
 	"weir/internal/system"
 )
 
@@ -22,6 +27,7 @@ type deployTables struct {
 	output
 	cli.StageFlags
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	DryRun bool     `help:"Say what would be created, and what differs; change nothing."`
 	AWS    bool     `name:"aws" required:"" help:"In DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 
@@ -32,6 +38,8 @@ is then 1. So it is if only the TTL differs: verify would miss copies that TTL d
 or rows would stay that should expire. Doing it again changes nothing. With --stage and --tables the tables get the
 names of that stage.
 
+--dry-run says what would be done, and needs permission only to describe tables.
+
   projector deploy tables gallery wardrobe --aws
   projector deploy tables gallery --aws --stage prod --tables gallery=gallery-prod`
 }
@@ -41,6 +49,9 @@ func (c *deployTables) Run(p *program) error {
 	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {
 		return err
+	}
+	if c.DryRun {
+		return c.dryRun(p, models)
 	}
 	db, names, err := cli.Deployer(p.ctx, drivers.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
 	if err != nil {
@@ -55,12 +66,43 @@ func (c *deployTables) Run(p *program) error {
 	return err
 }
 
+// dryRun prints what Run would do. A table that could not be described is an error.
+func (c *deployTables) dryRun(p *program, models []*model.Model) error {
+	if _, err := system.Tables(models); err != nil {
+		return usage("%v", err)
+	}
+	tables, names, err := survey.Tables(p.ctx, drivers.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
+	if errors.Is(err, drivers.ErrConfig) {
+		return usage("%v", err)
+	}
+	var found []store.Deployed
+	for i := range tables {
+		t := &tables[i]
+		if t.Unknown != "" || t.TTL.Unknown != "" {
+			err = errors.Join(err, fmt.Errorf("table %s: this needs %s", t.Want.Name, cmp.Or(t.Unknown, t.TTL.Unknown)))
+			continue
+		}
+		d := store.Deployed{Table: cmp.Or(t.Model, owntable.TableName), Created: t.Missing}
+		if !t.Missing {
+			for _, x := range t.Differences() {
+				d.Differs = append(d.Differs, x.Text)
+			}
+		}
+		found = append(found, d)
+	}
+	if names != nil && c.print(p, names, found) && err == nil {
+		return failed(exitCheck)
+	}
+	return err
+}
+
 // deployed is a table as results show it.
 type deployed struct {
 	Table   string   `json:"table"`
-	Name    string   `json:"name"` // in the store
-	Created bool     `json:"created"`
+	Name    string   `json:"name"`    // in the store
+	Created bool     `json:"created"` // in a dry run, that it would be
 	Differs []string `json:"differs"`
+	dry     bool
 }
 
 // print prints the tables in the order of found, and reports whether one differs from its model.
@@ -68,7 +110,7 @@ func (c *deployTables) print(p *program, names *stage.Names, found []store.Deplo
 	enc := json.NewEncoder(p.stdout)
 	all := []deployed{}
 	for _, f := range found {
-		d := deployed{f.Table, names.Real(f.Table), f.Created, append([]string{}, f.Differs...)}
+		d := deployed{Table: f.Table, Name: names.Real(f.Table), Created: f.Created, Differs: append([]string{}, f.Differs...), dry: c.DryRun}
 		differs = differs || len(d.Differs) > 0
 		switch c.Output {
 		case "text":
@@ -88,6 +130,8 @@ func (c *deployTables) print(p *program, names *stage.Names, found []store.Deplo
 // text prints one table, and a line for each difference. shown is its name with the name in the store.
 func (d deployed) text(p *program, shown string) {
 	switch {
+	case d.Created && d.dry:
+		fmt.Fprintf(p.stdout, "%s: would be created\n", shown)
 	case d.Created:
 		fmt.Fprintf(p.stdout, "%s: created\n", shown)
 	case len(d.Differs) == 0:

@@ -15,6 +15,7 @@
 //	dead.go            dead letters
 //	lambda.go          the program as a function: its environment, and its metrics
 //	deploy*.go         tables, and templates for CloudFormation, SAM and Terraform
+//	doctor.go          what stands in the way on AWS
 //	dev.go             everything in one process, with sample rows
 //
 // Where a command prints results, text is for people and may change; json and jsonl are for
@@ -69,6 +70,7 @@ type commands struct {
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
+	Doctor doctorCommand  `cmd:"" help:"Examine whether a model can run on AWS, and say what mends it."`
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
 	Diff   diffCommand    `cmd:"" help:"Say what a changed model will do, before it is deployed."`
 	Schema schemaCommand  `cmd:"" help:"Print the JSON Schema of model files, for editors."`

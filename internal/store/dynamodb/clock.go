@@ -14,6 +14,7 @@ import (
 type clock struct {
 	now   func() time.Time
 	ahead atomic.Int64
+	told  atomic.Bool // an answer has told its time
 }
 
 // clockSlack is the difference that is none: the header has whole seconds, and answers take
@@ -32,6 +33,7 @@ func (c *clock) saw(date string) {
 		ahead = 0
 	}
 	c.ahead.Store(int64(ahead))
+	c.told.Store(true)
 }
 
 // by is how far the clock of this machine is ahead.

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/doctor"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -62,9 +63,10 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	if ttl == "" && t.TTL != "" && (own || d.Created) {
 		return d, s.enableTTL(ctx, t)
 	}
-	d.Differs = differences(t, found)
-	if ttl != t.TTL {
-		d.Differs = append(d.Differs, fmt.Sprintf("TTL is on %s, should be on %s", orNone(ttl), orNone(t.TTL)))
+	is := described(t, found)
+	is.TTL = doctor.Known(ttl)
+	for _, x := range is.Differences() {
+		d.Differs = append(d.Differs, x.Text)
 	}
 	return d, nil
 }

@@ -114,7 +114,11 @@ func TestDifferences(t *testing.T) {
 				have.AttributeDefinitions = append(have.AttributeDefinitions, d)
 			}
 			c.change(have)
-			if got := differences(want, have); !slices.Equal(got, c.says) {
+			is, got := described(want, have), []string(nil)
+			for _, d := range is.Differences() {
+				got = append(got, d.Text)
+			}
+			if !slices.Equal(got, c.says) {
 				t.Errorf("%q, want %q", got, c.says)
 			}
 		})

@@ -1,91 +1,144 @@
 package dynamodb
 
 import (
-	"fmt"
+	"context"
+	"errors"
+	"net"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"weir/internal/doctor"
 	"weir/internal/store"
 )
 
-// differences says in words how a table differs from its definition. Additional indexes
-// of the table are ignored.
-// The result is empty if the table can be used as it is. TTL is compared by the caller.
-func differences(t *store.Table, have *types.TableDescription) (out []string) {
+// Look describes a table for doctor, and for a dry run. It changes nothing. What DynamoDB does not answer is said in
+// the facts, with what is needed; an error is that of the context, or a table that the store does not have.
+func (s *Store) Look(ctx context.Context, name string) (doctor.Table, error) {
+	if err := s.enter(ctx); err != nil {
+		return doctor.Table{}, err
+	}
+	t, err := s.table(name)
+	if err != nil {
+		return doctor.Table{}, err
+	}
+	found, err := s.tableThere(ctx, t.Name)
+	switch {
+	case ctx.Err() != nil:
+		return doctor.Table{}, ctx.Err()
+	case err != nil:
+		return doctor.Table{Want: *t, Unknown: Needs("dynamodb:DescribeTable", err)}, nil
+	case found == nil:
+		return doctor.Table{Want: *t, Missing: true}, nil
+	}
+	is := described(t, found)
+	if ttl, err := s.ttl(ctx, t.Name); err != nil {
+		is.TTL = doctor.Not[string](Needs("dynamodb:DescribeTimeToLive", err))
+	} else {
+		is.TTL = doctor.Known(ttl)
+	}
+	is.PITR = s.backups(ctx, t.Name)
+	return is, ctx.Err()
+}
+
+// backups says whether point-in-time recovery is on.
+func (s *Store) backups(ctx context.Context, name string) doctor.Fact[bool] {
+	on := false
+	err := s.persist(ctx, later, func(ctx context.Context) error {
+		out, err := s.db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
+		if err == nil && out.ContinuousBackupsDescription != nil && out.ContinuousBackupsDescription.PointInTimeRecoveryDescription != nil {
+			on = out.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
+		}
+		return err
+	})
+	if err != nil {
+		return doctor.Not[bool](Needs("dynamodb:DescribeContinuousBackups", err))
+	}
+	return doctor.Known(on)
+}
+
+// Needs says what is needed to ask for what a request with this action did not get.
+func Needs(action string, err error) string {
+	var api smithy.APIError
+	var resp *smithyhttp.ResponseError
+	var dial *net.OpError
+	switch {
+	case Denied(err):
+		return "the permission " + action
+	case errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException":
+		return "AWS itself: this endpoint has no " + action
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return "an endpoint that answers: " + dial.Error()
+	case errors.As(err, &api):
+		return "an answer to " + action + ": " + api.ErrorCode() + ", " + api.ErrorMessage()
+	case errors.As(err, &resp):
+		return "an answer to " + action + ": " + http.StatusText(resp.HTTPStatusCode())
+	}
+	return "an answer to " + action + ": " + err.Error()
+}
+
+// Denied reports whether a service refused a request for want of a permission. Credentials that are wrong are no
+// such error: with them nothing is known of permissions.
+func Denied(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "AccessDeniedException", "AccessDenied", "UnauthorizedOperation":
+		return true
+	}
+	return false
+}
+
+// Ahead is how far the clock of this machine is ahead of the service's, once an answer has told its time.
+func (s *Store) Ahead() doctor.Fact[time.Duration] {
+	if !s.clock.told.Load() {
+		return doctor.Not[time.Duration]("an answer of DynamoDB that tells its time")
+	}
+	return doctor.Known(s.clock.by())
+}
+
+// described is a table as DynamoDB describes it, beside its definition.
+func described(t *store.Table, have *types.TableDescription) doctor.Table {
 	kinds := map[string]string{}
 	for _, d := range have.AttributeDefinitions {
 		kinds[aws.ToString(d.AttributeName)] = string(d.AttributeType)
 	}
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if is, want := schemaText(have.KeySchema, kinds), keyWords(t.Key); is != want {
-		say("its key is %s, should be %s", is, want)
-	}
-	for i := range t.Indexes {
-		ix := &t.Indexes[i]
-		is, projects, status, ok := findIndex(have, ix)
-		switch {
-		case !ok:
-			say("%s index %s (%s) is missing", indexKind(ix), ix.Name, keyWords(ix.Key))
-			continue
-		case schemaText(is, kinds) != keyWords(ix.Key):
-			say("the key of index %s is %s, should be %s", ix.Name, schemaText(is, kinds), keyWords(ix.Key))
-		}
-		if !ix.KeysOnly && projects != types.ProjectionTypeAll {
-			say("index %s projects %s, should project ALL", ix.Name, projects)
-		}
-		if status != "" && status != types.IndexStatusActive && status != types.IndexStatusUpdating {
-			say("index %s is %s, and cannot be asked yet", ix.Name, status)
-		}
-	}
-	stream := have.StreamSpecification
-	on := stream != nil && aws.ToBool(stream.StreamEnabled)
-	switch {
-	case t.Stream && !on:
-		say("it has no stream, should have one with NEW_AND_OLD_IMAGES")
-	case t.Stream && stream.StreamViewType != types.StreamViewTypeNewAndOldImages:
-		say("its stream has %s, should have NEW_AND_OLD_IMAGES", stream.StreamViewType)
-	}
-	return out
-}
-
-// findIndex returns an index of the table. status is "" if the service returns none, as
-// for local indexes.
-func findIndex(have *types.TableDescription, ix *store.Index) (keys []types.KeySchemaElement, p types.ProjectionType, status types.IndexStatus, ok bool) {
-	if ix.Local {
-		for _, l := range have.LocalSecondaryIndexes {
-			if aws.ToString(l.IndexName) == ix.Name {
-				return l.KeySchema, projected(l.Projection), "", true
-			}
-		}
-		return nil, "", "", false
+	is := doctor.Table{Want: *t, Status: string(have.TableStatus), Key: schemaText(have.KeySchema, kinds)}
+	for _, l := range have.LocalSecondaryIndexes {
+		is.Indexes = append(is.Indexes, doctor.Index{Name: aws.ToString(l.IndexName), Local: true, Key: schemaText(l.KeySchema, kinds), Projects: projected(l.Projection)})
 	}
 	for _, g := range have.GlobalSecondaryIndexes {
-		if aws.ToString(g.IndexName) == ix.Name {
-			return g.KeySchema, projected(g.Projection), g.IndexStatus, true
-		}
+		is.Indexes = append(is.Indexes, doctor.Index{Name: aws.ToString(g.IndexName), Key: schemaText(g.KeySchema, kinds), Projects: projected(g.Projection), Status: string(g.IndexStatus)})
 	}
-	return nil, "", "", false
+	if on := have.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
+		is.Images = string(on.StreamViewType)
+	}
+	is.Region, is.Replicas = replicas(have)
+	is.OnDemand = have.BillingModeSummary != nil && have.BillingModeSummary.BillingMode == types.BillingModePayPerRequest
+	if p := have.ProvisionedThroughput; p != nil {
+		is.Read, is.Write = aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
+	}
+	is.Stream = aws.ToString(have.LatestStreamArn)
+	return is
 }
 
 // projected is the type of a projection, in words if the service says none.
-func projected(p *types.Projection) types.ProjectionType {
+func projected(p *types.Projection) string {
 	if p == nil {
 		return "nothing that is said"
 	}
-	return p.ProjectionType
+	return string(p.ProjectionType)
 }
 
-// indexKind is what an index is called in messages.
-func indexKind(ix *store.Index) string {
-	if ix.Local {
-		return "local"
-	}
-	return "global"
-}
-
-// schemaText and keyWords write a key the same way: PK (S), SK (S).
+// schemaText writes a key as doctor.KeyText does.
 func schemaText(keys []types.KeySchemaElement, kinds map[string]string) string {
 	var parts []string
 	for _, k := range keys {
@@ -93,20 +146,4 @@ func schemaText(keys []types.KeySchemaElement, kinds map[string]string) string {
 		parts = append(parts, name+" ("+kinds[name]+")")
 	}
 	return strings.Join(parts, ", ")
-}
-
-func keyWords(k store.KeySchema) string {
-	s := k.Partition.Name + " (" + k.Partition.Type.Descriptor() + ")"
-	if k.Sort.Name != "" {
-		s += ", " + k.Sort.Name + " (" + k.Sort.Type.Descriptor() + ")"
-	}
-	return s
-}
-
-// orNone is a name in a message, which may be empty.
-func orNone(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }

@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Identity is who asks, and where.
+type Identity struct {
+	ARN    string // of the caller; "" where the endpoint has no accounts
+	Region string
+}
+
+// Names are the tables of this stage.
+type Names struct {
+	Stage  string
+	Own    string   // weir's own table
+	Tables []string // those of the model, as people find them
+	Taken  string   // why one of them belongs to another stage; "" if none does
+}
+
+// Catalog is what earlier programs left of this model.
+type Catalog struct {
+	Program string // the formats that this program reads and writes
+	Begun   bool   // some program has begun
+	Refused string // why this program would be
+}
+
+// Permission is one action that a kind of process needs, on one resource.
+type Permission struct {
+	Action   string // such as dynamodb:PutItem
+	Resource string // such as table/gallery
+	Reason   string
+	// Allowed is asked by a call that changes nothing.
+	Allowed Fact[bool]
+}
+
+func (x *examination) identity(f *Facts) {
+	s := x.at("credentials")
+	is, ok := f.Identity.known()
+	switch {
+	case !ok:
+		s.unknown("identity", f.Identity.Unknown, "")
+	case strings.HasSuffix(is.ARN, ":root"):
+		s.warn("identity", "they are those of the account's root user, in "+is.Region, "use a role: docs/guide/operations.md, Permissions")
+	default:
+		s.ok("identity", "they are those of "+is.ARN+", in "+is.Region)
+	}
+}
+
+// Differences of clocks. AWS refuses requests that are signed five minutes from its own time, and leases are told by
+// each machine's clock.
+const (
+	clockSlack  = 30 * time.Second
+	clockRefuse = 5 * time.Minute
+)
+
+func (x *examination) clock(f *Facts) {
+	s := x.at("clock")
+	ahead, ok := f.Ahead.known()
+	says := fmt.Sprintf("this machine is %s ahead of DynamoDB", ahead.Round(time.Second))
+	if ahead < 0 {
+		says = fmt.Sprintf("this machine is %s behind DynamoDB", (-ahead).Round(time.Second))
+	}
+	switch {
+	case !ok:
+		s.unknown("clock", f.Ahead.Unknown, "")
+	case ahead.Abs() >= clockRefuse:
+		s.bad("clock", says+"; AWS refuses requests that are signed five minutes off", "set the clock: timedatectl set-ntp true")
+	case ahead.Abs() >= clockSlack:
+		s.warn("clock", says+"; weir corrects for it, other programs may not", "set the clock: timedatectl set-ntp true")
+	default:
+		s.ok("clock", "this machine and DynamoDB agree to "+clockSlack.String())
+	}
+}
+
+func (x *examination) names(f *Facts) {
+	s := x.at("names")
+	is, ok := f.Names.known()
+	switch {
+	case !ok:
+		s.unknown("stage", f.Names.Unknown, "")
+	case is.Taken != "":
+		s.bad("stage", is.Taken, "--stage NAME, or --tables TABLE=OTHER")
+	default:
+		s.ok("stage", fmt.Sprintf("stage %s keeps its ledgers in %s, and reads %s", is.Stage, is.Own, strings.Join(is.Tables, ", ")))
+	}
+}
+
+func (x *examination) versions(f *Facts) {
+	s := x.at("versions")
+	is, ok := f.Catalog.known()
+	switch {
+	case !ok:
+		s.unknown("catalog", f.Catalog.Unknown, "")
+	case is.Refused != "":
+		s.bad("catalog", "this program and model would be refused: "+is.Refused, "projector status "+f.Command+" shows what the catalog has")
+	case !is.Begun:
+		s.ok("catalog", "no program has begun; this one has "+is.Program)
+	default:
+		s.ok("catalog", "this program can go on; it has "+is.Program)
+	}
+}
+
+// permissions gives one finding for all actions on a resource that are allowed, and one for each that is not.
+func (x *examination) permissions(f *Facts) {
+	s := x.at("permissions")
+	var resources []string
+	allowed, unknown := map[string][]string{}, map[string]map[string][]string{} // by resource; unknown also by what is needed
+	for i := range f.Permissions {
+		p := &f.Permissions[i]
+		if !slices.Contains(resources, p.Resource) {
+			resources = append(resources, p.Resource)
+		}
+		switch is, ok := p.Allowed.known(); {
+		case !ok:
+			if unknown[p.Resource] == nil {
+				unknown[p.Resource] = map[string][]string{}
+			}
+			unknown[p.Resource][p.Allowed.Unknown] = append(unknown[p.Resource][p.Allowed.Unknown], short(p.Action))
+		case is:
+			allowed[p.Resource] = append(allowed[p.Resource], short(p.Action))
+		default:
+			s.bad("permission", p.Action+" on "+p.Resource+" is denied. "+p.Reason,
+				fmt.Sprintf(`{"Effect": "Allow", "Action": %q, "Resource": "arn:aws:dynamodb:*:*:%s"}`, p.Action, p.Resource))
+		}
+	}
+	for _, r := range resources {
+		for _, needs := range sortedKeys(unknown[r]) {
+			s.unknown("permission", needs+", to know whether "+strings.Join(unknown[r][needs], ", ")+" on "+r+" are allowed", "")
+		}
+		if len(allowed[r]) > 0 {
+			s.ok("permission", r+": "+strings.Join(allowed[r], ", "))
+		}
+	}
+	if len(f.Permissions) > 0 {
+		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", "projector deploy template gives each role what it needs, and no more")
+	}
+}
+
+// short is an action without its service.
+func short(action string) string {
+	_, name, _ := strings.Cut(action, ":")
+	return name
+}

@@ -1,0 +1,126 @@
+// Package doctor judges whether a model can run on AWS: facts in, findings out. It asks no
+// service; the drivers fill the facts, and what they could not ask they say in Unknown.
+//
+// Every check gives a finding for each thing that it looks at, also where all is well, so that a
+// list of findings says what was looked at. A finding is one of four verdicts. Unknown is never
+// a good sign: it says what doctor needs to know more.
+//
+// The files:
+//
+//	doctor.go    facts and findings, and the order in which findings are shown
+//	table.go     how a table differs from its definition (deploy tables asks that too), capacity, backups
+//	stream.go    the functions that read a stream, their settings, and how many readers there are
+//	account.go   credentials, clock, permissions, names, versions
+//	search.go    the search cluster
+package doctor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Verdict is what a finding comes to.
+type Verdict string
+
+// The verdicts, from the one that stops weir to the one that is well.
+const (
+	Bad     Verdict = "bad"     // weir refuses to start, or cannot do what it promises
+	Warn    Verdict = "warn"    // weir runs, and something costs more or goes wrong later
+	Unknown Verdict = "unknown" // it could not be asked; the finding says what is needed
+	OK      Verdict = "ok"
+)
+
+// Verdicts has all of them, the worst first.
+var Verdicts = []Verdict{Bad, Warn, Unknown, OK}
+
+// Finding is what doctor says of one thing. Its names are those of projector doctor -o json.
+type Finding struct {
+	Verdict Verdict `json:"verdict"`
+	Subject string  `json:"subject"` // such as "table gallery"
+	Check   string  `json:"check"`   // such as "stream"; the list is in docs/guide/doctor.md
+	Says    string  `json:"says"`    // what was found, and what it means
+	Mend    string  `json:"mend,omitempty"`
+}
+
+// Fact is one answer, or why there is none.
+type Fact[T any] struct {
+	Is      T
+	Unknown string // what is needed to know, such as a permission; "" if Is was asked
+}
+
+// Known is the fact of an answer. Not is the fact of a question that could not be asked.
+func Known[T any](is T) Fact[T]           { return Fact[T]{Is: is} }
+func Not[T any](needs string) Fact[T]     { return Fact[T]{Unknown: needs} }
+func (f *Fact[T]) known() (is T, ok bool) { return f.Is, f.Unknown == "" }
+
+// Facts are all that doctor judges.
+type Facts struct {
+	Command  string // the model and its stage, as in "projector run COMMAND"
+	Identity Fact[Identity]
+	// Ahead is how far the clock of this machine is ahead of the service's.
+	Ahead       Fact[time.Duration]
+	Names       Fact[Names]
+	Catalog     Fact[Catalog]
+	DeriveIn    string // --derive-in
+	Tables      []Table
+	Permissions []Permission
+	// Search is the cluster of a model that has searches.
+	Searches bool
+	Search   Fact[Cluster]
+}
+
+// Examine judges the facts. The same facts give the same findings, the worst first; those of one verdict keep the
+// order in which doctor looks.
+func Examine(f *Facts) []Finding {
+	var x examination
+	x.identity(f)
+	x.clock(f)
+	x.names(f)
+	x.versions(f)
+	for i := range f.Tables {
+		x.table(f, &f.Tables[i])
+	}
+	x.permissions(f)
+	x.search(f)
+	slices.SortStableFunc(x.all, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(Verdicts, a.Verdict), slices.Index(Verdicts, b.Verdict))
+	})
+	return x.all
+}
+
+// Count is how many findings have a verdict.
+func Count(all []Finding, v Verdict) (n int) {
+	for i := range all {
+		if all[i].Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// examination gathers findings.
+type examination struct{ all []Finding }
+
+// at begins findings of one thing.
+func (x *examination) at(name string) *subject { return &subject{x, name} }
+
+// subject is the thing that findings are of.
+type subject struct {
+	x    *examination
+	name string
+}
+
+func (s *subject) say(v Verdict, check, says, mend string) {
+	s.x.all = append(s.x.all, Finding{Verdict: v, Subject: s.name, Check: check, Says: says, Mend: mend})
+}
+
+func (s *subject) ok(check, says string)         { s.say(OK, check, says, "") }
+func (s *subject) bad(check, says, mend string)  { s.say(Bad, check, says, mend) }
+func (s *subject) warn(check, says, mend string) { s.say(Warn, check, says, mend) }
+func (s *subject) unknown(check, needs, how string) {
+	s.say(Unknown, check, "unknown: needs "+needs, how)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Cluster is what an OpenSearch cluster says of itself.
+type Cluster struct {
+	URL          string
+	Down         string // why it does not answer
+	Distribution string // opensearch; "" for another product
+	Version      string
+	Health       Fact[string] // green, yellow or red
+	Scripts      Fact[string] // why it does not run inline scripts; "" if it does
+	ReadOnly     Fact[bool]   // blocked for writes, as a cluster whose disk is full is
+	Free         Fact[int]    // percent of the disk of the node that has least
+	// Indexes are the model's, by name, with their state: live, building, left or new.
+	Indexes Fact[map[string]string]
+}
+
+// leastFree is where OpenSearch's low watermark is: below it a node takes no more shards.
+const leastFree = 15
+
+func (x *examination) search(f *Facts) {
+	s := x.at("search")
+	c, ok := f.Search.known()
+	switch {
+	case !f.Searches:
+		s.ok("cluster", "the model has no searches")
+		return
+	case !ok:
+		s.unknown("cluster", f.Search.Unknown, "")
+		return
+	case c.Down != "":
+		s.bad("cluster", c.URL+" does not answer: "+c.Down+"; rows are derived, and searches answer 503", "start it, or name another: --opensearch URL")
+		return
+	}
+	s.ok("cluster", c.URL+" answers")
+	s.searchVersion(&c)
+	s.health(&c)
+	switch why, ok := c.Scripts.known(); {
+	case !ok:
+		s.unknown("scripts", c.Scripts.Unknown, "")
+	case why != "":
+		s.bad("scripts", "it runs no inline Painless scripts, by which every document is written: "+why, "script.allowed_types: inline in opensearch.yml")
+	default:
+		s.ok("scripts", "it runs inline Painless scripts")
+	}
+	s.indexesOfModel(f, &c)
+}
+
+func (s *subject) searchVersion(c *Cluster) {
+	major, _, _ := strings.Cut(c.Version, ".")
+	n, err := strconv.Atoi(major)
+	switch {
+	case c.Distribution != "opensearch":
+		s.bad("version", "it is no OpenSearch, and says version "+c.Version, "use a cluster of OpenSearch 2")
+	case err != nil || n < 1:
+		s.unknown("version", "a version that can be read; it says "+strconv.Quote(c.Version), "")
+	case n != 2:
+		s.warn("version", "it is OpenSearch "+c.Version+"; weir is tested with 2.19", "")
+	default:
+		s.ok("version", "OpenSearch "+c.Version)
+	}
+}
+
+func (s *subject) health(c *Cluster) {
+	switch is, ok := c.Health.known(); {
+	case !ok:
+		s.unknown("health", c.Health.Unknown, "")
+	case is == "green":
+		s.ok("health", "green")
+	case is == "yellow":
+		s.warn("health", "yellow: some shards have no copy on another node", "add a node, or set index.number_of_replicas to 0")
+	default:
+		s.bad("health", is+": some shards are missing, and documents with them", "GET _cluster/allocation/explain")
+	}
+	if blocked, ok := c.ReadOnly.known(); !ok {
+		s.unknown("writes", c.ReadOnly.Unknown, "")
+	} else if blocked {
+		s.bad("writes", "an index is blocked for writes, as when a disk is full", `make room, then PUT weir-*/_settings {"index.blocks.read_only_allow_delete": null}`)
+	} else {
+		s.ok("writes", "no index is blocked")
+	}
+	if free, ok := c.Free.known(); !ok {
+		s.unknown("disk", c.Free.Unknown, "")
+	} else if free < leastFree {
+		s.warn("disk", fmt.Sprintf("a node has %d %% of its disk left; below %d %% it takes no more shards", free, leastFree), "make room, or add a node")
+	} else {
+		s.ok("disk", fmt.Sprintf("each node has at least %d %% of its disk left", free))
+	}
+}
+
+// indexesOfModel judges whether each search of the model has an index. A process makes them by itself.
+func (s *subject) indexesOfModel(f *Facts, c *Cluster) {
+	is, ok := c.Indexes.known()
+	if !ok {
+		s.unknown("indexes", c.Indexes.Unknown, "")
+		return
+	}
+	for _, name := range sortedKeys(is) {
+		switch state := is[name]; state {
+		case "live":
+			s.ok("indexes", name+" is live")
+		case "building":
+			s.warn("indexes", name+" is being filled, and is not asked yet", "projector status "+f.Command)
+		default:
+			s.warn("indexes", name+" is not filled: a function applies nothing until it is; a process fills it by itself", "projector build "+f.Command+" --opensearch "+c.URL)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reader is the way in which weir's programs read a stream, as projector status names it.
+type Reader string
+
+// The readers that are not functions are processes.
+const (
+	ByProcess Reader = "process"
+	ByShard   Reader = "shard"
+	ByItem    Reader = "item"
+)
+
+// Mapping is an event source mapping: one function on one stream.
+type Mapping struct {
+	ID       string
+	Function string
+	State    string // Enabled, Disabled, or on the way to one
+	Batch    int
+	Window   int // seconds that a batch is gathered
+	Tumbling int // seconds, 0 for none
+	Parallel int
+	Retries  int // -1 for no limit
+	MaxAge   int // seconds, -1 for no limit
+	Bisect   bool
+	Partial  bool // ReportBatchItemFailures
+	Failures string
+	Last     string // the result of the last event
+	// Program is what the environment of the function says. Of one that is not weir's, Model is "".
+	Program Fact[Program]
+}
+
+// Program is the configuration of a function.
+type Program struct {
+	Model, Group, Stage string
+	Timeout             int // seconds
+}
+
+// maxReaders is how many readers a shard may have before DynamoDB throttles them.
+const maxReaders = 2
+
+// streamReaders judges the functions on a stream, and how many readers it has.
+func (s *subject) streamReaders(f *Facts, t *Table) {
+	all, ok := t.Mappings.known()
+	if !ok {
+		s.unknown("mapping", t.Mappings.Unknown, "")
+		s.unknown("readers", t.Mappings.Unknown, "")
+		return
+	}
+	readers := []string{}
+	if t.Reader != "" && t.Reader != ByShard && t.Reader != ByItem {
+		readers = append(readers, "weir's processes")
+	}
+	for i := range all {
+		m := &all[i]
+		if !strings.HasPrefix(m.State, "Disabl") {
+			readers = append(readers, m.Function)
+		}
+		s.mapping(m, t)
+	}
+	if len(all) == 0 {
+		s.ok("mapping", "no function reads its stream; projector run does, or deploy template makes functions")
+	}
+	says := fmt.Sprintf("%d of %d that a shard may have: %s", len(readers), maxReaders, strings.Join(readers, ", "))
+	switch {
+	case len(readers) > maxReaders:
+		s.bad("readers", says+"; DynamoDB throttles all of them", "disable what is not needed, or have one function pass records on")
+	case len(readers) == 0:
+		s.ok("readers", "none of the two that a shard may have")
+	default:
+		s.ok("readers", says)
+	}
+	s.unknown("other readers", "to be asked of people: no service lists programs that read a stream without Lambda, such as Kinesis adapters", "")
+}
+
+// mapping judges the settings of one function on the stream.
+func (s *subject) mapping(m *Mapping, t *Table) {
+	program, ok := m.Program.known()
+	if !ok {
+		s.unknown("mapping", m.Program.Unknown+", to tell whether the function "+m.Function+" is weir's", "")
+		return
+	}
+	if program.Model == "" {
+		s.ok("mapping", "the function "+m.Function+" reads the stream too, and is not weir's")
+		return
+	}
+	n := len(s.x.all)
+	change := func(flags string) string {
+		return "aws lambda update-event-source-mapping --uuid " + m.ID + " " + flags
+	}
+	of := "the mapping of " + m.Function
+	if !strings.HasPrefix(m.State, "Enabl") && m.State != "Updating" {
+		s.warn("mapping", of+" is "+m.State+": nothing is derived, and records expire after 24 hours", change("--enabled"))
+	}
+	if !m.Partial {
+		s.bad("mapping", of+" lacks ReportBatchItemFailures: what the function leaves for later would count as done", change("--function-response-types ReportBatchItemFailures"))
+	}
+	if m.Tumbling > 0 && m.Parallel > 1 {
+		s.bad("mapping", fmt.Sprintf("%s has a parallelization factor of %d: by shard, records would come out of order", of, m.Parallel), change("--parallelization-factor 1"))
+	}
+	if m.Retries >= 0 || m.MaxAge >= 0 {
+		s.bad("mapping", of+" gives records up after "+givesUp(m)+": each is a gap", change("--maximum-retry-attempts -1 --maximum-record-age-in-seconds -1"))
+	}
+	if m.Failures == "" {
+		s.warn("mapping", of+" has no on-failure destination: no alarm tells when Lambda gives records up", change(`--destination-config '{"OnFailure":{"Destination":"QUEUE-ARN"}}'`))
+	}
+	if m.Batch < 100 {
+		s.warn("mapping", fmt.Sprintf("%s takes %d records at a time: a target is written once a batch, so small batches cost more", of, m.Batch), change("--batch-size 1000 --maximum-batching-window-in-seconds 1"))
+	}
+	if strings.Contains(strings.ToLower(m.Last), "problem") || strings.Contains(strings.ToLower(m.Last), "error") {
+		s.bad("mapping", of+" failed last: "+m.Last, "aws logs tail /aws/lambda/"+m.Function)
+	}
+	if program.Group != "search" && t.Reader == ByProcess {
+		s.bad("mapping", m.Function+" and weir's processes would both derive rows; the second is refused", "stop the processes, or disable the mapping: docs/guide/operations.md, By item and by shard")
+	}
+	if len(s.x.all) == n {
+		s.ok("mapping", of+" has the settings of deploy template")
+	}
+}
+
+// givesUp says when a mapping gives a record up.
+func givesUp(m *Mapping) string {
+	var parts []string
+	if m.Retries >= 0 {
+		parts = append(parts, fmt.Sprintf("%d retries", m.Retries))
+	}
+	if m.MaxAge >= 0 {
+		parts = append(parts, fmt.Sprintf("%d seconds", m.MaxAge))
+	}
+	return strings.Join(parts, " or ")
+}

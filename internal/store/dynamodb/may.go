@@ -1,0 +1,196 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"weir/internal/doctor"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// nowhere is the partition key of a row that does not exist: dry calls name it.
+const nowhere = "weir: a row that does not exist"
+
+// May asks whether the caller may do an action on a table, on one of its indexes if index is not "", or on its stream.
+// It makes a call that changes nothing: a write has a condition that no row can meet. It costs one unit at most, and
+// creates no record in the stream. BatchWriteItem has no conditions: it is asked only where it deletes the row that
+// does not exist.
+func (s *Store) May(ctx context.Context, action, table, index string) doctor.Fact[bool] {
+	if err := s.enter(ctx); err != nil {
+		return doctor.Not[bool]("a call that is not interrupted")
+	}
+	t, err := s.table(table)
+	if err != nil {
+		return doctor.Not[bool]("a table of the model: " + err.Error())
+	}
+	call := s.dry(t, index)[strings.TrimPrefix(action, "dynamodb:")]
+	if call == nil {
+		return doctor.Not[bool]("another way to ask: no call of it changes nothing")
+	}
+	err = s.persist(ctx, later, call)
+	var cancelled *types.TransactionCanceledException
+	var before *beforeError
+	var unmet *types.ConditionalCheckFailedException
+	switch {
+	case err == nil, errors.As(err, &cancelled), errors.As(err, &unmet):
+		return doctor.Known(true)
+	case errors.As(err, &before):
+		for inner := before; errors.As(inner.err, &inner); {
+			before = inner
+		}
+		return doctor.Not[bool](Needs(before.action, before.err))
+	case errors.Is(err, errNoStream):
+		return doctor.Not[bool](errNoStream.Error())
+	case Denied(err):
+		return doctor.Known(false)
+	}
+	return doctor.Not[bool](Needs(action, err))
+}
+
+// dry are the calls that change nothing, by the name of the operation.
+func (s *Store) dry(t *store.Table, index string) map[string]func(context.Context) error {
+	key, never, names := missing(t), aws.String("attribute_exists(#k) AND attribute_not_exists(#k)"), map[string]string{"#k": t.Key.Partition.Name}
+	calls := map[string]func(context.Context) error{
+		"DescribeTable": func(ctx context.Context) error {
+			_, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
+			return err
+		},
+		"BatchGetItem": func(ctx context.Context) error {
+			_, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.Name: {Keys: []attributes{key}}}})
+			return err
+		},
+		"PutItem": func(ctx context.Context) error {
+			_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &t.Name, Item: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		},
+		"UpdateItem": func(ctx context.Context) error {
+			_, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		},
+		"DeleteItem": func(ctx context.Context) error {
+			_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		},
+		"ConditionCheckItem": func(ctx context.Context) error {
+			_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+				ConditionCheck: &types.ConditionCheck{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}}}})
+			return err
+		},
+		"Scan": func(ctx context.Context) error {
+			_, err := s.db.Scan(ctx, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)})
+			return err
+		},
+		"Query": s.dryQuery(t, index),
+	}
+	if !t.Stream { // our own table: no application sees the delete
+		calls["BatchWriteItem"] = func(ctx context.Context) error {
+			_, err := s.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{t.Name: {{DeleteRequest: &types.DeleteRequest{Key: key}}}}})
+			return err
+		}
+		return calls
+	}
+	return s.dryStream(t, calls)
+}
+
+// dryQuery asks for no row that exists.
+func (s *Store) dryQuery(t *store.Table, index string) func(context.Context) error {
+	of, in := t.Key, &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k")}
+	for i := range t.Indexes {
+		if t.Indexes[i].Name == index {
+			of, in.IndexName = t.Indexes[i].Key, &index
+		}
+	}
+	in.ExpressionAttributeNames = map[string]string{"#k": of.Partition.Name}
+	in.ExpressionAttributeValues = attributes{":k": no(of.Partition)}
+	return func(ctx context.Context) error {
+		_, err := s.db.Query(ctx, in)
+		return err
+	}
+}
+
+// dryStream adds the calls on a table's stream. They read at most one record, of the first shard.
+func (s *Store) dryStream(t *store.Table, calls map[string]func(context.Context) error) map[string]func(context.Context) error {
+	shardOf := func(ctx context.Context) (arn, shard *string, err error) {
+		found, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
+		switch {
+		case err != nil:
+			return nil, nil, &beforeError{"dynamodb:DescribeTable", err}
+		case found.Table.LatestStreamArn == nil:
+			return nil, nil, errNoStream
+		}
+		arn = found.Table.LatestStreamArn
+		out, err := s.streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: arn, Limit: aws.Int32(1)})
+		if err == nil && len(out.StreamDescription.Shards) > 0 {
+			shard = out.StreamDescription.Shards[0].ShardId
+		}
+		return arn, shard, err
+	}
+	iterator := func(ctx context.Context) (*string, error) {
+		arn, shard, err := shardOf(ctx)
+		switch {
+		case err != nil:
+			return nil, &beforeError{"dynamodb:DescribeStream", err}
+		case shard == nil:
+			return nil, errNoStream
+		}
+		out, err := s.streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{StreamArn: arn, ShardId: shard, ShardIteratorType: streams.ShardIteratorTypeTrimHorizon})
+		if err != nil {
+			return nil, err
+		}
+		return out.ShardIterator, nil
+	}
+	calls["ListStreams"] = func(ctx context.Context) error {
+		_, err := s.streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &t.Name})
+		return err
+	}
+	calls["DescribeStream"] = func(ctx context.Context) error { _, _, err := shardOf(ctx); return err }
+	calls["GetShardIterator"] = func(ctx context.Context) error { _, err := iterator(ctx); return err }
+	calls["GetRecords"] = func(ctx context.Context) error {
+		it, err := iterator(ctx)
+		if err != nil {
+			return &beforeError{"dynamodb:GetShardIterator", err}
+		}
+		_, err = s.streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: it, Limit: aws.Int32(1)})
+		return err
+	}
+	return calls
+}
+
+// beforeError is that of a call which another one needs: it says nothing of the other one.
+type beforeError struct {
+	action string
+	err    error
+}
+
+func (e *beforeError) Error() string { return e.err.Error() }
+func (e *beforeError) Unwrap() error { return e.err }
+
+var errNoStream = errors.New("a stream of the table")
+
+// missing is the key of a row that does not exist.
+func missing(t *store.Table) attributes {
+	key := attributes{t.Key.Partition.Name: no(t.Key.Partition)}
+	if t.Key.Sort.Name != "" {
+		key[t.Key.Sort.Name] = no(t.Key.Sort)
+	}
+	return key
+}
+
+// no is a value of an attribute's type that rows do not have.
+func no(k store.KeyAttr) types.AttributeValue {
+	switch k.Type {
+	case value.Number:
+		return &types.AttributeValueMemberN{Value: "-9.99E+125"}
+	case value.Binary:
+		return &types.AttributeValueMemberB{Value: []byte(nowhere)}
+	}
+	return &types.AttributeValueMemberS{Value: nowhere}
+}
