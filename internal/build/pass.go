@@ -274,18 +274,23 @@ func (s *segment) estimate(ctx context.Context) error {
 			return err
 		}
 	}
+	e := s.Runner.Model.Entity(s.build.Entity)
+	group, reads := e != nil && e.Group != nil, readsLedgers(e) // the pass that shows reads what this one puts
 	for name, at := range s.targets {
+		ledger, marks := runner.PutBytes(*at)
+		switch shows := at.Rows[0].Key == nil; {
+		case shows && reads && !group: // not of each scan that meets the target
+			s.add(Progress{Bytes: ledger})
+		case !shows && group:
+			units += showUnits
+			s.add(Progress{Bytes: ledger + marks})
+		case !shows && reads:
+			s.add(Progress{Bytes: marks})
+		}
 		if at.Rows[0].Key == nil {
 			units += showUnits
 			s.add(Progress{Targets: 1})
 			delete(s.targets, name)
-		}
-	}
-	e := s.Runner.Model.Entity(s.build.Entity)
-	if e != nil && e.Group != nil { // the pass that shows them reads what this one puts
-		units += showUnits * len(s.targets)
-		for _, at := range s.targets {
-			s.add(Progress{Bytes: runner.PutBytes(*at)})
 		}
 	}
 	for _, piece := range s.pieces() {
@@ -530,17 +535,20 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 	return p
 }
 
-// show is the pass that shows the ledgers of the targets that there are.
+// show is the pass that shows the ledgers of the targets that there are. The ledgers tell which
+// targets a group should have, and what none of their targets could show: those may not exist.
 func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
 	own := owntable.Table()
-	if e.Group != nil { // its rows may not be there yet
+	if readsLedgers(e) {
 		p.tables = append(p.tables, &own)
 	}
+	in := b.Runner.In(is)
 	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
 		if t.Name == owntable.TableName {
-			target, ok, err := b.groupOf(e, is, row)
-			if ok && err == nil {
+			target, ok, err := b.targetOf(e, is, row)
+			ledger := owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindLedger
+			if ok && err == nil && (e.Group != nil || !ledger || projections.CannotShow(in.Shows(e), row) != "") {
 				s.keep(target, runner.ReadRow{})
 			}
 			return err
@@ -572,9 +580,15 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	return p
 }
 
-// groupOf returns the row of the group whose ledger in a build a row of our own table is, or,
-// where the ledger's name does not tell, to which the row, a mark, says that its source adds.
-func (b *Builder) groupOf(e *model.Entity, is owntable.Build, row value.Item) (target store.Ref, ok bool, err error) {
+// readsLedgers reports whether the pass that shows the targets of an entity also reads ledgers. e
+// may be nil.
+func readsLedgers(e *model.Entity) bool {
+	return e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e))
+}
+
+// targetOf returns the target whose ledger in a build a row of our own table is, or, where the
+// ledger's name does not tell, to which the row, a mark, says that its source adds.
+func (b *Builder) targetOf(e *model.Entity, is owntable.Build, row value.Item) (target store.Ref, ok bool, err error) {
 	name, partition := is.Ledgers(b.Runner.Model.Name), row.Get(owntable.Partition).Text()
 	if text, ledger := strings.CutPrefix(partition, owntable.Ledgers(name)); ledger {
 		target, ok = owntable.RowOf(text)

@@ -39,6 +39,11 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	return "cannot be computed: " + strings.Join(names, ", ") + "; verify says why, and all else of the row is right"
 }
 
+// MayLack reports whether a ledger of the entity can hold what its target cannot show.
+func MayLack(e *model.Entity) bool {
+	return slices.ContainsFunc(Tallies(e), func(t *model.Tally) bool { return t.Shows() && (t.Kind.Max || t.Kind.Exact) })
+}
+
 // Tallies returns the tallies of an entity, which may be nil.
 func Tallies(e *model.Entity) []*model.Tally {
 	if e == nil {

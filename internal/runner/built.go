@@ -145,23 +145,34 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	return units
 }
 
-// PutBytes returns about the bytes of the rows of our own table that a target then has: its ledger
-// and the marks.
-func PutBytes(t ReadTarget) (n int64) {
-	const ledger, mark = 200, 95 // besides what they have of the rows
-	n = ledger
+// PutBytes returns about the bytes of the rows of our own table that a target then has: of its
+// ledger, and of the marks.
+func PutBytes(t ReadTarget) (ledger, marks int64) {
+	const mark = 95 // besides what it has of the row
 	for _, row := range t.Rows {
-		n += int64(mark + 2*row.Key.Size() + value.Item(row.Amounts).Size())
+		marks += int64(mark + 2*row.Key.Size() + value.Item(row.Amounts).Size())
 	}
-	return n
+	return 200, marks
 }
 
 // showTries is how often a target is read again that others write meanwhile.
 const showTries = 20
 
-// ShowBuilt makes a target show the ledger of a generation, and its statuses.
+// ShowBuilt makes a target show the ledger of a generation, and its statuses. A dead letter says
+// what the ledger holds that cannot be shown, also while the target does not exist, as it does of
+// what the stream counted.
 func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
 	in := r.In(b)
+	ledger := owntable.Ledger(in.Model.Name, target)
+	if projections.MayLack(e) {
+		row, err := r.GetRow(ctx, ledger)
+		if err == nil && row != nil && !isParked(row) {
+			_, err = in.unshown(ctx, ledger, target, e, row, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if k := in.shower(e); k != nil {
 		err := k.Show(ctx, in, target, false)
 		if errors.Is(err, store.ErrRefused) {
@@ -169,7 +180,6 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 		return err
 	}
-	ledger := owntable.Ledger(in.Model.Name, target)
 	if e.Group != nil {
 		return in.ShowLedger(ctx, target)
 	}
@@ -177,13 +187,6 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		rows, err := r.Get(ctx, []store.Ref{target, ledger})
 		if err != nil || rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {
 			return err
-		}
-		if rows[1] != nil {
-			if changed, err := in.unshown(ctx, ledger, target, e, rows[1], false); err != nil {
-				return err
-			} else if changed {
-				continue
-			}
 		}
 		wr := in.PublishWrite(target, e, in.based(rows[1]))
 		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {

@@ -423,7 +423,9 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 		case t.Kind == aggregate.Count:
 			v = value.OfInt(s.rows[t])
 		case t.Kind == aggregate.Distinct:
-			v = value.OfInt(int64(len(s.values[t])))
+			if v = value.OfInt(int64(len(s.values[t]))); len(s.values[t]) > t.Max {
+				v, well = value.Value{}, false
+			}
 		case t.Kind == aggregate.Sum && s.sum[t] == nil:
 			v = value.OfInt(0)
 		case t.Kind == aggregate.Sum:
@@ -667,16 +669,22 @@ func (t *truth) state() {
 func (t *truth) uncomputed(kept map[string]bool) {
 	t.overMax(kept)
 	said := map[string]bool{}
-	for _, d := range t.letters() {
-		if mt := t.base.tables[d.Table]; mt != nil && d.Kind == string(runner.DeadNumber) {
-			key, _ := mt.KeyOf(d.Key)
-			said[refName(store.Ref{Table: mt.Name, Key: key})] = true
+	for _, e := range t.model.Entities {
+		of := t.model.Name
+		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.Shown() { // letters of replaced ledgers are left out
+			of = b.Ledgers(of)
+		}
+		for _, d := range t.lettersIn(owntable.Dead(of)) {
+			if d.Kind == string(runner.DeadNumber) && len(e.Values) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
+				key, _ := t.base.tables[d.Table].KeyOf(d.Key)
+				said[refName(store.Ref{Table: d.Table, Key: key})] = true
+			}
 		}
 	}
 	for name, s := range t.members {
 		_, well := shown(s.entity, s)
 		if !well {
-			t.counted["sums that no number can hold"]++
+			t.counted["values that cannot be shown"]++
 		}
 		switch {
 		case kept[name]:

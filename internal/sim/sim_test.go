@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// models are the built-in ones, five that have every kind of derivation, one with every condition, and the examples.
-var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
+// models are the built-in ones, five that have every kind of derivation, one with every condition, one with distincts over their max, and the examples.
+var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "testdata/crowds.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
 
 func load(t *testing.T, name string) *model.Model {
 	t.Helper()
