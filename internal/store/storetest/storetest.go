@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T, tables []store.Table) store.Store
 		{"Write", writeCases},
 		{"Ledger", ledgerCases},
 		{"Transact", transactCases},
+		{"Limits", limitCases},
 		{"Keys", keyCases},
 		{"Query", queryCases},
 		{"Pages", pageCases},
