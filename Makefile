@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size record cli clean
+.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size release module record cli clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -24,9 +24,10 @@ test: ## every test that needs nothing but Go
 # -short cuts down loops that do the same again, one after the other.
 CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
 
+race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 \
-		$(filter-out $(CALM:%=weir/%) weir/scripts/%,$(shell $(GO) list ./...))
+		$(filter-out $(CALM:%=$(PATH_OF)/%) $(PATH_OF)/scripts/%,$(shell $(GO) list ./...))
 
 kill: ## kill -9 at 500 random moments of replays, ingests and followers, which go on each time
 	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 500
@@ -57,6 +58,14 @@ bench-aws: ## speed and write units beside the handlers that people write, on Dy
 
 lambda-size: ## the programs as Lambda loads them: size, zipped and not, and cold start
 	./scripts/lambda-size.sh
+
+release: ## all files of a release, into dist/: make release VERSION=0.1.0; RELEASE=-twice builds all again and compares
+	$(GO) run ./scripts/release -version "$(VERSION)" $(RELEASE)
+
+module: ## change the module path, in go.mod and in each import: make module MODULE=example.org/weir
+	@test -n "$(MODULE)" || { echo "say which: make module MODULE=example.org/weir"; exit 2; }
+	old=$$($(GO) list -m) && $(GO) mod edit -module "$(MODULE)" && \
+		git ls-files '*.go' | xargs sed -i "s|\"$$old/|\"$(MODULE)/|g" && gofmt -w cmd internal models scripts
 
 record: ## make testdata/streams again, from the real DynamoDB Local
 	scripts/dynamodb-local.sh start 8000

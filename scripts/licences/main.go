@@ -1,4 +1,4 @@
-// Command licences writes NOTICE. It lists every module that the two programs link, with its
+// Command licences writes NOTICE. It lists every module that the released programs link, with its
 // licence and the texts that the licence requires to accompany a binary.
 //
 //	go run ./scripts/licences          writes NOTICE
@@ -26,7 +26,7 @@ const noticeFile = "NOTICE"
 
 // platforms are the platforms that the programs are built for. The linked packages differ
 // between them.
-var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64"}
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 func main() {
 	check := flag.Bool("check", false, "change nothing; exit with 1 when "+noticeFile+" is not current")
@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(check bool) error {
-	mods, err := linked("./cmd/projector", "./cmd/ingest")
+	mods, err := linked("./cmd/projector", "./cmd/ingest", "./cmd/function")
 	if err != nil {
 		return err
 	}

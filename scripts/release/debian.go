@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// tools builds the tools of .ci/release, unless they are there, and returns their folder.
+func (r *release) tools(ctx context.Context) (string, error) {
+	to, err := filepath.Abs(filepath.Join(r.source, "bin", "release"))
+	if err != nil {
+		return "", err
+	}
+	_, err = output(ctx, filepath.Join(r.source, ".ci", "release"), r.env, "go", "build", "-o", to+string(filepath.Separator), "tool")
+	return to, err
+}
+
+// debian makes the Debian package for a machine, with nfpm.
+func (r *release) debian(ctx context.Context, work, machine string, files, common []file) error {
+	tools, err := r.tools(ctx)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(work, machine+".nfpm.yaml")
+	if err := os.WriteFile(config, []byte(r.debianConfig(machine, files, common)), 0o644); err != nil {
+		return err
+	}
+	_, err = output(ctx, work, nil, filepath.Join(tools, "nfpm"), "package", "-f", config, "-p", "deb", "-t", r.path("weir_%s_%s.deb", r.version, machine))
+	return err
+}
+
+// debianConfig says what is in the package, and where it belongs on a Debian system.
+func (r *release) debianConfig(machine string, files, common []file) string {
+	at := r.time.Format("2006-01-02T15:04:05Z")
+	var b strings.Builder
+	fmt.Fprintf(&b, `name: weir
+arch: %s
+platform: linux
+version: %s
+section: database
+priority: optional
+maintainer: The weir authors
+license: Apache-2.0
+mtime: %s
+description: |
+  Derived data for DynamoDB tables, kept exactly right
+  Counters, means, copies, feeds, statuses and search indexes that follow from
+  the rows of DynamoDB tables: declared in a model file, and kept current from
+  the streams of the tables.
+deb:
+  compression: gzip
+contents:
+`, machine, r.version, at)
+	for _, f := range append(files, common...) {
+		to := debianPath(f.name)
+		if to == "" {
+			continue
+		}
+		from, _ := filepath.Abs(f.from) // fails only without a working directory
+		fmt.Fprintf(&b, "- {src: %q, dst: %q, file_info: {mode: 0%o, mtime: %s}}\n", from, to, f.mode, at)
+	}
+	return b.String()
+}
+
+// debianPath is where a file of an archive belongs, "" for nowhere.
+func debianPath(name string) string {
+	base := filepath.Base(name)
+	switch program, ext := strings.TrimSuffix(base, filepath.Ext(base)), filepath.Ext(name); {
+	case name == "LICENSE":
+		return "/usr/share/doc/weir/copyright"
+	case name == "NOTICE" || ext == ".md":
+		return "/usr/share/doc/weir/" + base
+	case ext == ".1":
+		return "/usr/share/man/man1/" + base
+	case ext == ".bash":
+		return "/usr/share/bash-completion/completions/" + program
+	case ext == ".fish":
+		return "/usr/share/fish/vendor_completions.d/" + base
+	case ext == ".zsh":
+		return "" // it is sourced after compinit, and no file of fpath
+	}
+	return "/usr/bin/" + base
+}
