@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -30,8 +31,13 @@ func (VersionFlag) BeforeReset(k *kong.Kong) error {
 
 // printVersion prints what a report of a fault needs: version, commit, the formats of stored data, and the platform.
 func printVersion(to io.Writer, program string) error {
-	from := commit
+	version, from := release, commit
 	if info, ok := debug.ReadBuildInfo(); ok && from == "" {
+		// go install of a released module says its version; a build in a repository says one with a
+		// commit in it, which is no release.
+		if v, ok := strings.CutPrefix(info.Main.Version, "v"); ok && !strings.ContainsAny(v, "-+") {
+			version = cmp.Or(version, v)
+		}
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "vcs.revision":
@@ -41,7 +47,7 @@ func printVersion(to io.Writer, program string) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, cmp.Or(release, "unreleased"), cmp.Or(from, "unknown"),
+	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, cmp.Or(version, "unreleased"), cmp.Or(from, "unknown"),
 		drivers.Formats(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
