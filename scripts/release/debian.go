@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// tools builds the tools of .ci/release, unless they are there, and returns their folder.
+// tools builds the tools of .ci/release and returns their folder.
 func (r *release) tools(ctx context.Context) (string, error) {
 	to, err := filepath.Abs(filepath.Join(r.source, "bin", "release"))
 	if err != nil {

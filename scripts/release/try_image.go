@@ -31,7 +31,7 @@ func (r *release) tryImage(ctx context.Context, path, dir string) (said string, 
 		return "", err
 	}
 	name := address + "/weir:" + r.version
-	for _, args := range [][]string{{"push", "--index", layout, name}, {"validate", "--remote", name}} {
+	for _, args := range [][]string{{"push", layout, name}, {"validate", "--remote", name}} {
 		cmd := exec.CommandContext(ctx, crane, args...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("crane %s: %w: %s", strings.Join(args, " "), err, out)
