@@ -33,7 +33,7 @@ func TypeSchema(t model.Type, given bool) object {
 		return object{"type": "boolean"}
 	case model.TypeFlag:
 		if given {
-			return object{"enum": []any{true, false, "true", "false"}}
+			return object{"anyOf": []any{object{"type": "boolean"}, object{"type": "string", "enum": []any{"true", "false"}}}}
 		}
 		return object{"type": "boolean"}
 	case model.TypeTime:
@@ -41,7 +41,7 @@ func TypeSchema(t model.Type, given bool) object {
 	case model.TypeBinary:
 		return object{"type": "string", "contentEncoding": "base64"}
 	case model.TypeList:
-		return object{"type": "array"}
+		return object{"type": "array", "items": object{}}
 	case model.TypeMap:
 		return object{"type": "object"}
 	case model.TypeStrings:
@@ -289,6 +289,9 @@ func orNull(s object) object {
 	}
 	if e, ok := s["enum"].([]any); ok {
 		s["enum"] = append(e, nil)
+	}
+	if any, ok := s["anyOf"].([]any); ok {
+		s["anyOf"] = append(any, object{"type": "null"})
 	}
 	return s
 }
