@@ -97,6 +97,7 @@ func (b *builds) run(o Options) (acts int) {
 	}
 	b.again = false
 	b.clock = b.clock.Add(again)
+	b.base.durable() // for long: no power cut takes what is a day old
 	if !b.live(owntable.BuildVerified) && b.audited {
 		return b.acts
 	}
@@ -120,6 +121,7 @@ func (b *builds) handOver() {
 		b.faults.over, b.calm = false, false
 		b.rough(handTurns)
 		b.clock = b.clock.Add(2 * build.InUse)
+		b.base.durable()
 		if !b.live(owntable.BuildVerified) { // a power cut took what was read
 			return
 		}
