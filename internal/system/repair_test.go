@@ -104,6 +104,56 @@ func TestForgottenCopy(t *testing.T) {
 	verifyNothing(t, s)
 }
 
+// TestRepairedLedgerExpires: a ledger that a repair empties expires if its target is gone, because no
+// record is to come that would make it expire. While the target is there it stays.
+func TestRepairedLedgerExpires(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		m, err := model.Load("gallery")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openSystem(t, t.TempDir(), m)
+		row := func(keys ...string) value.Item {
+			var row value.Item
+			for i := 0; i < len(keys); i += 2 {
+				row = row.With(value.Attr{Name: keys[i], Value: value.OfString(keys[i+1])})
+			}
+			return row
+		}
+		at := func(row value.Item) store.Ref {
+			return store.Ref{Table: "gallery", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}
+		}
+		album := row("PK", "ALBUM#a", "SK", "METADATA", "EntityType", "Album", "albumId", "a")
+		media := row("PK", "ALBUM#a", "SK", "MEDIA#m", "EntityType", "AlbumMedia", "albumId", "a", "mediaId", "m")
+		writeOne(t, s.Store, store.Write{Ref: at(album), Put: album})
+		writeOne(t, s.Store, store.Write{Ref: at(media), Put: media})
+		if gone {
+			writeOne(t, s.Store, store.Write{Ref: at(album), Delete: true})
+		}
+		if err := catchUp(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		ledger := func() owntable.LedgerRow {
+			rows, err := s.Store.Get(t.Context(), []store.Ref{owntable.Ledger("gallery", at(album))})
+			if err != nil || rows[0] == nil {
+				t.Fatal(rows, err)
+			}
+			return owntable.LedgerRow(rows[0])
+		}
+		if ledger().Empty() || ledger().Expires() {
+			t.Fatalf("before the repair the ledger has %v", ledger())
+		}
+		writeOne(t, s.Store, store.Write{Ref: at(media), Delete: true})
+		lose(t, s)
+		if found, left := repairAll(t, s); len(found) == 0 || len(left) > 0 {
+			t.Errorf("it puts right %+v and leaves %+v", found, left)
+		}
+		if is := ledger(); !is.Empty() || is.Expires() != gone {
+			t.Errorf("target gone %v: after the repair the ledger has %v", gone, is)
+		}
+	}
+}
+
 // TestLostRecordComesLate: a record that was given up as lost, and that a repair has
 // counted since, does not count again when it is delivered after all.
 func TestLostRecordComesLate(t *testing.T) {
