@@ -10,20 +10,21 @@ import (
 	"weir/internal/system"
 )
 
-type consoleFlag struct {
-	Console string `enum:"off,read" default:"read" help:"Whether web pages at / show what is derived, and why: read or off (default ${default}). They need the same keys: a browser takes one as the password."`
-}
+// consoleMode is off, read or write: what the console may do.
+type consoleMode string
 
-// beside serves the console of a system, and everything else by other.
-func (f consoleFlag) beside(other http.Handler, s *system.System, o console.Options) (http.Handler, error) {
-	if f.Console == "off" {
-		return other, nil
+// beside serves the console of a system, and everything else by other. The caller calls end when
+// the server has stopped, before it closes the system.
+func (m consoleMode) beside(other http.Handler, s *system.System, o console.Options) (_ http.Handler, end func(), err error) {
+	if m == "off" {
+		return other, func() {}, nil
 	}
+	o.Write = m == "write"
 	c, err := console.New(s, o)
 	if err != nil {
-		return nil, fmt.Errorf("the console: %w", err)
+		return nil, nil, fmt.Errorf("the console: %w", err)
 	}
-	return c.Beside(other), nil
+	return c.Beside(other), c.Close, nil
 }
 
 // anyStatus returns a status for the API.

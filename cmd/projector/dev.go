@@ -37,13 +37,13 @@ import (
 type devCommand struct {
 	web.Flags
 	web.Limits
-	consoleFlag
 	cli.MemoryFlag
 	cli.StageFlags
-	Data   string   `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
-	Sample []string `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
-	Models []string `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
-	Addr   string   `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where all is served, port 0 for any free one (default ${default})."`
+	Console consoleMode `enum:"off,read,write" default:"write" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions (default ${default})."`
+	Data    string      `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+	Sample  []string    `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
+	Models  []string    `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
+	Addr    string      `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where all is served, port 0 for any free one (default ${default})."`
 }
 
 func (devCommand) Help() string {
@@ -83,10 +83,11 @@ func (c *devCommand) Run(p *program) (err error) {
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
 	activity := console.NewActivity(s.Models)
-	handler, err := c.handler(s, log, told, activity)
+	handler, leave, err := c.handler(s, log, told, activity)
 	if err != nil {
 		return usage("%v", err)
 	}
+	defer leave()
 	if err := c.samples(p, s); err != nil {
 		return err
 	}
@@ -107,11 +108,11 @@ func (c *devCommand) Run(p *program) (err error) {
 
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
-func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity) (http.Handler, error) {
+func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity) (_ http.Handler, leave func(), err error) {
 	status := statuses(s)
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status)})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var targets []writeapi.Target
 	for _, part := range s.Models {
@@ -119,12 +120,12 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	}
 	writes, err := writeapi.New(targets, writeapi.Options{Log: log, Queries: true, Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", writes.Beside(queries))
-	return c.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity})
+	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity})
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.

@@ -42,10 +42,11 @@ func TestTries(t *testing.T) {
 			if err := c.samples(p, s); err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models))
+			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models))
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer leave()
 			suggested := tries(context.Background(), s.Store, s.Models[0], "http://dev")
 			if name == "gallery" && len(suggested) != 4 {
 				t.Errorf("a search, and a count before and after a write, should be suggested: %q", suggested)

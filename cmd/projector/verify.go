@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/progress"
@@ -114,30 +113,11 @@ func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
 	}
 }
 
-// meanwhile is how long what is derived may take to follow what was written.
-const meanwhile = 5 * time.Second
-
-// twice recounts, and where something differs recounts once more after a while: what
-// differs in the same way both times is no write that is still on its way.
-// So a write that is on its way for longer than meanwhile can still be reported; run verify again to know.
-// Checked is that of the last recount.
+// twice recounts beside others that write and derive. A write that is on its way for longer than verify.Meanwhile can
+// still be reported; run verify again to know.
 func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference)) error {
-	first := map[verify.Difference]bool{}
-	err := v.Run(ctx, func(d verify.Difference) { first[d.Plain()] = true })
-	if err != nil || len(first) == 0 {
-		return err
-	}
-	select {
-	case <-time.After(meanwhile):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	v.Checked = 0
-	return v.Run(ctx, func(d verify.Difference) {
-		if first[d.Plain()] {
-			yield(d)
-		}
-	})
+	_, err := v.Twice(ctx, 0, yield)
+	return err
 }
 
 // settle starts the models, fills indexes that are new and applies what is still in the streams.

@@ -12,14 +12,20 @@
 //	GET /console/{model}/tail/events   the same as server-sent events
 //	GET /console/{model}/dead          dead letters
 //	GET /console/{model}/dead/{id}     one, with its record
-//	GET /console/{model}/health        lag by shard, builds, tables, search
+//	GET /console/{model}/health        lag by shard, builds, tables, search, what differs
+//
+// A console that may act (Options.Write) also answers these:
+//
+//	POST /console/{model}/dead         retries all dead letters
+//	POST /console/{model}/dead/{id}    retries or discards one
+//	POST /console/{model}/verify       recounts everything, or ends a recount
 //
 // The pages are rendered here and need no JavaScript; a small script adds records to a tail. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
 // security policy allows no script or style but the console's own files. A page reads a bounded
 // number of rows. Between requests, only the last records that were applied are kept (activity.go).
 //
-// Nothing here changes anything.
+// A GET changes nothing. A POST must come from one of the console's own pages (act.go).
 package console
 
 import (
@@ -58,6 +64,8 @@ type Options struct {
 	Shards func(model string) []live.Status
 	// Activity has what the followers of this process apply; nil is nothing.
 	Activity *Activity
+	// Write allows actions; without it the console only reads.
+	Write bool
 }
 
 // Console is the handler. It answers under / and web.Console.
@@ -68,12 +76,13 @@ type Console struct {
 	pages   *template.Template
 	handler http.Handler
 	tails   chan struct{} // has an element for each open tail
+	*actions
 }
 
 // maxSeconds limits the time that a page may take to be made.
 const maxSeconds = 20
 
-// New makes the console of a system.
+// New makes the console of a system. The caller closes it before the system.
 func New(s *system.System, o Options) (*Console, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -81,7 +90,7 @@ func New(s *system.System, o Options) (*Console, error) {
 	if o.Activity == nil {
 		o.Activity = NewActivity(s.Models)
 	}
-	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails)}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), actions: newActions(s.Models)}
 	var err error
 	if c.pages, err = template.New("").Funcs(functions).ParseFS(pages, "pages/*.html"); err != nil {
 		return nil, err
@@ -101,12 +110,21 @@ func New(s *system.System, o Options) (*Console, error) {
 	} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
+	for path, h := range map[string]func(*request) error{"/dead": c.retryAll, "/dead/{id}": c.actOnLetter, "/verify": c.verify} {
+		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(c.act(h)))
+	}
 	mux.HandleFunc("/", c.page(func(*request) error { return errNothing }))
 	all := http.NewServeMux()
 	all.HandleFunc("GET "+web.Console+"{model}/tail/events", c.events) // as it is: compression would hold it back
 	all.Handle("/", zip(mux))
 	c.handler = c.talk.Guard(all)
 	return c, nil
+}
+
+// Close ends the work that an action has begun, and waits for it.
+func (c *Console) Close() {
+	c.end()
+	c.working.Wait()
 }
 
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"html"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -51,7 +52,10 @@ type world struct {
 	seen *Activity
 }
 
-func open(t *testing.T) *world {
+func open(t *testing.T) *world { return opened(t, Options{}) }
+
+// opened opens a console with some options.
+func opened(t *testing.T, o Options) *world {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(shop))
 	if err != nil {
@@ -70,10 +74,13 @@ func open(t *testing.T) *world {
 	}
 	of := status.NewRecent(s, s.Models[0], time.Now)
 	seen := NewActivity(s.Models)
-	c, err := New(s, Options{Activity: seen, Status: func(ctx context.Context, _ string) (status.Status, error) { return of.Status(ctx) }})
+	o.Activity, o.Log = seen, slog.New(slog.DiscardHandler)
+	o.Status = func(ctx context.Context, _ string) (status.Status, error) { return of.Status(ctx) }
+	c, err := New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(c.Close)
 	return &world{t, s.Models[0], s, c, seen}
 }
 

@@ -20,6 +20,15 @@ type deadPage struct {
 	More    bool // there are more than were read
 	Read    int
 	All     string
+	Parked  []parkedTarget
+	Done    string // what an action came to
+	Failed  bool   // it came to less than it should
+}
+
+// parkedTarget is a row that waits for effects, and how many of those that were read do.
+type parkedTarget struct {
+	Row   link
+	Waits int
 }
 
 type deadKind struct {
@@ -43,8 +52,12 @@ const (
 
 var errEnough = errors.New("enough")
 
-func (c *Console) dead(r *request) error {
-	p := deadPage{Kind: r.param("kind"), All: r.path("/dead")}
+func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK, "") }
+
+// listLetters shows dead letters, and what an action came to.
+func (c *Console) listLetters(r *request, status int, done string) error {
+	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
+	parked := map[string]int{} // where each target is in the list
 	counts := map[string]int{}
 	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
 		if p.Read == readLetters {
@@ -52,6 +65,15 @@ func (c *Console) dead(r *request) error {
 		}
 		p.Read++
 		counts[string(d.Kind)]++
+		if d.Kind == runner.DeadParked && r.part.Model.Table(d.Row.Table) != nil {
+			row := rowLink(r.part.Model, d.Row)
+			i, known := parked[row.Href]
+			if !known {
+				i = len(p.Parked)
+				parked[row.Href], p.Parked = i, append(p.Parked, parkedTarget{Row: row})
+			}
+			p.Parked[i].Waits++
+		}
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
 		}
@@ -68,7 +90,7 @@ func (c *Console) dead(r *request) error {
 	for _, k := range slices.Sorted(maps.Keys(counts)) {
 		p.Kinds = append(p.Kinds, deadKind{link{k, r.path("/dead", "kind", k), k == p.Kind}, counts[k]})
 	}
-	return r.ok("dead", "Dead letters", &p)
+	return r.render(status, "dead", "Dead letters", &p)
 }
 
 // letterPage is one dead letter.
@@ -78,9 +100,15 @@ type letterPage struct {
 	Adds                                             []string
 	Record                                           string
 	Command                                          string
+	Action                                           string
+	Done                                             string // what an action came to
+	Sure                                             bool   // it is asked whether to discard it
 }
 
-func (c *Console) letter(r *request) error {
+func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
+
+// showLetter shows a letter with what an action came to, or with the question whether to discard it.
+func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
 	if errors.Is(err, runner.ErrNoDead) {
 		return &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
@@ -91,6 +119,7 @@ func (c *Console) letter(r *request) error {
 	p := letterPage{
 		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(reasonOf(r.part.Model, &d), longRunes), Source: brief(d.Source, longRunes),
 		Command: "projector dead retry " + r.part.Model.Command() + " " + d.ID,
+		Action:  r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
 	}
 	if !d.Position.IsZero() {
 		p.Position = d.Position.String()
@@ -117,7 +146,7 @@ func (c *Console) letter(r *request) error {
 	default:
 		p.Record = brief(d.Raw, longRunes)
 	}
-	return r.ok("letter", "Dead letter "+d.ID, &p)
+	return r.render(status, "letter", "Dead letter "+d.ID, &p)
 }
 
 // recordText writes a letter's record in lines, without the values that the model hides.

@@ -16,6 +16,7 @@ type healthPage struct {
 	Builds  []buildLine
 	Search  []indexLine
 	Shared  bool
+	Check   *checkPage
 }
 
 type tableLine struct{ Name, Stream, Images, Complete, Reader, Since string }
@@ -40,7 +41,7 @@ func (c *Console) health(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil}
+	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil, Check: c.checkOf(r)}
 	if p.Shards, err = c.shards(r); err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ type frame struct {
 	Page   string // the name of the template
 	Took   string // how long the page took to make
 	Script bool   // the page has parts that a script moves
+	Token  string // of the forms of a console that may act; "" if it only reads
 	Body   any
 }
 
@@ -59,6 +60,9 @@ var sections = []struct {
 // render answers with a page, made whole before its first byte is sent.
 func (r *request) render(status int, name, title string, body any) error {
 	f := frame{Title: title, Page: name, Body: body, Script: name == "tail"}
+	if r.c.options.Write {
+		f.Token = r.c.token
+	}
 	for _, p := range r.c.system.Models {
 		f.Models = append(f.Models, link{p.Model.Name, modelPath(p.Model.Name, ""), p == r.part})
 	}

@@ -74,6 +74,38 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
 	return nil
 }
 
+// Meanwhile is how long what is derived may take to follow what was written.
+const Meanwhile = 5 * time.Second
+
+// Twice recounts while others write and derive. If something differs, it recounts once more
+// after Meanwhile, and yields what differs in the same way both times: that is no write that is
+// still on its way. It compares at most so many differences, 0 for all; more reports that the
+// first recount found others.
+func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (more bool, err error) {
+	first := map[Difference]bool{}
+	err = v.Run(ctx, func(d Difference) {
+		if most > 0 && len(first) == most {
+			more = true
+			return
+		}
+		first[d.Plain()] = true
+	})
+	if err != nil || len(first) == 0 {
+		return false, err
+	}
+	select {
+	case <-time.After(Meanwhile):
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	v.Checked = 0
+	return more, v.Run(ctx, func(d Difference) {
+		if first[d.Plain()] {
+			yield(d)
+		}
+	})
+}
+
 // Count recounts from every row without comparing anything. Changes that are written
 // meanwhile may or may not be included.
 func (v *Verify) Count(ctx context.Context) ([]runner.Recount, error) {

@@ -1,0 +1,77 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"net/http"
+	"sync"
+
+	"weir/internal/system"
+)
+
+// actions is what a console that may act has besides its pages.
+type actions struct {
+	token   string        // which every form of this process carries
+	one     chan struct{} // has an element while an action is being done
+	ctx     context.Context
+	end     context.CancelFunc
+	working sync.WaitGroup
+	checks  map[string]*check // by model
+}
+
+func newActions(models []*system.Part) *actions {
+	ctx, end := context.WithCancel(context.Background())
+	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}}
+	for _, p := range models {
+		a.checks[p.Model.Name] = &check{}
+	}
+	return a
+}
+
+// maxForm is the most bytes of a form: a row has at most 400 KB, and each byte of it may be escaped.
+const maxForm = 1 << 20
+
+// act has h do an action, one at a time, if the console may act and the request comes from one of
+// its own pages. Both of two things must show that, since each alone has failed in the field:
+// what the browser says of the origin, and a token that only such a page has.
+func (c *Console) act(h func(*request) error) func(*request) error {
+	return func(r *request) error {
+		if !c.options.Write {
+			return &mistake{http.StatusForbidden, "This console only reads. Start the program with --console=write for actions."}
+		}
+		if !isOwn(r.Request) {
+			return &mistake{http.StatusForbidden, "The browser does not say that this comes from a page of the console."}
+		}
+		r.Body = http.MaxBytesReader(r.w, r.Body, maxForm)
+		if err := r.ParseForm(); err != nil {
+			return &mistake{http.StatusBadRequest, "The form cannot be read."}
+		}
+		if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(c.token)) != 1 {
+			return &mistake{http.StatusForbidden, "The form is not of this run of the program. Load its page again."}
+		}
+		select {
+		case c.one <- struct{}{}:
+			defer func() { <-c.one }()
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		}
+		c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", r.PostForm.Get("action"))
+		return h(r)
+	}
+}
+
+// isOwn reports whether a browser says that a request comes from a page of the same origin. A
+// client that says nothing of it is no browser of today, and is refused as well.
+func isOwn(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
+		return false
+	}
+	return http.NewCrossOriginProtection().Check(r) == nil
+}
+
+// done sends the browser to a page after an action, so that loading it again repeats nothing.
+func (r *request) done(path string) error {
+	http.Redirect(r.w, r.Request, path, http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,135 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/system"
+	"weir/internal/verify"
+	"weir/internal/why"
+)
+
+// A recount compares at most compareDiffering differences, and a page lists listDiffering of them.
+const (
+	compareDiffering = 10000
+	listDiffering    = 200
+)
+
+// check is the last recount of a model's derived values, or the one that runs.
+type check struct {
+	mu      sync.Mutex
+	running bool
+	stop    context.CancelFunc
+	began   time.Time
+	took    time.Duration
+	rows    int // read
+	checked int
+	differ  int
+	more    bool
+	list    []verify.Difference
+	cannot  int // values that cannot be computed
+	err     error
+}
+
+// checkPage is a check as the page of health shows it.
+type checkPage struct {
+	Running, Done, More   bool
+	Began, Took, Failed   string
+	Rows, Checked, Cannot int
+	Differ                int
+	Differences           []differenceLine
+	Action, Command       string
+}
+
+type differenceLine struct {
+	Derivation string
+	Row        link
+	Have, Want string
+}
+
+// verify begins a recount, or ends the one that runs.
+func (c *Console) verify(r *request) error {
+	k := c.checks[r.part.Model.Name]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch action := r.PostForm.Get("action"); {
+	case action == "stop":
+		if k.running {
+			k.stop()
+		}
+	case action != "verify":
+		return &mistake{http.StatusBadRequest, "There is no such action."}
+	case c.ctx.Err() != nil:
+		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
+	case !k.running:
+		ctx, stop := context.WithCancel(c.ctx)
+		k.running, k.stop, k.began, k.took = true, stop, time.Now(), 0
+		k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.err = 0, 0, 0, false, nil, 0, nil
+		part := r.part
+		c.working.Go(func() {
+			defer stop()
+			k.run(ctx, c.system, part)
+		})
+	}
+	return r.done(r.path("/health") + "#verify")
+}
+
+// run recounts, beside the follower and the applications.
+func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
+	v := s.Verify(part)
+	v.Progress = func(rows int) {
+		k.mu.Lock()
+		k.rows = rows
+		k.mu.Unlock()
+	}
+	more, err := v.Twice(ctx, compareDiffering, func(d verify.Difference) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.differ++; len(k.list) < listDiffering {
+			k.list = append(k.list, d.Plain())
+		}
+	})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running, k.took, k.checked, k.more, k.cannot, k.err = false, time.Since(k.began), v.Checked, more, len(v.Unshown), err
+}
+
+func (c *Console) checkOf(r *request) *checkPage {
+	k, m := c.checks[r.part.Model.Name], r.part.Model
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := &checkPage{
+		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Differ: k.differ,
+		Action: r.path("/verify"), Command: "projector verify " + m.Command(),
+	}
+	if !k.began.IsZero() {
+		p.Began, p.Took = stamp(&k.began), took(k.took)
+	}
+	switch {
+	case errors.Is(k.err, context.Canceled):
+		p.Failed = "It was stopped before it ended."
+	case k.err != nil:
+		p.Failed = "It failed: " + brief(k.err.Error(), longRunes)
+	}
+	for i := range k.list {
+		p.Differences = append(p.Differences, differenceOf(m, &k.list[i]))
+	}
+	return p
+}
+
+// differenceOf shows a difference. Where the model hides anything, what a value is and should be
+// may be hidden, too.
+func differenceOf(m *model.Model, d *verify.Difference) differenceLine {
+	l := differenceLine{Derivation: d.Derivation, Row: link{Text: brief(d.Row, cellRunes)}, Have: brief(d.Have, cellRunes), Want: brief(d.Want, cellRunes)}
+	if hidesSome(m) {
+		l.Have, l.Want = hiddenText, hiddenText
+	}
+	if at, err := why.Parse(m, d.Row); err == nil && len(at) == 1 {
+		l.Row = rowLink(m, at[0].Row)
+	}
+	return l
+}

@@ -1,0 +1,108 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// actOnLetter retries a dead letter, or discards it once that was confirmed.
+func (c *Console) actOnLetter(r *request) error {
+	id := r.PathValue("id")
+	var err error
+	switch action := r.PostForm.Get("action"); {
+	case action == "retry":
+		_, err = c.retry(r, id)
+	case action == "discard" && r.PostForm.Get("sure") != "yes":
+		return c.showLetter(r, http.StatusOK, "", true)
+	case action == "discard":
+		err = r.part.Runner.Discard(r.ctx, id)
+	default:
+		return &mistake{http.StatusBadRequest, "There is no such action."}
+	}
+	switch {
+	case errors.Is(err, runner.ErrNoDead):
+		return &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+	case stays(err):
+		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+c.refusal(r, err), false)
+	case err != nil:
+		return err
+	}
+	return r.done(r.path("/dead"))
+}
+
+// stays reports whether a retry failed because of the letter, not because of a service.
+func stays(err error) bool {
+	return errors.Is(err, store.ErrRefused) || errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
+}
+
+// refusal says why a letter stays. The error may quote a value that the model hides.
+func (c *Console) refusal(r *request, err error) string {
+	if hidesSome(r.part.Model) {
+		return "it was refused again."
+	}
+	return brief(err.Error(), longRunes)
+}
+
+// retry applies a dead letter again, and what waits behind it, as projector dead retry does.
+func (c *Console) retry(r *request, id string) (applied int, err error) {
+	d, err := r.part.Runner.DeadByID(r.ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if d.Kind != runner.DeadRecord {
+		return r.part.Runner.Retry(r.ctx, id)
+	}
+	again := replay.Replay{Model: r.part.Model, Store: c.system.Store, Runner: r.part.Runner, Names: c.system.Names}
+	err = again.Retry(r.ctx, &d)
+	return again.Summary.Applied, err
+}
+
+// retryTime is how long retrying all goes on. Another click goes on with what is left.
+const retryTime = 12 * time.Second
+
+// retryAll retries each dead letter once, in the order of their ids.
+func (c *Console) retryAll(r *request) error {
+	if r.PostForm.Get("action") != "retry" {
+		return &mistake{http.StatusBadRequest, "There is no such action."}
+	}
+	applied, left, end := 0, 0, time.Now().Add(retryTime)
+	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if time.Now().After(end) {
+			return errEnough
+		}
+		n, err := c.retry(r, d.ID)
+		applied += n
+		switch {
+		case errors.Is(err, runner.ErrNoDead): // it went with another one
+			return nil
+		case stays(err):
+			left++
+			return nil
+		}
+		return err
+	})
+	text := fmt.Sprintf("%d applied, %d stay.", applied, left)
+	status := http.StatusOK
+	switch {
+	case errors.Is(err, errEnough):
+		text += " Not all were tried: retry all once more to go on."
+	case errors.Is(err, context.DeadlineExceeded), err != nil && applied > 0:
+		c.options.Log.Warn("retrying dead letters broke off", "model", r.part.Model.Name, "error", err)
+		text, status = text+" It broke off, as the log says; retry all once more to go on.", http.StatusServiceUnavailable
+	case err != nil:
+		return err
+	}
+	if status == http.StatusServiceUnavailable {
+		var cancel context.CancelFunc
+		r.ctx, cancel = context.WithTimeout(r.Context(), maxSeconds*time.Second)
+		defer cancel()
+	}
+	return c.listLetters(r, status, text)
+}
