@@ -83,7 +83,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
 	activity := console.NewActivity(s.Models)
-	handler, leave, err := c.handler(s, log, told, activity)
+	followers := newKillable()
+	handler, leave, err := c.handler(s, log, told, activity, followers)
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -96,7 +97,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, told, activity, indexed, false), func(context.Context) error { return nil }, indexed); err != nil {
+	if err := together(p.ctx, s, server, log, followers.follow(s, log, told, activity, indexed), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "stopped")
@@ -108,7 +109,7 @@ func (c *devCommand) Run(p *program) (err error) {
 
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
-func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity) (_ http.Handler, leave func(), err error) {
+func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, followers *killable) (_ http.Handler, leave func(), err error) {
 	status := statuses(s)
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status)})
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", writes.Beside(queries))
-	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity})
+	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity, Try: &console.Try{Kill: followers.Kill}})
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.

@@ -42,7 +42,7 @@ func TestTries(t *testing.T) {
 			if err := c.samples(p, s); err != nil {
 				t.Fatal(err)
 			}
-			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models))
+			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), newKillable())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -338,14 +338,14 @@ func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *
 		of[part] = told.Of(part.Runner)
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		return follow(ctx, part, log, of[part], activity, indexed, remote)
+		return follow(ctx, context.WithoutCancel(ctx), part, log, of[part], activity, indexed, remote)
 	}
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
-// It has finishTime for that end. What it does not reach stays in the stream, and the checkpoint says from where.
-func follow(ctx context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, indexed <-chan struct{}, remote bool) error {
-	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// When life ends, it ends at once, as in a crash. It has finishTime for the end of the streams. What it does not reach stays in the stream, and the checkpoint says from where.
+func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, indexed <-chan struct{}, remote bool) error {
+	patient, cancel := context.WithCancel(life)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(group string, n runner.Counts) {

@@ -18,13 +18,14 @@ type actions struct {
 	end     context.CancelFunc
 	working sync.WaitGroup
 	checks  map[string]*check // by model
+	busy    map[string]*busy
 }
 
 func newActions(models []*system.Part) *actions {
 	ctx, end := context.WithCancel(context.Background())
-	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}}
+	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}, busy: map[string]*busy{}}
 	for _, p := range models {
-		a.checks[p.Model.Name] = &check{}
+		a.checks[p.Model.Name], a.busy[p.Model.Name] = &check{}, &busy{}
 	}
 	return a
 }

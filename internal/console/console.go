@@ -20,6 +20,8 @@
 //	POST /console/{model}/dead/{id}    retries or discards one
 //	POST /console/{model}/verify       recounts everything, or ends a recount
 //
+// With tools to try things out (Options.Try) there are /try, /new/{entity}, /busy and /kill as well.
+//
 // The pages are rendered here and need no JavaScript; a small script adds records to a tail. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
 // security policy allows no script or style but the console's own files. A page reads a bounded
@@ -66,6 +68,8 @@ type Options struct {
 	Activity *Activity
 	// Write allows actions; without it the console only reads.
 	Write bool
+	// Try, if set, adds tools to try things out to a console that may act.
+	Try *Try
 }
 
 // Console is the handler. It answers under / and web.Console.
@@ -109,6 +113,12 @@ func New(s *system.System, o Options) (*Console, error) {
 		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
 	} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
+	}
+	for path, h := range map[string]func(*request) error{"/try": c.try, "/new/{entity}": c.newRow} {
+		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(c.ifTry(h)))
+	}
+	for path, h := range map[string]func(*request) error{"/kill": c.kill, "/busy": c.makeBusy, "/new/{entity}": c.write} {
+		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(c.act(c.ifTry(h))))
 	}
 	for path, h := range map[string]func(*request) error{"/dead": c.retryAll, "/dead/{id}": c.actOnLetter, "/verify": c.verify} {
 		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(c.act(h)))

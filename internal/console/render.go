@@ -55,6 +55,7 @@ var sections = []struct {
 	{"Live", "/tail", []string{"tail"}},
 	{"Dead letters", "/dead", []string{"dead", "letter"}},
 	{"Health", "/health", []string{"health"}},
+	{"Try", "/try", []string{"try", "new"}},
 }
 
 // render answers with a page, made whole before its first byte is sent.
@@ -69,6 +70,9 @@ func (r *request) render(status int, name, title string, body any) error {
 	if r.part != nil {
 		f.Model = r.part.Model.Name
 		for _, s := range sections {
+			if s.below == "/try" && (r.c.options.Try == nil || !r.c.options.Write) {
+				continue
+			}
 			here := false
 			for _, t := range s.templates {
 				here = here || t == name

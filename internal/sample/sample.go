@@ -22,8 +22,12 @@ const (
 )
 
 // Commands returns the commands that create the rows. Their times are relative to now.
-func Commands(m *model.Model, now time.Time) []ingest.Command {
-	s := &sample{model: m, now: now.UTC().Truncate(time.Second), links: links{}, words: map[field][]value.Value{}, taken: map[string]bool{}}
+func Commands(m *model.Model, now time.Time) []ingest.Command { return Apart(m, now, "") }
+
+// Apart returns commands for rows whose ids begin with a name, so that they are apart from those of
+// Commands. A row whose key has no text cannot be told apart.
+func Apart(m *model.Model, now time.Time, name string) []ingest.Command {
+	s := &sample{prefix: name, model: m, now: now.UTC().Truncate(time.Second), links: links{}, words: map[field][]value.Value{}, taken: map[string]bool{}}
 	s.learn()
 	var out []ingest.Command
 	for _, e := range m.Entities {
@@ -64,11 +68,12 @@ func (l links) join(a, b field) {
 // sample makes rows of one model. Fields that derivations and queries connect get the same
 // values, so that made rows find each other.
 type sample struct {
-	model *model.Model
-	now   time.Time
-	links links
-	words map[field][]value.Value // that conditions of the model ask for
-	taken map[string]bool         // keys of rows, which several entities may share
+	prefix string // of ids
+	model  *model.Model
+	now    time.Time
+	links  links
+	words  map[field][]value.Value // that conditions of the model ask for
+	taken  map[string]bool         // keys of rows, which several entities may share
 }
 
 // learn finds out which fields hold ids of which entity: fields that have the name of a key of
@@ -292,14 +297,14 @@ var (
 // field's name with a number.
 func (s *sample) text(f field, k int) string {
 	if o := s.owner(f); o != nil {
-		return fmt.Sprintf("%s-%d", strings.ToLower(o.Name), k+1)
+		return fmt.Sprintf("%s%s-%d", s.prefix, strings.ToLower(o.Name), k+1)
 	}
 	for _, x := range f.entity.Search {
 		if slices.ContainsFunc(x.Text, func(t *model.Field) bool { return t.Name == f.name }) {
 			return kinds[k%len(kinds)] + " " + things[(k+len(f.name))%len(things)]
 		}
 	}
-	return fmt.Sprintf("%s-%d", f.name, k+1)
+	return fmt.Sprintf("%s%s-%d", s.prefix, f.name, k+1)
 }
 
 func clip(s string, a *model.Attribute) string {

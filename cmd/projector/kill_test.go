@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"weir/internal/console"
+	"weir/internal/metrics"
+	"weir/internal/sample"
+	"weir/internal/system"
+	"weir/internal/verify"
+)
+
+// TestFollowersAreKilled: what is derived is right after a follower was killed again and again while rows are
+// written, and each record is counted once.
+func TestFollowersAreKilled(t *testing.T) {
+	p := &program{ctx: t.Context(), stderr: io.Discard, stdout: io.Discard}
+	s, err := p.open(data{Data: t.TempDir()}, []string{"gallery"}, system.Options{Writes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.fill(s); err != nil {
+		t.Fatal(err)
+	}
+	indexed := make(chan struct{})
+	close(indexed)
+	k, part := newKillable(), s.Models[0]
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- k.follow(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), indexed)(ctx, part)
+	}()
+	kills := 0
+	for i := range 12 {
+		name := string(rune('a' + i))
+		if err := write(t.Context(), s, part, sample.Apart(part.Model, time.Now(), name)); err != nil {
+			t.Fatal(err)
+		}
+		kills = k.Kill("gallery")
+		time.Sleep(time.Duration(i) * time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if kills < 3 {
+		t.Errorf("only %d kills", kills)
+	}
+	v := s.Verify(part)
+	if err := v.Run(t.Context(), func(d verify.Difference) {
+		t.Errorf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if v.Checked == 0 {
+		t.Error("nothing was checked")
+	}
+}

@@ -1,0 +1,169 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"weir/internal/ingest"
+	"weir/internal/sample"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// A workload writes at most busyMost rows a second, for at most busyTime. The ids of its rows
+// begin with busyName, so that it never touches a row of anybody else.
+const (
+	busyMost = 500
+	busyTime = 10 * time.Minute
+	busyName = "busy-"
+)
+
+// busy is the workload of a model.
+type busy struct {
+	mu      sync.Mutex
+	running bool
+	stop    context.CancelFunc
+	perSec  int
+	began   time.Time
+	writes  int
+	failed  string
+}
+
+// busyPage is a workload as the page shows it.
+type busyPage struct {
+	Running        bool
+	PerSec, Writes int
+	Since, Failed  string
+	Action         string
+	Most           int
+	Minutes        int
+}
+
+func (c *Console) busyOf(r *request) *busyPage {
+	b := c.busy[r.part.Model.Name]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &busyPage{Running: b.running, PerSec: b.perSec, Writes: b.writes, Failed: b.failed, Action: r.path("/busy"), Most: busyMost, Minutes: int(busyTime.Minutes())}
+	if p.PerSec == 0 {
+		p.PerSec = 20
+	}
+	if !b.began.IsZero() {
+		p.Since = stamp(&b.began)
+	}
+	return p
+}
+
+// makeBusy begins the workload of a model, or ends it.
+func (c *Console) makeBusy(r *request) error {
+	b := c.busy[r.part.Model.Name]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch action := r.PostForm.Get("action"); {
+	case action == "stop":
+		if b.running {
+			b.stop()
+		}
+	case action != "start":
+		return &mistake{http.StatusBadRequest, "There is no such action."}
+	case c.ctx.Err() != nil:
+		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
+	case !b.running:
+		n, err := strconv.Atoi(r.PostForm.Get("rate"))
+		if err != nil || n < 1 || n > busyMost {
+			return &mistake{http.StatusBadRequest, "The rate is from 1 to " + strconv.Itoa(busyMost) + " rows a second."}
+		}
+		ctx, stop := context.WithTimeout(c.ctx, busyTime)
+		b.running, b.stop, b.perSec, b.began, b.writes, b.failed = true, stop, n, time.Now(), 0, ""
+		s, part := c.system, r.part
+		c.working.Go(func() {
+			defer stop()
+			b.run(ctx, s, part, n)
+		})
+	}
+	return r.done(r.path("/try"))
+}
+
+// run writes the rows of a sample and deletes them, in turn, so that what is stored does not grow.
+// At its end it deletes all of them.
+func (b *busy) run(ctx context.Context, s *system.System, part *system.Part, perSec int) {
+	w := &ingest.Writer{Model: part.Model, Store: s.Store, Brief: true}
+	limit := rate.NewLimiter(rate.Limit(perSec), max(1, perSec/20))
+	var rows []ingest.Command
+	for _, c := range sample.Apart(part.Model, time.Now(), busyName) {
+		if e := part.Model.Entity(c.Entity); strings.Contains(keyOf(c, e.KeyNames()), busyName) {
+			rows = append(rows, c)
+		}
+	}
+	do := func(ctx context.Context, c ingest.Command) error {
+		err := w.Do(ctx, []ingest.Command{c})[0].Err
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.writes++
+		return err
+	}
+	for round := 0; len(rows) > 0; round++ {
+		for _, c := range rows {
+			if limit.Wait(ctx) != nil {
+				b.clear(part, rows, do)
+				return
+			}
+			c.Op = ingest.Put
+			if round%2 == 1 {
+				c = deletion(part, c)
+			}
+			if err := do(ctx, c); err != nil && ctx.Err() == nil {
+				b.fails(c, err)
+			}
+		}
+	}
+	b.fails(ingest.Command{}, nil)
+	b.clear(part, rows, do)
+}
+
+// fails notes the first command that was not done.
+func (b *busy) fails(c ingest.Command, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.failed != "":
+	case err == nil:
+		b.failed = "The model has no rows that can be made up."
+	default:
+		b.failed = brief(string(c.Op)+" "+c.Entity+": "+err.Error(), longRunes)
+	}
+}
+
+// clear deletes the rows of the workload.
+func (b *busy) clear(part *system.Part, rows []ingest.Command, do func(context.Context, ingest.Command) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, c := range rows {
+		_ = do(ctx, deletion(part, c)) // a row that is not there is no matter
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = false
+}
+
+// deletion is the command that deletes the row of another one.
+func deletion(part *system.Part, c ingest.Command) ingest.Command {
+	var key []value.Attr
+	for _, name := range part.Model.Entity(c.Entity).KeyNames() {
+		key = append(key, value.Attr{Name: name, Value: c.Item.Get(name)})
+	}
+	return ingest.Command{Op: ingest.Delete, Entity: c.Entity, Item: value.NewItem(key...)}
+}
+
+// keyOf returns the texts that make a command's key.
+func keyOf(c ingest.Command, names []string) (out string) {
+	for _, name := range names {
+		out += value.Scalar(c.Item.Get(name)) + " "
+	}
+	return out
+}
