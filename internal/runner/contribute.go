@@ -479,6 +479,12 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			return nil
 		}
 		switch {
+		case errors.Is(last, store.ErrRefused) && len(cs) > 1 && len(total(steps)) > addsAtOnce: // too much for one expression
+			half := len(cs) / 2
+			if err := w.contributeSome(ctx, target, cs[:half], guard); err != nil {
+				return err
+			}
+			return w.contributeSome(ctx, target, cs[half:], guard)
 		case errors.Is(last, store.ErrRefused):
 			ready, full, err := w.room(ctx, target, total(steps))
 			switch {
