@@ -23,10 +23,12 @@ test: ## every test that needs nothing but Go
 # It does not vet (make test does) what it would have to compile again for that, and
 # -short cuts down loops that do the same again, one after the other.
 CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
+# And tests of one goroutine that do much: they measure sizes, units or memory.
+CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere
 
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -timeout 30m -skip '^($(CALMTESTS))$$' \
 		$(filter-out $(CALM:%=$(PATH_OF)/%) $(PATH_OF)/scripts/%,$(shell $(GO) list ./...))
 
 kill: ## kill -9 at 500 random moments of replays, ingests and followers, which go on each time
