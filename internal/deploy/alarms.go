@@ -10,6 +10,7 @@ const retention = 24 * 60 * 60 * 1000
 // alarm and create another.
 type alarm struct {
 	ID, Help  string
+	Runbook   string // its section in operations.md, which Help names too
 	Metric    metric
 	Threshold int // above or at it
 	Minutes   int // in each of so many minutes
@@ -42,41 +43,41 @@ func (m *Model) alarms() (out []alarm) {
 		if f.Stream != nil {
 			for _, percent := range []int{25, 50, 80} {
 				out = append(out, alarm{
-					ID: fmt.Sprint(f.ID, "Age", percent), Minutes: 1, Threshold: retention / 100 * percent,
-					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost.", f.does(), percent),
+					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", Minutes: 1, Threshold: retention / 100 * percent,
+					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost. See Behind the stream in operations.md.", f.does(), percent),
 					Metric: metric{Namespace: "AWS/Lambda", Name: "IteratorAge", Statistic: "Maximum", Function: f},
 				})
 			}
 		}
 		out = append(out, alarm{
-			ID: f.ID + "Errors", Minutes: 5, Threshold: 1,
-			Help:   fmt.Sprintf("The function that %s fails for five minutes. Its log says why.", f.does()),
+			ID: f.ID + "Errors", Runbook: "A function fails", Minutes: 5, Threshold: 1,
+			Help:   fmt.Sprintf("The function that %s fails for five minutes. Its log says why. See A function fails in operations.md.", f.does()),
 			Metric: metric{Namespace: "AWS/Lambda", Name: "Errors", Statistic: "Sum", Function: f},
 		})
 		if f.Stream != nil {
 			out = append(out, m.own(f)...)
 		}
 	}
-	queue := func(id, of, help string) {
-		out = append(out, alarm{ID: of + id, Minutes: 1, Threshold: 1, Help: help,
+	queue := func(id, of, runbook, help string) {
+		out = append(out, alarm{ID: of + id, Runbook: runbook, Minutes: 1, Threshold: 1, Help: help,
 			Metric: metric{Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Statistic: "Maximum", Queue: of}})
 	}
-	queue("Any", m.failures(), "Lambda gave up a part of a stream of model "+m.Name+". Records are missing: see After a gap in operations.md.")
-	queue("Any", m.refused(), "Commands of model "+m.Name+" were refused. The log of the function says why.")
+	queue("Any", m.failures(), "Lambda gave records up", "Lambda gave up a part of a stream of model "+m.Name+". Records are missing: see Lambda gave records up in operations.md.")
+	queue("Any", m.refused(), "Commands are refused", "Commands of model "+m.Name+" were refused. See Commands are refused in operations.md.")
 	return out
 }
 
 // own are the alarms on what the function itself reports.
 func (m *Model) own(f *Function) (out []alarm) {
 	for _, t := range m.Tables {
-		for _, a := range []struct{ name, help string }{
-			{"DeadLetters", "Records of table %s could not be applied: see projector dead list %s."},
-			{"OutOfOrder", "Events of table %s were refused because they are out of order: see Out of order in operations.md (model %s)."},
+		for _, a := range []struct{ name, runbook, help string }{
+			{"DeadLetters", "Records cannot be applied", "Records of table %s could not be applied (model %s): see Records cannot be applied in operations.md."},
+			{"OutOfOrder", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md."},
 		} {
 			if a.name == "OutOfOrder" && f.Stream.Tumbling == 0 {
 				continue // by item there is no order to be out of
 			}
-			out = append(out, alarm{ID: f.ID + t.ID + a.name, Minutes: 1, Threshold: 1, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
+			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: 1, Threshold: 1, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
 				Metric: metric{Namespace: namespace, Name: a.name, Statistic: "Sum", Function: f, Table: t}})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"weir/internal/budget"
 	"weir/internal/live"
@@ -19,7 +20,7 @@ import (
 	"weir/internal/store/embedded"
 )
 
-// TestMetrics says how what is counted reads.
+// TestMetrics says how what is counted reads, and holds names, units and help to the conventions of Prometheus.
 func TestMetrics(t *testing.T) {
 	m, err := model.Load("gallery")
 	if err != nil {
@@ -53,6 +54,13 @@ func TestMetrics(t *testing.T) {
 		return w.Body.String()
 	}
 	got := scrape()
+	problems, err := promlint.New(strings.NewReader(got)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
 	for _, want := range []string{
 		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
 		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,

@@ -894,7 +894,7 @@ resource "aws_lambda_event_source_mapping" "orders_ingest_messages" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_age25" {
   alarm_name          = "weir-${var.stage}-orders-rows-age25"
-  alarm_description   = "The function that derives the rows of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that derives the rows of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
@@ -910,7 +910,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_age25" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_age50" {
   alarm_name          = "weir-${var.stage}-orders-rows-age50"
-  alarm_description   = "The function that derives the rows of model orders is behind by 50 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that derives the rows of model orders is behind by 50 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
@@ -926,7 +926,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_age50" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_age80" {
   alarm_name          = "weir-${var.stage}-orders-rows-age80"
-  alarm_description   = "The function that derives the rows of model orders is behind by 80 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that derives the rows of model orders is behind by 80 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
@@ -942,7 +942,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_age80" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_errors" {
   alarm_name          = "weir-${var.stage}-orders-rows-errors"
-  alarm_description   = "The function that derives the rows of model orders fails for five minutes. Its log says why."
+  alarm_description   = "The function that derives the rows of model orders fails for five minutes. Its log says why. See A function fails in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Errors"
   dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
@@ -958,7 +958,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_errors" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dead_letters" {
   alarm_name          = "weir-${var.stage}-orders-rows-orders-dead-letters"
-  alarm_description   = "Records of table orders could not be applied: see projector dead list orders."
+  alarm_description   = "Records of table orders could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
@@ -974,7 +974,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dead_letters" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
   alarm_name          = "weir-${var.stage}-orders-rows-orders-out-of-order"
-  alarm_description   = "Events of table orders were refused because they are out of order: see Out of order in operations.md (model orders)."
+  alarm_description   = "Events of table orders were refused (model orders): see Events are out of order in operations.md."
   namespace           = "weir"
   metric_name         = "OutOfOrder"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
@@ -990,7 +990,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dead_letters" {
   alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-dead-letters"
-  alarm_description   = "Records of table Shop.Customers could not be applied: see projector dead list orders."
+  alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
@@ -1006,7 +1006,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dead_letters"
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_out_of_order" {
   alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-out-of-order"
-  alarm_description   = "Events of table Shop.Customers were refused because they are out of order: see Out of order in operations.md (model orders)."
+  alarm_description   = "Events of table Shop.Customers were refused (model orders): see Events are out of order in operations.md."
   namespace           = "weir"
   metric_name         = "OutOfOrder"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
@@ -1022,7 +1022,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_out_of_order"
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_age25" {
   alarm_name          = "weir-${var.stage}-orders-search-age25"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that keeps the search documents of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
@@ -1038,7 +1038,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_age25" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_age50" {
   alarm_name          = "weir-${var.stage}-orders-search-age50"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 50 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that keeps the search documents of model orders is behind by 50 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
@@ -1054,7 +1054,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_age50" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_age80" {
   alarm_name          = "weir-${var.stage}-orders-search-age80"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 80 % of the 24 hours that a stream keeps records. At 100 % records are lost."
+  alarm_description   = "The function that keeps the search documents of model orders is behind by 80 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "IteratorAge"
   dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
@@ -1070,7 +1070,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_age80" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_errors" {
   alarm_name          = "weir-${var.stage}-orders-search-errors"
-  alarm_description   = "The function that keeps the search documents of model orders fails for five minutes. Its log says why."
+  alarm_description   = "The function that keeps the search documents of model orders fails for five minutes. Its log says why. See A function fails in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Errors"
   dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
@@ -1086,7 +1086,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_errors" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dead_letters" {
   alarm_name          = "weir-${var.stage}-orders-search-orders-dead-letters"
-  alarm_description   = "Records of table orders could not be applied: see projector dead list orders."
+  alarm_description   = "Records of table orders could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "search" })
@@ -1102,7 +1102,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dead_letters" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dead_letters" {
   alarm_name          = "weir-${var.stage}-orders-search-shop-customers-dead-letters"
-  alarm_description   = "Records of table Shop.Customers could not be applied: see projector dead list orders."
+  alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "search" })
@@ -1118,7 +1118,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dead_letter
 
 resource "aws_cloudwatch_metric_alarm" "orders_ingest_errors" {
   alarm_name          = "weir-${var.stage}-orders-ingest-errors"
-  alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue fails for five minutes. Its log says why."
+  alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue fails for five minutes. Its log says why. See A function fails in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Errors"
   dimensions          = { FunctionName = aws_lambda_function.orders_ingest.function_name }
@@ -1134,7 +1134,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_ingest_errors" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_failures_any" {
   alarm_name          = "weir-${var.stage}-orders-failures-any"
-  alarm_description   = "Lambda gave up a part of a stream of model orders. Records are missing: see After a gap in operations.md."
+  alarm_description   = "Lambda gave up a part of a stream of model orders. Records are missing: see Lambda gave records up in operations.md."
   namespace           = "AWS/SQS"
   metric_name         = "ApproximateNumberOfMessagesVisible"
   dimensions          = { QueueName = aws_sqs_queue.orders_failures.name }
@@ -1150,7 +1150,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_failures_any" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_refused_commands_any" {
   alarm_name          = "weir-${var.stage}-orders-refused-commands-any"
-  alarm_description   = "Commands of model orders were refused. The log of the function says why."
+  alarm_description   = "Commands of model orders were refused. See Commands are refused in operations.md."
   namespace           = "AWS/SQS"
   metric_name         = "ApproximateNumberOfMessagesVisible"
   dimensions          = { QueueName = aws_sqs_queue.orders_refused_commands.name }
