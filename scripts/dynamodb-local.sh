@@ -31,9 +31,7 @@ start)
     fi
     dir=$(jars dynamodb-local com.amazonaws DynamoDBLocal "$version")
     cd "$run" # it leaves a small file in the folder it runs in
-    # One thread for the collector and only the quick compiler: tests are short, and the
-    # server takes half the CPU that it takes with the JVM's defaults.
-    nohup java -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.library.path="$dir" -cp "$dir/*" \
+    nohup java -Xmx1g -Djava.library.path="$dir" -cp "$dir/*" \
       com.amazonaws.services.dynamodbv2.local.main.ServerRunner -inMemory -port "$port" \
       >"$log" 2>&1 </dev/null &
     echo $! >"$pidfile"

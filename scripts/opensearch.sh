@@ -37,7 +37,7 @@ start)
     mkdir -p "$data"
     cd "$data"
     # The runner gives its first node the port after the base port.
-    nohup java -Xms512m -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$dir/*" org.codelibs.opensearch.runner.OpenSearchRunner \
+    nohup java -Xms512m -Xmx1g -cp "$dir/*" org.codelibs.opensearch.runner.OpenSearchRunner \
       -basePath "$data" -numOfNode 1 -baseHttpPort "$((port - 1))" >"$log" 2>&1 </dev/null &
     echo $! >"$pidfile"
   fi
