@@ -28,12 +28,12 @@ export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
 drivers=$(mktemp -d)
 mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
 	sort -u | grep -v '^internal/store/dynamodb' | sed 's|^|./|')
-"${GO:-go}" test -count=1 -timeout 20m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
+"${GO:-go}" test -count=1 -timeout 40m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
 rows=$!
-"${GO:-go}" test -count=1 -timeout 20m ./internal/search/opensearch "$@" -args -rapid.checks=30 >"$drivers/2" 2>&1 &
+"${GO:-go}" test -count=1 -timeout 40m ./internal/search/opensearch "$@" -args -rapid.checks=30 >"$drivers/2" 2>&1 &
 documents=$!
 code=0
-"${GO:-go}" test -count=1 -timeout 20m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
+"${GO:-go}" test -count=1 -timeout 40m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
 	./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@" || code=$?
 wait "$rows" || code=$?
 wait "$documents" || code=$?
