@@ -44,13 +44,18 @@ func (d Drained) String() string { return d.Reader.Name() + "@" + d.At.UTC().For
 // Frees reports whether the word holds for the reader of a table's stream: it has the name of that
 // reader, and was given after the reader began.
 func (d Drained) Frees(pin owntable.Pin, now time.Time) bool {
-	return pin.Reader != "" && d.Reader == Reader(pin.Reader) && d.At.After(pin.Read) && d.At.Before(now.Add(drainedAhead))
+	return pin.Reader != "" && d.Reader == Reader(pin.Reader) && d.isOf(pin, now)
 }
 
 // Repeats reports whether events that come to a function by shard out of order are repetitions: the
 // word was given after it began, and is so new that what was applied before may come again.
 func (d Drained) Repeats(pin owntable.Pin, now time.Time) bool {
-	return d.Reader == Shard && d.At.After(pin.Read) && d.At.Before(now.Add(drainedAhead)) && now.Sub(d.At) < drainedLife
+	return d.Reader == Shard && d.isOf(pin, now) && now.Sub(d.At) < drainedLife
+}
+
+// isOf reports whether the word was given after the reader of a stream began, and not in the future.
+func (d Drained) isOf(pin owntable.Pin, now time.Time) bool {
+	return d.At.After(pin.Read) && d.At.Before(now.Add(drainedAhead))
 }
 
 // drained is the word by which a reader's streams can be taken over now.
