@@ -279,18 +279,18 @@ func (s *segment) estimate(ctx context.Context) error {
 	for name, at := range s.targets {
 		ledger, marks := runner.PutBytes(*at)
 		switch shows := at.Rows[0].Key == nil; {
-		case shows && reads && !group: // not of each scan that meets the target
-			s.add(Progress{Bytes: ledger})
-		case !shows && group:
-			units += showUnits
-			s.add(Progress{Bytes: ledger + marks})
-		case !shows && reads:
-			s.add(Progress{Bytes: marks})
-		}
-		if at.Rows[0].Key == nil {
+		case shows:
 			units += showUnits
 			s.add(Progress{Targets: 1})
+			if reads && !group { // not of each scan that meets the target
+				s.add(Progress{Bytes: ledger})
+			}
 			delete(s.targets, name)
+		case group:
+			units += showUnits
+			s.add(Progress{Bytes: ledger + marks})
+		case reads:
+			s.add(Progress{Bytes: marks})
 		}
 	}
 	for _, piece := range s.pieces() {
