@@ -70,7 +70,7 @@ func (c *Console) makeBusy(r *request) error {
 			b.stop()
 		}
 	case action != "start":
-		return &mistake{http.StatusBadRequest, "There is no such action."}
+		return errNoAction
 	case c.ctx.Err() != nil:
 		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
 	case !b.running:

@@ -62,7 +62,7 @@ func (c *Console) verify(r *request) error {
 			k.stop()
 		}
 	case action != "verify":
-		return &mistake{http.StatusBadRequest, "There is no such action."}
+		return errNoAction
 	case c.ctx.Err() != nil:
 		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
 	case !k.running:

@@ -173,6 +173,13 @@ func asset(kind string, content []byte) http.HandlerFunc {
 // errNothing answers a path that has no page.
 var errNothing = &mistake{http.StatusNotFound, "There is nothing here."}
 
+// errNoAction answers a form with an action that its page does not have, errNoLetter the id of no
+// dead letter.
+var (
+	errNoAction = &mistake{http.StatusBadRequest, "There is no such action."}
+	errNoLetter = &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+)
+
 type mistake struct {
 	status int
 	text   string

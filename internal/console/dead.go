@@ -111,7 +111,7 @@ func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusO
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
 	if errors.Is(err, runner.ErrNoDead) {
-		return &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+		return errNoLetter
 	}
 	if err != nil {
 		return err

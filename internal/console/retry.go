@@ -24,11 +24,11 @@ func (c *Console) actOnLetter(r *request) error {
 	case action == "discard":
 		err = r.part.Runner.Discard(r.ctx, id)
 	default:
-		return &mistake{http.StatusBadRequest, "There is no such action."}
+		return errNoAction
 	}
 	switch {
 	case errors.Is(err, runner.ErrNoDead):
-		return &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+		return errNoLetter
 	case stays(err):
 		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+c.refusal(r, err), false)
 	case err != nil:
@@ -70,7 +70,7 @@ const retryTime = 12 * time.Second
 // retryAll retries each dead letter once, in the order of their ids.
 func (c *Console) retryAll(r *request) error {
 	if r.PostForm.Get("action") != "retry" {
-		return &mistake{http.StatusBadRequest, "There is no such action."}
+		return errNoAction
 	}
 	applied, left, end := 0, 0, time.Now().Add(retryTime)
 	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {

@@ -119,7 +119,7 @@ func (c *Console) write(r *request) error {
 	}
 	op := ingest.Op(r.PostForm.Get("action"))
 	if op != ingest.Create && op != ingest.Put && op != ingest.Delete {
-		return &mistake{http.StatusBadRequest, "There is no such action."}
+		return errNoAction
 	}
 	p := c.formOf(r, e)
 	var attrs []value.Attr
