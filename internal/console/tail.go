@@ -188,7 +188,7 @@ func (c *Console) stream(r *request, out *http.ResponseController, s *subscripti
 	defer alive.Stop()
 	first := ": open\n\n"
 	if again {
-		text, err := c.eventText("records", 0, tailBatch{Again: true})
+		text, err := c.eventText(0, &tailBatch{Again: true})
 		if err != nil {
 			return err
 		}
@@ -248,13 +248,13 @@ func (c *Console) batch(m *model.Model, s *subscription, f filter) (string, erro
 	if len(b.Records) == 0 && b.Missed == 0 {
 		return "", nil
 	}
-	return c.eventText("records", number, b)
+	return c.eventText(number, &b)
 }
 
-// eventText renders a template as an event.
-func (c *Console) eventText(template string, number uint64, body any) (string, error) {
+// eventText renders a batch as an event.
+func (c *Console) eventText(number uint64, b *tailBatch) (string, error) {
 	var html bytes.Buffer
-	if err := c.pages.ExecuteTemplate(&html, template, body); err != nil {
+	if err := c.pages.ExecuteTemplate(&html, "records", b); err != nil {
 		return "", err
 	}
 	var out strings.Builder
