@@ -69,7 +69,7 @@ func (m *Maker) Event(ctx context.Context, entity string, change Change, item va
 	if change == Modify {
 		item = keyOf(e, item)
 	}
-	row := merged(first, item)
+	row := first.With(item...)
 	rec, err := m.do(ctx, e, ingest.Create, row)
 	if err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func newest(r *events.Record) value.Item {
 // modify changes a row: as changes say, or an attribute that may change, to the value of
 // another row.
 func (m *Maker) modify(ctx context.Context, e *model.Entity, key, changes, other value.Item) (*events.Record, error) {
-	if len(merged(nil, changes)) > len(keyOf(e, changes)) {
-		return m.do(ctx, e, ingest.Update, merged(key, changes))
+	if len(changes) > len(keyOf(e, changes)) {
+		return m.do(ctx, e, ingest.Update, key.With(changes...))
 	}
 	for _, a := range other {
 		if key.Has(a.Name) {
@@ -170,14 +170,6 @@ func keyOf(e *model.Entity, item value.Item) (key value.Item) {
 		}
 	}
 	return key
-}
-
-// merged returns a, changed as b says.
-func merged(a, b value.Item) value.Item {
-	for _, attr := range b {
-		a = a.With(attr)
-	}
-	return a
 }
 
 // unread returns the records of the stream that rows of an entity are in, without those of
