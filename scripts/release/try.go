@@ -133,8 +133,10 @@ func looksRight(path, system, machine string) error {
 			return fmt.Errorf("%s has %s=%s, which should be %s", filepath.Base(path), key, is[key], want)
 		}
 	}
-	if mode, err := os.Stat(path); err != nil || system != "windows" && mode.Mode().Perm() != 0o755 {
-		return fmt.Errorf("%s is not executable: %v %v", filepath.Base(path), mode.Mode(), err)
+	if stat, err := os.Stat(path); err != nil {
+		return err
+	} else if system != "windows" && stat.Mode().Perm() != 0o755 {
+		return fmt.Errorf("%s is not executable: its mode is %v", filepath.Base(path), stat.Mode())
 	}
 	if system != "linux" {
 		return nil
