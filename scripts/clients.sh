@@ -37,20 +37,6 @@ python=$services/openapi-python-client-$generator/bin
 
 workspace
 "${GO:-go}" build -o "$work/projector" ./cmd/projector
-# serve COMMAND…: start the projector, and set WEIR to its address.
-serve() {
-	"$work/projector" "$@" --addr 127.0.0.1:0 2>"$work/log" &
-	pid=$!
-	WEIR=
-	for _ in $(seq 150); do
-		WEIR=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/log" | head -n 1 || true)
-		[ -z "$WEIR" ] || break
-		kill -0 "$pid" 2>/dev/null || break
-		sleep 0.2
-	done
-	[ -n "$WEIR" ] || { cat "$work/log" >&2; say "projector $1 does not start"; exit 1; }
-	export WEIR
-}
 # typescript DIR SOURCE…: compile sources beside the client of the server, with the example's settings.
 typescript() {
 	local to=$1
@@ -62,7 +48,8 @@ typescript() {
 	(cd "$to" && npm run -s client >/dev/null && npm run -s build && npm run -s start)
 }
 
-serve dev gallery --data "$work/data" --rate 0
+serve projector dev gallery --data "$work/data" --rate 0
+export WEIR=$address
 typescript "$work/ts" scripts/clients/client.ts
 mkdir "$work/py"
 (
@@ -88,7 +75,8 @@ trap 'leave; scripts/dynamodb-local.sh stop "$port" || true' EXIT
 export AWS_ENDPOINT_URL_DYNAMODB=$endpoint AWS_ENDPOINT_URL_DYNAMODB_STREAMS=$endpoint AWS_REGION=eu-west-1
 export AWS_ACCESS_KEY_ID=clients$$ AWS_SECRET_ACCESS_KEY=local
 "$work/projector" deploy tables examples/typescript/model.yaml --aws >/dev/null
-serve run examples/typescript/model.yaml --aws --data "$work/run"
+serve projector run examples/typescript/model.yaml --aws --data "$work/run"
+export WEIR=$address
 typescript "$work/app" examples/typescript/main.ts >"$work/said"
 sed -n 's/^    \(.* reviews\{0,1\}, .* stars\|ida reviewed .*\)$/\1/p' examples/typescript/README.md | diff - "$work/said"
 echo "typescript: the example prints what its README.md says"

@@ -33,13 +33,5 @@ fi
 
 workspace
 "${GO:-go}" build -o "$work/projector" ./cmd/projector
-"$work/projector" dev gallery --sample testdata/streams/gallery --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
-pid=$!
-for _ in $(seq 100); do
-	address=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/log" | head -n 1 || true)
-	[ -z "$address" ] || break
-	kill -0 "$pid" 2>/dev/null || break
-	sleep 0.2
-done
-[ -n "$address" ] || { cat "$work/log" >&2; say "projector dev does not start"; exit 1; }
+serve projector dev gallery --sample testdata/streams/gallery --data "$work/data" --rate 0
 CHROMIUM=$chromium TOOLS=$tool node scripts/console/check.mjs "$address" "$@"

@@ -29,18 +29,10 @@ fi
 
 workspace
 "${GO:-go}" build -o "$work/ingest" ./cmd/ingest
-: >"$work/log"
-"$work/ingest" serve models/*.yaml --data "$work/data" --addr 127.0.0.1:0 --rate 0 2>"$work/log" &
-pid=$!
-for _ in $(seq 100); do
-	base=$(sed -n 's|.* on \(http://[0-9.:]*\)/v1, .*|\1|p' "$work/log")
-	[ -z "$base" ] || break
-	sleep 0.1
-done
-[ -n "$base" ] || { cat "$work/log" >&2; exit 1; }
+serve ingest serve models/*.yaml --data "$work/data" --rate 0
 
 code=0
-(cd "$work" && "$tool/bin/schemathesis" --no-color run "$base/openapi.json" --max-time "$seconds" --seed 1 --generation-database none \
+(cd "$work" && "$tool/bin/schemathesis" --no-color run "$address/openapi.json" --max-time "$seconds" --seed 1 --generation-database none \
 	--suppress-health-check all --warnings off --phases coverage,fuzzing --request-timeout 10 \
 	--checks not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,negative_data_rejection,unsupported_method,allow_header_conformance \
 	"$@") || code=$?

@@ -69,6 +69,28 @@ leave() {
   rm -rf "$work"
 }
 
+# serve PROGRAM ARGUMENT…: start $work/PROGRAM on a free port, its errors in $work/log. It sets $pid,
+# and $address to the URL that the program says; if it says none in half a minute, the script ends.
+serve() {
+  : >"$work/log"
+  program=$1
+  shift
+  "$work/$program" "$@" --addr 127.0.0.1:0 2>"$work/log" &
+  pid=$!
+  address=
+  n=0
+  while [ $n -lt 150 ]; do
+    address=$(grep -o 'http://127.0.0.1:[0-9]*' "$work/log" | head -n 1 || true)
+    [ -z "$address" ] || return 0
+    kill -0 "$pid" 2>/dev/null || break
+    n=$((n + 1))
+    sleep 0.2
+  done
+  cat "$work/log" >&2
+  say "$program $1 does not start"
+  exit 1
+}
+
 # runs PIDFILE: whether the process with the id in the file is running, of whichever program.
 runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 
