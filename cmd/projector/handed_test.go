@@ -50,11 +50,11 @@ func TestHandedOverOnDynamoDB(t *testing.T) {
 	}
 }
 
-// events are the records of each shard behind a position as a function gets them, with the position
-// of the last of them.
-func (l *life) events(way string, behind places) (payloads map[string][]byte, last places) {
+// records are those of each shard behind a position, as Lambda has them, with the position of the
+// last of them.
+func (l *life) records(behind places) (of map[string][]json.RawMessage, last places) {
 	l.Helper()
-	payloads, last = map[string][]byte{}, places{}
+	of, last = map[string][]json.RawMessage{}, places{}
 	l.store(func(db store.Store) {
 		shards, err := db.Shards(l.Context(), "Shop")
 		if err != nil {
@@ -72,17 +72,27 @@ func (l *life) events(way string, behind places) (payloads map[string][]byte, la
 			if err != nil {
 				l.Fatal(err)
 			}
-			var records []json.RawMessage
 			for i := range page.Records {
-				records, last[sh.ID] = append(records, asLambda("Shop", &page.Records[i])), page.Records[i].Position
-			}
-			if e := event(records); len(records) > 0 && way == "item" {
-				payloads[sh.ID] = payload(l.T, e)
-			} else if len(records) > 0 {
-				payloads[sh.ID] = payload(l.T, windowed(sh.ID, records, nil))
+				of[sh.ID], last[sh.ID] = append(of[sh.ID], asLambda("Shop", &page.Records[i])), page.Records[i].Position
 			}
 		}
 	})
+	return of, last
+}
+
+// events are the records of each shard behind a position as a function gets them, with the position
+// of the last of them.
+func (l *life) events(way string, behind places) (payloads map[string][]byte, last places) {
+	l.Helper()
+	of, last := l.records(behind)
+	payloads = map[string][]byte{}
+	for shard, records := range of {
+		if way == "item" {
+			payloads[shard] = payload(l.T, event(records))
+		} else {
+			payloads[shard] = payload(l.T, windowed(shard, records, nil))
+		}
+	}
 	return payloads, last
 }
 

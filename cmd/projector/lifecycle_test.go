@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -27,7 +28,6 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
-	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -704,41 +704,17 @@ func (l *life) twoReaders() {
 	l.write(3)
 	at := places{}
 	records := func() (all []json.RawMessage) {
-		l.store(func(db store.Store) {
-			shards, err := db.Shards(l.Context(), "Shop")
-			if err != nil {
-				l.Fatal(err)
-			}
-			for _, sh := range shards {
-				from, err := db.Horizon(l.Context(), "Shop", sh.ID)
-				if err != nil {
-					l.Fatal(err)
-				}
-				if at[sh.ID].Compare(from) > 0 {
-					from = at[sh.ID]
-				}
-				page, err := db.Read(l.Context(), "Shop", sh.ID, from, 1000)
-				if err != nil {
-					l.Fatal(err)
-				}
-				for i := range page.Records {
-					all, at[sh.ID] = append(all, asLambda("Shop", &page.Records[i])), page.Records[i].Position
-				}
-			}
-		})
+		of, last := l.records(at)
+		maps.Copy(at, last)
+		for _, shard := range slices.Sorted(maps.Keys(of)) {
+			all = append(all, of[shard]...)
+		}
 		return all
 	}
 	answers := func(want string, records []json.RawMessage, env ...string) {
 		l.Helper()
-		env = append(env, l.env...)
-		if l.db == nil {
-			env = append(env, "WEIR_DATA="+l.at.Data)
-		}
-		f := lambdatest.New(l.T, "projector", append([]string{"WEIR_MODEL=" + m}, env...)...)
-		f.Start()
-		defer f.Kill()
-		a := f.Invoke(payload(l.T, event(records)), time.Minute)
-		if is := a.Kind + " " + a.Body; !strings.Contains(is, want) {
+		is := l.invoke(m, map[string][]byte{"all": payload(l.T, event(records))}, env...)["all"]
+		if !strings.Contains(is, want) {
 			l.Errorf("%v: %s, want %q", env, is, want)
 		}
 	}
