@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"weir/internal/lambda"
+	"weir/internal/memory/memorytest"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -147,7 +148,11 @@ func TestManyShardsAtOnce(t *testing.T) {
 	}
 	n, _ := w.ledger("a")
 	t.Logf("%d writes of the ledger for %d events of %d shards, %d failed", writes.Load(), shards*each, shards, failed.Load())
-	if n != shards*each || failed.Load() > shards*each { // how many fail depends on how busy the machine is
+	most := int64(shards * each / 2)
+	if memorytest.Race { // its slowness lets more writers meet
+		most *= 2
+	}
+	if n != shards*each || failed.Load() > most {
 		t.Errorf("%d counted of %d, %d writes failed", n, shards*each, failed.Load())
 	}
 	for _, row := range own(w, "ledger|") {
