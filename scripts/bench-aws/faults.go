@@ -79,6 +79,14 @@ func (s share) of() float64 { return s.faulty / s.quiet }
 
 const endpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
 
+// between starts a proxy in front of the DynamoDB, and has all that comes use it, until end.
+func between() (proxy *dynamodbtest.Faulty, end func()) {
+	endpoint := os.Getenv(endpointVariable)
+	proxy = dynamodbtest.NewFaulty(endpoint, 1)
+	os.Setenv(endpointVariable, proxy.URL)
+	return proxy, func() { os.Setenv(endpointVariable, endpoint); proxy.Close() }
+}
+
 // rounds is how often quiet and faulty runs alternate.
 const rounds = 3
 
@@ -89,7 +97,7 @@ type way func(ctx context.Context, set func(faulty bool), again *int) (took time
 // batchwise applies batch after batch with a handler.
 func batchwise(m *model.Model, w workload, handle func(*world) handler) way {
 	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
-		wd, err := newWorld(ctx, m, w)
+		wd, err := newWorld(ctx, m, w, concurrency)
 		if err != nil {
 			return 0, err
 		}
@@ -130,11 +138,8 @@ func following(m *model.Model, w workload) way {
 
 // share runs a recording with and without faults in turn.
 func (w workload) share(ctx context.Context, run way, is dynamodbtest.Faults) (s share, err error) {
-	endpoint := os.Getenv(endpointVariable)
-	proxy := dynamodbtest.NewFaulty(endpoint, 1)
-	defer proxy.Close()
-	os.Setenv(endpointVariable, proxy.URL)
-	defer os.Setenv(endpointVariable, endpoint)
+	proxy, end := between()
+	defer end()
 	var took [2]time.Duration
 	for i := -1; i <= 2*rounds; i++ { // the first run warms up
 		n, err := run(ctx, func(faulty bool) {

@@ -113,11 +113,8 @@ func measureHot(ctx context.Context) error {
 }
 
 func (h *hot) run(ctx context.Context, m *model.Model) error {
-	endpoint := os.Getenv(endpointVariable) // goes before an endpoint in the code
-	proxy := dynamodbtest.NewFaulty(endpoint, 1)
-	defer proxy.Close()
-	os.Setenv(endpointVariable, proxy.URL)
-	defer os.Setenv(endpointVariable, endpoint)
+	proxy, end := between()
+	defer end()
 	var refused atomic.Int64
 	proxy.Refused = func(_ *http.Request, body []byte) {
 		if bytes.Contains(body, []byte("appWrote")) {

@@ -13,7 +13,8 @@
 //
 // With -faults it measures instead what lost and refused answers cost (faults.go), and with
 // -share how fast processes are that share shards (share.go), and with -hot what one album
-// costs that gets 5,000 pictures a second (hot.go).
+// costs that gets 5,000 pictures a second (hot.go), and with -delay what the time costs that a
+// request takes on the network (delay.go).
 //
 // All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
 // units are those that DynamoDB reports, including those of indexes.
@@ -43,11 +44,14 @@ func main() {
 	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
 	share := flag.Bool("share", false, "measure instead processes that share 64 shards, and take-overs of 1 and 1,000")
 	hotTarget := flag.Bool("hot", false, "measure instead one album that gets 5,000 pictures a second")
+	delayed := flag.Bool("delay", false, "measure instead the speed with a network that takes 1, 5 and 10 ms for a request")
 	flag.Parse()
 	err := error(nil)
 	switch {
 	case *faulty:
 		err = measureFaults(ctx, *records)
+	case *delayed:
+		err = measureDelays(ctx, *records)
 	case *hotTarget:
 		err = measureHot(ctx)
 	case *share:
@@ -134,7 +138,7 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 		}{
 			{&l.weir, (*world).weir}, {&l.byItem, (*world).byItem}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
 		} {
-			if *way.into, err = through(ctx, m, w, n, way.new); err != nil {
+			if *way.into, err = through(ctx, m, w, n, concurrency, way.new); err != nil {
 				return nil, err
 			}
 		}
@@ -152,8 +156,8 @@ type handler func(ctx context.Context, first, last int) error
 
 // through runs a recording through a handler in a world of its own and checks the resulting
 // numbers.
-func through(ctx context.Context, m *model.Model, w workload, batch int, way func(*world) handler) (f figures, err error) {
-	wd, err := newWorld(ctx, m, w)
+func through(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (f figures, err error) {
+	wd, err := newWorld(ctx, m, w, atOnce)
 	if err != nil {
 		return f, err
 	}

@@ -25,7 +25,8 @@ import (
 	"weir/internal/value"
 )
 
-// concurrency is the number of concurrent requests where there is more than one.
+// concurrency is the number of concurrent requests where there is more than one, if nothing
+// else is said.
 const concurrency = 32
 
 // world is a separate DynamoDB in which the tables exist, and the rows that the recording
@@ -37,6 +38,7 @@ type world struct {
 	client   *sdk.Client
 	units    meter
 	deployed []string
+	atOnce   int // concurrent requests
 }
 
 // meter sums write units, and the store's requests by operation.
@@ -70,21 +72,21 @@ func (m *meter) requests() map[string]int {
 // markers is the table in which the marker handler remembers records.
 var markers = store.Table{Name: "markers", Key: store.KeySchema{Partition: store.KeyAttr{Name: "id", Type: value.String}}}
 
-func newWorld(ctx context.Context, m *model.Model, w workload) (*world, error) {
+func newWorld(ctx context.Context, m *model.Model, w workload, atOnce int) (*world, error) {
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// DynamoDB Local keeps the tables of each access key apart.
 	cfg.Credentials = credentials.NewStaticCredentialsProvider(rand.Text(), "x", "")
-	wd := &world{model: m, work: w}
+	wd := &world{model: m, work: w, atOnce: atOnce}
 	wd.client = sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.DisableValidateResponseChecksum = true })
 	tables, err := system.Tables([]*model.Model{m})
 	if err != nil {
 		return nil, err
 	}
 	tables = append(tables, markers)
-	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Consumed: wd.units.request})
+	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: atOnce, Consumed: wd.units.request})
 	for _, t := range tables {
 		if _, err := wd.store.Deploy(ctx, t.Name, true); err != nil {
 			return nil, err
@@ -193,9 +195,9 @@ func (wd *world) plain() handler {
 func (wd *world) plainAtOnce() handler {
 	return func(ctx context.Context, first, last int) error {
 		next := make(chan int)
-		errs := make(chan error, concurrency)
+		errs := make(chan error, wd.atOnce)
 		var wg sync.WaitGroup
-		for range concurrency {
+		for range wd.atOnce {
 			wg.Go(func() {
 				for i := range next {
 					if err := wd.add(ctx, i); err != nil {

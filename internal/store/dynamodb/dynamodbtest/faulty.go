@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Fault is what becomes of one request.
@@ -38,6 +39,8 @@ type Faults struct {
 	Silent    float64 // happened, and no answer comes, ever
 	Broken    float64 // answered with 500 or 503; every other one has happened
 	Throttled float64 // refused for now
+	// Delay is how long each request waits before it is passed on, as on a network.
+	Delay time.Duration
 	// Partition is how many write units a second each partition key has; 0 is no limit. Writes of
 	// one row beyond it are refused for now.
 	Partition float64
@@ -130,8 +133,9 @@ func (f *Faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.mu.Lock()
-	limit := f.faults.Partition
+	limit, delay := f.faults.Partition, f.faults.Delay
 	f.mu.Unlock()
+	time.Sleep(delay)
 	key, throttled := "", fault("ProvisionedThroughputExceededException")
 	if limit > 0 && is.happens() {
 		with, refused, ok := []byte(nil), []byte(nil), false
