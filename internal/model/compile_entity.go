@@ -72,8 +72,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	}
 	a.Least, a.Most = c.bound(a, d.least), c.bound(a, d.most)
 	if d.def.y != nil && !d.def.isMap() {
-		f := &Field{Name: a.Name, Type: a.Type}
-		a.Default, _ = c.typed(f, a, d.def)
+		a.Default, _ = c.defaultOf(a, d.def)
 	}
 	return a
 }

@@ -95,7 +95,7 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	for _, w := range entries[0].value.entries("default of an attribute") {
 		if !slices.Contains(words, w.name.text) {
 			c.unknown(w.name, words, "%s is never %q", by.Name, w.name.text)
-		} else if v, ok := c.typed(&Field{Name: a.Name, Type: a.Type}, a, w.value); ok {
+		} else if v, ok := c.defaultOf(a, w.value); ok {
 			out.Each[w.name.text] = v
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -45,8 +46,8 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 	case TypeString, TypeCommas, TypeAny, "":
 		return value.OfString(text), nil
 	case TypeTime:
-		if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
-			return value.Value{}, fmt.Errorf("%q is not a time like 2026-01-31T12:00:00Z", text)
+		if _, ok := condition.Time(value.OfString(text)); !ok {
+			return value.Value{}, fmt.Errorf("%q is not a time like 2026-01-31T12:00:00Z, or a date", text)
 		}
 		return value.OfString(text), nil
 	case TypeNumber:
@@ -65,6 +66,16 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 		return value.OfBool(text == "true"), nil
 	}
 	return value.Value{}, fmt.Errorf("a %s is compared to no value and has none by default", typ)
+}
+
+// defaultOf compiles a default. Commands need a time of day, and so do the rows that they write.
+func (c *compiler) defaultOf(a *Attribute, n node) (value.Value, bool) {
+	v, ok := c.typed(&Field{Name: a.Name, Type: a.Type}, a, n)
+	if ok && a.Type == TypeTime && len(v.Text()) == len(time.DateOnly) {
+		c.report(n.pos(), v.Text()+"T00:00:00Z", "%s: a default needs a time of day, as commands do", a.Name)
+		return value.Value{}, false
+	}
+	return v, ok
 }
 
 // expr compiles a word of the file as an expression over rows of source: a field, or, for

@@ -53,6 +53,7 @@ func TestEveryWordInEveryPlace(t *testing.T) {
 		"4": value.OfInt(4), "5": value.MustNumber("5.0"), "6": value.OfInt(6), "'5'": value.OfString("5"),
 		"a": value.OfString("a"), "b": value.OfString("b"), "bc": value.OfString("bc"), "empty": value.OfString(""),
 		"noon": value.OfString("2026-01-31T12:00:00Z"), "noon+2": value.OfString("2026-01-31T14:00:00.0+02:00"), "later": value.OfString("2026-01-31T12:00:00.5Z"),
+		"day": value.OfString("2026-01-31"), "midnight": value.OfString("2026-01-31T00:00:00Z"),
 	}
 	all := strings.Join(slices.Sorted(maps.Keys(values)), " ")
 	but := func(left string) string {
@@ -71,7 +72,9 @@ func TestEveryWordInEveryPlace(t *testing.T) {
 		{"at: 2026-01-31T12:00:00Z", "noon noon+2"}, {"at: {not: 2026-01-31T12:00:00Z}", but("noon noon+2")}, {"at: present", but("missing null")},
 		{"at: {exists: false}", "missing null"},
 		{"at: {atLeast: 2026-01-31T12:00:00Z}", "noon noon+2 later"}, {"at: {above: 2026-01-31T12:00:00Z}", "later"},
-		{"at: {atMost: 2026-01-31T12:00:00Z}", "noon noon+2"}, {"at: {below: 2026-01-31T12:00:00.5Z}", "noon noon+2"},
+		{"at: {atMost: 2026-01-31T12:00:00Z}", "noon noon+2 day midnight"}, {"at: {below: 2026-01-31T12:00:00.5Z}", "noon noon+2 day midnight"},
+		{"at: 2026-01-31", "day midnight"}, {"at: {not: [2026-01-31]}", but("day midnight")}, {"at: {above: 2026-01-31}", "noon noon+2 later"},
+		{"at: {between: [2026-01-31, 2026-01-31T12:00:00Z]}", "noon noon+2 day midnight"}, {"at: {below: 2026-02-01}", "noon noon+2 later day midnight"},
 		{"at: {between: [2026-01-31T12:00:00Z, 2026-01-31T12:00:00.4Z]}", "noon noon+2"},
 	} {
 		attr, _, _ := strings.Cut(tt.where, ":")
@@ -80,7 +83,7 @@ func TestEveryWordInEveryPlace(t *testing.T) {
 			t.Errorf("%s: %v", tt.where, err)
 			continue
 		}
-		pass := strings.Fields(strings.ReplaceAll(tt.pass, " 2 ", " noon noon+2 later "))
+		pass := strings.Fields(strings.ReplaceAll(tt.pass, " 2 ", " noon noon+2 later day midnight "))
 		slices.Sort(pass)
 		for place, holds := range conditionsOf(m) {
 			var got []string
