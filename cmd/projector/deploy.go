@@ -18,8 +18,9 @@ import (
 
 // deployCommands prepare AWS for a model. Neither deletes or changes anything that exists.
 type deployCommands struct {
-	Tables   deployTables   `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
-	Template deployTemplate `cmd:"" help:"Print a template of everything that a model needs on AWS."`
+	Tables    deployTables    `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
+	Template  deployTemplate  `cmd:"" help:"Print a template of everything that a model needs on AWS."`
+	Dashboard deployDashboard `cmd:"" help:"Print a dashboard for Grafana, or alarms for Prometheus, of processes."`
 }
 
 // deployTables creates tables in DynamoDB. It may run at any time, also beside running processes.

@@ -1,9 +1,13 @@
 package deploy
 
-import "fmt"
+import (
+	"fmt"
+
+	"weir/internal/measures"
+)
 
 // retention is how long a DynamoDB stream keeps a record, in milliseconds.
-const retention = 24 * 60 * 60 * 1000
+const retention = measures.Retention * 1000
 
 // alarm is an alarm on one metric.
 // ID is unique in a template, since the function or queue begins it. Changing one makes CloudFormation delete the
@@ -32,8 +36,7 @@ func (m *Model) commands() string { return m.ID + "Commands" }
 func (m *Model) refused() string  { return m.ID + "RefusedCommands" }
 
 // namespace is that of the metrics in the functions' logs.
-// internal/function writes them; both have to change together.
-const namespace = "weir"
+const namespace = measures.Namespace
 
 // alarms are the alarms of a model. Lambda never reports expired records: the age of what it
 // reads is the only warning before a gap.
@@ -41,7 +44,7 @@ const namespace = "weir"
 func (m *Model) alarms() (out []alarm) {
 	for _, f := range m.Functions {
 		if f.Stream != nil {
-			for _, percent := range []int{25, 50, 80} {
+			for _, percent := range measures.Warnings() {
 				out = append(out, alarm{
 					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", Minutes: 1, Threshold: retention / 100 * percent,
 					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost. See Behind the stream in operations.md.", f.does(), percent),

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/measures"
 )
 
 // dashboardNames are what only the stack knows.
@@ -29,7 +31,7 @@ type chart struct {
 func (m *Model) dashboard(n dashboardNames) string {
 	var all []chart
 	age := chart{title: "Behind the stream (ms, of 24 hours)"}
-	for _, percent := range []int{25, 50, 80} {
+	for _, percent := range measures.Warnings() {
 		age.marks = append(age.marks, map[string]any{"label": fmt.Sprint(percent, " %"), "value": retention / 100 * percent})
 	}
 	errs, takes := chart{title: "Errors and throttles"}, chart{title: "Duration (ms)"}
@@ -44,11 +46,11 @@ func (m *Model) dashboard(n dashboardNames) string {
 		takes.metrics = append(takes.metrics, []any{"AWS/Lambda", "Duration", "FunctionName", name, with("p99")})
 	}
 	all = append(all, age, errs, takes)
-	for _, own := range []struct{ title, name string }{
-		{"Records applied", "Applied"}, {"Records skipped", "Skipped"}, {"Dead letters", "DeadLetters"}, {"Records that came again", "Again"},
-	} {
-		search := fmt.Sprintf(`"SEARCH('{%s} %sModel=\"%s\" MetricName=\"%s\"', 'Sum')"`, n.schema, n.filter, m.Name, own.name)
-		all = append(all, chart{title: own.title, metrics: []any{finished(`[{"expression": ` + search + `, "id": "e1"}]`)}})
+	for _, of := range measures.All() {
+		for _, l := range of.Log {
+			search := fmt.Sprintf(`"SEARCH('{%s} %sModel=\"%s\" MetricName=\"%s\"', '%s')"`, n.schema, n.filter, m.Name, l.Name, l.Statistic)
+			all = append(all, chart{title: l.Title(), metrics: []any{finished(`[{"expression": ` + search + `, "id": "e1"}]`)}})
+		}
 	}
 	queues := chart{title: "Queues (messages)"}
 	for _, q := range []struct{ id, label string }{{m.commands(), "commands"}, {m.refused(), "refused commands"}, {m.failures(), "given up by Lambda"}} {

@@ -22,6 +22,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/lambda"
+	"weir/internal/measures"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/system"
@@ -212,8 +213,7 @@ func groupOfEnvironment() (string, error) {
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
-// The names of metrics and dimensions are what alarms and dashboards of deploy template rely on: a change there has
-// to be made in internal/deploy too.
+// Which metrics there are is in package measures; values says what they are in one report.
 func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
 	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}
@@ -221,30 +221,33 @@ func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.U
 		line["Stage"], by = in.Name, append([]string{"Stage"}, by...)
 	}
 	var all []metric
-	add := func(name, unit string, n int64) {
-		line[name] = n
-		all = append(all, metric{name, unit})
+	is := values(r, used)
+	for _, m := range measures.All() {
+		for _, l := range m.Log {
+			line[l.Name] = is[l.Name]
+			all = append(all, metric{l.Name, l.Unit})
+		}
 	}
-	add("Applied", "Count", int64(r.Applied))
-	add("Skipped", "Count", int64(r.Skipped))
-	add("DeadLetters", "Count", int64(r.Dead))
-	add("Again", "Count", int64(r.Again))
-	add("Old", "Count", int64(r.Old))
-	outOfOrder := int64(0)
-	if r.OutOfOrder {
-		outOfOrder = 1
-	}
-	add("OutOfOrder", "Count", outOfOrder)
-	add("Age", "Milliseconds", r.Age.Milliseconds())
-	add("WriteUnits", "Count", int64(math.Ceil(used.Units)))
-	add("Throttled", "Count", used.Throttled)
-	add("BudgetWait", "Milliseconds", used.Waited.Milliseconds())
 	line["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
-			"Namespace": "weir", "Dimensions": [][]string{by}, "Metrics": all,
+			"Namespace": measures.Namespace, "Dimensions": [][]string{by}, "Metrics": all,
 		}},
 	}
 	b, _ := json.Marshal(line) // of strings and numbers
 	return append(b, '\n')
+}
+
+// values are what a report says of each metric in a function's log.
+func values(r lambda.Report, used budget.Use) map[string]int64 {
+	outOfOrder := int64(0)
+	if r.OutOfOrder {
+		outOfOrder = 1
+	}
+	return map[string]int64{
+		"Applied": int64(r.Applied), "Skipped": int64(r.Skipped), "DeadLetters": int64(r.Dead),
+		"Again": int64(r.Again), "Old": int64(r.Old), "OutOfOrder": outOfOrder,
+		"Age":        r.Age.Milliseconds(),
+		"WriteUnits": int64(math.Ceil(used.Units)), "Throttled": used.Throttled, "BudgetWait": used.Waited.Milliseconds(),
+	}
 }

@@ -1,27 +1,14 @@
-// Package metrics exports the state of a running projector to Prometheus:
-//
-//	weir_records_total{model,group,result}      records, each counted once: applied, skipped or dead
-//	weir_batches_total{model,group}             batches of records applied
-//	weir_dead_letters{model,kind}                       dead letters and gaps that wait for an operator
-//	weir_gaps_total{model}                      gaps that this process found in a stream
-//	weir_old_pages_total{model}                 pages read less than four hours before they expired
-//	weir_errors_total{model,kind}               failures that are retried: list, lease, read, apply
-//	weir_shard_read_age_seconds{model,table,shard}     how far the reader is behind the stream
-//	weir_shard_unapplied_seconds{model,table,shard}    age of the oldest record read but not applied
-//	weir_stopped{model,table,shard}              1 for a table, or one shard of it, that stands still
-//	weir_spool_bytes{model,table,shard}         bytes of a shard's spool on disk
-//	weir_write_units_total{table}               write units used on a table, as DynamoDB charges them
-//	weir_throttled_writes_total{table}          writes that DynamoDB refused for now, and weir sends again
-//	weir_write_wait_seconds_total{table}        for which writes waited for --write-budget, all added up
-//	weir_write_budget{table}                    write units a second that this process may use, with --write-budget
-//
-// The shard metrics cover only the shards whose lease this process holds.
+// Package metrics exports the state of a running projector to Prometheus. What there is to export, with its labels
+// and help, is in package measures; here is where the values come from. The shard metrics cover only the shards
+// whose lease this process holds, and of these measures.MaxShards of each model.
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +17,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/live"
+	"weir/internal/measures"
 	"weir/internal/runner"
 )
 
@@ -62,18 +50,20 @@ type Model struct {
 // New returns Metrics that have counted nothing yet.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{"model"}, labels...))
-		m.registry.MustRegister(c)
-		return c
-	}
-	m.records = counter("weir_records_total", "Records of streams, each once, by what became of them.", "group", "result")
-	m.batches = counter("weir_batches_total", "Batches of records applied.", "group")
-	m.gaps = counter("weir_gaps_total", "Gaps found in streams: records gone before they were read.")
-	m.old = counter("weir_old_pages_total", "Pages of streams read less than four hours before they would have been forgotten.")
-	m.errors = counter("weir_errors_total", "What failed and is tried again, by kind.", "kind")
+	m.records = m.counter(measures.Records)
+	m.batches = m.counter(measures.Batches)
+	m.gaps = m.counter(measures.Gaps)
+	m.old = m.counter(measures.OldPages)
+	m.errors = m.counter(measures.Errors)
 	m.registry.MustRegister((*gauges)(m))
 	return m
+}
+
+// counter registers a counter of the list.
+func (m *Metrics) counter(of measures.Metric) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: of.Name, Help: of.Help}, of.Names())
+	m.registry.MustRegister(c)
+	return c
 }
 
 // Handler serves the metrics. If one of them cannot be collected, the others are served all
@@ -149,22 +139,35 @@ func (m *Metrics) Writes(uses func() []budget.Use) {
 // gauges collects the metrics that are looked up when Prometheus scrapes.
 type gauges Metrics
 
-var (
-	deadDesc  = prometheus.NewDesc("weir_dead_letters", "What could not be applied and waits to be looked at, by kind; 10,000 at the most.", []string{"model", "kind"}, nil)
-	ageDesc   = prometheus.NewDesc("weir_shard_read_age_seconds", "How far the reader of a shard is behind the stream.", []string{"model", "table", "shard"}, nil)
-	waitDesc  = prometheus.NewDesc("weir_shard_unapplied_seconds", "Age of the oldest record that is read and not applied.", []string{"model", "table", "shard"}, nil)
-	stillDesc = prometheus.NewDesc("weir_stopped", "1 for a table, or one shard of it, that stands still while everything else goes on.", []string{"model", "table", "shard"}, nil)
-	unitsDesc = prometheus.NewDesc("weir_write_units_total", "Write units used on a table.", []string{"table"}, nil)
-	againDesc = prometheus.NewDesc("weir_throttled_writes_total", "Writes that DynamoDB refused for now, and that are sent again.", []string{"table"}, nil)
-	delayDesc = prometheus.NewDesc("weir_write_wait_seconds_total", "For which writes waited for the write budget, all added up.", []string{"table"}, nil)
-	shareDesc = prometheus.NewDesc("weir_write_budget", "Write units a second that this process may use on a table.", []string{"table"}, nil)
-	spoolDesc = prometheus.NewDesc("weir_spool_bytes", "Bytes on disk of what was read of a shard.", []string{"model", "table", "shard"}, nil)
+// looked are the metrics that are looked up when Prometheus scrapes, by name.
+var looked = described(
+	&measures.DeadLetters, &measures.Shards, &measures.ReadAge, &measures.Unapplied, &measures.Spool,
+	&measures.ShardReadAge, &measures.ShardUnapplied, &measures.ShardSpool, &measures.Stopped,
+	&measures.WriteUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
 
+func described(all ...*measures.Metric) map[string]*prometheus.Desc {
+	out := map[string]*prometheus.Desc{}
+	for _, m := range all {
+		out[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Names(), nil)
+	}
+	return out
+}
+
+// Describe names everything that Collect may collect.
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{deadDesc, ageDesc, waitDesc, stillDesc, spoolDesc, unitsDesc, againDesc, delayDesc, shareDesc} {
+	for _, d := range looked {
 		c <- d
 	}
+}
+
+// one is a value of a metric that is looked up.
+func one(m *measures.Metric, v float64, labels ...string) prometheus.Metric {
+	as := prometheus.GaugeValue
+	if m.Type == measures.Counter {
+		as = prometheus.CounterValue
+	}
+	return prometheus.MustNewConstMetric(looked[m.Name], as, v, labels...)
 }
 
 // Collect reads what has no counter when it is scraped, so that a gauge is never older than the
@@ -173,47 +176,74 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	g.mu.Lock()
 	models, writes := g.models, g.writes
 	g.mu.Unlock()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
 	if writes != nil {
 		for _, u := range writes() {
-			counter := func(d *prometheus.Desc, v float64) {
-				c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, u.Table)
-			}
-			counter(unitsDesc, u.Units)
-			counter(againDesc, float64(u.Throttled))
-			counter(delayDesc, u.Waited.Seconds())
+			c <- one(&measures.WriteUnits, u.Units, u.Table)
+			c <- one(&measures.Throttled, float64(u.Throttled), u.Table)
+			c <- one(&measures.WriteWait, u.Waited.Seconds(), u.Table)
 			if u.Share > 0 {
-				gauge(shareDesc, u.Share, u.Table)
+				c <- one(&measures.WriteBudget, u.Share, u.Table)
 			}
 		}
 	}
 	for _, o := range models {
-		name := o.run.Model.Name
-		dead, err := o.waiting()
-		if err != nil {
-			c <- prometheus.NewInvalidMetric(deadDesc, err)
+		g.model(o, c)
+	}
+}
+
+// model collects what is looked up of a model.
+func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
+	name := o.run.Model.Name
+	dead, err := o.waiting()
+	if err != nil {
+		c <- prometheus.NewInvalidMetric(looked[measures.DeadLetters.Name], err)
+	}
+	for kind, n := range dead {
+		c <- one(&measures.DeadLetters, float64(n), name, kind)
+	}
+	g.mu.Lock()
+	status, still := o.shards, o.still
+	g.mu.Unlock()
+	if still != nil {
+		all := still()
+		for _, s := range all[:min(len(all), measures.MaxShards)] {
+			c <- one(&measures.Stopped, 1, name, s.Table, s.Shard)
 		}
-		for kind, n := range dead {
-			gauge(deadDesc, float64(n), name, kind)
-		}
-		g.mu.Lock()
-		status, still := o.shards, o.still
-		g.mu.Unlock()
-		if still != nil {
-			for _, s := range still() {
-				gauge(stillDesc, 1, name, s.Table, s.Shard)
-			}
-		}
-		if status == nil {
+	}
+	if status != nil {
+		o.behind(status(), c)
+	}
+}
+
+// behind collects how far shards are behind: by table, and of the worst ones by shard.
+func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
+	name := o.run.Model.Name
+	tables := map[string]*live.Status{}
+	held := map[string]int{}
+	for _, t := range o.run.Model.Tables {
+		tables[t.Name] = &live.Status{}
+	}
+	for _, s := range all {
+		t := tables[s.Table]
+		if t == nil {
 			continue
 		}
-		for _, s := range status() {
-			gauge(ageDesc, s.ReadAge.Seconds(), name, s.Table, s.Shard)
-			gauge(waitDesc, s.Unapplied.Seconds(), name, s.Table, s.Shard)
-			gauge(spoolDesc, float64(s.Bytes), name, s.Table, s.Shard)
-		}
+		held[s.Table]++
+		t.ReadAge, t.Unapplied, t.Bytes = max(t.ReadAge, s.ReadAge), max(t.Unapplied, s.Unapplied), t.Bytes+s.Bytes
+	}
+	for table, t := range tables {
+		c <- one(&measures.Shards, float64(held[table]), name, table)
+		c <- one(&measures.ReadAge, t.ReadAge.Seconds(), name, table)
+		c <- one(&measures.Unapplied, t.Unapplied.Seconds(), name, table)
+		c <- one(&measures.Spool, float64(t.Bytes), name, table)
+	}
+	slices.SortStableFunc(all, func(a, b live.Status) int {
+		return cmp.Or(cmp.Compare(max(b.ReadAge, b.Unapplied), max(a.ReadAge, a.Unapplied)), cmp.Compare(b.Bytes, a.Bytes))
+	})
+	for _, s := range all[:min(len(all), measures.MaxShards)] {
+		c <- one(&measures.ShardReadAge, s.ReadAge.Seconds(), name, s.Table, s.Shard)
+		c <- one(&measures.ShardUnapplied, s.Unapplied.Seconds(), name, s.Table, s.Shard)
+		c <- one(&measures.ShardSpool, float64(s.Bytes), name, s.Table, s.Shard)
 	}
 }
 

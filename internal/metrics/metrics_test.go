@@ -1,7 +1,10 @@
 package metrics_test
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/live"
+	"weir/internal/measures"
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -61,7 +65,12 @@ func TestMetrics(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
+	isTheList(t, got)
 	for _, want := range []string{
+		`weir_shards{model="gallery",table="gallery"} 1`,
+		`weir_read_age_seconds{model="gallery",table="gallery"} 2`,
+		`weir_unapplied_seconds{model="gallery",table="gallery"} 60`,
+		`weir_spooled_bytes{model="gallery",table="gallery"} 512`,
 		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
 		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,
 		`weir_records_total{group="rows",model="gallery",result="dead"} 1`,
@@ -95,5 +104,99 @@ func TestMetrics(t *testing.T) {
 	fresh.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_dead_letters{") {
 		t.Errorf("%d %s", w.Code, body)
+	}
+}
+
+// isTheList holds what is served to the list of package measures: each metric is in it with its type, labels and help,
+// and each of the list is served.
+func isTheList(t *testing.T, text string) {
+	t.Helper()
+	served := map[string]string{} // what is said of a metric, by name
+	labels := map[string]map[string]bool{}
+	for _, line := range strings.Split(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
+			name, help, _ := strings.Cut(rest, " ")
+			served[name] = help
+		} else if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, is, _ := strings.Cut(rest, " ")
+			served[name] += "|" + is
+			labels[name] = map[string]bool{}
+		} else if m := series.FindStringSubmatch(line); m != nil {
+			name := m[1]
+			if labels[name] == nil {
+				name = name[:strings.LastIndex(name, "_")] // of a histogram
+			}
+			for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+				if l[1] != "le" {
+					labels[name][l[1]] = true
+				}
+			}
+		}
+	}
+	for _, m := range measures.All() {
+		if m.Name == "" {
+			continue
+		}
+		if want := m.Help + "|" + string(m.Type); served[m.Name] != want {
+			t.Errorf("%s is served as %q, and the list has %q", m.Name, served[m.Name], want)
+		}
+		for _, l := range m.Names() {
+			if !labels[m.Name][l] {
+				t.Errorf("%s has no label %s", m.Name, l)
+			}
+		}
+		if len(labels[m.Name]) != len(m.Labels) {
+			t.Errorf("%s has the labels %v, and the list %v", m.Name, labels[m.Name], m.Names())
+		}
+		delete(served, m.Name)
+	}
+	for name := range served {
+		t.Errorf("%s is served, and is not in the list", name)
+	}
+}
+
+var (
+	series = regexp.MustCompile(`^(weir_\w+)\{(.*)\} \S+$`)
+	label  = regexp.MustCompile(`(\w+)="(?:[^"\\]|\\.)*"`)
+)
+
+// TestThousandShards: of 1,000 shards, those that are furthest behind have series of their own, the others are in the
+// totals, and no more series are served than the list says.
+func TestThousandShards(t *testing.T) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	all := metrics.New()
+	of := all.Of(&runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now})
+	var shards []live.Status
+	for i := range 1000 {
+		shards = append(shards, live.Status{Table: m.Tables[0].Name, Shard: fmt.Sprint("shard-", i), ReadAge: time.Duration(i*7%1000) * time.Second, Bytes: 1})
+	}
+	of.Shards(func() []live.Status { return slices.Clone(shards) })
+	w := httptest.NewRecorder()
+	all.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
+	got := w.Body.String()
+	if n := strings.Count(got, "\nweir_shard_read_age_seconds{"); n != measures.MaxShards {
+		t.Errorf("%d shards have series of their own, should be %d", n, measures.MaxShards)
+	}
+	for _, s := range shards {
+		if has := strings.Contains(got, `shard="`+s.Shard+`"`); has != (s.ReadAge >= 900*time.Second) {
+			t.Errorf("%s is behind by %v and has series: %v", s.Shard, s.ReadAge, has)
+		}
+	}
+	for _, want := range []string{`weir_shards{model="gallery",table="gallery"} 1000`, `weir_read_age_seconds{model="gallery",table="gallery"} 999`, `weir_spooled_bytes{model="gallery",table="gallery"} 1000`} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	n := strings.Count(got, "\nweir_")
+	if most, _ := measures.Series(measures.Sizes{Models: 1, Tables: len(m.Tables), Shards: 1000, Derivations: len(m.Derivations()), Builds: 1}); n > most {
+		t.Errorf("%d series are served, and the list says at most %d", n, most)
 	}
 }

@@ -1194,26 +1194,56 @@ resource "aws_cloudwatch_dashboard" "orders" {
           ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest","stat":"p99"}]
         ]}},
       {"type": "metric", "x": 12, "y": 6, "width": 12, "height": 6, "properties": {
-        "title": "Records applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "title": "Records that were applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Applied\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 12, "width": 12, "height": 6, "properties": {
-        "title": "Records skipped", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "title": "Records that change nothing derived", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Skipped\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 12, "width": 12, "height": 6, "properties": {
-        "title": "Dead letters", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "title": "Records that could not be applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"DeadLetters\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 18, "width": 12, "height": 6, "properties": {
-        "title": "Records that came again", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "title": "Records more than 20 hours old", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Old\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
+        "title": "Age of the oldest record of an event (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
+        "title": "Write units", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
+        "title": "Writes that DynamoDB refused for now", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
+        "title": "For which writes waited for the write budget (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
+        "title": "Records that come again", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
+        "title": "Events that were refused", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Queues (messages)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/SQS","ApproximateNumberOfMessagesVisible","QueueName","${aws_sqs_queue.orders_commands.name}",{"label":"commands","stat":"Maximum"}],

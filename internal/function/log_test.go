@@ -1,0 +1,61 @@
+package function
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/internal/budget"
+	"weir/internal/lambda"
+	"weir/internal/measures"
+	"weir/internal/stage"
+)
+
+// TestLogIsTheList: a line of the log has each metric of the list with its unit and no other, each with what the report
+// says of it.
+func TestLogIsTheList(t *testing.T) {
+	r := lambda.Report{
+		Table: "albums", Records: 9, Applied: 1, Skipped: 2, Dead: 3, Again: 4, Old: 5, Age: 6 * time.Second, OutOfOrder: true, Why: errors.New("x"),
+	}
+	used := budget.Use{Units: 6.5, Throttled: 8, Waited: 9 * time.Millisecond}
+	var line struct {
+		AWS struct {
+			CloudWatchMetrics []struct {
+				Namespace  string
+				Dimensions [][]string
+				Metrics    []struct{ Name, Unit string }
+			}
+		} `json:"_aws"`
+	}
+	var all map[string]any
+	text := metrics(stage.Stage{}, "gallery", "rows", r, used, time.Unix(1, 0))
+	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
+		t.Fatal(err)
+	}
+	is := map[string]float64{
+		"Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9,
+	}
+	units := map[string]string{}
+	for _, m := range line.AWS.CloudWatchMetrics[0].Metrics {
+		units[m.Name] = m.Unit
+	}
+	n := 0
+	for _, m := range measures.All() {
+		for _, l := range m.Log {
+			if n++; units[l.Name] != l.Unit {
+				t.Errorf("%s has the unit %q, and the list %q", l.Name, units[l.Name], l.Unit)
+			}
+			if want, ok := is[l.Name]; !ok || all[l.Name] != want {
+				t.Errorf("%s is %v, should be %v", l.Name, all[l.Name], want)
+			}
+		}
+	}
+	if n != len(units) || n != len(is) || len(values(r, used)) != n {
+		t.Errorf("the line has %d metrics, the list %d: %v", len(units), n, units)
+	}
+	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table", "Group"}) {
+		t.Errorf("the dimensions are %v", line.AWS.CloudWatchMetrics[0].Dimensions)
+	}
+}

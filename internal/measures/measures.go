@@ -1,0 +1,269 @@
+// Package measures is the one list of what weir measures of itself. Everything that shows a metric is made from
+// it: what a process serves for Prometheus (package metrics), what a function writes in its log (package function),
+// the tables of docs/guide/operations.md, and the dashboards and alarms of package deploy.
+package measures
+
+import (
+	"slices"
+	"strings"
+)
+
+// Type is how the values of a metric are read.
+type Type string
+
+// The types. A counter only grows until its process ends; a gauge is what it is at that moment; a histogram counts
+// values by size.
+const (
+	Counter   Type = "counter"
+	Gauge     Type = "gauge"
+	Histogram Type = "histogram"
+)
+
+// Metric is one thing that is measured.
+type Metric struct {
+	// Name is that for Prometheus. It is empty if only functions measure it.
+	Name   string
+	Type   Type
+	Unit   string // what one of it is, in the plural
+	Labels []Label
+	// Help says what is measured, for Prometheus; Asks is the question that it answers.
+	Help, Asks string
+	// Alarm says when an operator has to look, in Markdown of the guide. Empty: never for its own sake.
+	Alarm string
+	// Runbook is the section of the guide that the alarm names, if every such metric has one.
+	Runbook string
+	// Sums says that a gauge is added up over processes; else the largest one counts.
+	Sums bool
+	// Ageing says that it is the age of records of a stream, with alarms at Warnings.
+	Ageing bool
+	// Buckets are the upper bounds of a histogram.
+	Buckets []float64
+	// Log are the metrics in a function's log that say the same.
+	Log []Logged
+}
+
+// Logged is a metric in a function's log, in CloudWatch's embedded metric format.
+type Logged struct {
+	Name string
+	Unit string // one of CloudWatch's
+	// Statistic is how values of several invocations become one.
+	Statistic string
+	Help      string
+	Alarm     string // as of a Metric
+}
+
+// Label is a label of a metric, what its values are, and how many there are at the most; 0 if the model decides that.
+type Label struct {
+	Name, Values string
+	Most         int
+}
+
+// MaxShards is how many shards of a model have series of their own: those that are furthest behind. Shards come and go every
+// few hours, so a series for each one of a large table would fill any Prometheus.
+const MaxShards = 100
+
+// The labels. No label has a value that rows decide.
+var (
+	byModel  = Label{"model", "the models of the process", 0}
+	byGroup  = Label{"group", "`rows` and `search`", 2}
+	byResult = Label{"result", "`applied`, `skipped` and `dead`", 3}
+	byKind   = Label{"kind", "the [kinds of dead letters](#dead-letters)", 12}
+	byError  = Label{"kind", "`list`, `lease`, `read` and `apply`", 4}
+	byTable  = Label{"table", "the tables of the models, and weir's own", 0}
+	byShard  = Label{"shard", "the shards that the process holds; of a model, the 100 that are furthest behind", MaxShards}
+)
+
+// Namespace is that of the metrics in a function's log.
+const Namespace = "weir"
+
+// Retention is how long a stream keeps a record, in seconds.
+const Retention = 24 * 60 * 60
+
+// Warnings are the parts of Retention, in percent, at which alarms say how old the records are that wait.
+func Warnings() []int { return []int{25, 50, 80} }
+
+// The list, in the order in which the guide and the dashboards show it.
+var (
+	Records = Metric{
+		Name: "weir_records_total", Type: Counter, Unit: "records", Labels: []Label{byModel, byGroup, byResult},
+		Help: "Records of streams, each once, by what became of them.",
+		Asks: "How much is derived, and does all of it succeed?",
+		Log: []Logged{
+			{"Applied", "Count", "Sum", "records that were applied", ""},
+			{"Skipped", "Count", "Sum", "records that change nothing derived", ""},
+			{"DeadLetters", "Count", "Sum", "records that could not be applied", "above 0: see [dead letters](#dead-letters)"},
+		},
+	}
+	Batches = Metric{
+		Name: "weir_batches_total", Type: Counter, Unit: "batches", Labels: []Label{byModel, byGroup},
+		Help: "Batches of records applied.",
+		Asks: "How many batches are applied?",
+	}
+	DeadLetters = Metric{
+		Name: "weir_dead_letters", Type: Gauge, Unit: "dead letters", Labels: []Label{byModel, byKind},
+		Help:    "What could not be applied and waits to be looked at, by kind; 10,000 at the most.",
+		Asks:    "Does something wait for a person?",
+		Alarm:   "above 0: see [dead letters](#dead-letters), and of the kind `gap` [after a gap](#after-a-gap)",
+		Runbook: "Records cannot be applied",
+	}
+	Gaps = Metric{
+		Name: "weir_gaps_total", Type: Counter, Unit: "gaps", Labels: []Label{byModel},
+		Help:    "Gaps found in streams: records gone before they were read.",
+		Asks:    "Were records lost?",
+		Alarm:   "it grows: records expired before they were read; see [after a gap](#after-a-gap)",
+		Runbook: "After a gap",
+	}
+	OldPages = Metric{
+		Name: "weir_old_pages_total", Type: Counter, Unit: "pages", Labels: []Label{byModel},
+		Help:    "Pages of streams read less than four hours before they would have been forgotten.",
+		Asks:    "Are records about to be lost?",
+		Alarm:   "it grows: weir reads records that are more than 20 hours old, and the stream keeps 24",
+		Log:     []Logged{{"Old", "Count", "Sum", "records more than 20 hours old", "above 0"}},
+		Runbook: "Behind the stream",
+	}
+	Shards = Metric{
+		Name: "weir_shards", Type: Gauge, Unit: "shards", Labels: []Label{byModel, byTable},
+		Help: "Shards whose lease this process holds.",
+		Asks: "Do the processes share the shards?",
+		Sums: true,
+	}
+	ReadAge = Metric{
+		Name: "weir_read_age_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
+		Help:    "How far the reader that is furthest behind the stream is behind.",
+		Asks:    "Is everything read in time?",
+		Alarm:   "at 25, 50 and 80 % of 24 hours: see [behind the stream](#behind-the-stream)",
+		Ageing:  true,
+		Runbook: "Behind the stream",
+	}
+	Unapplied = Metric{
+		Name: "weir_unapplied_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
+		Help:    "Age of the oldest record that is read and not applied.",
+		Asks:    "How old are derived values at the most?",
+		Alarm:   "at 25, 50 and 80 % of 24 hours: a sink is slow or down; nothing is lost while the disk has room",
+		Log:     []Logged{{"Age", "Milliseconds", "Maximum", "age of the oldest record of an event", ""}},
+		Ageing:  true,
+		Runbook: "Behind the stream",
+	}
+	Spool = Metric{
+		Name: "weir_spooled_bytes", Type: Gauge, Unit: "bytes", Labels: []Label{byModel, byTable},
+		Help:  "Bytes on disk of what was read and not applied.",
+		Asks:  "Will the disk be full?",
+		Alarm: "it grows: a sink is slow or down",
+		Sums:  true,
+	}
+	ShardReadAge = Metric{
+		Name: "weir_shard_read_age_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable, byShard},
+		Help: "How far the reader of a shard is behind the stream.",
+		Asks: "Which shard is read too slowly?",
+	}
+	ShardUnapplied = Metric{
+		Name: "weir_shard_unapplied_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable, byShard},
+		Help: "Age of the oldest record of a shard that is read and not applied.",
+		Asks: "Which shard is applied too slowly?",
+	}
+	ShardSpool = Metric{
+		Name: "weir_spool_bytes", Type: Gauge, Unit: "bytes", Labels: []Label{byModel, byTable, byShard},
+		Help: "Bytes on disk of what was read of a shard.",
+		Asks: "Which shard fills the disk?",
+	}
+	Stopped = Metric{
+		Name: "weir_stopped", Type: Gauge, Unit: "tables or shards", Labels: []Label{byModel, byTable, byShard},
+		Help: "1 for a table, or one shard of it, that stands still while everything else goes on.",
+		Asks: "Does one part stand still?",
+		Alarm: "above 0: one table, one shard or one job of a long list is stopped, and everything else goes on. The warning `stands still; everything else goes on` in the log names it and its cause: " +
+			"a table without a stream, a spool file that cannot be read, a damaged lease or checkpoint, or a job that a newer version left. When the cause is gone, it continues by itself",
+		Runbook: "Behind the stream",
+	}
+	Errors = Metric{
+		Name: "weir_errors_total", Type: Counter, Unit: "failures", Labels: []Label{byModel, byError},
+		Help:  "What failed and is tried again, by kind.",
+		Asks:  "Which step fails again and again?",
+		Alarm: "it grows: that step fails and is tried again",
+	}
+	WriteUnits = Metric{
+		Name: "weir_write_units_total", Type: Counter, Unit: "write units", Labels: []Label{byTable},
+		Help: "Write units used on a table.",
+		Asks: "What does deriving cost?",
+		Log:  []Logged{{"WriteUnits", "Count", "Sum", "write units, as DynamoDB charges them", ""}},
+	}
+	Throttled = Metric{
+		Name: "weir_throttled_writes_total", Type: Counter, Unit: "writes", Labels: []Label{byTable},
+		Help:  "Writes that DynamoDB refused for now, and that are sent again.",
+		Asks:  "Has a table or a partition too little?",
+		Alarm: "it grows: the table or a partition has too little",
+		Log:   []Logged{{"Throttled", "Count", "Sum", "writes that DynamoDB refused for now", "above 0 for long"}},
+	}
+	WriteWait = Metric{
+		Name: "weir_write_wait_seconds_total", Type: Counter, Unit: "seconds", Labels: []Label{byTable},
+		Help:  "For which writes waited for the write budget, all added up.",
+		Asks:  "Is `--write-budget` too small?",
+		Alarm: "it grows by more than a second each second for long, and `weir_unapplied_seconds` grows: `--write-budget` is below what is needed",
+		Log:   []Logged{{"BudgetWait", "Milliseconds", "Sum", "for which writes waited for the write budget, added up", "above 0 for long, and the age grows"}},
+	}
+	WriteBudget = Metric{
+		Name: "weir_write_budget", Type: Gauge, Unit: "write units a second", Labels: []Label{byTable},
+		Help: "Write units a second that this process may use on a table.",
+		Asks: "What is the share of this process, with `--write-budget`?",
+	}
+	Again = Metric{
+		Type: Counter, Unit: "records",
+		Asks: "How much is delivered again?",
+		Log:  []Logged{{"Again", "Count", "Sum", "records that come again", ""}},
+	}
+	OutOfOrder = Metric{
+		Type: Counter, Unit: "events",
+		Asks: "Is the mapping what the function relies on?",
+		Log:  []Logged{{"OutOfOrder", "Count", "Sum", "events that were refused", "above 0: see [out of order](#out-of-order)"}},
+	}
+)
+
+// Ratio is what follows from two counters.
+type Ratio struct {
+	Title, Asks string
+	Of, Per     *Metric
+	Where       string // which of Per, as Prometheus chooses series
+}
+
+// Ratios are what the dashboards show besides All.
+func Ratios() []Ratio {
+	return []Ratio{{
+		Title: "Write units for each applied record", Asks: "How much is written for each record (write amplification)?",
+		Of: &WriteUnits, Per: &Records, Where: `group="rows",result="applied"`,
+	}}
+}
+
+// All returns the list.
+func All() []*Metric {
+	return []*Metric{
+		&Records, &Batches, &DeadLetters, &Gaps, &OldPages,
+		&Shards, &ReadAge, &Unapplied, &Spool, &ShardReadAge, &ShardUnapplied, &ShardSpool, &Stopped, &Errors,
+		&WriteUnits, &Throttled, &WriteWait, &WriteBudget,
+		&Again, &OutOfOrder,
+	}
+}
+
+// Names are the names of the labels.
+func (m *Metric) Names() (out []string) {
+	for _, l := range m.Labels {
+		out = append(out, l.Name)
+	}
+	return out
+}
+
+// Has reports whether the metric has a label.
+func (m *Metric) Has(label string) bool { return slices.Contains(m.Names(), label) }
+
+// Title is what is measured, as a heading: the help without its explanation.
+func (m *Metric) Title() string {
+	title, _, _ := strings.Cut(strings.TrimSuffix(m.Help, "."), ": ")
+	return title
+}
+
+// Title is what is measured, as a heading.
+func (l *Logged) Title() string {
+	title, _, _ := strings.Cut(l.Help, ", ")
+	if l.Unit != "Count" {
+		title += " (" + strings.ToLower(l.Unit) + ")"
+	}
+	return strings.ToUpper(title[:1]) + title[1:]
+}
