@@ -48,11 +48,17 @@ type served struct {
 	stop func() error
 }
 
+// serve serves an empty gallery.
 func (b *bench) serve() (*served, error) {
 	r, err := b.open("gallery", system.Options{})
 	if err != nil {
 		return nil, err
 	}
+	return b.serveIt(r)
+}
+
+// serveIt serves a system, and removes it at the end.
+func (b *bench) serveIt(r *running) (*served, error) {
 	log := slog.New(slog.DiscardHandler)
 	queries, err := api.New([]*query.Engine{r.part.Query}, api.Options{Log: log})
 	if err != nil {

@@ -2,7 +2,7 @@
 // prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
 // The file of each stage says what is compared: decode.go, replay.go, steps.go, search.go,
-// memory.go, scale.go, lists.go and ingest.go. Rounds of weir and of its peer alternate, and a
+// memory.go, scale.go, lists.go, ingest.go and load.go. Rounds of weir and of its peer alternate, and a
 // line shows medians, so that other load on the machine affects both alike.
 package main
 
@@ -53,6 +53,7 @@ var stages = []stage{
 	{name: "lists", run: (*bench).lists},
 	{name: "ingest", run: (*bench).ingest},
 	{name: "memory", run: (*bench).memory},
+	{name: "load", run: (*bench).load, asked: true},
 	{name: "hostile", run: (*bench).hostile, asked: true},
 	{name: "parts", run: (*bench).parts, asked: true},
 }

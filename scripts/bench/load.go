@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weir/internal/system"
+)
+
+const (
+	askedEach   = time.Second / 1000 // between two queries
+	writtenEach = time.Second / 500  // between two writes
+	keyedGoal   = 10 * time.Millisecond
+	searchGoal  = 50 * time.Millisecond
+)
+
+// load measures how long queries and searches take while the application writes: 1,000
+// queries a second, a fifth of them searches, beside 500 writes a second, all by HTTP. Each
+// begins when it is due, however late the ones before it are, and its time counts from then.
+//
+// Clients and server share this process and its processors. Requests that the server turns
+// away because it is busy are counted apart.
+func (b *bench) load() error {
+	w := newWorld(1)
+	documents := pick(b, 50_000, 1_000_000)
+	made := 0
+	rec, err := b.recordingAt(b.dir+"/load.jsonl", "gallery", func(p []byte) []byte {
+		made++
+		switch {
+		case made > documents: // likes, pictures in albums, edits
+			return w.next(p)
+		case made%20 == 1:
+			return w.newAlbum(p)
+		}
+		return w.upload(p)
+	}, documents+documents/5)
+	if err != nil {
+		return err
+	}
+	r, err := b.open("gallery", system.Options{})
+	if err != nil {
+		return err
+	}
+	b.say("replaying %d records, %d documents and more", rec.records, documents)
+	if err := r.replay(b.ctx, rec); err != nil {
+		return errors.Join(err, r.remove())
+	}
+	s, err := b.serveIt(r)
+	if err != nil {
+		return err
+	}
+	l := &load{served: s, took: map[string][]time.Duration{}, albums: w.albums, media: w.media, likes: w.likes}
+	err = l.run(pick(b, 5*time.Second, 30*time.Second))
+	if err = errors.Join(err, s.stop()); err != nil {
+		return err
+	}
+	for _, q := range kindsOfQuery {
+		d, goal := l.took[q.name], keyedGoal
+		if q.search {
+			goal = searchGoal
+		}
+		p99 := percentile(d, 99)
+		b.table.add(line{what: fmt.Sprintf("%s, 1,000 queries and 500 writes a second, %d documents: p50, p99", q.name, documents),
+			figure: ms(percentile(d, 50)) + ", " + ms(p99), goal: "≤ " + ms(goal), met: p99 <= goal})
+	}
+	n := l.refused.Load()
+	b.table.add(line{what: "requests turned away", figure: fmt.Sprint(n), goal: "0", met: n == 0})
+	written, shown := l.took[aWrite], l.took[aCount]
+	b.table.add(line{what: "a write until it is answered, beside them: p50, p99", figure: ms(percentile(written, 50)) + ", " + ms(percentile(written, 99))})
+	b.table.add(line{what: "a write until its count shows, beside them: p50, p99", figure: ms(percentile(shown, 50)) + ", " + ms(percentile(shown, 99)),
+		goal: "≤ " + ms(visibleGoal), met: percentile(shown, 99) <= visibleGoal})
+	return nil
+}
+
+const (
+	aWrite = "a write"
+	aCount = "a write until its count shows"
+)
+
+// kindOfQuery is a named query with parameters from the rows that the recording left.
+type kindOfQuery struct {
+	name   string
+	search bool
+	with   func(l *load) url.Values
+}
+
+var kindsOfQuery = []kindOfQuery{
+	{"album", false, func(l *load) url.Values { return url.Values{"albumId": {l.album()}} }},
+	{"media", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}} }},
+	{"album-media", false, func(l *load) url.Values { return url.Values{"albumId": {l.album()}, "limit": {"20"}} }},
+	{"media-albums", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}, "limit": {"20"}} }},
+	{"media-by-creator", false, func(l *load) url.Values { return url.Values{"createdBy": {l.user()}, "limit": {"20"}} }},
+	{"albums", false, func(*load) url.Values { return url.Values{"limit": {"20"}} }},
+	{"public-albums", false, func(*load) url.Values { return url.Values{"isPublic": {"true"}, "limit": {"20"}} }},
+	{"media-interactions", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}, "limit": {"20"}} }},
+	{"search-media", true, func(l *load) url.Values { return url.Values{"q": {l.words()}, "limit": {"20"}} }},
+	{"search-albums", true, func(l *load) url.Values { return url.Values{"q": {l.words()}, "limit": {"20"}} }},
+}
+
+// load is one run.
+type load struct {
+	*served
+	albums []album
+	media  []media
+	likes  []like
+
+	refused atomic.Int64 // requests
+
+	mu   sync.Mutex
+	took map[string][]time.Duration
+	errs []error
+}
+
+func (l *load) album() string   { return ident('a', l.albums[rand.IntN(len(l.albums))].n) }
+func (l *load) picture() string { return ident('m', l.media[rand.IntN(len(l.media))].n) }
+func (l *load) user() string    { return ident('u', l.media[rand.IntN(len(l.media))].by) }
+
+// words are the name of a picture, one word or both.
+func (l *load) words() string {
+	return words(l.media[rand.IntN(len(l.media))].n, 0, 1+rand.IntN(2))
+}
+
+// run keeps the load up for a time.
+func (l *load) run(during time.Duration) error {
+	t := http.DefaultTransport.(*http.Transport)
+	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 100, 100
+	var wg sync.WaitGroup
+	start := time.Now()
+	wg.Go(func() {
+		l.every(start, during, askedEach, func(i int) {
+			q := kindsOfQuery[i%len(kindsOfQuery)]
+			l.timed(q.name, start.Add(time.Duration(i)*askedEach), func() error {
+				_, err := l.ask("GET", "/v1/gallery/"+q.name+"?"+q.with(l).Encode(), "", 200)
+				return err
+			})
+		})
+	})
+	wg.Go(func() {
+		l.every(start, during, writtenEach, func(i int) {
+			l.timed(aWrite, start.Add(time.Duration(i)*writtenEach), func() error {
+				_, err := l.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":%q,"mediaId":"load-%d","addedAt":%s}`, l.album(), i, at), 201)
+				return err
+			})
+		})
+	})
+	wg.Go(func() { l.note(l.counts(start.Add(during))) })
+	wg.Wait()
+	return errors.Join(l.errs[:min(3, len(l.errs))]...)
+}
+
+// every calls do when it is due, at most a thousand at a time.
+func (l *load) every(start time.Time, during, pause time.Duration, do func(i int)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, 1000)
+	for i := range int(during / pause) {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * pause)))
+		free <- struct{}{}
+		wg.Go(func() { do(i); <-free })
+	}
+	wg.Wait()
+}
+
+func (l *load) timed(what string, due time.Time, do func() error) {
+	err := do()
+	took := time.Since(due)
+	if err != nil && strings.Contains(err.Error(), ": 503 ") {
+		l.refused.Add(1)
+		return
+	}
+	l.note(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took[what] = append(l.took[what], took)
+}
+
+func (l *load) note(err error) {
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.errs = append(l.errs, err)
+	}
+}
+
+// counts puts a picture into an album of its own 20 times a second, and measures how long
+// it takes until the album says so.
+func (l *load) counts(end time.Time) error {
+	if _, err := l.ask("POST", "/v1/gallery/Album", fmt.Sprintf(`{"id":"a0","title":"An album","createdAt":%s}`, at), 201); err != nil {
+		return err
+	}
+	for i := 1; time.Now().Before(end); i++ {
+		due := time.Now()
+		if _, err := l.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":"a0","mediaId":"m%d","addedAt":%s}`, i, at), 201); err != nil {
+			return err
+		}
+		if err := l.await(0, i); err != nil {
+			return err
+		}
+		l.timed(aCount, due, func() error { return nil })
+		time.Sleep(time.Until(due.Add(time.Second / 20)))
+	}
+	return nil
+}
