@@ -12,8 +12,12 @@ import (
 
 // actions is what a console that may act has besides its pages.
 type actions struct {
-	token   string        // which every form of this process carries
-	one     chan struct{} // has an element while an action is being done
+	// token is made at start and is the same for all readers: it proves that a form was rendered by
+	// this process, not which person sends it. Keys do that (package web).
+	token string        // which every form of this process carries
+	one   chan struct{} // has an element while an action is being done
+	// ctx ends when the console closes. Work that outlives its request, such as a recount, runs
+	// under it and not under the request's context.
 	ctx     context.Context
 	end     context.CancelFunc
 	working sync.WaitGroup
@@ -21,6 +25,8 @@ type actions struct {
 	busy    map[string]*busy
 }
 
+// newActions has an entry for each model from the start, so the maps are only read afterwards and
+// need no lock.
 func newActions(models []*system.Part) *actions {
 	ctx, end := context.WithCancel(context.Background())
 	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}, busy: map[string]*busy{}}
@@ -36,6 +42,9 @@ const maxForm = 1 << 20
 // act has h do an action, one at a time, if the console may act and the request comes from one of
 // its own pages. Both of two things must show that, since each alone has failed in the field:
 // what the browser says of the origin, and a token that only such a page has.
+// A body of more than maxForm bytes, or one that is no form, is 400; a console that only reads,
+// another origin and a wrong token are 403. None of them runs h. An action waits for the one before
+// it as long as its request lasts, and each that runs is logged with its path.
 func (c *Console) act(h func(*request) error) func(*request) error {
 	return func(r *request) error {
 		if !c.options.Write {
@@ -64,6 +73,8 @@ func (c *Console) act(h func(*request) error) func(*request) error {
 
 // isOwn reports whether a browser says that a request comes from a page of the same origin. A
 // client that says nothing of it is no browser of today, and is refused as well.
+// Browsers send Sec-Fetch-Site with each request to https and to loopback, and Origin with each
+// POST (Fetch Metadata, and the Fetch Standard).
 func isOwn(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return false

@@ -25,14 +25,19 @@ const (
 )
 
 // busy is the workload of a model.
+// A workload is of one process and is not stored: after a crash the rows that it has written stay,
+// under ids that begin with busyName, and the next workload of the model writes and deletes the
+// same ones.
 type busy struct {
 	mu      sync.Mutex
 	running bool
 	stop    context.CancelFunc
-	perSec  int
-	began   time.Time
-	writes  int
-	failed  string
+	// perSec, began and writes are of the last workload once it has ended; began is zero before the
+	// first.
+	perSec int
+	began  time.Time
+	writes int
+	failed string
 }
 
 // busyPage is a workload as the page shows it.
@@ -45,6 +50,7 @@ type busyPage struct {
 	Minutes        int
 }
 
+// busyOf is a snapshot: the workload goes on while the page is made.
 func (c *Console) busyOf(r *request) *busyPage {
 	b := c.busy[r.part.Model.Name]
 	b.mu.Lock()
@@ -60,6 +66,8 @@ func (c *Console) busyOf(r *request) *busyPage {
 }
 
 // makeBusy begins the workload of a model, or ends it.
+// Starting a workload that runs changes nothing, and neither does stopping one that does not. The
+// answer comes before the workload has ended; it clears its rows after that.
 func (c *Console) makeBusy(r *request) error {
 	b := c.busy[r.part.Model.Name]
 	b.mu.Lock()
@@ -91,6 +99,8 @@ func (c *Console) makeBusy(r *request) error {
 
 // run writes the rows of a sample and deletes them, in turn, so that what is stored does not grow.
 // At its end it deletes all of them.
+// The context ends it: after busyTime, by the stop button, or when the program stops. A model of
+// whose rows none has an id that can begin with busyName has no workload, and the page says so.
 func (b *busy) run(ctx context.Context, s *system.System, part *system.Part, perSec int) {
 	w := &ingest.Writer{Model: part.Model, Store: s.Store, Brief: true}
 	limit := rate.NewLimiter(rate.Limit(perSec), max(1, perSec/20))
@@ -140,6 +150,8 @@ func (b *busy) fails(c ingest.Command, err error) {
 }
 
 // clear deletes the rows of the workload.
+// It has five seconds of its own, because the context of the workload has ended by then. Rows that
+// it does not reach in that time stay, and the next workload deletes them.
 func (b *busy) clear(part *system.Part, rows []ingest.Command, do func(context.Context, ingest.Command) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -20,6 +20,8 @@ const (
 )
 
 // check is the last recount of a model's derived values, or the one that runs.
+// All fields are guarded by mu. What the last recount found stays until the next one begins, so a
+// page shows a whole result or one that grows.
 type check struct {
 	mu      sync.Mutex
 	running bool
@@ -30,9 +32,11 @@ type check struct {
 	checked int
 	differ  int
 	more    bool
-	list    []verify.Difference
-	cannot  int // values that cannot be computed
-	err     error
+	// list has the first listDiffering differences; differ counts all of those that were compared,
+	// and more says that there were others which were not.
+	list   []verify.Difference
+	cannot int // values that cannot be computed
+	err    error
 }
 
 // checkPage is a check as the page of health shows it.
@@ -45,6 +49,7 @@ type checkPage struct {
 	Action, Command       string
 }
 
+// differenceLine is one difference of a recount, with what the row shows and what it should show.
 type differenceLine struct {
 	Derivation string
 	Row        link
@@ -79,6 +84,8 @@ func (c *Console) verify(r *request) error {
 }
 
 // run recounts, beside the follower and the applications.
+// It reads each row at least twice. What it reports differed in the same way both times, so a
+// change that was being applied is not a difference (verify.Verify.Twice).
 func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	v := s.Verify(part)
 	v.Progress = func(rows int) {
@@ -98,6 +105,8 @@ func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	k.running, k.took, k.checked, k.more, k.cannot, k.err = false, time.Since(k.began), v.Checked, more, len(v.Unshown), err
 }
 
+// checkOf is a snapshot of the model's recount for the page, with the zero page if there has been
+// none since the program started.
 func (c *Console) checkOf(r *request) *checkPage {
 	k, m := c.checks[r.part.Model.Name], r.part.Model
 	k.mu.Lock()

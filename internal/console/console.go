@@ -61,8 +61,10 @@ var pages embed.FS
 type Options struct {
 	Log *slog.Logger // nil is slog.Default()
 	// Status returns the status of a model; see status.Recent.
+	// It is called for each page that shows a state, so it should remember its answer for a moment.
 	Status func(ctx context.Context, model string) (status.Status, error)
 	// Shards returns the shards that this process holds of a model; nil for a store with no leases.
+	// It is called while a page is made and must not wait for a service.
 	Shards func(model string) []live.Status
 	// Activity has what the followers of this process apply; nil is nothing.
 	Activity *Activity
@@ -73,6 +75,8 @@ type Options struct {
 }
 
 // Console is the handler. It answers under / and web.Console.
+// It may be used from many goroutines. It reads the system's store and runner, and starts
+// goroutines of its own only for actions; Close waits for these.
 type Console struct {
 	system  *system.System
 	options Options
@@ -87,6 +91,8 @@ type Console struct {
 const maxSeconds = 20
 
 // New makes the console of a system. The caller closes it before the system.
+// The models of the system must not change afterwards. An error is a mistake in the pages that are
+// part of the program, never one of a model.
 func New(s *system.System, o Options) (*Console, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -132,11 +138,15 @@ func New(s *system.System, o Options) (*Console, error) {
 }
 
 // Close ends the work that an action has begun, and waits for it.
+// A workload has its rows cleared first. Requests may still come: an action that would begin such
+// work is then answered 503.
 func (c *Console) Close() {
 	c.end()
 	c.working.Wait()
 }
 
+// ServeHTTP answers every path below the console's, with a page for unknown ones. The caller has
+// checked keys and rates before.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.ServeHTTP(w, r) }
 
 // Beside serves the console, and everything else by other.
@@ -153,6 +163,8 @@ func (c *Console) Beside(other http.Handler) http.Handler {
 // policy is the content security policy of every page.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// setHeaders is for every answer of the console, of whatever kind: an asset and a row as JSON have
+// the policy too, since a browser may be sent there directly.
 func setHeaders(w http.ResponseWriter, contentType string) {
 	web.SetHeaders(w, contentType)
 	h := w.Header()
@@ -162,6 +174,7 @@ func setHeaders(w http.ResponseWriter, contentType string) {
 	h.Set("Referrer-Policy", "same-origin")
 }
 
+// asset answers with content that is part of the program. It needs the same keys as a page.
 func asset(kind string, content []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		setHeaders(w, kind+"; charset=utf-8")
@@ -180,6 +193,8 @@ var (
 	errNoLetter = &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
 )
 
+// mistake is an error that the reader can correct. Its text is shown on a page with the status, so
+// it must not contain a value that the model hides.
 type mistake struct {
 	status int
 	text   string
@@ -191,6 +206,7 @@ func (m *mistake) Error() string { return m.text }
 type request struct {
 	w http.ResponseWriter
 	*http.Request
+	// ctx ends after maxSeconds, or when the browser leaves. Reads of a page use it.
 	ctx   context.Context
 	c     *Console
 	part  *system.Part // of the model in the path, nil if there is none
@@ -199,6 +215,9 @@ type request struct {
 
 // page answers with what h renders. An error of h becomes a page, or the problem of something
 // that is not the reader's mistake.
+// Each page spends one command of the key's rate. A page that takes longer than maxSeconds is 503,
+// any other error of h a problem with an id that the log has, too. h must not have begun its answer
+// when it returns an error, unless the error is http.ErrAbortHandler.
 func (c *Console) page(h func(*request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !web.Spend(w, r, 1) {
@@ -245,6 +264,7 @@ func (r *request) path(below string, pairs ...string) string {
 	return modelPath(r.part.Model.Name, below, pairs...)
 }
 
+// modelPath escapes all that it is given, so any text of a row may be a value in it.
 func modelPath(model, below string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

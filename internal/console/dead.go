@@ -31,11 +31,15 @@ type parkedTarget struct {
 	Waits int
 }
 
+// deadKind is a kind of dead letters in the list of kinds, with how many of those that were read it
+// has.
 type deadKind struct {
 	link
 	Count int
 }
 
+// deadLine is a dead letter as a line of the list. Its reason is cut to 160 characters and has no
+// value that the model hides.
 type deadLine struct {
 	ID     link
 	Kind   string
@@ -52,9 +56,12 @@ const (
 
 var errEnough = errors.New("enough")
 
+// dead lists the dead letters of a model: GET /console/{model}/dead.
 func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK, "") }
 
 // listLetters shows dead letters, and what an action came to.
+// Counts and parked targets are those of the first readLetters letters; More says that there are
+// others. Nothing is changed by listing.
 func (c *Console) listLetters(r *request, status int, done string) error {
 	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
 	parked := map[string]int{} // where each target is in the list
@@ -105,9 +112,12 @@ type letterPage struct {
 	Sure                                             bool   // it is asked whether to discard it
 }
 
+// letter shows one dead letter: GET /console/{model}/dead/{id}.
 func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
 
 // showLetter shows a letter with what an action came to, or with the question whether to discard it.
+// If the model hides anything, amounts and bytes that could not be decoded are left out whole,
+// since what they contain cannot be told apart.
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
 	if errors.Is(err, runner.ErrNoDead) {
@@ -155,6 +165,8 @@ func recordText(m *model.Model, d *runner.Dead) string {
 	return imageText("keys", rec.Keys) + imageText("old", visibleToAll(m, rec.Old)) + imageText("new", visibleToAll(m, rec.New))
 }
 
+// imageText is an image in lines of name and value, with the values in DynamoDB's JSON; "" for an
+// image that the record lacks.
 func imageText(name string, it value.Item) string {
 	if it == nil {
 		return ""

@@ -19,11 +19,15 @@ type derived struct {
 	Into       link // no Href: a search index
 	State      string
 	Note       string // what is to be said of the state
-	Class      string // the state's: good, busy, bad or idle
-	Since      *time.Time
+	// Class, with the words of the style sheet, is all that decides the colour of a state. Since is
+	// nil where the catalog has no time.
+	Class string // the state's: good, busy, bad or idle
+	Since *time.Time
 }
 
 // derivations puts together the plan of a model and its status.
+// The order is that of the status. It has derivations that the model no longer has, too: the
+// catalog keeps these until they are retired, and a month longer.
 func derivations(m *model.Model, st *status.Status) (out []derived) {
 	builds, planned := m.Builds(), map[string]model.Derivation{}
 	for _, d := range m.Derivations() {
@@ -66,6 +70,8 @@ func derivations(m *model.Model, st *status.Status) (out []derived) {
 	return out
 }
 
+// progressOf says how far a build is: in per cent where the store estimates the number of rows,
+// else as the number of rows read. The time left is an estimate by the rate until now.
 func progressOf(b *status.Build) string {
 	if b.Of <= 0 {
 		return fmt.Sprintf("%d rows read", b.Rows)
@@ -81,6 +87,8 @@ func progressOf(b *status.Build) string {
 // state says so.
 func percentOf(b *status.Build) int64 { return min(99, 100*b.Rows/b.Of) }
 
+// classOf is the class of a state of a derivation or an index. A state that it does not know, such
+// as unbuilt, is bad: the page must not show as good what nothing is known of.
 func classOf(state string) string {
 	switch state {
 	case string(owntable.Live), "verified":
@@ -93,6 +101,7 @@ func classOf(state string) string {
 	return "bad"
 }
 
+// entityLink links the rows of an entity, which need not exist.
 func entityLink(m *model.Model, e string) link {
 	return link{Text: e, Href: modelPath(m.Name, "/rows", "entity", e)}
 }
@@ -138,6 +147,7 @@ func states(ds []derived) string {
 	return out
 }
 
+// model is the page of one model: the graph of its derivations, and the same in a table.
 func (c *Console) model(r *request) error {
 	st, err := c.options.Status(r.ctx, r.part.Model.Name)
 	if err != nil {

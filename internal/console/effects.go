@@ -12,6 +12,7 @@ import (
 )
 
 // effect is what a record leads to on one target.
+// Effects are comparable: two of one record that say the same are shown once.
 type effect struct {
 	Derivation string
 	What       string // what it adds, "" for a target that is told from more than this record
@@ -21,6 +22,9 @@ type effect struct {
 
 // effectsOf returns what a change leads to: what it adds to ledgers, the rows that it makes,
 // moves or removes, and the indexes that have it.
+// It is worked out from the record and the model alone and reads no row. So it says what the record
+// asks for; a batch that gathers it with others, or has seen it before, may write something else.
+// Feeds and history are left out, since their rows depend on subscribers and past records.
 func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 	add := func(e effect) {
 		if !slices.Contains(out, e) {
@@ -54,6 +58,7 @@ func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 }
 
 // sums says what amounts add to the ledger of each target.
+// Amounts for one target are put together first, so a mean is one effect and not two.
 func sums(m *model.Model, adds []projections.Add) (out []effect) {
 	for i, a := range adds {
 		same := func(b projections.Add) bool {

@@ -15,6 +15,7 @@ type graph struct {
 	Edges         []edge
 }
 
+// node is a box of the drawing. Text is cut to what the box holds; Full is all of it.
 type node struct {
 	X, Y, W, H int
 	Text, Full string
@@ -28,6 +29,7 @@ func (n node) TextX() int { return n.X + 8 }
 func (n node) EndX() int  { return n.X + n.W - 8 }
 func (n node) TextY() int { return n.Y + 17 }
 
+// edge is a line between two boxes, as the path of an SVG element.
 type edge struct{ Path string }
 
 // The measures of a drawing, in pixels.
@@ -54,6 +56,8 @@ type columnEnd struct {
 	y      int
 }
 
+// add notes that the end to belongs beside the derivation at the height at, and makes the end when
+// it is first named.
 func (c *column) add(to link, at int) {
 	e := c.ends[to.Text]
 	if e == nil {
@@ -65,6 +69,7 @@ func (c *column) add(to link, at int) {
 }
 
 // place gives each end a place, in the order of the means of its derivations' places.
+// Ends never overlap: each is at least nodePitch below the one before.
 func (c *column) place() (bottom int) {
 	slices.SortStableFunc(c.order, func(a, b *columnEnd) int { return cmp.Compare(a.sum*b.n, b.sum*a.n) })
 	next := 0
@@ -76,6 +81,8 @@ func (c *column) place() (bottom int) {
 }
 
 // draw lays the derivations out, grouped by what shows them.
+// The order depends on the names alone, so a drawing stays as it is while states change. It does
+// not change its argument.
 func draw(ds []derived) *graph {
 	ds = slices.Clone(ds)
 	slices.SortStableFunc(ds, func(a, b derived) int {

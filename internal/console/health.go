@@ -19,20 +19,27 @@ type healthPage struct {
 	Check   *checkPage
 }
 
+// tableLine is a table as the catalog knows it: its stream, with which images, how weir knows that
+// the stream was complete, and who reads it since when.
 type tableLine struct{ Name, Stream, Images, Complete, Reader, Since string }
 
 // shardLine is how far a group has read a shard.
+// Lag is "none" where everything is applied, else the age of the oldest record that is not, by this
+// machine's clock; "not known" if the stream cannot be read there.
 type shardLine struct {
 	Table, Shard, Group, Position string
 	Lag, Class                    string
 }
 
+// buildLine is a build that the catalog has, also one that is live or verified.
 type buildLine struct {
 	Of, State, Since, Progress, Rate string
 	Generation                       int64
 	Percent                          int64 // 0 to 100, -1 if it is not known
 }
 
+// indexLine is a search index of any definition. Applied is until when everything in it was
+// certainly applied.
 type indexLine struct{ Name, State, Class, Kind, Place, Applied string }
 
 func (c *Console) health(r *request) error {
@@ -59,6 +66,7 @@ func (c *Console) health(r *request) error {
 	return r.ok("health", "Health", &p)
 }
 
+// buildOf shows a build. What the status does not know of it is left empty.
 func buildOf(b *status.Build) buildLine {
 	l := buildLine{Of: b.Entity, State: string(b.State), Since: stamp(&b.Since), Generation: b.Generation, Percent: -1}
 	if b.Rows > 0 {
@@ -74,6 +82,9 @@ func buildOf(b *status.Build) buildLine {
 }
 
 // shards says how far this process has read and applied each shard that it knows.
+// On a store that processes share, these are the shards that this process holds, with no read of
+// the stream. Otherwise each shard that is not applied to its end costs one read of one record, and
+// the lag is that of its next record.
 func (c *Console) shards(r *request) (out []shardLine, err error) {
 	if c.options.Shards != nil {
 		for _, s := range c.options.Shards(r.part.Model.Name) {

@@ -14,6 +14,8 @@ const hiddenText = "(hidden)"
 
 // visible returns a row without the values that the model hides from readers. A row of no entity
 // may have been of any.
+// The row that it is given stays as it is; the result shares its values. A hidden attribute is
+// there with hiddenText, so that the reader sees that the row has one.
 func visible(m *model.Model, e *model.Entity, row value.Item) value.Item {
 	if e == nil {
 		return visibleToAll(m, row)
@@ -60,6 +62,8 @@ func isSecret(t *model.Tally) bool {
 
 // reasonOf returns the reason of a dead letter. If the record has a value that the model hides,
 // the reason may quote it, so only the kind is left.
+// It finds a value in a reason as the text that pages have for it. A reason that quotes a value in
+// another form, which no code does today, would not be found.
 func reasonOf(m *model.Model, d *runner.Dead) string {
 	if !hidesSome(m) {
 		return d.Reason

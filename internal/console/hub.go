@@ -19,11 +19,13 @@ type applied struct {
 	number uint64 // counts the records of the process, from 1
 	table  *model.Table
 	record events.Record
-	size   int
+	// size is the bytes of the record's keys and images, by which queues are bounded.
+	size int
 }
 
 // hub passes records on to tails. publish never waits for a tail: what a tail has no room for
 // is dropped, and the tail learns how much that was. The zero hub is ready.
+// Its cost for a process without tails is one push into recent for each record.
 type hub struct {
 	mu     sync.Mutex
 	number uint64
@@ -38,6 +40,8 @@ type queue struct {
 	missed uint64
 }
 
+// push adds a record and drops the oldest ones over the bounds. The newest record always stays,
+// however large it is.
 func (q *queue) push(r *applied) {
 	q.all, q.bytes = append(q.all, r), q.bytes+r.size
 	for len(q.all) > maxQueued || q.bytes > maxQueueBytes && len(q.all) > 1 {
@@ -57,6 +61,8 @@ type subscription struct {
 
 // publish queues records for each tail. A record that no queue has room for is only counted, so
 // the cost of a large batch is bounded, too.
+// All records of a call are numbered in order and without a gap, also those that are only counted.
+// A tail is woken once, however many records came.
 func (h *hub) publish(t *model.Table, records []events.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,6 +90,8 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 // subscribe opens a tail behind the record with a number; 0 begins with the next record. What
 // the hub still has after that record is queued, and the rest counts as missed. The caller
 // closes it.
+// A number that the hub has not reached yet, as of a browser that saw another process, begins with
+// the next record too.
 func (h *hub) subscribe(after uint64) *subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,6 +113,7 @@ func (h *hub) subscribe(after uint64) *subscription {
 	return s
 }
 
+// close ends the tail. It may be called once; records that were queued are dropped.
 func (s *subscription) close() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -113,6 +122,8 @@ func (s *subscription) close() {
 
 // take returns what waits, how many records before that were missed, and the number of the
 // newest record.
+// The records belong to the caller from then on. take does not wait: it returns none if nothing
+// waits.
 func (s *subscription) take() (all []*applied, missed, number uint64) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

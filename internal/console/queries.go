@@ -15,10 +15,12 @@ import (
 	"weir/internal/value"
 )
 
+// queriesPage lists the named queries of a model in the order of the file.
 type queriesPage struct {
 	Queries []queryLine
 }
 
+// queryLine is a query with its parameters; those in brackets may be left out.
 type queryLine struct {
 	Query      link
 	Search     bool
@@ -43,28 +45,36 @@ func (c *Console) queries(r *request) error {
 
 // queryPage is a form for a query and, once it was sent, the answer.
 type queryPage struct {
-	Name       string
-	Action     string
-	Search     bool
-	Fields     []field
-	Asked      bool
-	Columns    []string
-	Rows       [][]shown
-	Next       string
-	Later      bool
-	Took       string
-	Curl       string
-	API        string
+	Name    string
+	Action  string
+	Search  bool
+	Fields  []field
+	Asked   bool
+	Columns []string
+	Rows    [][]shown
+	Next    string
+	Later   bool
+	// Took is the time of the query alone. Curl and API are the same question for the HTTP API, and
+	// the command holds no key: it names an environment variable.
+	Took string
+	Curl string
+	API  string
+	// Unfinished names derivations whose build is not complete, so that their values in the answer
+	// may be absent or old.
 	Unfinished string
 	Refused    string
 }
 
+// field is a parameter in the form, with what was typed and what is wrong with it.
 type field struct {
 	query.Parameter
 	Value   string
 	Mistake string
 }
 
+// query is the form of a named query with its answer: GET /console/{model}/query/{query}. A query
+// without required parameters is asked at once. What the reader can correct is shown at the field
+// with the status 200; what the store answers otherwise is an error.
 func (c *Console) query(r *request) error {
 	name := r.PathValue("query")
 	q := r.part.Model.Query(name)
@@ -166,6 +176,7 @@ func (p *queryPage) table(t *model.Table, rows []value.Item) {
 	}
 }
 
+// apiQuery encodes parameters with the page's limit, in the order of their names.
 func apiQuery(params map[string]string) string {
 	values := url.Values{}
 	for k, v := range params {

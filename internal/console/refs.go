@@ -23,6 +23,8 @@ func keyText(v value.Value) string {
 }
 
 // keyValue reads what keyText wrote, or a person typed, for an attribute of a key.
+// An empty text is Missing, which no key attribute can be; a table without a sort key has the
+// attribute "" and takes nothing.
 func keyValue(a store.KeyAttr, s string) (value.Value, error) {
 	bad := func(want string) error {
 		return &mistake{http.StatusBadRequest, a.Name + " must be " + want + "."}
@@ -69,6 +71,7 @@ func (r *request) table() (*model.Table, error) {
 }
 
 // ref returns the row that the request names.
+// The key is whole and fits the table's types. The row itself need not exist.
 func (r *request) ref() (t *model.Table, ref store.Ref, err error) {
 	if t, err = r.table(); err != nil {
 		return nil, ref, err
@@ -87,6 +90,7 @@ func (r *request) ref() (t *model.Table, ref store.Ref, err error) {
 }
 
 // stored returns the row that the request names, as it is stored: nil if there is none.
+// It is a strong read, so the page shows a row that was written just before.
 func (r *request) stored() (t *model.Table, ref store.Ref, row value.Item, err error) {
 	if t, ref, err = r.ref(); err != nil {
 		return nil, ref, nil, err
@@ -108,6 +112,8 @@ func cursorText(t *model.Table, ix *store.Index, c *store.Cursor) string {
 	return base64.RawURLEncoding.EncodeToString(value.AppendItem(nil, it))
 }
 
+// cursorFrom reads what cursorText wrote. Bytes that are no key of this table and index are the
+// reader's mistake (400), never an error of the store.
 func cursorFrom(t *model.Table, ix *store.Index, s string) (*store.Cursor, error) {
 	if s == "" {
 		return nil, nil

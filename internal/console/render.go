@@ -38,6 +38,8 @@ type frame struct {
 	Body   any
 }
 
+// link is a text that leads somewhere; with an empty Href it is only a text. Here marks the page or
+// the choice that the reader is at.
 type link struct {
 	Text, Href string
 	Here       bool
@@ -59,6 +61,8 @@ var sections = []struct {
 }
 
 // render answers with a page, made whole before its first byte is sent.
+// An error of a template is returned before anything is sent. An error of sending is
+// http.ErrAbortHandler: the browser has gone, and no second answer is possible.
 func (r *request) render(status int, name, title string, body any) error {
 	f := frame{Title: title, Page: name, Body: body, Script: name == "tail"}
 	if r.c.options.Write {
@@ -99,12 +103,14 @@ func (r *request) render(status int, name, title string, body any) error {
 	return nil
 }
 
+// ok is render with 200.
 func (r *request) ok(name, title string, body any) error {
 	return r.render(http.StatusOK, name, title, body)
 }
 
 func took(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 
+// stamp is a time in UTC to the second; "" for none.
 func stamp(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -114,6 +120,7 @@ func stamp(t *time.Time) string {
 
 // brief returns the beginning of a text in one line. What could change how the text around it
 // reads, such as the order of writing, is escaped.
+// most counts characters, not bytes.
 func brief(s string, most int) string {
 	n, end := 0, len(s)
 	for i := range s {
@@ -150,6 +157,8 @@ type shown struct {
 	Number bool
 }
 
+// show is a value cut to most characters. Its text has no line break and no character that changes
+// how its surroundings read.
 func show(v value.Value, most int) shown {
 	full := text(v)
 	s := shown{Text: brief(full, most), Number: v.Kind() == value.Number}

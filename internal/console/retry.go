@@ -13,6 +13,8 @@ import (
 )
 
 // actOnLetter retries a dead letter, or discards it once that was confirmed.
+// A letter that is refused again is 409 and stays as it was. One that another reader has settled
+// meanwhile is 404.
 func (c *Console) actOnLetter(r *request) error {
 	id := r.PathValue("id")
 	var err error
@@ -51,6 +53,8 @@ func (c *Console) refusal(r *request, err error) string {
 }
 
 // retry applies a dead letter again, and what waits behind it, as projector dead retry does.
+// A record that a replay could not use is replayed again; every other kind is the runner's. applied
+// counts effects of the queue, also of those before an error.
 func (c *Console) retry(r *request, id string) (applied int, err error) {
 	d, err := r.part.Runner.DeadByID(r.ctx, id)
 	if err != nil {
@@ -68,6 +72,8 @@ func (c *Console) retry(r *request, id string) (applied int, err error) {
 const retryTime = 12 * time.Second
 
 // retryAll retries each dead letter once, in the order of their ids.
+// A letter that stays does not end it. An error of a service does. Letters that were done before it
+// stay done, and another click continues with the others.
 func (c *Console) retryAll(r *request) error {
 	if r.PostForm.Get("action") != "retry" {
 		return errNoAction

@@ -31,6 +31,8 @@ type rowPage struct {
 	All     bool   // weir writes all of it
 }
 
+// attribute is one attribute of a row or a ledger. Type is DynamoDB's, or, in a ledger, what it is
+// for.
 type attribute struct {
 	Name  string
 	Value shown
@@ -39,6 +41,7 @@ type attribute struct {
 	Own   *shown // what the application wrote where weir shows another value
 }
 
+// ledger is a row of the own table beside the row, as it is stored, without its key.
 type ledger struct {
 	Name       string // "" for the model's own, else the state of its build
 	Attributes []attribute
@@ -59,6 +62,8 @@ type linked struct {
 	Entity     string
 }
 
+// row shows one row: GET /console/{model}/row. A row that is gone has a page too, with the ledger
+// that may have stayed: so a value that waits for its target can be seen.
 func (c *Console) row(r *request) error {
 	t, ref, row, err := r.stored()
 	if err != nil {
@@ -121,11 +126,13 @@ func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.It
 	}
 }
 
+// whyPath is where a derived attribute of a row is explained.
 func whyPath(m *model.Model, ref store.Ref, attr string) string {
 	return modelPath(m.Name, "/why", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort), "attr", attr)
 }
 
 // ledgers reads the ledgers beside a row: the model's own, and that of a build of the entity.
+// They are read in one call, strongly. The ledger of a build has the name of the build's state.
 func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []ledger, err error) {
 	if e == nil {
 		return nil, nil
@@ -192,6 +199,8 @@ func ledgerWord(name string) string {
 }
 
 // goesTo returns the rows that a row counts towards, or makes.
+// It is worked out from the row alone, so it names targets that may not exist, and none of history
+// and feeds.
 func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	for _, s := range e.Sources {
 		if model.Holds(s.Where, row) {
@@ -239,6 +248,8 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 }
 
 // comesFrom returns the rows that a copy was made from, and those whose values it follows.
+// The rows are named by what the copy says of its key; a source that is gone is linked all the
+// same.
 func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	for _, rule := range e.MadeBy {
 		if len(rule.Keep) > 0 || rule.Subscribers != nil {

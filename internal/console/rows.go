@@ -42,11 +42,13 @@ type rowsPage struct {
 	First    string
 }
 
+// columnHead is a column of the table; Derived marks values that weir decides.
 type columnHead struct {
 	Name    string
 	Derived bool
 }
 
+// rowLine is a row of the table. Cells has a value for each column, or Text has the row in short.
 type rowLine struct {
 	Key    link
 	Entity string
@@ -54,6 +56,7 @@ type rowLine struct {
 	Text   string // the row in short, if there are no columns
 }
 
+// rows lists a table, an index or an item collection in pages: GET /console/{model}/rows.
 func (c *Console) rows(r *request) error {
 	p := rowsPage{}
 	var err error
@@ -134,6 +137,8 @@ func (r *request) browse() (b *browse, err error) {
 
 // read reads a page. Rows of one entity are picked out of what it reads. The cursor is behind
 // the last row that is shown or, if the page is not full, the last that was read.
+// So a page may be short, or empty, and still have a next one. It reads no more than readRows rows
+// and the rest of the last read, whatever the size of the table.
 func (c *Console) read(r *request, p *rowsPage) (rows []value.Item, next string, err error) {
 	q := p.query
 	for {
@@ -172,6 +177,7 @@ func (p *browse) after(row value.Item) *store.Cursor {
 // mostColumns is how many attributes of an entity's rows have a column of their own.
 const mostColumns = 6
 
+// fill makes the lines of a page. A row without the whole key of the table is left out.
 func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 	if p.Entity != nil {
 		p.Columns = columnsOf(p.Entity, rows)

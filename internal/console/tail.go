@@ -64,10 +64,14 @@ type filter struct{ entity, key string }
 
 func (r *request) filter() filter { return filter{r.param("entity"), r.param("key")} }
 
+// passes compares with the entity and the key as the line shows them; an empty part of a filter
+// passes everything.
 func (f filter) passes(l *recordLine) bool {
 	return (f.entity == "" || l.Entity == f.entity) && (f.key == "" || strings.Contains(l.Row.Text, f.key))
 }
 
+// tail is the page with what the process has applied last, the newest first: GET
+// /console/{model}/tail. It reads no store.
 func (c *Console) tail(r *request) error {
 	f, m := r.filter(), r.part.Model
 	p := tailPage{Entity: f.entity, Key: f.key, Action: r.path("/tail"), Shared: c.options.Shards != nil}
@@ -109,6 +113,8 @@ const (
 	mostEffects = 8
 )
 
+// lineOf makes the line of a record, without a read. ok is false if the record is no change of a
+// row. A hidden value that changes has a line, without the value.
 func lineOf(m *model.Model, a *applied) (l recordLine, ok bool) {
 	ch, ok := projections.NewChange(a.table, &a.record)
 	if !ok {
@@ -178,6 +184,9 @@ func (c *Console) events(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// stream sends until the browser, the server or an error ends it; only an error of the program
+// itself is returned. again says that the browser comes from another run of the program, whose
+// records are not known here.
 func (c *Console) stream(r *request, out *http.ResponseController, s *subscription, again bool) error {
 	send := func(text string) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(tailPatience))

@@ -18,6 +18,8 @@ import (
 type Try struct {
 	// Kill ends what follows the streams of a model in the middle of whatever it does, as a crash
 	// would, and starts it again. It returns how often it has done so.
+	// It returns without waiting until the follower has caught up. Nothing is lost by it: the
+	// follower begins at its checkpoints.
 	Kill func(model string) int
 }
 
@@ -30,6 +32,7 @@ type tryPage struct {
 	Kill, Health string
 }
 
+// try is the page of tools: GET /console/{model}/try, in a console that may act and has them.
 func (c *Console) try(r *request) error {
 	p := tryPage{Kill: r.path("/kill"), Health: r.path("/health") + "#verify", Busy: c.busyOf(r)}
 	p.Kills, _ = strconv.Atoi(r.param("kills"))
@@ -75,6 +78,7 @@ func (r *request) entity() (*model.Entity, error) {
 	return e, nil
 }
 
+// newRow is an empty form for a row of an entity that applications write.
 func (c *Console) newRow(r *request) error {
 	e, err := r.entity()
 	if err != nil {
@@ -84,6 +88,8 @@ func (c *Console) newRow(r *request) error {
 }
 
 // formOf makes the form from the entity: what a command may give, keys first.
+// Computed attributes have no field. What was sent is in the form again, so that a mistake costs no
+// retyping.
 func (c *Console) formOf(r *request, e *model.Entity) *newPage {
 	p := &newPage{Entity: e.Name, Action: r.path("/new/" + url.PathEscape(e.Name))}
 	names := slices.Clone(e.KeyNames())
@@ -112,6 +118,9 @@ func (c *Console) formOf(r *request, e *model.Entity) *newPage {
 }
 
 // write writes a row with the rules of ingest, and shows what is wrong at the field.
+// A field that is left empty is absent from the command. For a deletion only the key counts. The
+// row is written by the same code as over HTTP, with unique values, defaults and conditions;
+// refusals are 422.
 func (c *Console) write(r *request) error {
 	e, err := r.entity()
 	if err != nil {

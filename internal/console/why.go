@@ -24,6 +24,8 @@ type contributor struct {
 }
 
 // contributors returns what may decide an attribute of an entity's rows.
+// History, feeds, copies and search documents have none: their rows are made, not counted. A
+// group's attributes are tallies of its row.
 func contributors(e *model.Entity, attr string) (out []contributor) {
 	from := func(to []model.Assign) func(value.Item) (store.Key, bool) {
 		return func(row value.Item) (store.Key, bool) { return e.KeyFrom(to, row) }
@@ -64,6 +66,7 @@ func amountOf(s *model.Source) *model.Field {
 
 // partition returns where all contributors of a target are: a partition of the table or of an
 // index whose key the target's names give. ok is false if the whole table has to be read.
+// Of several indexes the first in the order of the model is taken that holds whole rows.
 func (c *contributor) partition(target value.Item) (q store.Query, ok bool) {
 	named := func(name string) value.Value {
 		for _, a := range c.to {
@@ -121,11 +124,14 @@ type whyPage struct {
 	None       bool // nothing is known to decide it
 }
 
+// whyRow is a row that counts, with what it counts for: the value of the field, or 1.
 type whyRow struct {
 	Row   link
 	Value shown
 }
 
+// why lists the rows behind a derived value as they are now: GET /console/{model}/why. What counted
+// before, and is gone, is in a recording only; the page names the command that finds it there.
 func (c *Console) why(r *request) error {
 	t, ref, row, err := r.stored()
 	if err != nil {
@@ -166,6 +172,8 @@ func (c *Console) why(r *request) error {
 }
 
 // contributing fills in a page of the rows that count towards the target.
+// The rows are read as they are, beside the stream: a row that was written a moment ago may be
+// listed before the value counts it.
 func (c *Console) contributing(r *request, p *whyPage, one *contributor, target store.Ref, n int) error {
 	t := one.source.Table
 	q, narrow := one.partition(one.target.Table.Item(target.Key))
