@@ -13,6 +13,7 @@ import (
 	"weir/internal/function"
 )
 
+// main serves until Lambda ends the process. Started in another way, it says so and exits with 2.
 func main() {
 	if !cli.InLambda() {
 		fmt.Fprintln(os.Stderr, "function: Lambda starts this program; what a person runs is projector")

@@ -56,6 +56,7 @@ type program struct {
 	limit  *cli.Limit
 }
 
+// main serves if Lambda has started it, and reads a command line otherwise.
 func main() {
 	ctx := cli.Stopped(context.Background())
 	if cli.InLambda() {

@@ -36,6 +36,8 @@ Each call prints the event of a stream of its own. A function that counts by pos
 the second one for a repetition of the first: give each test a table of its own.`
 }
 
+// Run writes the row into a store in a temporary directory, which it removes, so it changes nothing
+// else.
 func (c *triggerCommand) Run(p *program) (err error) {
 	entity, change, _ := strings.Cut(c.Event, ":")
 	switch trigger.Change(change) {

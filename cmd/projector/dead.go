@@ -108,6 +108,7 @@ func (t *deadTarget) with(p *program, writes bool, use func(*system.System) erro
 	return use(s)
 }
 
+// Run prints letters as they are read, so a long list needs no memory but with -o json.
 func (c *deadList) Run(p *program) error {
 	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
@@ -170,6 +171,7 @@ func (deadShow) Help() string {
   projector dead show gallery ID`
 }
 
+// Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
 	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
@@ -199,6 +201,7 @@ With --all, a dead letter that no retry can help stays, too.
   projector dead retry gallery --all`
 }
 
+// Run ends with exitCheck if a letter is refused again: it stays, with the new reason printed.
 func (c *deadRetry) Run(p *program) error {
 	if c.All == (c.ID != "") {
 		return usage("say which dead letter with its ID from dead list, or --all")
@@ -287,6 +290,7 @@ sums, means and sets as they are, so prefer a retry there.
   projector dead discard gallery ID`
 }
 
+// Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
 	return c.with(p, true, func(s *system.System) error {
 		r := s.Models[0].Runner

@@ -40,6 +40,7 @@ one array.
   projector query gallery albums --aws --stage prod --tables gallery=gallery-prod`
 }
 
+// Run prints rows as pages arrive. After an error, those before it are printed.
 func (c *queryCommand) Run(p *program) error {
 	if c.Name == "" {
 		return c.list(p)

@@ -287,12 +287,14 @@ type talk struct {
 	n    int
 }
 
+// say prints a line, up to maxShown of them.
 func (t *talk) say(format string, args ...any) {
 	if t.n++; t.n <= maxShown {
 		fmt.Fprintf(t.out, format+"\n", args...)
 	}
 }
 
+// end says how many more there were.
 func (t *talk) end() {
 	if t.n > maxShown {
 		fmt.Fprintf(t.out, "… and %d more %s\n", t.n-maxShown, t.more)

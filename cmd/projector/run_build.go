@@ -167,6 +167,7 @@ func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log 
 // left follows from the rows since then, because a build may have rested before.
 type paces map[string]pace
 
+// pace is how many rows were read at a moment.
 type pace struct {
 	rows int64
 	at   time.Time

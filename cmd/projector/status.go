@@ -64,6 +64,7 @@ derived stays in the rows, and nothing updates it. A month later the note goes t
   projector retire gallery.yaml Album.sum --data ./data`
 }
 
+// Run changes the catalog alone. Names that the model still has are refused.
 func (c *retireCommand) Run(p *program) error {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{Writes: true})
 	if err != nil {

@@ -118,6 +118,7 @@ type whyPrinter struct {
 	end  func()
 }
 
+// printer prints each line as it is found, or all at the end where the form is one JSON document.
 func (c *whyCommand) printer(p *program) whyPrinter {
 	switch c.Output {
 	case "jsonl":
@@ -147,6 +148,7 @@ type part struct {
 	Value    string `json:"value,omitempty"`
 }
 
+// partOf is a line as scripts read it. Its names do not change.
 func partOf(l *why.Line) part {
 	d := part{
 		Where: l.Where.String(), Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,

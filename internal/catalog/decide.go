@@ -102,6 +102,8 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.kind }
 
+// refuse makes a refusal of a kind that callers ask for by errors.Is, with a text for people that
+// names the command which helps.
 func refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }

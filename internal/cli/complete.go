@@ -36,6 +36,7 @@ func (completionCommand) Help() string {
 ingest has the same command.`
 }
 
+// Run prints the script of a shell for this program.
 func (c *completionCommand) Run(k *kong.Kong) error {
 	_, err := fmt.Fprint(k.Stdout, strings.ReplaceAll(shells[c.Shell], "PROGRAM", k.Model.Name))
 	return err
@@ -91,6 +92,7 @@ type completeCommand struct {
 	Words []string `arg:"" passthrough:"" help:"The command line until the cursor; the last word is not finished."`
 }
 
+// Run prints a candidate a line. It opens no store, so completing is quick and changes nothing.
 func (c *completeCommand) Run(k *kong.Kong) error {
 	for _, candidate := range complete(k.Model.Node, c.Words) {
 		if _, err := fmt.Fprintln(k.Stdout, candidate); err != nil {

@@ -19,6 +19,7 @@ func (manCommand) Help() string {
 ingest has the same command.`
 }
 
+// Run prints the page in roff, as man reads it.
 func (manCommand) Run(k *kong.Kong) error {
 	_, err := k.Stdout.Write(manual(k.Model))
 	return err

@@ -67,6 +67,7 @@ type messages struct {
 	readable
 }
 
+// Write may be called from many goroutines: the lines of two are not mixed.
 func (m *messages) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

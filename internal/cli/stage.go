@@ -63,6 +63,8 @@ func StageOfEnvironment() (f StageFlags, err error) {
 // stageName is a stage as a flag, checked when it is read.
 type stageName string
 
+// UnmarshalText refuses what is no name of a stage, so a wrong one is a usage error before anything
+// is opened.
 func (n *stageName) UnmarshalText(text []byte) error {
 	*n = stageName(text)
 	return stage.CheckName(string(text))
@@ -74,6 +76,7 @@ type tableMap []stage.Pair
 // maxMap is the maximum of bytes in a file with a map.
 const maxMap = 1 << 20
 
+// UnmarshalText reads a map, or the file that @FILE names: a regular one of at most maxMap bytes.
 func (m *tableMap) UnmarshalText(text []byte) (err error) {
 	path, isFile := strings.CutPrefix(string(text), "@")
 	if !isFile {

@@ -101,10 +101,12 @@ func (o Op) admits(c int) bool {
 	return c < 0
 }
 
+// lists reports whether a value equals one of the term's.
 func (t *Term) lists(v value.Value) bool {
 	return slices.ContainsFunc(t.Values, func(w value.Value) bool { return t.equal(v, w) })
 }
 
+// equal compares as instants where the term does and both are times, else by type and value.
 func (t *Term) equal(v, w value.Value) bool {
 	if t.As == AsTimes {
 		if c, ok := CompareTimes(v, w); ok {

@@ -23,6 +23,7 @@ func (c Condition) Empty() bool {
 	return c.kinds() || c.timesEmpty() || c.span(AsIs).empty(c) || c.span(AsTimes).empty(nil) || c.span(AsNumbers).empty(nil)
 }
 
+// has reports whether a term of this word is among them.
 func (c Condition) has(op Op) bool {
 	return slices.ContainsFunc(c, func(t Term) bool { return t.Op == op })
 }
@@ -79,6 +80,7 @@ type span struct {
 	low, high *Term // the strictest of each side, nil for none
 }
 
+// span is the narrowest interval that the bounds of one way of comparing leave.
 func (c Condition) span(as As) (s span) {
 	for i := range c {
 		t := &c[i]

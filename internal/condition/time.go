@@ -59,6 +59,8 @@ type instant struct {
 // dateLength is the length of a date such as 2026-01-31, and of what every time begins with.
 const dateLength = len(time.DateOnly)
 
+// instantOf reads a date, or a time of RFC 3339 with any number of fractional digits. It is
+// stricter than time.Parse: two digits for the hour, and a point before the fraction.
 func instantOf(text string) (instant, bool) {
 	if len(text) == dateLength {
 		t, err := time.Parse(time.DateOnly, text)

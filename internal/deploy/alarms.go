@@ -32,8 +32,13 @@ type metric struct {
 // failures, commands and refused are the queues of a model.
 // They are ids of resources, from which queue names of Terraform follow too.
 func (m *Model) failures() string { return m.ID + "Failures" }
+
+// commands is the identity of the queue that takes commands, in every template.
 func (m *Model) commands() string { return m.ID + "Commands" }
-func (m *Model) refused() string  { return m.ID + "RefusedCommands" }
+
+// refused is the identity of the queue that commands go to when they were refused as often as the
+// queue allows.
+func (m *Model) refused() string { return m.ID + "RefusedCommands" }
 
 // namespace is that of the metrics in the functions' logs.
 const namespace = measures.Namespace

@@ -28,9 +28,13 @@ type stack struct {
 }
 
 // ref, getAtt, sub and either are the intrinsic functions of the same names.
-func ref(name string) node          { return tagged("Ref", name) }
+func ref(name string) node { return tagged("Ref", name) }
+
+// getAtt is an attribute of a resource of the template (Fn::GetAtt).
 func getAtt(name, what string) node { return tagged("GetAtt", name+"."+what) }
-func sub(text string) node          { return tagged("Sub", text) }
+
+// sub is a text with ${…} in it (Fn::Sub). A text from a model must not be put in unescaped.
+func sub(text string) node { return tagged("Sub", text) }
 
 // either is Fn::If on one line.
 func either(cond string, a, b any) node {

@@ -388,6 +388,8 @@ func dimensions(m metric) string {
 		quoted(m.Function.Model.Name), quoted(m.Table.Def.Name), quoted(string(m.Function.Process)))
 }
 
+// dashboard prints the model's dashboard as the JSON that CloudWatch takes, with Terraform's
+// expressions for names.
 func (t *terraform) dashboard(m *Model) {
 	t.resource("aws_cloudwatch_dashboard", m.ID, "", func() {
 		t.set(set{"dashboard_name", `"weir-${var.stage}-` + m.Name + `"`})
@@ -404,6 +406,7 @@ func (t *terraform) dashboard(m *Model) {
 	})
 }
 
+// indented puts two blanks for each level before every line.
 func indented(text string, depth int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -412,6 +415,7 @@ func indented(text string, depth int) string {
 	return b.String()
 }
 
+// outputs prints where the write side of each model takes commands.
 func (t *terraform) outputs() {
 	for _, m := range t.plan.Models {
 		for _, o := range []struct{ name, help, value string }{

@@ -62,8 +62,10 @@ func tagged(name string, n any) node {
 	return &out
 }
 
+// scalar is a text, whatever it looks like: the library quotes what would be read as another type.
 func scalar(s string) node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
+// nodeOf is a value in a template. Any other type is a mistake in this package, and panics.
 func nodeOf(v any) node {
 	switch v := v.(type) {
 	case node:
@@ -86,6 +88,7 @@ func strings2any(all []string) []any {
 	return out
 }
 
+// printed is a document behind a head of comment lines. The same node gives the same bytes.
 func printed(head string, n node) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(head)

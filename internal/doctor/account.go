@@ -37,6 +37,7 @@ type Permission struct {
 	Allowed Fact[bool]
 }
 
+// identity says whose credentials the examination has. All findings on permissions are of these.
 func (x *examination) identity(f *Facts) {
 	s := x.at("credentials")
 	is, ok := f.Identity.known()
@@ -57,6 +58,8 @@ const (
 	clockRefuse = 5 * time.Minute
 )
 
+// clock judges how far this machine's clock is from DynamoDB's. AWS refuses a request whose
+// signature is more than five minutes off (Signature Version 4).
 func (x *examination) clock(f *Facts) {
 	s := x.at("clock")
 	ahead, ok := f.Ahead.known()
@@ -76,6 +79,7 @@ func (x *examination) clock(f *Facts) {
 	}
 }
 
+// names says which tables the stage has, and whether another stage has one of them.
 func (x *examination) names(f *Facts) {
 	s := x.at("names")
 	is, ok := f.Names.known()
@@ -89,6 +93,8 @@ func (x *examination) names(f *Facts) {
 	}
 }
 
+// versions asks the catalog what Start would: whether this program and model can go on. It enters
+// nothing.
 func (x *examination) versions(f *Facts) {
 	s := x.at("versions")
 	is, ok := f.Catalog.known()

@@ -112,6 +112,7 @@ type subject struct {
 	name string
 }
 
+// say adds a finding. Findings are sorted at the end, so the order of checks does not matter.
 func (s *subject) say(v Verdict, check, says, mend string) {
 	s.x.all = append(s.x.all, Finding{Verdict: v, Subject: s.name, Check: check, Says: says, Mend: mend})
 }
@@ -119,6 +120,8 @@ func (s *subject) say(v Verdict, check, says, mend string) {
 func (s *subject) ok(check, says string)         { s.say(OK, check, says, "") }
 func (s *subject) bad(check, says, mend string)  { s.say(Bad, check, says, mend) }
 func (s *subject) warn(check, says, mend string) { s.say(Warn, check, says, mend) }
+
+// unknown says what is needed to know more: a permission, a flag, or AWS itself.
 func (s *subject) unknown(check, needs, how string) {
 	s.say(Unknown, check, "unknown: needs "+needs, how)
 }

@@ -23,6 +23,8 @@ type Cluster struct {
 // leastFree is where OpenSearch's low watermark is: below it a node takes no more shards.
 const leastFree = 15
 
+// search judges the cluster. A cluster that does not answer gives one finding, and none on what
+// could not be asked.
 func (x *examination) search(f *Facts) {
 	s := x.at("search")
 	c, ok := f.Search.known()
@@ -51,6 +53,8 @@ func (x *examination) search(f *Facts) {
 	s.indexesOfModel(f, &c)
 }
 
+// searchVersion judges the cluster by what it says of itself. Elasticsearch is refused: it is not
+// tested.
 func (s *subject) searchVersion(c *Cluster) {
 	major, _, _ := strings.Cut(c.Version, ".")
 	n, err := strconv.Atoi(major)
@@ -66,6 +70,7 @@ func (s *subject) searchVersion(c *Cluster) {
 	}
 }
 
+// health judges health, blocks and disks, each by itself: one may be unknown and the others not.
 func (s *subject) health(c *Cluster) {
 	switch is, ok := c.Health.known(); {
 	case !ok:

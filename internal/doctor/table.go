@@ -195,6 +195,7 @@ func (s *subject) indexes(t *Table, d Difference) {
 	}
 }
 
+// attributes are the definitions of an index's key, as the AWS CLI takes them.
 func attributes(ix *store.Index) string {
 	parts := []string{"AttributeName=" + ix.Key.Partition.Name + ",AttributeType=" + ix.Key.Partition.Type.Descriptor()}
 	if ix.Key.Sort.Name != "" {

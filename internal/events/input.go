@@ -26,6 +26,7 @@ type rawReader struct {
 	in *input
 }
 
+// Read notes an error of the file, so that it can be told from one of the compression.
 func (r rawReader) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
 	if err != nil && err != io.EOF {
@@ -70,6 +71,8 @@ func openInput(r io.Reader) (*input, error) {
 // maxZstdWindow is large enough for files that zstd --long writes.
 const maxZstdWindow = 128 << 20
 
+// isZstd reports whether bytes begin a zstd frame, or one that is skipped (RFC 8878, 3.1.1 and
+// 3.1.2).
 func isZstd(head []byte) bool {
 	if len(head) < 4 {
 		return false
@@ -101,6 +104,7 @@ func notRead(head []byte) error {
 // failing is a reader that always fails.
 type failing struct{ err error }
 
+// Read returns the error with which the input failed.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // damage turns the error of a decompressor into one that says why the content ends early.

@@ -204,6 +204,8 @@ func (p *scanner) typed(tag string, depth int) (value.Value, string) {
 	return value.Value{}, fmt.Sprintf("%.40q is not a type; the types are S, N, B, BOOL, NULL, M, L, SS, NS and BS", tag)
 }
 
+// scalar makes the value of a text, a number or a binary. The second result says what is wrong with
+// it, "" for nothing: the JSON is good, and only this record is bad.
 func (p *scanner) scalar(tag byte, s string) (value.Value, string) {
 	switch {
 	case p.stop != going:

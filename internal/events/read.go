@@ -83,6 +83,7 @@ func (r *reader) run() error {
 	}
 }
 
+// top is the innermost open bracket, nil outside of all.
 func (r *reader) top() *frame {
 	if len(r.frames) == 0 {
 		return nil
@@ -90,6 +91,7 @@ func (r *reader) top() *frame {
 	return &r.frames[len(r.frames)-1]
 }
 
+// pop leaves the innermost bracket.
 func (r *reader) pop() { r.frames = r.frames[:len(r.frames)-1] }
 
 // peek skips white space and returns the next byte. It reports false at the end.

@@ -46,6 +46,7 @@ const (
 // problem is a value that JSON allows and DynamoDB does not.
 type problem struct{ path, msg string }
 
+// Error begins with where in the record the problem is.
 func (e *problem) Error() string {
 	if e.path == "" {
 		return e.msg

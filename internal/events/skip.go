@@ -8,6 +8,8 @@ const maxNesting = 10_000
 // skip skips one value of any kind. The scanner must be at its first byte.
 func (p *scanner) skip() { p.skipAt(0) }
 
+// skipAt passes one value over, whatever it is, and holds it to JSON all the same. depth bounds the
+// brackets that may be open, so a hostile document cannot exhaust the stack.
 func (p *scanner) skipAt(depth int) {
 	switch c := p.space(); {
 	case c == '"':
@@ -94,6 +96,7 @@ func (p *scanner) at0() byte {
 	return 0
 }
 
+// digits passes digits over, at least one (RFC 8259, number).
 func (p *scanner) digits() {
 	start := p.i
 	for p.i < len(p.b) && p.b[p.i]-'0' <= 9 {

@@ -184,4 +184,5 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
+// number is a number for a message.
 func number(n int) string { return strconv.Itoa(n) }

@@ -76,6 +76,7 @@ func (c *checked) compute(row value.Item, all bool) value.Item {
 	return row
 }
 
+// givesAny reports whether the command gives one of the fields, null included.
 func (c *checked) givesAny(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given.find(name); return ok })
 }
@@ -151,6 +152,8 @@ func (c *checked) typed(v value.Value, name string) value.Value {
 	return value.Value{}
 }
 
+// computed is the reason for refusing a value that the model computes, with the value that it would
+// have.
 func computed(v value.Value) string {
 	if v.IsMissing() {
 		return "is computed: leave it out"

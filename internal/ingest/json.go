@@ -204,6 +204,7 @@ func (d *reader) value(depth int) (value.Value, error) {
 	return d.array(depth + 1)
 }
 
+// object reads a map up to its end, behind the opening bracket.
 func (d *reader) object(depth int) (value.Value, error) {
 	var room [8]value.Attr
 	attrs := room[:0]
@@ -222,6 +223,7 @@ func (d *reader) object(depth int) (value.Value, error) {
 	return value.OfMap(value.NewItem(slices.Clone(attrs)...)), err
 }
 
+// name reads the name of a member. Anything but a text is an error with its place.
 func (d *reader) name() (string, error) {
 	if d.PeekKind() == '"' {
 		return d.str()
@@ -233,6 +235,7 @@ func (d *reader) name() (string, error) {
 	return t.String(), nil
 }
 
+// array reads a list up to its end, behind the opening bracket.
 func (d *reader) array(depth int) (value.Value, error) {
 	var vs []value.Value
 	for d.PeekKind() != ']' {

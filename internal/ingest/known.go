@@ -15,10 +15,12 @@ type facts struct {
 	found map[string][]store.Ref // what indexes answered, by question
 }
 
+// newFacts has room for n rows.
 func newFacts(n int) *facts {
 	return &facts{rows: make(map[string]value.Item, n), found: map[string][]store.Ref{}}
 }
 
+// learn notes a row as it was read, nil if it does not exist. A later reading replaces it.
 func (f *facts) learn(ref store.Ref, row value.Item) { f.rows[nameOf(ref)] = row }
 
 // nameOf names a row. Different rows have different names.
@@ -80,4 +82,5 @@ func (k *known) find(q find) ([]store.Ref, bool) {
 	return refs, ok
 }
 
+// waiting reports whether the plan asked for something that has not been read yet.
 func (k *known) waiting() bool { return len(k.open)+len(k.finds) > 0 }

@@ -36,6 +36,8 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 	return value.NewItem(out...)
 }
 
+// nested is the prefix that a member of a request stands for, "" if it is none of the flattened
+// ones.
 func (f *form) nested(member string) (prefix string) {
 	for _, n := range f.Nested {
 		if n.Member == member {

@@ -86,6 +86,8 @@ func noted(had, given, at value.Value) (_ value.Value, known bool) {
 	return value.OfList(out...), known
 }
 
+// sameTime reports whether two values are one time, also in two spellings. Values that are no times
+// are the same only if they are equal.
 func sameTime(a, b value.Value) bool {
 	order, ok := condition.CompareTimes(a, b)
 	return value.Equal(a, b) || ok && order == 0

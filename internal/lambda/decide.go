@@ -125,8 +125,12 @@ func (w *work) in(o Order) error {
 	return w.inOrder()
 }
 
+// isGood reports whether the entry could be decoded.
 func isGood(e events.Entry) bool { return e.Bad == nil }
 
+// add puts a record of an event into the last portion, or begins one when that has most records.
+// What cannot be a change of the table becomes a bad entry, and later a dead letter; a record
+// without a sequence number fails the event.
 func (w *work) add(t *model.Table, i int, e *events.Entry, most int) error {
 	n := len(w.portions)
 	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= most && !e.Record.Position.IsZero() {
@@ -163,6 +167,8 @@ type answer struct {
 	State    json.RawMessage `json:"state,omitempty"`
 }
 
+// failure is an entry of a partial answer: the sequence number of the first record that was not
+// applied. Lambda sends it again, and all that follow in its shard.
 type failure struct {
 	Item string `json:"itemIdentifier"`
 }

@@ -141,8 +141,10 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out, err
 }
 
+// appliesRows is true of a function without a group, too.
 func (h *Handler) appliesRows() bool { return h.Group != runner.GroupSearch }
 
+// appliesDocuments is true only where there is an index to write.
 func (h *Handler) appliesDocuments() bool {
 	return h.Group != runner.GroupRows && h.Runner.Index != nil
 }

@@ -66,6 +66,7 @@ func marksOf(records []events.Position) string {
 	return string(b)
 }
 
+// len is how many records have a mark.
 func (l *progress) len() int { return len(l.Marks) / markBytes }
 
 // find returns the place of the event's records that came before, and their number; ok
@@ -153,10 +154,13 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 	return out, nil
 }
 
+// same reports whether two are the same row, so that a write would change nothing. Times are
+// compared to the second, as they are stored.
 func (l *progress) same(o *progress) bool {
 	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix() && l.Frontier == o.Frontier && l.Fence.Same(o.Fence)
 }
 
+// progressRef is the row of the event's shard in the own table.
 func (h *Handler) progressRef(w *work) store.Ref {
 	return owntable.FunctionShard(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard))
 }

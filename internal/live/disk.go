@@ -87,4 +87,5 @@ func (machine) Open(path string) (File, error) {
 // Remove deletes a file. After a power cut it may be back, which a spool expects.
 func (machine) Remove(path string) error { return os.Remove(path) }
 
+// RemoveAll deletes a directory with all that is in it; one that does not exist is no error.
 func (machine) RemoveAll(dir string) error { return os.RemoveAll(dir) }

@@ -25,7 +25,10 @@ type ownLog struct {
 
 // beaten and lapsed are those of a shard's lease.
 func (l *ownLog) beaten(at time.Time) { l.beatAt.Store(&at) }
-func (l *ownLog) lapsed() bool        { return l.since(*l.beatAt.Load()) >= l.opts.Lease }
+
+// lapsed reports whether no heartbeat could be written for as long as a lease lasts, by this
+// process's clock: others may then have taken over.
+func (l *ownLog) lapsed() bool { return l.since(*l.beatAt.Load()) >= l.opts.Lease }
 
 // Log is the number of the merged log of this process, 0 while it has none.
 func (r *Reader) Log() int64 {

@@ -124,6 +124,7 @@ type Reader struct {
 // place names a shard.
 type place struct{ table, shard string }
 
+// compare orders places by table, then by shard.
 func (p place) compare(o place) int {
 	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
 }
@@ -178,6 +179,7 @@ func (o *Options) machine() {
 	}
 }
 
+// wait waits for more, for the time, or for the end of the context, and reports whether more came.
 func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -293,6 +295,7 @@ func (r *Reader) beats(ctx context.Context) error {
 	}))
 }
 
+// lease is the row of a shard's lease in the own table.
 func (r *Reader) lease(p place) store.Ref { return owntable.Lease(r.run.Model.Name, p.table, p.shard) }
 
 // list lists the shards of all tables, finds those that disappeared before they were

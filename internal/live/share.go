@@ -251,6 +251,7 @@ func (r *Reader) surplus(held []*holding, n int) (out []*holding) {
 	return out
 }
 
+// btoi is 1 for true.
 func btoi(b bool) int {
 	if b {
 		return 1

@@ -169,6 +169,8 @@ func (s *spool) hasEnd() (bool, error) {
 	return ended, errors.Join(err, f.Close())
 }
 
+// path is the file of a segment, named by the position behind which it begins, so that names sort
+// as positions do.
 func (s *spool) path(after events.Position) string { return filepath.Join(s.dir, padded(after)+suffix) }
 
 // openSegment reads through a segment. good is false if the file was cut off behind its

@@ -118,6 +118,7 @@ func (r *Reader) stopped(group, table, shard, why string) {
 	r.stands(group, place{table, shard}, err)
 }
 
+// note reports something that happened, if the owner of the reader wants to know.
 func (r *Reader) note(n Note) {
 	if r.opts.Noted != nil {
 		r.opts.Noted(n)

@@ -87,6 +87,7 @@ func (p *plan) current() bool {
 	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(owntable.Moved).Text() == p.oldMark()
 }
 
+// oldMark is the mark of an old row that stays: where it went, and what it was then.
 func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenState(p.g.From, p.now)) }
 
 // targets names the rows that the old row becomes, for its mark.
@@ -277,11 +278,15 @@ func (p *plan) note(o Outcome) {
 	}
 }
 
+// sourceOf is the name of an old row in a mark: a hash, so that its length does not depend on the
+// key.
 func sourceOf(row store.Ref) string { return owntable.Hash(owntable.RowText(row)) }
 
 // mark is the text of a mark: a hash of the rows' names, and their state.
 func mark(rows, state string) string { return owntable.Hash(rows) + "." + state }
 
+// markOf is the mark of a row that was made: of which old row, and a hash of what was made. If the
+// row no longer fits it, an application has changed the row.
 func markOf(source store.Ref, d projections.Moved) value.Attr {
 	return value.Attr{Name: owntable.Moved, Value: value.OfString(mark(owntable.RowText(source), projections.WrittenState(d.Into, d.Image)))}
 }
@@ -318,6 +323,7 @@ func asRead(e *model.Entity, row value.Item) store.Cond {
 	return cond
 }
 
+// absent holds if there is no row at the key: the partition key is in every row.
 func absent(t *model.Table) store.Cond {
 	return store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
 }

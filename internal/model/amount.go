@@ -10,6 +10,7 @@ import (
 
 // Amount is what a source row gives to a tally: the value of a field, or a number that is
 // computed from several, as in "quantity * price - discount".
+// An amount never changes after Load and may be shared by many goroutines.
 type Amount struct {
 	Text   string   // as the file has it
 	Fields []*Field // in the order in which they stand there
@@ -44,6 +45,7 @@ func (a *Amount) Has(name string) bool {
 }
 
 // Lacks reports whether a field of the amount is absent or NULL, so the row gives nothing.
+// NULL counts as absent, as in every condition (package condition).
 func (a *Amount) Lacks(row value.Item) bool {
 	return slices.ContainsFunc(a.Fields, func(f *Field) bool {
 		k := f.Get(row).Kind()
@@ -54,6 +56,8 @@ func (a *Amount) Lacks(row value.Item) bool {
 // Of returns the amount of a row, Missing if a field of it is absent or NULL. unfit is the field
 // from which nothing can be computed; beyond is why no number can hold the result.
 // It is exact: no step of the computation rounds.
+// Use v only if unfit and beyond are nil. For a single field v is whatever the row has, of any
+// kind, and nothing is unfit: which kinds count is the aggregate's part.
 func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) {
 	if !a.Computed() {
 		if v = a.Fields[0].Get(row); v.Kind() == value.Null {
@@ -87,6 +91,8 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 
 // definition is what an amount derives: of a single field the definition that it had before
 // amounts could be computed, so that the hash of existing derivations stays.
+// Terms and factors keep their order, so a * b and b * a are two definitions, and a change of one
+// into the other is built again.
 func (a *Amount) definition() (x defined) {
 	if !a.Computed() {
 		return a.Fields[0].definition()
@@ -140,6 +146,8 @@ func amountText(words []string, entity string) string {
 
 // amount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
 // returns nil then.
+// A name with *, + or - in it that the entity has as a field is that field: attributes may have
+// such names, and spaces decide.
 func (c *compiler) amount(e *Entity, w word) *Amount {
 	words := strings.Fields(w.text)
 	a := &Amount{Text: amountText(words, e.Name)}

@@ -12,11 +12,15 @@ import (
 )
 
 // Bucket is the part of the calendar that a time of a row is in.
+// The text of a bucket depends on nothing but the row and the model: zone rules are those of
+// package calendar, never the machine's.
 type Bucket struct {
 	Of    *Field
 	Unit  calendar.Unit
 	Zone  *time.Location
 	Epoch Epoch
+	// rules is a part of the definition, so another release with other rules for the zone builds
+	// the group again.
 	rules string // of the zone
 }
 
@@ -33,6 +37,8 @@ const (
 var epochs = []Epoch{Seconds, Milliseconds}
 
 // value returns the text of the bucket that a row is in, Missing if the row has no time.
+// A row with an Unfit is in no group, and becomes a dead letter; one without a time is in no group,
+// and nothing is said.
 func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
 	v := b.Of.Get(row)
 	if v.Kind() == value.Missing || v.Kind() == value.Null {
@@ -73,6 +79,8 @@ func (b *Bucket) time(v value.Value) (time.Time, bool) {
 
 // second returns the last whole second that is not after a number. What is beyond the calendar
 // stays beyond it.
+// Negative numbers are rounded down too: −0.5 seconds is in the second before 1970. Digits beyond
+// 13 are cut, which is far beyond the year 9999 that Bucket.value refuses.
 func (e Epoch) second(v value.Value) (n int64) {
 	const beyond = 13 // digits of a second in the year 33,658, or later
 	sign, digits, exp := v.Decimal()
@@ -93,6 +101,7 @@ func (e Epoch) second(v value.Value) (n int64) {
 	return n
 }
 
+// definition must keep its lines: a change of them is a change of every definition with a bucket.
 func (b *Bucket) definition() (x defined) {
 	x.add("bucket", string(b.Unit), b.rules)
 	if b.Epoch == "" {
@@ -104,6 +113,7 @@ func (b *Bucket) definition() (x defined) {
 	return x
 }
 
+// units are the words of time buckets.
 func units() (out []string) {
 	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
 }
@@ -122,6 +132,8 @@ func (b *byDecl) read(in fields) {
 	}
 }
 
+// bucket compiles a time bucket over rows of source. ok is false after a problem, which is reported
+// here. A field of type any passes, since only rows can say what it holds.
 func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
 	of := c.field(source, b.of)
 	zone, err := calendar.Zone(b.zone.text)

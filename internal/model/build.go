@@ -15,6 +15,8 @@ const (
 
 // Builds returns for each derivation that rows tell the name of the build that it is part
 // of. History and search indexes have none.
+// Derivations of one name are built together, or not at all. The map is made by each call and
+// belongs to the caller.
 func (m *Model) Builds() map[string]string {
 	out := map[string]string{}
 	for _, t := range m.Tallies {

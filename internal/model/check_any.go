@@ -36,6 +36,8 @@ func checkAny(c *compiler) {
 // checkKinds reports a step that reads rows of several entities which do not share a
 // table, a partition and the fixed fields. It also reports a step that lists a set,
 // which only a get can read as a whole.
+// A read of several entities is one Query of the store, so what the step fixes must mean the same
+// key for all of them.
 func checkKinds(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Entity.SetOf() != nil && !s.Get {
@@ -107,6 +109,8 @@ func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
 
 // Mixed reports whether the step reads entities with different templates for their sort
 // key. It then reads the whole partition, an item collection.
+// Rows of a mixed step come in the order of their sort keys as the table has them, whatever entity
+// they are of.
 func (s *Step) Mixed() bool {
 	_, sort, _ := s.schema()
 	return sort != nil && slices.ContainsFunc(s.Also, func(e *Entity) bool {

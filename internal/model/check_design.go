@@ -14,6 +14,8 @@ import (
 
 // checkUnwritten warns of tallies on rows that only another program can write: an entity without
 // a list of attributes. A tally makes no rows.
+// A set is left out: it makes rows of its own. So is an entity with attributes: {}, which says that
+// an application writes its keys.
 func checkUnwritten(c *compiler) {
 	for _, e := range c.Entities {
 		i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
@@ -30,6 +32,9 @@ func checkUnwritten(c *compiler) {
 }
 
 // checkCounted reports tallies of a field that no counted row has.
+// It intersects the where of the source with what the aggregate counts of the same field
+// (aggregate.Operand.Counts), by condition.Condition.Empty, which is exact in one direction: what it
+// calls empty is empty.
 func checkCounted(c *compiler) {
 	for _, t := range c.Tallies {
 		for _, s := range t.Sources {
@@ -75,6 +80,9 @@ func checkConstantKeys(c *compiler) {
 
 // outOfReach reports or warns of a test that no declared value of the attribute passes: none of
 // its enum, or none between its min and its max.
+// An enum is a report: rows outside it are refused by commands, and a word that is not declared is
+// a mistake of the model. Bounds are a warning, because rows that are written in other ways may
+// pass them.
 func (c *compiler) outOfReach(e *Entity, f *Field, is condition.Condition, at pos) {
 	a := e.Attribute(f.Name)
 	if a == nil || is.Empty() || is.Holds(value.Value{}) {

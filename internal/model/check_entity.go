@@ -10,6 +10,7 @@ import (
 
 // checkAttributeLimits reports an enum, max or min that does not fit the attribute's type, or that
 // contradicts itself.
+// Lengths are in characters, as the write side counts them.
 func checkAttributeLimits(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {
@@ -64,6 +65,8 @@ func checkExpires(c *compiler) {
 
 // checkTemplateNames reports a name in an index's template that is not a field of the row.
 // Names in the primary key's templates are fields by definition.
+// A derived value may be a key attribute of an index by itself, since the write that shows it
+// writes the key. It cannot be a part of a template's text, which nothing would write again.
 func checkTemplateNames(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for i, k := range e.Keys {
@@ -112,6 +115,8 @@ func checkTemplateTypes(c *compiler) {
 
 // inKey reports whether a value of the type can be the key attribute, or a part
 // of its text.
+// DynamoDB has three types of key attributes: string, number and binary ("Core components of Amazon
+// DynamoDB").
 func inKey(a *Attribute, k *KeyTemplate) bool {
 	switch a.Type {
 	case TypeAny:
@@ -164,6 +169,8 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 // checkWhere reports a where that tests a derived attribute: the entity of a row must not
 // depend on other rows. It also reports a where that does not fix one value for each
 // attribute of rows that weir makes.
+// A where of a made row must be single values because weir writes them into the row that it makes;
+// a name in the key of a set's rows may have several.
 func checkWhere(c *compiler) {
 	for _, e := range c.Entities {
 		for _, d := range c.entities[e].where {
@@ -183,6 +190,7 @@ func (c *compiler) soundEntities() []*Entity {
 }
 
 // valueOf returns the tally that an attribute of the entity shows, nil for none.
+// What the set of a group names are tallies of its row, and among these.
 func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 	for _, t := range e.Values {
 		if t.Attr == attr {

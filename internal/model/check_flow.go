@@ -7,6 +7,8 @@ import (
 
 // derived is a node in the graph of derivations: a tally, a status, the latest of rows, or all rows of an
 // entity that weir makes. Exactly one field is set.
+// It is comparable, so it is a key of the graph. All rows of an entity are one node, because a row
+// does not say which rule made it.
 type derived struct {
 	tally *Tally
 	steps *Status
@@ -29,6 +31,8 @@ func (d derived) String() string {
 
 // feeds returns, for each derivation, the other derivations that it is made from. Search
 // indexes are left out: they are made from rows, but no derivation is made from them.
+// An edge says that a change of the one can change the other: through rows, through fields that are
+// added up or set, through conditions, and through names in the target's key.
 func (c *compiler) feeds() map[derived][]derived {
 	out := map[derived][]derived{}
 	for _, t := range c.Tallies {
@@ -92,6 +96,7 @@ func (c *compiler) feeds() map[derived][]derived {
 }
 
 // fromRows returns the node of the entity's rows if weir makes them.
+// The rows of a group are its count of rows, which makes and deletes them.
 func (c *compiler) fromRows(e *Entity) []derived {
 	if e.Group != nil {
 		return []derived{{tally: e.Group.Rows}}
@@ -150,6 +155,7 @@ func (c *compiler) fromAssigns(e *Entity, as []Assign) []derived {
 
 // checkLoops reports derivations that depend on themselves, also through others. It
 // reports each loop once, at the first of its derivations in the file.
+// Without a loop, what is derived settles after as many passes as the longest path has derivations.
 func checkLoops(c *compiler) {
 	feeds := c.feeds()
 	told := map[derived]bool{}
@@ -171,6 +177,7 @@ func checkLoops(c *compiler) {
 }
 
 // loop returns the shortest path from start back to start, nil if there is none.
+// It is a search in breadth, so among shortest paths it returns the one that comes first in feeds.
 func loop(feeds map[derived][]derived, start derived) []derived {
 	ways := [][]derived{{start}}
 	seen := map[derived]bool{}
@@ -241,6 +248,8 @@ func (c *compiler) derivedPos(of derived) pos {
 // f(new) − f(old), so the stream must carry both images. Only history of insertions and
 // changes works without old images. Following always needs them: only the old image says
 // that the row followed is gone.
+// A stream with NEW_IMAGE, OLD_IMAGE or KEYS_ONLY lacks images without any error of DynamoDB, so
+// only a check before the start can find it.
 func checkImages(c *compiler) {
 	need := func(at pos, what string, t *Table, old bool) {
 		const hint = "leave stream out: it has new and old images then"

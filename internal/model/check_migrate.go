@@ -9,6 +9,8 @@ import (
 
 // checkOldTables reports a bad name of a table that is only migrated from: it must be valid,
 // and neither weir's own nor one of the model's.
+// A table from which rows are only migrated has no entities in the file, so nothing may be derived
+// from it.
 func checkOldTables(c *compiler) {
 	for i, d := range c.decl.migrations {
 		if !d.table.given() {
@@ -30,6 +32,7 @@ func checkOldTables(c *compiler) {
 
 // checkMigrations reports a migration that cannot work. It must make complete rows of an
 // entity that the application writes, and an old row must not fit two of them.
+// Both images are needed: a deletion of an old row is known by its old image alone.
 func checkMigrations(c *compiler) {
 	for _, m := range c.Migrations {
 		d := c.migrations[m]
@@ -82,6 +85,7 @@ func (c *compiler) makingWhole(mk *Making) {
 
 // makingTypes reports a value whose type does not fit its new attribute, and a hidden value
 // that would no longer be hidden.
+// A scalar may become a part of a key, whatever its type: keys are texts.
 func (c *compiler) makingTypes(mk *Making) {
 	from := mk.Migration.From
 	for _, s := range mk.Rule.Fields {
@@ -128,6 +132,7 @@ func (c *compiler) makingPos(mk *Making, name string) pos {
 }
 
 // checkMigrationLoops reports migrations that would turn a row back into what it was.
+// It stops at the first loop, since the others are mostly the same one.
 func checkMigrationLoops(c *compiler) {
 	for _, m := range c.Migrations {
 		seen := map[*Entity]bool{}

@@ -4,6 +4,8 @@ import "weir/internal/value"
 
 // checkOneEntity reports two entities of a table that one row could match. Their wheres or
 // the shapes of their keys must exclude each other.
+// It is what makes Table.Classify a function: a row is of one entity at most. The pair is noted, so
+// that later checks do not report the same mistake in other words.
 func checkOneEntity(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
@@ -22,6 +24,8 @@ func checkOneEntity(c *compiler) {
 // checkOneKey reports two entities whose rows can have the same key. Even if their wheres
 // exclude each other, one would overwrite the other, because the table has one row for the
 // key.
+// Keys are compared as commands write them, with escaped values; keys that applications write
+// without escaping may still meet, and weir then sees one row that becomes another.
 func checkOneKey(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
@@ -94,6 +98,8 @@ func (r *RowRule) fixed() map[string]string {
 // apart reports whether two rules into one entity can never make the same key: they give a
 // name of the key different constants, or both put the record's position into the key and
 // read different entities.
+// The position of a record is unique in a table's stream, and the rows of one source have different
+// ones.
 func apart(a, b *RowRule) bool {
 	fixedA, fixedB := a.fixed(), b.fixed()
 	for _, name := range a.Into.KeyNames() {

@@ -3,6 +3,7 @@ package model
 import "slices"
 
 // eachStep runs the check over the steps of all queries that compiled without a problem.
+// d is the declaration of the step, for places in messages.
 func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
 	for _, q := range c.Queries {
 		if !c.sound[q] {
@@ -35,6 +36,7 @@ func (s *Step) bound(name string) *Bind {
 }
 
 // certain reports whether the name has a value in every call.
+// A constant and a field of the row before are certain, and so is a parameter with a default.
 func (q *Query) certain(s *Step, name string) bool {
 	b := s.bound(name)
 	if b == nil {
@@ -65,6 +67,8 @@ func checkGets(c *compiler) {
 }
 
 // checkPartitions reports a list that does not read exactly one partition of its table or index.
+// One partition is what bounds the cost of a query: a Query of DynamoDB needs the whole partition
+// key, and a Scan is not offered.
 func checkPartitions(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
 		if s.Get {
@@ -168,6 +172,8 @@ func checkFilters(c *compiler) {
 }
 
 // holds reports whether the field can be read from the keys alone.
+// An index with keys only has the table's key and its own, and no other attribute (DynamoDB,
+// KEYS_ONLY).
 func (s *Step) holds(f *Field) bool {
 	t := s.Entity.Table.Key
 	ix := s.Index.Key
@@ -211,6 +217,7 @@ func checkUnique(c *compiler) {
 
 // repeats reports whether two rows can lead to the same row in the last step. They can,
 // unless each step's key contains the whole key of the step before.
+// It looks at keys alone, not at conditions, so it may ask for unique where no row can come twice.
 func repeats(q *Query) bool {
 	for i, s := range q.Steps[1:] {
 		var from []string

@@ -27,6 +27,8 @@ func checkRules(c *compiler) {
 
 // checkUniqueFields reports a unique field that cannot be enforced. It needs an index that
 // finds the rows with a value, because rows may also be written without commands.
+// The index is read before a claim is given (package ingest). Without one, a value that a replayed
+// or foreign row has would be given away a second time.
 func checkUniqueFields(c *compiler) {
 	for _, e := range c.soundEntities() {
 		for i, w := range c.entities[e].rules.unique {
@@ -125,6 +127,8 @@ func checkSupersede(c *compiler) {
 
 // checkComputed reports a computed attribute that is not a number from a time that commands
 // write, and a default by words where it cannot work.
+// Computed attributes are written by commands alone: weir does not compute them on rows that others
+// write.
 func checkComputed(c *compiler) {
 	for _, e := range c.Entities {
 		for i, d := range c.entities[e].attributes {

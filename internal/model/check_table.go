@@ -15,6 +15,7 @@ const (
 
 // checkTableNames reports names of tables and indexes that DynamoDB does not allow, and the name of
 // the own table.
+// The lengths and characters are DynamoDB's naming rules for tables and indexes.
 func checkTableNames(c *compiler) {
 	for _, t := range c.Tables {
 		at := c.tables[t].name.pos
@@ -33,6 +34,7 @@ func checkTableNames(c *compiler) {
 }
 
 // checkIndexCount reports a table with more indexes than DynamoDB allows.
+// A service quota may be raised for an account; the model keeps to the default one.
 func checkIndexCount(c *compiler) {
 	for _, t := range c.Tables {
 		local := 0
@@ -52,6 +54,8 @@ func checkIndexCount(c *compiler) {
 }
 
 // checkLocalIndexes reports a local index without the table's partition key or without sort keys.
+// A local index shares the partitions of its table, so both need a sort key and one partition key
+// (DynamoDB, local secondary indexes).
 func checkLocalIndexes(c *compiler) {
 	for _, t := range c.Tables {
 		for i, ix := range t.Indexes {

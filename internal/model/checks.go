@@ -5,6 +5,8 @@ import "slices"
 // checks returns the checks in the order in which they run. Each looks at the whole plan
 // for one kind of mistake. The plan holds whatever could be compiled, so a check skips
 // broken parts.
+// The order decides only the order of messages at one line of the file: problems are sorted by
+// line.
 func checks() []func(*compiler) {
 	all := slices.Clone(entityChecks)
 	for _, k := range kinds {

@@ -9,6 +9,8 @@ import (
 // compiler makes the plan out of the declarations. It reports what it cannot compile, and
 // leaves it out or marks it broken. It silently skips what depends on a broken part, so one
 // mistake gives one problem.
+// The maps lead from a part of the plan back to its declaration, for the places in messages. They
+// are dropped with the compiler; the Model keeps no place of the file.
 type compiler struct {
 	*reader
 	*Model
@@ -35,6 +37,8 @@ type compiler struct {
 }
 
 // compile reads the document, compiles it and runs all checks.
+// It always returns a model. One with problems must not be used: parts of it may be missing or half
+// made. Load returns it only if nothing was reported.
 func compile(r *reader, root node) *Model {
 	c := &compiler{
 		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
@@ -118,6 +122,8 @@ func (c *compiler) has(e *Entity, name string) bool {
 
 // fieldNames lists what a rule may name of an entity, for hints: its attributes, what is
 // derived on it, and the names in its keys.
+// The result is sorted, has each name once, and belongs to the caller. A hidden tally is not in it:
+// nothing can be made from a value that no row has.
 func (c *compiler) fieldNames(e *Entity) []string {
 	out := names(e.Attributes, func(a *Attribute) string { return a.Name })
 	for _, t := range e.Values {
@@ -143,6 +149,7 @@ func (c *compiler) fieldNames(e *Entity) []string {
 }
 
 // KeyNames returns the names that an entity's primary key needs, in order.
+// Names of an optional tail are not in it. The result belongs to the caller.
 func (e *Entity) KeyNames() []string {
 	var out []string
 	for _, k := range e.PrimaryKey() {
@@ -164,6 +171,7 @@ func (t *Template) required() []string {
 	return t.names[:n]
 }
 
+// names maps a list to texts, in its order.
 func names[T any](list []T, name func(T) string) []string {
 	out := make([]string, len(list))
 	for i, x := range list {
@@ -174,6 +182,8 @@ func names[T any](list []T, name func(T) string) []string {
 
 // assigns resolves the names of a target's key. A name that is not in given takes its value
 // from the source's field of the same name.
+// Each name of the target's key has one entry in the result, in the order of the key. ok is false
+// after a problem, and the result may then be short.
 func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }

@@ -38,6 +38,7 @@ func (c *compiler) compileEntities() {
 
 // table sets the entity's table. A broken entity gets an otherwise empty table, so that its
 // methods work.
+// The model's only table need not be named.
 func (c *compiler) table(e *Entity, d *entityDecl) {
 	known := names(c.Tables, func(t *Table) string { return t.Name })
 	switch {
@@ -87,6 +88,8 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 
 // keys compiles the templates of the table's key and of its indexes' keys. A key attribute
 // that is itself a declared attribute needs no template.
+// A key of an index for which the entity has no template leaves its rows out of that index:
+// DynamoDB's indexes are sparse.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
 	given := map[string]word{}
 	attrs := keyAttrs(e.Table)
@@ -116,6 +119,8 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 // template returns the template that the file gives for a key attribute. If the entity
 // declares that attribute itself, it returns the template that consists of its name. It
 // returns nil if there is neither.
+// A name that only the where tests serves as a key of an index too, since every row of the entity
+// has it.
 func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map[string]word) *Template {
 	w, ok := given[a.Name]
 	primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
@@ -165,6 +170,8 @@ func keyAttrs(t *Table) []store.KeyAttr {
 }
 
 // typed returns a value of the file in the form in which rows hold that field.
+// YAML types decide where the field has none: 5 is a number and "5" a text. A text field takes
+// texts alone, so that 007 is not taken for 7.
 func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
 	if !n.given() || n.isMap() || n.isList() {
 		n.wrong("a value of "+f.Name, "a text, a number, true or false")

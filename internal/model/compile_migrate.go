@@ -53,6 +53,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 
 // making compiles how an old row becomes a row of the entity. Attributes and key names that
 // the file does not set take their values from the old row's fields of the same names.
+// A default of the new attribute is used where neither the file nor the old row gives a value.
 func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
 	if m.OneOf {

@@ -20,6 +20,7 @@ const StatusPath = "status"
 
 // compileQueries compiles the queries after all entities and derivations, because a query may
 // return what is derived.
+// Single is true only if every step gets one row, so the answer has one row at most.
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.queries {
 		if !kebabName.MatchString(d.name.text) {
@@ -97,6 +98,8 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 
 // step compiles one step, or returns nil if it was reported. prior is the entity of the step
 // before, whose fields this one may use.
+// The parameters of all steps are those of the query; a name that stands in two steps is one
+// parameter.
 func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.expired}
 	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.by) {

@@ -44,6 +44,8 @@ func (c *compiler) compileRules() {
 	}
 }
 
+// computed compiles {from, plus} of an attribute. It leaves the attribute as it is if a field of it
+// does not exist.
 func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 	if !d.from.given() {
 		return
@@ -113,6 +115,7 @@ func (c *compiler) duration(w word) time.Duration {
 }
 
 // indexOf returns an index that finds rows by this field alone, nil for none.
+// A local index is no help: it needs the partition key, which a unique value does not tell.
 func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 	for i := range e.Table.Indexes {
 		if ix := &e.Table.Indexes[i]; !ix.Local && e.findsBy(ix, f.Name) {
@@ -122,6 +125,8 @@ func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 	return nil
 }
 
+// onceOf compiles where idempotency keys are kept, nil after a problem. The row with the key must
+// lead back to the row that was made, so its key names have to be in it.
 func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 	of := c.entity(d.of)
 	if of == nil || !d.key.given() {
@@ -190,6 +195,8 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 	return true
 }
 
+// superseding compiles a supersede, nil after a problem. The row that is replaced is named by key
+// names alone, so it is found without a read of others.
 func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	s := &Supersede{Where: c.tests(e, d.where, false)}
 	for _, p := range d.row {

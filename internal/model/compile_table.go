@@ -32,6 +32,7 @@ func (c *compiler) compileTables() {
 
 // stream sets which images the table's stream has. What derives from an old image is refused
 // later if there is none.
+// A keys-only stream has neither image, and a new-image stream no old one.
 func (c *compiler) stream(t *Table, w word) {
 	switch {
 	case !w.given() || w.text == streams[0]:

@@ -41,6 +41,7 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.
 }
 
 // scalarOf parses a text as a value of the type, in the form that rows hold.
+// Lists, maps, sets and binaries have no text, and are an error.
 func scalarOf(typ Type, text string) (value.Value, error) {
 	switch typ {
 	case TypeString, TypeCommas, TypeAny, "":

@@ -23,6 +23,8 @@ type FilterTerm struct {
 }
 
 // Holds reports whether a value passes the filter, given the arguments of the call.
+// args has the arguments by the names of parameters; one that is absent was left out. It may be
+// called from many goroutines: the filter does not change.
 func (f *Filter) Holds(v value.Value, args map[string]value.Value) bool {
 	for i := range f.Terms {
 		t := f.Terms[i].Term
@@ -65,6 +67,7 @@ func (d *testDecl) single() bool {
 
 // readTests reads a where: each entry is a test of one field, and all must hold. A value alone
 // means that the field equals it.
+// Between is read as two terms, so nothing behind this knows the word.
 func readTests(f fields) []testDecl {
 	var out []testDecl
 	for _, e := range f.entries("where") {
@@ -172,6 +175,8 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 }
 
 // filters compiles the where of a query's step.
+// whole is false if a term could not be compiled; the query is then not used, because a filter that
+// is missing would answer with more rows than it should.
 func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter, whole bool) {
 	whole = true
 	for _, d := range ds {
@@ -264,6 +269,7 @@ func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, 
 // comparedAs says how a term reads the field: it sets As, and returns the field with the type
 // that the term's values have. A name in a key is text for words about equality. A bound
 // takes it as the type that the entity declares for it.
+// The field that it returns is a copy, so its type is of this term alone.
 func (c *compiler) comparedAs(e *Entity, f *Field, t *condition.Term) (*Field, *Attribute) {
 	a := e.Attribute(f.Name)
 	read := *f

@@ -38,6 +38,7 @@ func compileRows(c *compiler) {
 // RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
 // With Subscribers it makes one for each of them.
 // A declaration with several sources is several rules of one name.
+// Fields are in the order of the file and have each name once.
 type RowRule struct {
 	Name        string // "UserItem", "Activity(created)"
 	Source      *Entity
@@ -224,6 +225,8 @@ func (c *compiler) sets(r *RowRule, name string) bool {
 }
 
 // checkRowWhole reports key names and required attributes that a rule does not set.
+// Names of an index key count only where nothing else would give them: rows without a whole index
+// key are not in the index.
 func checkRowWhole(c *compiler) {
 	for _, r := range c.Rows {
 		if c.broken[r.Into] || c.faulty[r] {
@@ -249,6 +252,8 @@ func checkRowWhole(c *compiler) {
 
 // checkRowKey reports a rule whose new key lacks a name of the source's key. Two source
 // rows would then make the same row.
+// History is left out if the record's position is in its key: each record then makes a row of its
+// own.
 func checkRowKey(c *compiler) {
 	for _, r := range c.Rows {
 		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
@@ -285,6 +290,7 @@ func checkStamps(c *compiler) {
 // checkState reports a copy that uses data of the record that made it, because a copy must
 // be the same whenever it is made. It also reports history of changes whose key is not
 // different for each record.
+// A copy is made again by builds, repairs and corrections, which have the source row and no record.
 func checkState(c *compiler) {
 	for _, r := range c.Rows {
 		d := c.rules[r].row

@@ -58,6 +58,7 @@ type entityDecl struct {
 }
 
 // pair is a name and the word it stands for.
+// Both have their places in the file.
 type pair struct{ name, value word }
 
 // attributeDecl is an attribute as the file has it: a type alone, or a map.
@@ -107,6 +108,8 @@ type stepDecl struct {
 
 // readModel reads the sections of a file. It reports keys that no section has and goes on, so
 // that one run of lint shows as many mistakes as possible.
+// What cannot be read is left out and reported. The result has what is left, in the order of the
+// file, and is never nil.
 func readModel(n node) *modelDecl {
 	f := n.fields("model")
 	d := &modelDecl{name: f.need("model", "the name by which commands and URLs call it"), wrong: map[string]bool{}}
@@ -211,6 +214,8 @@ func readEntity(e entry) *entityDecl {
 }
 
 // readAttribute reads an attribute. A type may end in "!", which is short for required.
+// min and max of a number are numbers of any size; max of a text is at most 409,600 characters,
+// which is DynamoDB's limit of a row if each has one byte.
 func readAttribute(e entry) *attributeDecl {
 	d := &attributeDecl{name: e.name, max: -1}
 	if !e.value.isMap() {

@@ -16,6 +16,7 @@ import (
 
 // Derivation is one derived thing that a model declares: a tally, a copy, history, a feed,
 // a followed attribute, a status, or a search index.
+// Derivations are values: the catalog stores their hashes, and compares them as texts.
 type Derivation struct {
 	// Name is the name in the model file: "Album.mediaCount", "UserItem",
 	// "Activity(created)". A followed attribute has the name of its rule and its own:
@@ -54,6 +55,7 @@ type Derivation struct {
 const hashLength = 12
 
 // Derivations returns what the model derives, sorted by name.
+// Each call computes them again, hashes included; a caller that needs them often keeps them.
 func (m *Model) Derivations() []Derivation {
 	var out []Derivation
 	for _, t := range m.Tallies {
@@ -78,6 +80,7 @@ func (m *Model) Derivations() []Derivation {
 	return out
 }
 
+// sortedOnce sorts in place, and returns each name once.
 func sortedOnce(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -106,8 +109,13 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 
 // defined is a definition: lines whose parts are quoted, so that different definitions
 // have different texts. What has no order in the model is sorted.
+// The text is hashed and never shown. A change of any line here, in order or wording, changes the
+// hash, and every program then asks for a build. TestNoFieldIsForgotten lists the fields that are
+// in it.
 type defined []string
 
+// add appends a line of a word and its parts, quoted, so that no part can look like two. It quotes
+// the parts in place.
 func (t *defined) add(word string, parts ...string) {
 	for i := range parts {
 		parts[i] = fmt.Sprintf("%q", parts[i])
@@ -269,6 +277,7 @@ func (s *Status) derivation() Derivation {
 	return d
 }
 
+// definition is which rows stand for an absent list, and which of their fields is the element.
 func (o *Others) definition() defined {
 	x := o.Of.identity()
 	x.add("others", o.Name)
@@ -333,12 +342,15 @@ func (e *Entity) made() defined {
 	return x
 }
 
+// sortedLines sorts in place.
 func sortedLines(all []defined) []defined {
 	slices.SortFunc(all, func(a, b defined) int { return slices.Compare(a, b) })
 	return all
 }
 
 // DerivedAttributes returns the attributes of the entity's rows that weir computes, sorted.
+// Applications may write them only where a status has its own value; commands may not. The result
+// belongs to the caller.
 func (e *Entity) DerivedAttributes() (out []string) {
 	for _, t := range e.Values {
 		if !t.Hidden {
@@ -415,6 +427,7 @@ func (t *defined) assigns(word string, assigns []Assign) {
 
 // definition is where a value comes from. A followed attribute is a derivation of its own,
 // and its rule only has it.
+// A time bucket has its unit, zone and rules in it.
 func (x *Expr) definition() (out defined) {
 	switch {
 	case x.Field != nil:

@@ -131,6 +131,7 @@ func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *ya
 	slices.SortFunc(d.Derivations, func(a, b DerivationDiff) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// diffOf begins the entry of a derivation, without what changed.
 func diffOf(d Derivation) DerivationDiff {
 	return DerivationDiff{Name: d.Name, Kind: d.Kind, Into: d.Into, Tally: d.Tally, History: d.History}
 }
@@ -197,6 +198,7 @@ func renamed(name, kind string, gone map[string]bool, before map[string]Derivati
 	return ""
 }
 
+// byName has the model's derivations by their names.
 func byName(m *Model) map[string]Derivation {
 	out := map[string]Derivation{}
 	for _, d := range m.Derivations() {
@@ -331,6 +333,7 @@ func documentOf(m *Model) *yaml.Node {
 	return doc.Content[0]
 }
 
+// isMapping reports whether a node of the file is a map.
 func isMapping(n *yaml.Node) bool { return n != nil && n.Kind == yaml.MappingNode }
 
 // keysOf returns the keys of maps, each once, in their order.

@@ -191,6 +191,8 @@ type groupDecl struct {
 	sources map[*Entity]*groupSource // compiled
 }
 
+// groupSource is what a group asks of the rows of one source entity. ok is false if it could not be
+// compiled.
 type groupSource struct {
 	where []Test
 	by    []Assign
@@ -218,6 +220,7 @@ type groupSetDecl struct {
 	at    map[string]pos
 }
 
+// readGroup reads a group into d. What cannot be read is reported and left out.
 func readGroup(d *deriveDecl, f fields) {
 	g := &groupDecl{of: f.words("group"), where: readTests(f), sources: map[*Entity]*groupSource{}}
 	if n := f.has["group"]; len(g.of) == 0 && len(n.elements()) == 0 {
@@ -446,6 +449,7 @@ func checkGroupAttributes(c *compiler) {
 	}
 }
 
+// setNames lists what a group sets, for messages.
 func setNames(d *groupDecl) string {
 	if len(d.set) == 0 {
 		return "nothing"

@@ -31,6 +31,7 @@ func agree(a, b int16) bool {
 	return a == b
 }
 
+// many reports whether a part of a pattern stands for any number of bytes.
 func many(p int16) bool { return p == anyBytes || p == hexBytes }
 
 // patterns returns the patterns of a template: one with its optional tail and one without.
@@ -43,6 +44,8 @@ func (t *Template) patterns(fixed map[string]string) []pattern {
 	return out
 }
 
+// pattern is the shape of the texts that a template makes: literals and fixed names as they are, at
+// least one byte for every other name.
 func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 	var out pattern
 	for _, p := range parts {

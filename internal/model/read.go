@@ -88,7 +88,9 @@ func (n node) pos() pos {
 }
 
 // isMap and isList report what the value is; both are false for none.
-func (n node) isMap() bool  { return n.y != nil && n.y.Kind == yaml.MappingNode }
+func (n node) isMap() bool { return n.y != nil && n.y.Kind == yaml.MappingNode }
+
+// isList reports whether the node is a list.
 func (n node) isList() bool { return n.y != nil && n.y.Kind == yaml.SequenceNode }
 
 // is describes the value in words, for messages.

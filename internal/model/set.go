@@ -75,6 +75,7 @@ func (e *Entity) LeafRange(root store.Key) store.Range {
 	return store.Range{From: value.OfString(low), Below: value.OfString(low + border + "g")} // above every digit
 }
 
+// leafBorder is the text between a set's own sort key and the path of a leaf, such as "#".
 func (e *Entity) leafBorder() string {
 	t := e.leafTemplate()
 	return t.parts[len(t.parts)-2].literal

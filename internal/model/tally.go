@@ -130,6 +130,8 @@ type tallyDecl struct {
 	at     map[string]pos
 }
 
+// readTally reads a tally into d. Of two aggregates the first in the order of aggregate.All is
+// kept, and the other reported.
 func readTally(d *deriveDecl, f fields) {
 	t := &tallyDecl{
 		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.bounded("max", 1, maxDistinct, moreValues),
@@ -154,6 +156,8 @@ const maxDistinct = 5000
 // moreValues says what to do where a field has more values.
 const moreValues = "for more values, derive a row for each with group, and count those rows"
 
+// tally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
+// that what refers to it is checked.
 func (c *compiler) tally(t *Tally, d *tallyDecl) {
 	for _, of := range d.of {
 		name, dotted := amountEntity(of.text)

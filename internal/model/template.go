@@ -118,6 +118,7 @@ func (t *Template) Slot(name string) int {
 // the type of that name.
 func (t *Template) Whole() bool { return len(t.parts) == 1 && t.parts[0].slot == 0 }
 
+// String is the template as the file has it. Two templates with one text make the same keys.
 func (t *Template) String() string { return t.text }
 
 // Prefix builds the key up to the first name for which get has no value. whole reports
@@ -151,6 +152,8 @@ func (t *Template) Build(get func(name string) string) (string, bool) {
 	return "", false
 }
 
+// build makes the text of some parts. ok is false if a name has no value: a key with an empty part
+// would be that of another row.
 func (t *Template) build(parts []part, get func(name string) string) (string, bool) {
 	if len(parts) == 1 && parts[0].slot < 0 {
 		return parts[0].literal, true

@@ -82,6 +82,8 @@ func (b Build) Ledgers(model string) string {
 	return model + "#" + strconv.FormatInt(b.Generation, 10)
 }
 
+// buildFrom reads an entry of a catalog that Build.attr wrote. ok is false for anything else, also
+// for a state that a newer version may have: the catalog is then refused, never read in part.
 func buildFrom(of, text string) (b Build, ok bool) {
 	f := strings.SplitN(text, " ", 5)
 	if len(f) != 5 {
@@ -98,6 +100,8 @@ func buildFrom(of, text string) (b Build, ok bool) {
 	return b, err == nil && bad == nil && worse == nil && not == nil && base > 0 && known && n > 0
 }
 
+// attr is the entry of a build in the catalog. Times are in seconds; an entity's name comes last,
+// since it may have any character.
 func (b Build) attr() value.Attr {
 	text := fmt.Sprintf("%s%s %d %d %d %s", b.State, handOverText(b.HandOver), b.Since.Unix(), b.Announced.Unix(), b.Base, b.Entity)
 	return attr(buildsEntry+strconv.FormatInt(b.Generation, 10), value.OfString(text))
@@ -130,6 +134,7 @@ func handOverFrom(text string) (h contribution.HandOver, ok bool) {
 	return h, len(times) <= 3
 }
 
+// handOverText is a hand-over behind the state of its build: "" before the audit has ended.
 func handOverText(h contribution.HandOver) (text string) {
 	for i, t := range []time.Time{h.At, h.Passed, h.Over} {
 		if t.IsZero() {
@@ -266,8 +271,10 @@ func placeOf(p events.Position) value.Value {
 	return p.Value()
 }
 
+// floorName is the attribute of a checkpoint with the floor of a generation.
 func floorName(generation int64) string { return floorAttr + strconv.FormatInt(generation, 10) }
 
+// cutName is the attribute of a checkpoint with the cut of a generation.
 func cutName(generation int64) string { return cutAttr + strconv.FormatInt(generation, 10) }
 
 // Under adds to the write of a checkpoint the condition that its fence admits a batch with

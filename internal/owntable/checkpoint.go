@@ -94,6 +94,7 @@ func counts(row value.Item, do string) (c Counts, err error) {
 	return c, nil
 }
 
+// ops add the counts in the write that moves the checkpoint, so each record is counted once.
 func (n Counts) ops() []store.Op {
 	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countDead, int64(n.Dead))}
 }

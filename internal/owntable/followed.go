@@ -43,10 +43,12 @@ type KeyedRow struct {
 	Key   value.Item
 }
 
+// keyedFrom reads the row that a followed value or a follower names.
 func keyedFrom(row value.Item) KeyedRow {
 	return KeyedRow{row.Get(followTable).Text(), row.Get(followKey).Item()}
 }
 
+// ops write which row it is. The table has the model's name, not that of a stage.
 func (k KeyedRow) ops() []store.Op {
 	return []store.Op{set(followTable, value.OfString(k.Table)), set(followKey, value.OfMap(k.Key))}
 }
@@ -119,6 +121,8 @@ func KeepLastFrom(at store.Ref, count int64) store.Write {
 	return keepLast(at, set(followedKeeps, value.OfInt(count)))
 }
 
+// keepLast keeps the last value of a row that is gone, and takes its expiry back, on condition that
+// the row is still gone.
 func keepLast(at store.Ref, count store.Op) store.Write {
 	return store.Write{Ref: at, If: store.Cond{isGone}, Ops: []store.Op{count, remove(Expiry)}}
 }

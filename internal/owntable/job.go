@@ -53,6 +53,7 @@ func RecomputeJobFrom(row value.Item) (j RecomputeJob, ok bool) {
 	return RecomputeJob{row.Get(jobRecompute).Text(), row.Get(jobCursor).Text(), row.Get(jobStarts)}, row.Has(jobRecompute)
 }
 
+// recomputeJob is the row of a job that computes the statuses of a list again.
 func recomputeJob(model, list string) store.Ref { return job(model, jobRecompute+"|"+list) }
 
 // BeginRecompute starts a job for the targets of a list after a name. If the list has such
@@ -120,6 +121,8 @@ func NotifyJobFrom(row value.Item) (j NotifyJob, ok bool) {
 	return j, row.Has(jobRule)
 }
 
+// at is the row of the job: one for each list and record, so a job that is started again is the
+// same one.
 func (j NotifyJob) at(model string) store.Ref {
 	return job(model, "notify|"+j.List+"|"+j.Position.String())
 }

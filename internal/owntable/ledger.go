@@ -109,10 +109,12 @@ func Open() []store.Test {
 	return []store.Test{{Attr: ledgerParked, Is: store.Absent}, {Attr: ledgerParked, Is: store.Le, Value: value.OfInt(0)}}
 }
 
+// sameVersion holds while nothing was counted or taken back since the row was read.
 func (l LedgerRow) sameVersion() []store.Test {
 	return []store.Test{store.AsRead(ledgerVersion, l.Version())}
 }
 
+// sameEpoch holds while no position was removed since the row was read.
 func (l LedgerRow) sameEpoch() []store.Test {
 	return []store.Test{store.AsRead(ledgerPruned, l.Epoch())}
 }
@@ -128,6 +130,7 @@ func uncounted(shardKey string, first mergedlog.Offset, epoch value.Value) store
 	return cond
 }
 
+// samePosition holds while one position is as it was read.
 func (l LedgerRow) samePosition(name string) []store.Test {
 	return []store.Test{store.AsRead(name, value.Item(l).Get(name))}
 }
@@ -138,6 +141,8 @@ func raise(before value.Value) []store.Op {
 	return []store.Op{{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}, remove(Expiry)}
 }
 
+// adding appends an addition for each amount. An accumulator that is absent counts as 0 (DynamoDB,
+// ADD).
 func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 	for _, a := range amounts {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
@@ -445,6 +450,8 @@ func (l LedgerRow) Noting(what Lack, letter, why string) LedgerRow {
 	return LedgerRow(value.Item(l).With(attr(what.attr, lackNote(letter, why)), attr(Expiry, value.Value{})))
 }
 
+// lackNote is how a ledger names the dead letter of a value that cannot be shown, and why; Missing
+// removes the note.
 func lackNote(letter, why string) value.Value {
 	if letter == "" {
 		return value.Value{}

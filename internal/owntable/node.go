@@ -79,6 +79,8 @@ func DropNode(at store.Ref, version value.Value) store.Write {
 	return store.Write{Ref: at, Delete: true, If: unchanged(version)}
 }
 
+// unchanged holds while a node has the version that was read; a missing version stands for a node
+// that did not exist.
 func unchanged(version value.Value) store.Cond {
 	if version.IsMissing() {
 		return NotThere()

@@ -13,6 +13,8 @@ type noted struct {
 	was   value.Value
 }
 
+// note remembers a row as it was read: whether it existed, and the attribute that says which state
+// it had.
 func note(row value.Item, attr string) noted { return noted{row != nil, row.Get(attr)} }
 
 // same is the condition that the row has not changed since it was read.

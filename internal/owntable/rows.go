@@ -28,8 +28,10 @@ func hidden(row value.Item, attr, want, do string) error {
 		TableName, quoted(row.Get(Partition)), quoted(row.Get(Sort)), attr, want, do)
 }
 
+// quoted is a text for an error, so that blanks and control characters in it are seen.
 func quoted(v value.Value) string { return fmt.Sprintf("%q", v.Text()) }
 
+// shown is any value for an error, as JSON.
 func shown(v value.Value) string {
 	if v.IsMissing() {
 		return "missing"
@@ -74,14 +76,17 @@ func flag(row value.Item, attr, do string) (bool, error) {
 	return !v.IsMissing(), nil
 }
 
+// set is an operation that gives an attribute a value.
 func set(attr string, v value.Value) store.Op {
 	return store.Op{Kind: store.Set, Attr: attr, Value: v}
 }
 
+// plus is an operation that adds to a number, which counts as 0 if it is absent.
 func plus(attr string, n int64) store.Op {
 	return store.Op{Kind: store.Add, Attr: attr, Value: value.OfInt(n)}
 }
 
+// equal holds if an attribute is this number; a missing one is not.
 func equal(attr string, n int64) []store.Test {
 	return []store.Test{{Attr: attr, Is: store.Eq, Value: value.OfInt(n)}}
 }

@@ -78,8 +78,11 @@ func (l ListRow) Next(at store.Ref, shardKey string, first, last mergedlog.Offse
 	return w
 }
 
+// next is the moment of the next addition: later than all before it, and never before the clock, so
+// that a list whose row has expired begins above the moments that it gave before.
 func (l ListRow) next(now time.Time) int64 { return max(l.Moment()+1, now.UnixMicro()) }
 
+// same holds while no moment was taken since the row was read.
 func (l ListRow) same() store.Cond {
 	return store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}}
 }

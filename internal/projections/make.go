@@ -50,6 +50,8 @@ func concernedBy(rule *model.RowRule, c *Change) bool {
 	return anyField(rule.Fields, changed)
 }
 
+// anyField reports whether an expression, also one inside a map, reads a field for which is returns
+// true. is may get nil.
 func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
 	return slices.ContainsFunc(assigns, func(a model.Assign) bool { return is(a.Expr.Field) || anyField(a.Expr.Map, is) })
 }
@@ -186,6 +188,7 @@ func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	return value.OfString(kt.Template.Escape(v.Text()))
 }
 
+// value is what the rule gives a name, Missing if it gives none.
 func (m making) value(name string) value.Value {
 	if f := m.field(name); f != nil {
 		return m.val(f)
@@ -193,6 +196,7 @@ func (m making) value(name string) value.Value {
 	return value.Value{}
 }
 
+// field is the rule's entry for a name, nil for none.
 func (m making) field(name string) *model.Assign {
 	for i := range m.rule.Fields {
 		if m.rule.Fields[i].Name == name {

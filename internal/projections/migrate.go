@@ -37,6 +37,7 @@ func Move(m *model.Migration, old value.Item) (made []Moved, reason string) {
 	return made, ""
 }
 
+// intos names the entities that a migration makes, in the order of the file.
 func intos(m *model.Migration) (names []string) {
 	for _, mk := range m.Makes {
 		names = append(names, mk.Into.Name)
@@ -111,6 +112,7 @@ func others(mk *model.Making, old, made value.Item) (out []value.Attr) {
 	return out
 }
 
+// isKey reports whether an attribute is part of a key of the table or of one of its indexes.
 func isKey(t *model.Table, attr string) bool {
 	of := func(k *store.KeySchema) bool { return k.Partition.Name == attr || k.Sort.Name == attr }
 	return of(&t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return of(&ix.Key) })

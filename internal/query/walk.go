@@ -245,6 +245,8 @@ const (
 	manyRows = MaxLimit + 1
 )
 
+// firstLimit is how many rows the first read asks for: as many as the page wants and a few more, or
+// many if rows are picked out.
 func (w *walk) firstLimit() int {
 	if w.keep != nil {
 		return manyRows
@@ -252,6 +254,7 @@ func (w *walk) firstLimit() int {
 	return min(w.want-len(w.items)+2, manyRows) // the last may wait for others of its second
 }
 
+// wider doubles a limit within its bounds: a read that found too few rows asks for more.
 func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }
 
 // read reads a page and counts it, for the limits and the metrics of a request.

@@ -83,6 +83,8 @@ func (w *walk) gather(g *gathered) error {
 	}
 }
 
+// add takes a row of the partition into the set if it is one of its parts. Rows of other sets and
+// of other entities are passed over.
 func (g *gathered) add(row value.Item) {
 	e := g.Entity
 	key, ok := e.Table.KeyOf(row)

@@ -194,6 +194,7 @@ func (r *Repair) find(ctx context.Context, round *Round) (things []*thing, err e
 	return things, err
 }
 
+// yield reports each difference of a thing.
 func (r *Repair) yield(t *thing) {
 	for _, d := range t.differences {
 		r.Yield(d)
@@ -238,6 +239,7 @@ func (r *Repair) confirm(round *Round, found []*thing) (todo []*thing) {
 	return todo
 }
 
+// sameDifferences reports whether two rounds found the same, in the same order and words.
 func sameDifferences(a, b *thing) bool {
 	return slices.EqualFunc(a.differences, b.differences, func(x, y verify.Difference) bool { return x.Plain() == y.Plain() })
 }

@@ -36,6 +36,7 @@ type sending struct {
 	of     []*entry
 }
 
+// add queues a write of an entry. Writes of one row keep their order.
 func (s *sending) add(w store.Write, e *entry) {
 	s.writes = append(s.writes, w)
 	s.of = append(s.of, e)

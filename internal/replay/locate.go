@@ -72,6 +72,7 @@ func keyOf(t *model.Table, rec *events.Record) (store.Key, bool) {
 	return t.KeyOf(rec.Old)
 }
 
+// keyLen is how many attributes the table's key has.
 func keyLen(t *model.Table) int {
 	if t.Key.Sort.Name == "" {
 		return 1
@@ -79,6 +80,7 @@ func keyLen(t *model.Table) int {
 	return 2
 }
 
+// keyText names the table's key with its types, for messages.
 func keyText(t *model.Table) string {
 	s := t.Key.Partition.Name + " (" + t.Key.Partition.Type.String() + ")"
 	if t.Key.Sort.Name != "" {
@@ -87,6 +89,7 @@ func keyText(t *model.Table) string {
 	return s
 }
 
+// tableNames lists the tables of the model, for messages.
 func (r *Replay) tableNames() string {
 	names := make([]string, len(r.Model.Tables))
 	for i, t := range r.Model.Tables {

@@ -16,6 +16,7 @@ type mark struct {
 	time     int64 // µs since 1970
 }
 
+// markFrom is the mark of a record. A record without a time has 0 there, before every other.
 func markFrom(rec *events.Record) mark {
 	m := mark{position: rec.Position}
 	if !rec.Time.IsZero() {
@@ -36,6 +37,8 @@ func markOf(it value.Item) (m mark, ok bool) {
 	return m, true
 }
 
+// value is the mark as a row has it: the position, then the time in microseconds, big-endian, so
+// that bytes compare as positions do.
 func (m mark) value() value.Value {
 	b := append(make([]byte, 0, len(m.position)+8), m.position[:]...)
 	return value.OfBinary(string(binary.BigEndian.AppendUint64(b, uint64(m.time))))

@@ -76,6 +76,8 @@ func (w *row) sameNotes() store.Cond {
 	return store.Cond{{store.AsRead(owntable.Own, w.now.Get(owntable.Own))}}
 }
 
+// origin is what the stream shall say of the write: the time and position of the recorded change,
+// and whether TTL made it.
 func (e *entry) origin() *store.Origin {
 	r := &e.Record
 	return &store.Origin{Time: r.Time, Position: r.Position, Expired: r.Expired}

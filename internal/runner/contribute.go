@@ -531,6 +531,7 @@ func noMarks(_ context.Context, cs []counted) ([]value.Item, error) {
 	return make([]value.Item, len(cs)), nil
 }
 
+// contributionOf is the contribution mark of a source row for a target.
 func (w *Work) contributionOf(c *counted) store.Ref {
 	return owntable.Mark(w.Model.Name, c.target, c.source)
 }

@@ -63,6 +63,7 @@ func (w *Work) trimLedgers(ctx context.Context, ledgers map[*projections.Target]
 	return err
 }
 
+// hasDistinct reports whether the target shows a distinct, whose values may have to be dropped.
 func hasDistinct(t *projections.Target) bool {
 	return slices.ContainsFunc(projections.Tallies(t.Entity), func(t *model.Tally) bool { return t.Kind.Max })
 }

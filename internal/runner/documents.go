@@ -63,6 +63,7 @@ type asked[T any] struct {
 	at   map[documentName]int
 }
 
+// documentName names a document over all indexes of the model.
 type documentName struct{ index, id string }
 
 // add takes in a document unless it has a newer version of it. It returns the older of

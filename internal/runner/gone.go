@@ -64,6 +64,7 @@ func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) (e
 	return err
 }
 
+// absent holds if there is no row: the partition key is in every row.
 func (r *Runner) absent(row store.Ref) []store.Test {
 	return []store.Test{{Attr: r.Model.Table(row.Table).Key.Partition.Name, Is: store.Absent}}
 }

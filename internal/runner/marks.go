@@ -100,6 +100,7 @@ func (w *Work) marks(t *projections.Target, steps []projections.Step) []store.Wr
 	return out
 }
 
+// markOf is the deduplication mark of a step's source row for a target.
 func (w *Work) markOf(t *projections.Target, s projections.Step) store.Ref {
 	return owntable.Mark(w.Model.Name, t.Row, w.Changes[s.Change].Row)
 }

@@ -57,6 +57,8 @@ func (p *PrunedLedgers) add(ref store.Ref) {
 	p.known[ref.Key.Partition.Text()] = true
 }
 
+// has reports whether this process knows that positions were removed from the ledger. A nil
+// receiver knows of none.
 func (p *PrunedLedgers) has(ref store.Ref) bool {
 	return p != nil && p.known[ref.Key.Partition.Text()]
 }
@@ -106,6 +108,7 @@ func (w *Work) look(ledger store.Ref, row value.Item) {
 	w.looked = true
 }
 
+// met notes the epoch that a ledger had when it was read, for the write that follows.
 func (w *Work) met(ledger store.Ref, epoch value.Value) {
 	if w.epochs == nil {
 		w.epochs = map[string]value.Value{}

@@ -48,6 +48,7 @@ type field struct {
 // to another one of its group, and finally to the one that represents the group.
 type links map[field]field
 
+// root is the field that stands for all that a field is joined with.
 func (l links) root(f field) field {
 	for {
 		next, ok := l[f]
@@ -106,6 +107,8 @@ func (s *sample) learn() {
 	}
 }
 
+// assigned joins the names of a target's key with the fields that they come from, so that rows of
+// the sample belong together.
 func (s *sample) assigned(target *model.Entity, to []model.Assign, from *model.Entity) {
 	for _, a := range to {
 		if a.Expr.Field != nil {
@@ -114,6 +117,7 @@ func (s *sample) assigned(target *model.Entity, to []model.Assign, from *model.E
 	}
 }
 
+// asked notes constants of conditions, so that rows of the sample pass them.
 func (s *sample) asked(e *model.Entity, tests []model.Test) {
 	for _, t := range tests {
 		f := field{e, t.Field.Name}
@@ -271,6 +275,7 @@ func within(a *model.Attribute, n value.Value) value.Value {
 	return a.Most
 }
 
+// set makes a list of one element, which commands take for a set.
 func (s *sample) set(typ model.Type, k int) value.Value {
 	if typ == model.TypeNumbers {
 		return value.OfList(value.OfInt(int64(k)))
@@ -307,6 +312,7 @@ func (s *sample) text(f field, k int) string {
 	return fmt.Sprintf("%s%s-%d", s.prefix, f.name, k+1)
 }
 
+// clip cuts a text to the attribute's max.
 func clip(s string, a *model.Attribute) string {
 	if a != nil && a.Max > 0 && len(s) > a.Max {
 		return s[:a.Max]

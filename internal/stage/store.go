@@ -36,6 +36,7 @@ type named struct {
 	names *Names
 }
 
+// deployer is named with the methods that make tables.
 type deployer struct {
 	named
 	tables store.Deployer
@@ -56,6 +57,7 @@ func (s *named) real(logical string) string {
 	return "?" + logical
 }
 
+// writes returns copies with real names: the slice that it is given belongs to the caller.
 func (s *named) writes(ws []store.Write) []store.Write {
 	out := slices.Clone(ws)
 	for i := range out {
@@ -64,6 +66,8 @@ func (s *named) writes(ws []store.Write) []store.Write {
 	return out
 }
 
+// Get, Query, Write and the other methods of a store translate names on the way in, and errors on
+// the way out.
 func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	refs = slices.Clone(refs)
 	for i := range refs {

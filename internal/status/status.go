@@ -273,6 +273,7 @@ func searchOf(ctx context.Context, s *system.System, part *system.Part) (all []I
 	return all, err
 }
 
+// unlessZero is nil for the zero time, so that JSON leaves it out.
 func unlessZero(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -351,4 +352,5 @@ func (x Index) text() string {
 	return out
 }
 
+// stamped is a time for people, in UTC to the second.
 func stamped(t *time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }

@@ -29,10 +29,13 @@ func AppendItem(b []byte, it Item) []byte {
 	return b
 }
 
+// appendString appends a text behind its length.
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// appendValue appends a value behind its kind. The form is stored in data directories: a change
+// needs another format there.
 func appendValue(b []byte, v Value) []byte {
 	b = append(b, byte(v.Kind()))
 	switch v.Kind() {
@@ -86,6 +89,7 @@ func (d *decoder) attrs(n int) []Attr {
 	return out
 }
 
+// uvarint reads a length. One above 2 GB is damage.
 func (d *decoder) uvarint() int {
 	n, w := binary.Uvarint(d.rest)
 	if w <= 0 || n > 1<<31 {
@@ -111,6 +115,7 @@ func (d *decoder) str() string {
 	return s
 }
 
+// item reads attributes with their names, an empty map as one that is not nil.
 func (d *decoder) item(depth int) Item {
 	n := d.uvarint()
 	attrs := d.attrs(n)

@@ -62,6 +62,8 @@ func (e *Exact) String() string {
 	return d.Text('f')
 }
 
+// numberOf is a decimal as a value, exactly, or an error that says about what it is and why no
+// number can hold it.
 func numberOf(d *apd.Decimal) (Value, error) {
 	v, err := ParseNumber(d.Text('f'))
 	if err == nil {

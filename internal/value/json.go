@@ -96,6 +96,8 @@ func AppendTypedItem(b []byte, it Item) []byte {
 	return append(b, '}')
 }
 
+// appendBase64 appends bytes as a JSON text in base64 (RFC 4648, with padding), as DynamoDB's JSON
+// has them.
 func appendBase64(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, []byte(s))

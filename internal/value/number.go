@@ -75,6 +75,9 @@ type decimal struct {
 	exp    int
 }
 
+// parseDecimal reads a decimal with or without an exponent. Leading and trailing zeros do not count
+// as digits. More than 38 digits, or a magnitude beyond 9.9E+125 or below 1E-130, is ErrNumber
+// (DynamoDB, number type).
 func parseDecimal(s string) (decimal, error) {
 	bad := func() (decimal, error) { return decimal{}, fmt.Errorf("%w: %.60q", ErrNumber, s) }
 	var d decimal
@@ -115,6 +118,7 @@ func parseDecimal(s string) (decimal, error) {
 	return d, nil
 }
 
+// allDigits is true for "" too.
 func allDigits(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] < '0' || s[i] > '9' {
@@ -124,6 +128,8 @@ func allDigits(s string) bool {
 	return true
 }
 
+// canonicalNumber is the one text of a number: no exponent, no leading or trailing zeros, no plus,
+// "0" for zero. So equal numbers have equal bytes.
 func canonicalNumber(s string) (string, error) {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -132,6 +138,7 @@ func canonicalNumber(s string) (string, error) {
 	return d.String(), nil
 }
 
+// String is the canonical text.
 func (d decimal) String() string {
 	if d.digits == "" {
 		return "0"
@@ -181,6 +188,7 @@ func compareNumbers(a, b string) int {
 	return c
 }
 
+// sign is -1, 0 or 1.
 func (d decimal) sign() int {
 	switch {
 	case d.digits == "":

@@ -16,6 +16,7 @@ type Value struct {
 
 const kindBits = 8
 
+// ofText is a value that shares the memory of s.
 func ofText(k Kind, s string) Value {
 	return Value{at: unsafe.Pointer(unsafe.StringData(s)), head: uint64(len(s))<<kindBits | uint64(k)}
 }
@@ -28,6 +29,7 @@ func ofKids(k Kind, kids []Attr) Value {
 // Kind returns the value's kind, Missing for the zero Value.
 func (v Value) Kind() Kind { return Kind(v.head & (1<<kindBits - 1)) }
 
+// size is the length of the text in bytes, or the number of elements, or 1 for true.
 func (v Value) size() int { return int(v.head >> kindBits) }
 
 // text returns the content. Call it only for a Number, String or Binary.

@@ -196,6 +196,7 @@ func Equal(a, b Value) bool {
 	return true
 }
 
+// equalAttr reports whether two attributes have one name and equal values.
 func equalAttr(a, b Attr) bool { return a.Name == b.Name && Equal(a.Value, b.Value) }
 
 // Compare orders two scalars of the same kind as DynamoDB orders sort keys: strings and
@@ -346,6 +347,8 @@ func (it Item) Size() int {
 	return n
 }
 
+// bytes is the size by DynamoDB's rules (item sizes): a number about half a byte a digit, 3 bytes
+// for a list or a map and 1 for each element in it.
 func (v Value) bytes() int {
 	switch v.Kind() {
 	case Missing:

@@ -123,6 +123,7 @@ func (v *Verify) of(ctx context.Context) (*runner.Verification, error) {
 	return &runner.Verification{Model: v.Model, Store: v.Store, Catalog: row}, err
 }
 
+// begin makes the recount of each kind, in the order in which kinds apply a batch.
 func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
 	for _, k := range kinds.All() {
 		out = append(out, k.Recount(of))

@@ -114,6 +114,7 @@ func (s *arrivals) add(a *arrival) {
 	s.all[a] = struct{}{}
 }
 
+// remove forgets a connection that has ended.
 func (s *arrivals) remove(a *arrival) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

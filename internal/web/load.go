@@ -58,6 +58,8 @@ func sent(ctx context.Context, c chan<- struct{}) bool {
 	}
 }
 
+// received waits for a token or the end of the context. A token that is there already wins, so a
+// request that could begin is never refused.
 func received(ctx context.Context, c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -169,6 +171,7 @@ func (l *load) within(r *http.Request, take func(context.Context) bool) bool {
 	return take(ctx)
 }
 
+// tooMany answers 503 and asks to come again in a second.
 func tooMany(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("Retry-After", "1")
 	ProblemOf(http.StatusServiceUnavailable, "busy", detail+"; try again").refuse(w, r)
@@ -197,6 +200,8 @@ type probe struct {
 
 const probeEvery = time.Second
 
+// serve answers a health check with an answer that is at most probeEvery old, so that any number of
+// them asks the store once a second.
 func (p *probe) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		next.ServeHTTP(w, r)
@@ -210,6 +215,8 @@ func (p *probe) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	w.Write(answer.body.Bytes())
 }
 
+// ask asks next with a request of its own, without anything that the client sent: the answer is for
+// everyone.
 func (p *probe) ask(r *http.Request, next http.Handler) *recorded {
 	p.mu.Lock()
 	defer p.mu.Unlock()

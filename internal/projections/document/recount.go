@@ -103,6 +103,7 @@ func (v *recount) index(ctx context.Context, s *model.Search) error {
 	return nil
 }
 
+// differs reports a document that is not as the row says, with what corrects it.
 func (v *recount) differs(s *model.Search, id, want, have string) {
 	v.Differs("search "+s.Name, v.row(s, id), want, have, &Fix{Search: s, ID: id})
 }

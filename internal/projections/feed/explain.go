@@ -10,6 +10,7 @@ import (
 // Explain returns the kind's part in explaining a value.
 func (Kind) Explain(of *runner.Asked) runner.Explanation { return newExplanation(of) }
 
+// explanation finds the records that made an entry of a feed.
 type explanation struct {
 	runner.BaseExplanation
 	*runner.Asked
@@ -17,6 +18,7 @@ type explanation struct {
 	keys  map[string]*model.Template // for each of names, the template of the key that holds it
 }
 
+// newExplanation takes the names out of the key of the row that is asked for.
 func newExplanation(of *runner.Asked) *explanation {
 	x := &explanation{Asked: of, names: map[string]value.Value{}, keys: map[string]*model.Template{}}
 	row := of.Entity.Table.Item(of.Row.Key)

@@ -219,6 +219,7 @@ func (*Order) Concerns(was, is *model.Entity) bool {
 func (j Subscription) list() string { return j.List }
 func (t Notification) list() string { return t.List }
 
+// touches reports whether one of the effects is on one of the lists.
 func touches[T any](effects []T, lists map[string]bool, list func(T) string) bool {
 	for _, e := range effects {
 		if lists[list(e)] {
@@ -228,6 +229,7 @@ func touches[T any](effects []T, lists map[string]bool, list func(T) string) boo
 	return false
 }
 
+// note adds the lists of the effects.
 func note[T any](effects []T, lists map[string]bool, list func(T) string) {
 	for _, e := range effects {
 		lists[list(e)] = true

@@ -37,6 +37,7 @@ type Values map[string]kept
 // kept is a followed value as our own table keeps it.
 type kept struct{ owntable.FollowedRow }
 
+// keptIn is what the own table keeps of a followed value; a nil row is one that was never kept.
 func keptIn(row value.Item) kept { return kept{owntable.FollowedFrom(row)} }
 
 // shown returns the value that a follower shows; keeps says whether it keeps last values.
@@ -47,10 +48,12 @@ func (k *kept) shown(keeps bool) value.Value {
 	return k.Value
 }
 
+// listOf is the row of a followed value; its followers are in the same partition of the own table.
 func listOf(r *runner.Runner, f projections.Following) store.Ref {
 	return owntable.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
+// listOfValue is listOf for a value that a batch has changed.
 func (w *Work) listOfValue(s *Value) store.Ref {
 	return owntable.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 }
@@ -201,6 +204,7 @@ func (w *Work) reenter(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
+// follows reports whether one of the rows follows anything.
 func follows(puts []*projections.Put) bool {
 	for _, p := range puts {
 		if len(p.Follows) > 0 {

@@ -19,6 +19,7 @@ type preview struct {
 	rows  []following
 }
 
+// following is a row that exists, with what it will follow.
 type following struct {
 	row store.Ref
 	projections.Following

@@ -237,6 +237,8 @@ type Follower struct {
 	list store.Ref // on which it must be
 }
 
+// newFollower is what a row should be a follower of, and where the own table has its place on the
+// list.
 func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follow, of store.Ref) Follower {
 	name := FieldName(f.Source, f.Field.Name)
 	return Follower{row, image, f, of, name, owntable.Followed(m.Name, name, of)}
@@ -274,6 +276,7 @@ func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runne
 
 const followsNone = "a follower of no row"
 
+// followsText says for people which row is followed.
 func followsText(v *runner.Verification, of store.Ref) string {
 	return "a follower of " + v.RowText(of)
 }

@@ -64,6 +64,8 @@ func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	return nil
 }
 
+// memberMark is the deduplication mark of a source row for one member of a set: a row may add one
+// member and take another away.
 func (w *work) memberMark(s *setWork, m Member) store.Ref {
 	return owntable.MemberMark(w.Model.Name, s.Row, w.Changes[m.Change].Row, m.Value)
 }

@@ -25,6 +25,7 @@ func (Kind) Explain(of *runner.Asked) runner.Explanation {
 	return &explanation{Ledger: tally.Ledger{Asked: of}}
 }
 
+// explanation is that of a tally, over the members of one set.
 type explanation struct {
 	runner.BaseExplanation
 	tally.Ledger

@@ -39,6 +39,7 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 	return v
 }
 
+// set returns what is counted for a set, and makes it when the set is first met.
 func (v *preview) set(row store.Ref) *previewed {
 	name := owntable.RowText(row)
 	s := v.sets[name]

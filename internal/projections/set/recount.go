@@ -38,6 +38,7 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 	return &recount{Verification: v, nodes: owntable.Nodes(v.Model.Name), sets: map[string]*set{}}
 }
 
+// set returns what is counted for the set of a name, and makes it when the set is first met.
 func (v *recount) set(name string) *set {
 	s := v.sets[name]
 	if s == nil {
@@ -154,6 +155,7 @@ func (v *recount) leaf(s *set, row store.Ref, path string, want, have value.Valu
 	v.Check(s.entity.SetOf().Name, row, want, have, fix)
 }
 
+// presence says for people that a row exists; Missing that it does not.
 func presence(there bool) value.Value {
 	if there {
 		return value.OfString("a row of the set")

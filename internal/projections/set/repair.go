@@ -62,6 +62,7 @@ func sound(nodes map[string]*Node) bool {
 	return true
 }
 
+// sameVersions reports whether no node was written, split or merged between two reads.
 func sameVersions(a, b map[string]*Node) bool {
 	return maps.EqualFunc(a, b, func(x, y *Node) bool { return value.Equal(x.Version, y.Version) })
 }
@@ -81,6 +82,7 @@ func (f *NodesFix) Thing() string { return f.Name }
 // Stage returns StageCounts.
 func (*NodesFix) Stage() runner.Stage { return runner.StageCounts }
 
+// partition is the partition of the own table that has all nodes of the set.
 func (f *NodesFix) partition(r *runner.Runner) string { return owntable.Nodes(r.Model.Name) + f.Name }
 
 // Note reads the nodes.

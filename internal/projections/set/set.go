@@ -19,6 +19,7 @@ type gathered struct {
 	leaves []Leaf // rows that may not show what they should
 }
 
+// newGathered has no targets yet; effects of a batch are gathered into all.
 func newGathered(all *projections.Gathered) *gathered {
 	return &gathered{all: all, at: map[string]*projections.Target{}}
 }

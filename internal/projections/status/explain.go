@@ -64,6 +64,7 @@ func (x *explanation) Parts(c *projections.Change) (out []string) {
 	return out
 }
 
+// member notes that a row is on a list.
 func (x *explanation) member(list, row string) {
 	if x.others[list] == nil {
 		x.others[list] = map[string]bool{}

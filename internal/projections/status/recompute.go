@@ -42,6 +42,7 @@ type TooMany struct {
 	Max          int
 }
 
+// String is the text of the dead letter.
 func (t *TooMany) String() string {
 	return fmt.Sprintf("%s %s: there are more than %d %s, the max of this step", t.Status, t.Word, t.Max, t.What)
 }
@@ -125,6 +126,7 @@ func (r *reach) reached(own value.Item) (bool, error) {
 	return r.whole(names)
 }
 
+// tooMany notes that the stage is over its max. Which row is the latest is then not known.
 func (r *reach) tooMany(what string) {
 	r.over, r.latest = &TooMany{Status: r.Status.Name, Word: r.Word, What: what, Max: r.Max}, nil
 }
@@ -268,6 +270,7 @@ func Later(a, b value.Value) int {
 	return cmp.Or(cmp.Compare(isTime(a), isTime(b)), value.Compare(a, b))
 }
 
+// isTime is 1 for a time, so that times sort after what is none.
 func isTime(v value.Value) int {
 	if _, ok := condition.CompareTimes(v, v); ok {
 		return 1

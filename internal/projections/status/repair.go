@@ -23,6 +23,7 @@ func (f *FactFix) Thing() string { return f.List + "\x00" + f.Name }
 // Stage returns StageFacts.
 func (*FactFix) Stage() runner.Stage { return runner.StageFacts }
 
+// ref is the row of the fact in the own table.
 func (f *FactFix) ref(r *runner.Runner) store.Ref {
 	return owntable.Fact(r.Model.Name, f.List, f.Name)
 }

@@ -51,6 +51,7 @@ func (f *Fact) row() owntable.FactRow {
 	return owntable.FactRow{Name: f.Name, Position: f.Position, Says: f.Says}
 }
 
+// sameRow reports whether two facts are one row of the own table.
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
 // reports returns all facts that a row reports by itself. A fact that our own table cannot
@@ -106,6 +107,7 @@ func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool
 	return f, ok
 }
 
+// keyOf is the row that a source row moves; ok is false if its key cannot be made.
 func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool) {
 	key, ok := e.KeyFrom(to, row)
 	return store.Ref{Table: e.Table.Name, Key: key}, ok

@@ -33,6 +33,7 @@ func (Kind) Explain(of *runner.Asked) runner.Explanation {
 	return &explanation{Ledger: Ledger{Asked: of}}
 }
 
+// explanation is the ledger that the records of a recording would make, for one row.
 type explanation struct {
 	runner.BaseExplanation
 	Ledger
@@ -84,6 +85,8 @@ func (x *explanation) MadeOf() string {
 	return ""
 }
 
+// isDerived reports whether weir decides an attribute. The attribute of a status is the
+// application's too, and counts.
 func isDerived(e *model.Entity, attr string) bool {
 	return projections.IsDerived(e, attr) || slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return s.Attr.Name == attr })
 }
@@ -117,6 +120,7 @@ func (l *Ledger) Take(adds []projections.Add) {
 	}
 }
 
+// counts reports whether an amount is for this row.
 func (l *Ledger) counts(a *projections.Add) bool {
 	return a.Entity == l.Entity && projections.SameRow(a.Target, l.Row)
 }

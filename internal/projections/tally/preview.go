@@ -137,6 +137,7 @@ func (v *preview) summary(g *model.Group, target store.Ref, row, will value.Item
 	}
 }
 
+// rowText shows a row to people without weir's bookkeeping.
 func rowText(row value.Item) string {
 	if row == nil {
 		return runner.Nothing

@@ -26,6 +26,7 @@ func (f *LedgerFix) Thing() string { return f.Name }
 // Stage returns StageCounts.
 func (*LedgerFix) Stage() runner.Stage { return runner.StageCounts }
 
+// ref is the ledger's row in the own table.
 func (f *LedgerFix) ref() store.Ref { return owntable.LedgerAt(f.Name) }
 
 // Note reads the ledger.

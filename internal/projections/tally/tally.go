@@ -116,6 +116,7 @@ func (e *folding) unfit(derivation string, f *model.Field, v value.Value, want s
 	e.Note(derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want), old)
 }
 
+// describe says for people what a value is, cut to 40 characters.
 func describe(v value.Value) string {
 	if s := value.Scalar(v); s != "" {
 		return fmt.Sprintf("the %s %.40q", v.Kind(), s)

@@ -80,6 +80,8 @@ func (c *collector) hits() []search.Hit {
 
 // The heap, for container/heap.
 
+// Len, Less, Swap and Push are the heap of the best hits, the worst of them first, so that it gives
+// way to a better one.
 func (c *collector) Len() int           { return len(c.best) }
 func (c *collector) Less(i, j int) bool { return c.plan.Compare(c.best[i], c.best[j]) > 0 }
 func (c *collector) Swap(i, j int)      { c.best[i], c.best[j] = c.best[j], c.best[i] }

@@ -166,6 +166,8 @@ func (ix *Index) Instance(name string) string {
 // found at once.
 func (ix *Index) Refresh(context.Context) error { return nil }
 
+// corpus is the index of a name. Names are those of Options; another one is a mistake of the
+// caller, and an error.
 func (ix *Index) corpus(name string) (*corpus, error) {
 	if c := ix.corpora[name]; c != nil {
 		return c, nil
@@ -260,6 +262,7 @@ type fresh struct {
 
 func (f *fresh) add(name string) { f.names = append(f.names, name) }
 
+// list returns a copy.
 func (f *fresh) list() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

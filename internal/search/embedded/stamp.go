@@ -71,6 +71,8 @@ func (m *mark) add(s string) {
 	m.sum = h
 }
 
+// addValue adds a value with its types and all that is in it, so that different values have
+// different marks, but for collisions of the hash.
 func (m *mark) addValue(v value.Value) {
 	m.add(v.Kind().Descriptor())
 	m.add(v.Text())

@@ -24,6 +24,8 @@ const (
 	pendingBits = 26 // a count of two bits and three bytes
 )
 
+// Start, CanMatch, WillAlwaysMatch, IsMatch and Accept are vellum's automaton. A state is one
+// number, so a search allocates nothing for it.
 func (a oneEdit) Start() int { return same << pendingBits }
 
 func (a oneEdit) CanMatch(state int) bool { return state != 0 }

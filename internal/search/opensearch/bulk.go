@@ -93,6 +93,7 @@ func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []
 	}
 }
 
+// sleep waits for d. It returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -149,6 +150,8 @@ type item struct {
 	Update result `json:"update"`
 }
 
+// result is what the cluster answers for one document of a bulk request. The request as a whole may
+// succeed while documents fail.
 type result struct {
 	Status int   `json:"status"`
 	Error  cause `json:"error"`

@@ -76,6 +76,9 @@ func (ix *Index) look(ctx context.Context, docs []search.Document, yield func(sp
 	return nil
 }
 
+// look reads documents by their ids in one request and calls yield for each, in the order of which,
+// with nil for a document that the index does not have. It is a read from the shard itself, so it
+// sees writes that no search shows yet.
 func (s *server) look(ctx context.Context, sp *space, docs []search.Document, which []int, yield func(*space, int, map[string]any) error) error {
 	ids := make([]string, len(which))
 	for n, i := range which {

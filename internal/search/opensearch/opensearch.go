@@ -278,6 +278,8 @@ func (ix *Index) Refresh(ctx context.Context) error {
 	return ix.refresh(ctx, slices.Sorted(maps.Keys(ix.spaces)))
 }
 
+// refresh makes everything that was written visible to searches. All indexes are tried, also after
+// an error.
 func (ix *Index) refresh(ctx context.Context, names []string) error {
 	var errs []error
 	for _, name := range names {

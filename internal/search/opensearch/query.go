@@ -39,6 +39,8 @@ func (s *server) search(ctx context.Context, sp *space, p *search.Plan) ([]searc
 	}
 }
 
+// page asks for one page of hits. A cluster that answers in part, or gives up at the deadline, is
+// an error: hits that are missing would look like none.
 func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.Place, error) {
 	query := sp.query(p)
 	order, err := json.Marshal(query)
@@ -144,6 +146,7 @@ func (sp *space) request(p *search.Plan, query object) object {
 	return r
 }
 
+// after is the place behind which the page begins, in the form of search_after.
 func after(p *search.Plan) []any {
 	switch {
 	case p.Sort == "":
@@ -205,6 +208,8 @@ func word(p *search.Plan, w string, last bool) object {
 	return object{"dis_max": object{"queries": ways}}
 }
 
+// constant matches like query and is worth the same for every document, so that a score depends on
+// the document alone.
 func constant(query object, worth int) object {
 	return object{"constant_score": object{"filter": query, "boost": worth}}
 }

@@ -52,6 +52,7 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 	return &server{client: client, http: base, patience: patience}, nil
 }
 
+// close closes connections that are idle. Requests in progress end by their contexts.
 func (s *server) close() { s.http.CloseIdleConnections() }
 
 // ErrUnreachable is wrapped by the error for a cluster from which no answer came.
@@ -86,6 +87,7 @@ type AnswerError struct {
 	Reason string
 }
 
+// Error is what the cluster says, with the status and, if it gives one, the type.
 func (e *AnswerError) Error() string {
 	if e.Type == "" {
 		return fmt.Sprintf("OpenSearch answers %d %s", e.Status, e.Reason)
@@ -93,11 +95,13 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("OpenSearch answers %d %s: %s", e.Status, e.Type, e.Reason)
 }
 
+// isStatus reports whether the cluster answered with this status.
 func isStatus(err error, status int) bool {
 	var a *AnswerError
 	return errors.As(err, &a) && a.Status == status
 }
 
+// isType reports whether the cluster answered with an error of this type.
 func isType(err error, typ string) bool {
 	var a *AnswerError
 	return errors.As(err, &a) && a.Type == typ
@@ -166,6 +170,8 @@ type cause struct {
 	RootCause []cause `json:"root_cause"`
 }
 
+// answer is the error with its inmost reason, cut to maxReason bytes: the outer one often says only
+// that all shards failed.
 func (c *cause) answer(status int) *AnswerError {
 	a := &AnswerError{Status: status, Type: c.Type, Reason: c.Reason}
 	inner := c.CausedBy

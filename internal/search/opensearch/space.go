@@ -147,6 +147,7 @@ func (s *server) probe(ctx context.Context, sp *space) error {
 	return errors.Join(fmt.Errorf("the cluster does not take a scripted update, by which every document is written: %w", errs[0]), s.drop(ctx, sp))
 }
 
+// refresh makes what was written into one index visible to searches.
 func (s *server) refresh(ctx context.Context, sp *space) error {
 	return s.call(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesRefreshRequest{Index: []string{sp.alias}}

@@ -166,6 +166,7 @@ func indexName(q *store.Query) *string {
 	return &q.Index
 }
 
+// limit is the most rows of a request, nil for as many as DynamoDB gives (1 MB).
 func limit(q *store.Query) *int32 {
 	if q.Limit <= 0 {
 		return nil
@@ -173,6 +174,8 @@ func limit(q *store.Query) *int32 {
 	return aws.Int32(int32(min(q.Limit, 1<<30)))
 }
 
+// strong reports whether the read is strongly consistent: it is of the table and of local indexes.
+// Global indexes cannot be read so (DynamoDB, read consistency).
 func strong(t *store.Table, q *store.Query) *bool {
 	return aws.Bool(q.Index == "" || t.Index(q.Index).Local)
 }

@@ -88,7 +88,12 @@ func isListed(name string) bool {
 
 // isManifest, isLog and isTable tell Pebble's files apart by their names.
 func isManifest(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
-func isLog(name string) bool      { return strings.HasSuffix(name, ".log") }
+
+// isLog reports whether a file is one of Pebble's logs, by its name.
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// isTable reports whether a file holds rows: a sorted table, or values that Pebble keeps beside
+// one. Tables are not in the list of durable files, since every read checks their blocks.
 func isTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }

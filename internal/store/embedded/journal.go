@@ -130,6 +130,8 @@ func readNote(fs vfs.FS, dir string) (log, done uint64, err error) {
 	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), nil
 }
 
+// mark is what a sync writes into the log: the number of the log, and how many of its marks are
+// known to be on disk. A mark of kind markClosed is the last of a store that was closed in order.
 type mark struct {
 	kind byte
 	log  uint64

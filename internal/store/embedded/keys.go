@@ -34,6 +34,8 @@ const (
 
 var errKeyForm = errors.New("stored key is corrupt")
 
+// appendKey appends the whole key of a row or an index entry. Bytes compare as DynamoDB orders
+// keys, and no key is the beginning of another of the same table.
 func appendKey(b []byte, k store.Key) []byte {
 	b = appendKeyValue(b, k.Partition)
 	if !k.Sort.IsMissing() {
@@ -42,6 +44,8 @@ func appendKey(b []byte, k store.Key) []byte {
 	return b
 }
 
+// appendKeyValue appends a text, a binary or a number. The type is not stored: the table's schema
+// says it, so a stored key is read with the schema it was written by.
 func appendKeyValue(b []byte, v value.Value) []byte {
 	if v.Kind() == value.Number {
 		return appendNumber(b, v)
@@ -62,6 +66,7 @@ func appendEscaped(b []byte, s string) []byte {
 	}
 }
 
+// indexNul is where the first byte stands that has to be escaped, -1 for none.
 func indexNul(s string) int {
 	for i := 0; i < len(s); i++ {
 		if s[i] == escape {
@@ -71,6 +76,9 @@ func indexNul(s string) int {
 	return -1
 }
 
+// appendNumber appends a number so that bytes compare as numbers do: a sign, the exponent, the
+// digits in pairs, an end. All bytes but the sign are inverted for a negative number. Equal numbers
+// have equal bytes, however they were written, because value.Value is canonical.
 func appendNumber(b []byte, v value.Value) []byte {
 	sign, digits, exp := v.Decimal()
 	if sign == 0 {
@@ -122,6 +130,8 @@ func takeKeyValue(b []byte, kind store.KeyType) (value.Value, []byte, error) {
 	return value.Value{}, b, errKeyForm
 }
 
+// takeBytes reads a text or a binary and returns what follows it. The text is a copy, so b may be
+// used again.
 func takeBytes(b []byte) (string, []byte, error) {
 	var out []byte
 	for {
@@ -143,6 +153,8 @@ func takeBytes(b []byte) (string, []byte, error) {
 	}
 }
 
+// takeNumber reads a number and returns what follows it. Bytes that no number is written as are
+// errKeyForm, so damage ends a read and is never another key.
 func takeNumber(b []byte) (value.Value, []byte, error) {
 	if len(b) == 0 {
 		return value.Value{}, b, errKeyForm
@@ -181,6 +193,7 @@ func takeNumber(b []byte) (value.Value, []byte, error) {
 	return value.Value{}, b, errKeyForm
 }
 
+// numberOf makes a number of the digits and the exponent that takeNumber has read.
 func numberOf(mantissa []byte, exp int, rest []byte) (value.Value, []byte, error) {
 	text := append(mantissa, 'E')
 	if exp < 0 {

@@ -67,6 +67,9 @@ func (l *load) parted() error {
 	return b.Commit(pebble.Sync)
 }
 
+// land puts all that the window has changed into the store, in one change of Pebble's manifest:
+// after a crash either all of it is there or none. A table that did not land is deleted when the
+// store is opened again. While it lands, the row cache answers for none of the keys.
 func (l *load) land(ctx context.Context) error {
 	keys := l.changed()
 	if len(keys) == 0 {

@@ -19,10 +19,12 @@ var (
 	keyCatalog = []byte("mtables")
 )
 
+// appendSpace begins a key of one of the spaces that the package comment lists.
 func appendSpace(b []byte, space byte, id uint16) []byte {
 	return append(b, space, byte(id>>8), byte(id))
 }
 
+// appendRowKey is the key under which a row is stored.
 func appendRowKey(b []byte, t *table, k store.Key) []byte {
 	return appendKey(appendSpace(b, spaceRow, t.id), k)
 }
@@ -68,6 +70,7 @@ func splitRecordKey(key []byte) (shard uint32, seq uint64, ok bool) {
 	return binary.BigEndian.Uint32(key[9:]), segment<<segmentBits | uint64(binary.BigEndian.Uint16(key[13:])), true
 }
 
+// trimKey is the key of a shard's trim mark.
 func trimKey(shard uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte("mtrim"), shard)
 }

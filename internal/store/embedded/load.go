@@ -132,6 +132,8 @@ type fetching struct {
 	keep bool // also rows that do not exist
 }
 
+// fetched is a row that the load has to read from the store, with the table and key that ask for
+// it.
 type fetched struct {
 	missed
 	tab *table
@@ -212,6 +214,8 @@ func (l *load) know(r *loaded, item value.Item) {
 	r.item, r.known = item, true
 }
 
+// forget drops the decoded rows of the call that has ended. What they were changed to stays in the
+// window, in stored form.
 func (l *load) forget() {
 	for _, r := range l.known {
 		r.item, r.known = nil, false
@@ -378,6 +382,8 @@ func (l *load) Transact(ctx context.Context, ws []store.Write) error {
 	return fmt.Errorf("transact: %w", err)
 }
 
+// transact does the writes in order and notes in done what undoes each. After an error the caller
+// undoes those that are in done, so none of them is seen.
 func (l *load) transact(ws []store.Write, done *[]undo) error {
 	if err := l.apart(ws); err != nil {
 		return err
@@ -425,6 +431,7 @@ func (l *load) apart(ws []store.Write) error {
 	return nil
 }
 
+// undo takes one write back. Writes are undone in reverse order.
 func (l *load) undo(u *undo) {
 	r := u.row
 	r.now, r.written, r.known, r.item = u.was, u.written, false, nil

@@ -55,6 +55,8 @@ type Options struct {
 	Still bool
 }
 
+// withDefaults fills in what is zero. Sizes of caches are shares of Memory: of every 256 MB, 12 for
+// blocks, 24 for rows, 12 for the newest stream records, and 16 for each memtable.
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -183,14 +185,20 @@ const (
 	maxSaid  = 1000
 )
 
+// Infof drops what Pebble says of its own work.
 func (l *pebbleLog) Infof(string, ...any) {}
 
+// Errorf logs an error, once for each text within a while.
 func (l *pebbleLog) Errorf(format string, args ...any) {
 	l.say(fmt.Sprintf(format, args...))
 }
 
+// Fatalf ends the process by Options.Fatal. Pebble calls it where it cannot continue, and expects
+// that it does not return.
 func (l *pebbleLog) Fatalf(format string, args ...any) { l.o.Fatal(fmt.Sprintf(format, args...)) }
 
+// say logs a message unless the same one was logged a moment ago: a disk that refuses repeats
+// itself.
 func (l *pebbleLog) say(text string, more ...any) {
 	if l.news(text + fmt.Sprint(more...)) {
 		l.o.Logger.Error("embedded store: "+text, more...)

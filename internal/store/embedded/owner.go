@@ -21,6 +21,8 @@ import (
 // means nothing.
 const ownerFile = "OWNER"
 
+// owner is what the file of a directory's owner says, for people: another process that finds the
+// directory taken prints it. The lock is what keeps others out, not this file.
 type owner struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
@@ -87,6 +89,8 @@ func makeDir(fs vfs.FS, dir string) error {
 	return syncDir(fs, parent)
 }
 
+// syncDir makes the names in a directory durable. A file that was synced and whose name was not may
+// be gone after a power cut (POSIX).
 func syncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
@@ -95,6 +99,8 @@ func syncDir(fs vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// realPath is a directory without symbolic links, so that one directory has one name in this
+// process.
 func realPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -116,6 +122,7 @@ func disown(list *files, lock *pebble.Lock) error {
 	return errors.Join(err, lock.Close())
 }
 
+// command is the command line of this process, cut to about 120 bytes.
 func command() string {
 	c := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
 	if len(c) > 120 {
@@ -124,6 +131,8 @@ func command() string {
 	return c
 }
 
+// writeOwner says who has the directory. It is not synced: after a crash the lock decides, and the
+// file is written again.
 func writeOwner(fs vfs.FS, dir string, o owner) error {
 	f, err := fs.Create(fs.PathJoin(dir, ownerFile), vfs.WriteCategoryUnspecified)
 	if err != nil {

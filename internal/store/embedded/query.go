@@ -117,6 +117,7 @@ func (p *pager) span(base []byte) (low, high []byte) {
 	return low, high
 }
 
+// cursorKey appends the key at which the caller's cursor stands.
 func (p *pager) cursorKey(b []byte) []byte {
 	if p.ix != nil {
 		b = appendKey(b, p.q.After.Entry)
@@ -214,6 +215,7 @@ func (p *pager) stored(rowKey []byte) ([]byte, error) {
 	return nil, fmt.Errorf("index %s has an entry and the row is not there: %w", p.ix.Name, value.ErrCorrupt)
 }
 
+// keysOnly is a row as an index with keys only has it: the table's key and the index's.
 func (p *pager) keysOnly(at store.Cursor) value.Item {
 	return p.tab.Item(at.Key).With(
 		value.Attr{Name: p.ix.Key.Partition.Name, Value: at.Entry.Partition},

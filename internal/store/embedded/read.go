@@ -125,6 +125,7 @@ func (r *reader) row(key []byte) (stored []byte, item value.Item, err error) {
 	return stored, item, err
 }
 
+// done gives back what the last read held. Bytes that the read returned may not be used after it.
 func (r *reader) done() error {
 	last := r.last
 	r.last = nil
@@ -134,6 +135,7 @@ func (r *reader) done() error {
 	return last.Close()
 }
 
+// close ends the reader, also after an error. Its error would say nothing that a read has not said.
 func (r *reader) close() {
 	_ = r.done()
 	if r.iter != nil {

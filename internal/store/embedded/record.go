@@ -127,6 +127,8 @@ type recordReader struct {
 	bad  bool
 }
 
+// skip passes n bytes over. After a wrong length the reader is bad, and everything that it returns
+// is empty.
 func (r *recordReader) skip(n int) {
 	if n <= 0 || n > len(r.rest) {
 		r.bad = true
@@ -135,6 +137,8 @@ func (r *recordReader) skip(n int) {
 	r.rest = r.rest[n:]
 }
 
+// take returns the next n bytes, which share the memory of the record. Their capacity ends with
+// them, so appending copies.
 func (r *recordReader) take(n int) []byte {
 	if r.bad || n < 0 || n > len(r.rest) {
 		r.bad = true
@@ -145,6 +149,7 @@ func (r *recordReader) take(n int) []byte {
 	return out
 }
 
+// uvarint reads a length, which is never above 2 GB in a record that this program wrote.
 func (r *recordReader) uvarint() int {
 	n, w := binary.Uvarint(r.rest)
 	r.skip(w)
@@ -155,6 +160,8 @@ func (r *recordReader) uvarint() int {
 	return int(n)
 }
 
+// patch makes the new row of the old one: it keeps as many bytes of its beginning and of its end as
+// the record says, with the record's bytes between them.
 func (r *recordReader) patch(old []byte) []byte {
 	head, tail := r.uvarint(), r.uvarint()
 	middle := r.take(len(r.rest))

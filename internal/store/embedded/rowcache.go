@@ -77,7 +77,10 @@ func bufferRoom(room int) (chains, rows int) {
 
 // part is chosen by bits of the hash that the locks do not use. count is the counter of
 // a row.
-func (c *rowCache) part(hash uint64) *cachePart    { return &c.parts[hash>>32%cacheParts] }
+func (c *rowCache) part(hash uint64) *cachePart { return &c.parts[hash>>32%cacheParts] }
+
+// count is the counter of writes in progress that the hash of a key belongs to. Several keys share
+// one, which only makes the cache answer less.
 func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
 // get returns a row as it is, nil if there is none, in memory of the caller's own. If
@@ -196,6 +199,7 @@ func (p *cachePart) keep(room int, hash uint64, key, stored []byte) {
 	p.young.add(most, hash, key, stored)
 }
 
+// forget makes both buffers answer no more for a key. Its bytes stay until the buffer is dropped.
 func (p *cachePart) forget(hash uint64, key []byte) {
 	p.young.forget(hash, key)
 	p.old.forget(hash, key)
@@ -232,6 +236,7 @@ func (b *rowBuffer) find(hash uint64, key []byte) bufferedRow {
 	return nil
 }
 
+// forget marks the row as forgotten, in place.
 func (b *rowBuffer) forget(hash uint64, key []byte) {
 	if row := b.find(hash, key); row != nil {
 		binary.LittleEndian.PutUint32(row[12:], forgottenRow)

@@ -27,6 +27,8 @@ func (s *Store) loadShards() (last uint64, err error) {
 	return last, nil
 }
 
+// loadShard reads how far a shard was trimmed and which record is its last. A mark that has another
+// length than 8 bytes is damage, and opening the store fails.
 func (s *Store) loadShard(tab *table, sh *shard) error {
 	mark, err := getCopy(s.db, trimKey(sh.ID))
 	if err != nil {

@@ -38,6 +38,7 @@ func hash(b []byte) uint64 {
 	return h
 }
 
+// shardName is the name of a shard as readers see it; "" for the parent of a shard that has none.
 func shardName(id uint32) string {
 	if id == 0 {
 		return ""
@@ -86,6 +87,8 @@ func (s *Store) Read(ctx context.Context, tableName, shardName string, after eve
 	return out, nil
 }
 
+// readShard is Read, with the store kept open meanwhile. End is true with each page that reaches
+// the last record of a closed shard, an empty one too.
 func (s *Store) readShard(ctx context.Context, tableName, shardName string, after events.Position, limit int) (out store.Records, err error) {
 	if err := s.enter(ctx); err != nil {
 		return out, err

@@ -25,6 +25,7 @@ const (
 	attrOverhead = 32
 )
 
+// tailRecord is a record that is kept decoded, with its size by which the tail is bounded.
 type tailRecord struct {
 	seq    uint64
 	shard  *shard
@@ -60,6 +61,7 @@ func (t *tail) drop() {
 	t.runs = t.runs[1:]
 }
 
+// sizeOf adds up the sizes of records.
 func sizeOf(run []tailRecord) (n int) {
 	for i := range run {
 		n += run[i].bytes
