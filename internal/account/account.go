@@ -19,6 +19,7 @@ import (
 )
 
 // Account asks with the credentials of one configuration. It may be used by many goroutines.
+// Nothing is remembered between calls: each asks again.
 type Account struct {
 	cfg    aws.Config
 	local  string // the endpoint of a DynamoDB that is not AWS's, "" for AWS
@@ -48,6 +49,8 @@ func (a *Account) elsewhere(service string) string {
 }
 
 // Identity is who calls.
+// Credentials that cannot be found, and a refused call, are Unknown with what is needed, and no
+// error.
 func (a *Account) Identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 	if _, err := a.cfg.Credentials.Retrieve(ctx); err != nil {
 		return doctor.Not[doctor.Identity]("credentials: set AWS_PROFILE, AWS_ACCESS_KEY_ID or a role (" + err.Error() + ")")
@@ -63,6 +66,8 @@ func (a *Account) Identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 }
 
 // Mappings are the functions on a stream, in the order in which Lambda lists them.
+// They include disabled mappings, and those of functions that are no programs of weir. An empty
+// list says that no function is on the stream.
 func (a *Account) Mappings(ctx context.Context, stream string) doctor.Fact[[]doctor.Mapping] {
 	if why := a.elsewhere("LAMBDA"); why != "" {
 		return doctor.Not[[]doctor.Mapping](why)
@@ -82,6 +87,8 @@ func (a *Account) Mappings(ctx context.Context, stream string) doctor.Fact[[]doc
 }
 
 // mapping is one mapping, with the configuration of its function.
+// A function that is gone has a program without a model. If its configuration may not be read, the
+// program is Unknown: the function may be weir's.
 func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfiguration) doctor.Mapping {
 	name := aws.ToString(m.FunctionArn)
 	out := doctor.Mapping{
@@ -114,6 +121,7 @@ func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 }
 
 // unlimited is a limit of Lambda's, whose default is none.
+// unlimited uses -1 for no limit, as Lambda's API does.
 func unlimited(n *int32) int {
 	if n == nil {
 		return -1

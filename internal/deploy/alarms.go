@@ -12,6 +12,8 @@ const retention = measures.Retention * 1000
 // alarm is an alarm on one metric.
 // ID is unique in a template, since the function or queue begins it. Changing one makes CloudFormation delete the
 // alarm and create another.
+// An alarm fires when the metric is at the threshold or above it in each of Minutes periods of a
+// minute. A period without data is no alarm: a function that gets no records writes no metric.
 type alarm struct {
 	ID, Help  string
 	Runbook   string // its section in operations.md, which Help names too
@@ -21,6 +23,7 @@ type alarm struct {
 }
 
 // metric is a metric of CloudWatch.
+// Exactly one of Function, Queue and Table with Function decides the dimensions.
 type metric struct {
 	Namespace, Name, Statistic string
 	// One of the following says what it is of.

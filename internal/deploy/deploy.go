@@ -36,7 +36,9 @@ var ErrName = errors.New("two things would have one name in the template")
 // Plan is what the models need, before it has the form of a tool.
 // It is not changed after Of, so it may be printed in several formats.
 type Plan struct {
-	Models     []*Model
+	Models []*Model
+	// Tables are those of the models in the order of the models, each once; weir's own is not among
+	// them, since each template has it.
 	Tables     []*Table // of all models
 	Parameters []Parameter
 }
@@ -71,8 +73,10 @@ type Function struct {
 	Model   *Model
 	Memory  int // MB
 	Timeout int // seconds
-	Env     []Variable
-	Stream  *Mapping // nil for one that takes commands
+	// Env has no secret: keys of the write side are IAM's, and the URL of a cluster is a parameter
+	// that tools keep out of logs.
+	Env    []Variable
+	Stream *Mapping // nil for one that takes commands
 }
 
 // Does says in a few words what a function does.
@@ -97,6 +101,8 @@ func (f *Function) code() string {
 
 // Mapping is how a function reads each stream of its model.
 // Parallel is 1: above it Lambda keeps the order of each item only, which positions by shard do not bear.
+// Records are retried without a limit, and a part of a batch may be answered
+// (ReportBatchItemFailures); both languages write that, so it is not chosen here.
 type Mapping struct {
 	Batch, Window int // records; seconds that a batch may be gathered
 	Tumbling      int // seconds, 0 for none
@@ -147,6 +153,8 @@ func Of(models []*model.Model) (*Plan, error) {
 // functions are a model's functions. A cluster may be down, and rows must not wait for it, so
 // documents have a function of their own.
 // The first derives rows, the last takes commands; between them is that of documents if the model has searches.
+// Memory and time are the same for every model. Timeouts are far below Lambda's 15 minutes, so an
+// invocation that hangs delays its shard by a minute at most.
 func functions(m *Model, search bool) []*Function {
 	at := m.Name
 	if m.File != "" {
@@ -203,6 +211,8 @@ func (p *Plan) distinct() error {
 
 // pascal is a name as templates allow it: letters and digits, each word with a capital.
 // Different names may give one: Plan.distinct finds that.
+// Resource names in CloudFormation are letters and digits, and begin with a letter; a name that
+// does not gets a T before it.
 func pascal(name string) string {
 	var b strings.Builder
 	up := true

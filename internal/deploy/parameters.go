@@ -10,6 +10,7 @@ type Parameter struct {
 	Required bool
 	// Pattern is a regular expression for the whole value, and Choices its only values; the
 	// tool refuses others before anything is created.
+	// An empty value is allowed only where the pattern allows it.
 	Pattern string
 	Choices []string
 	Number  bool
@@ -33,6 +34,8 @@ const (
 )
 
 // parameters returns the parameters of a plan, in the order in which people are asked for them.
+// The order is part of the template. A parameter is only added with a default, so that a template
+// which is made again deploys with the values of before.
 func parameters(p *Plan, search bool) []Parameter {
 	const arn = `^(arn:.+)?$`
 	out := []Parameter{

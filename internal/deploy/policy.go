@@ -57,6 +57,8 @@ func dynamodb(names ...string) []string {
 // Grants are what a kind of process needs, and nothing else.
 // A test runs each kind of process against a recorder of calls and holds its grants to them, in both directions, so a
 // call that a function newly makes fails that test before it fails on AWS. An unknown process has no grants.
+// The lists are also what doctor asks for (package survey) and what docs/guide/operations.md shows.
+// The result may share memory with other calls: do not change it.
 func Grants(p Process) []Grant {
 	switch p {
 	case Rows:
@@ -107,6 +109,8 @@ var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGra
 	Reason: "DynamoDB uses the key of a table for the function."}
 
 // streamed is what Lambda needs to deliver streams to a function.
+// GetRecords and the iterators are called by Lambda in the name of the function's role, so the role
+// needs them although the program never does.
 func streamed() []Grant {
 	return []Grant{
 		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: "Lambda", Reason: "Lambda reads the streams for the function."},

@@ -95,6 +95,7 @@ func (x *examination) names(f *Facts) {
 
 // versions asks the catalog what Start would: whether this program and model can go on. It enters
 // nothing.
+// The catalog of a model that no program has begun is empty, and no obstacle.
 func (x *examination) versions(f *Facts) {
 	s := x.at("versions")
 	is, ok := f.Catalog.known()

@@ -51,11 +51,14 @@ type Fact[T any] struct {
 }
 
 // Known is the fact of an answer. Not is the fact of a question that could not be asked.
+// A zero answer is an answer too: Known(false) says that something is off.
 func Known[T any](is T) Fact[T]           { return Fact[T]{Is: is} }
 func Not[T any](needs string) Fact[T]     { return Fact[T]{Unknown: needs} }
 func (f *Fact[T]) known() (is T, ok bool) { return f.Is, f.Unknown == "" }
 
 // Facts are all that doctor judges.
+// One value is one visit at one time. The permissions and tables are in the order in which they
+// were asked.
 type Facts struct {
 	Command  string // the model and its stage, as in "projector run COMMAND"
 	Identity Fact[Identity]
@@ -73,6 +76,7 @@ type Facts struct {
 
 // Examine judges the facts. The same facts give the same findings, the worst first; those of one verdict keep the
 // order in which doctor looks.
+// It asks no service and reads no clock, so a test can give it any setup.
 func Examine(f *Facts) []Finding {
 	var x examination
 	x.identity(f)
@@ -112,7 +116,7 @@ type subject struct {
 	name string
 }
 
-// say adds a finding. Findings are sorted at the end, so the order of checks does not matter.
+// say adds a finding. Findings are sorted by verdict at the end.
 func (s *subject) say(v Verdict, check, says, mend string) {
 	s.x.all = append(s.x.all, Finding{Verdict: v, Subject: s.name, Check: check, Says: says, Mend: mend})
 }

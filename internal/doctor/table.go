@@ -9,13 +9,17 @@ import (
 )
 
 // Table is what DynamoDB says of one table that the model needs.
+// A Table belongs to the caller. Its zero facts are answers: what could not be asked has to say so
+// in Unknown.
 type Table struct {
 	Want  store.Table // under its name in the store
 	Model string      // its name in the model; "" for a table of weir's own
 	Needs store.Images
 
-	Unknown          string // why DynamoDB does not describe it
-	Missing          bool
+	Unknown string // why DynamoDB does not describe it
+	Missing bool
+	// Status is DynamoDB's TableStatus. Key, Images and the rest are set only if the table was
+	// described.
 	Status           string
 	Key              string // as KeyText writes it
 	Indexes          []Index
@@ -46,6 +50,7 @@ type Difference struct {
 	Check string // key, index, stream or ttl
 	Index string // of which index
 	Text  string
+	// Waits is true of an index that DynamoDB still builds.
 	Waits bool // it goes by itself
 }
 
@@ -60,6 +65,9 @@ func KeyText(k store.KeySchema) string {
 
 // Differences says in words how a table differs from its definition. Additional indexes of the table are ignored. It
 // is empty if the table can be used as it is. A TTL that could not be asked is left out.
+// The order is that of the definition, so the same table gives the same words. deploy tables prints
+// them and doctor judges them, by this one comparison. Attributes that an index projects beyond its
+// keys are all or nothing here, because a model can ask for no others.
 func (t *Table) Differences() (out []Difference) {
 	say := func(check, index, format string, args ...any) {
 		out = append(out, Difference{Check: check, Index: index, Text: fmt.Sprintf(format, args...)})
@@ -115,6 +123,8 @@ func indexKind(ix *store.Index) string {
 }
 
 // table judges one table and what reads its stream.
+// A table that is not described, does not exist or cannot be used has one finding alone: everything
+// else would follow from it.
 func (x *examination) table(f *Facts, t *Table) {
 	s := x.at("table " + t.Want.Name)
 	switch {
@@ -174,6 +184,8 @@ func (s *subject) definition(f *Facts, t *Table) {
 }
 
 // indexes judges one difference of an index.
+// What mends a global index is a command of the AWS CLI; DynamoDB makes or deletes one index of a
+// table at a time (UpdateTable).
 func (s *subject) indexes(t *Table, d Difference) {
 	switch {
 	case d.Waits:
@@ -205,6 +217,7 @@ func attributes(ix *store.Index) string {
 }
 
 // createIndex is the JSON by which update-table adds an index.
+// It is for an on-demand table: a provisioned one needs throughput beside it.
 func createIndex(ix *store.Index) string {
 	keys, projects := `{"AttributeName":"`+ix.Key.Partition.Name+`","KeyType":"HASH"}`, "ALL"
 	if ix.Key.Sort.Name != "" {
@@ -217,6 +230,8 @@ func createIndex(ix *store.Index) string {
 }
 
 // stream judges a stream that is off or has other images. Those that the model can do with are no obstacle.
+// A stream's images cannot be changed while it is on (UpdateTable), so it has to be disabled first,
+// and what is written meanwhile is in no stream.
 func (s *subject) stream(t *Table, d Difference) {
 	on := "aws dynamodb update-table --table-name " + t.Want.Name + " --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 	switch {
@@ -230,6 +245,7 @@ func (s *subject) stream(t *Table, d Difference) {
 }
 
 // ttl judges a TTL that is on another attribute, or off.
+// Changing the attribute of a TTL takes up to an hour between off and on (UpdateTimeToLive).
 func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 	is, want, name := t.TTL.Is, t.Want.TTL, t.Want.Name
 	on := "aws dynamodb update-time-to-live --table-name " + name + " --time-to-live-specification Enabled=true,AttributeName=" + want
@@ -247,6 +263,7 @@ func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 }
 
 // capacity judges the capacity mode. The units of weir's own table bound every lease and checkpoint.
+// The budget that it suggests is below what the table has, since the application writes too.
 func (s *subject) capacity(t *Table) {
 	mend := "aws dynamodb update-table --table-name " + t.Want.Name + " --billing-mode PAY_PER_REQUEST"
 	units := fmt.Sprintf("it is provisioned, with %d read and %d write units a second", t.Read, t.Write)
@@ -261,6 +278,7 @@ func (s *subject) capacity(t *Table) {
 }
 
 // backups judges point-in-time recovery. weir's own table can be built again from the others.
+// It is a warning only: weir needs no backups, the application's rows may.
 func (s *subject) backups(t *Table) {
 	on, ok := t.PITR.known()
 	mend := "aws dynamodb update-continuous-backups --table-name " + t.Want.Name + " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"

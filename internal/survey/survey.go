@@ -27,6 +27,7 @@ import (
 const patience = 1500 * time.Millisecond
 
 // survey is one visit.
+// It is of one goroutine, and is dropped after the visit.
 type survey struct {
 	at     drivers.Place
 	models []*model.Model
@@ -34,10 +35,14 @@ type survey struct {
 	names  stage.Names
 	db     *dynamodb.Store // by real names
 	facts  doctor.Facts
+	// silent is set once: if DynamoDB gave no answer at all for the first table, not even one with
+	// its time, each further question would wait for nothing.
 	silent string // why DynamoDB answers nothing: then it is not asked again for each thing
 }
 
 // open prepares a visit. It sends nothing. An error is one of the flags or the environment.
+// The registry of stages is among the tables that are opened, also for a stage whose own table is
+// another one. The caller closes the store.
 func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey, *account.Account, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
@@ -60,6 +65,8 @@ func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey
 }
 
 // Tables describes the tables of the models and weir's own, which comes first. It changes nothing.
+// The names say which table of the model each one is. An error comes with the tables that were
+// described before it.
 func Tables(ctx context.Context, at drivers.Place, models []*model.Model) ([]doctor.Table, *stage.Names, error) {
 	s, _, err := open(ctx, at, models)
 	if err != nil {
@@ -72,6 +79,8 @@ func Tables(ctx context.Context, at drivers.Place, models []*model.Model) ([]doc
 
 // Of asks for everything that doctor judges of one model. command is the model as commands name it. What cannot be
 // asked is said in the facts; an error is one of the flags, the environment or the context.
+// It sends requests one after the other, each tried again for patience at most. A model with more
+// tables takes longer; nothing is asked twice.
 func Of(ctx context.Context, at drivers.Place, m *model.Model, command, deriveIn string) (*doctor.Facts, error) {
 	s, acc, err := open(ctx, at, []*model.Model{m})
 	if err != nil {
@@ -126,6 +135,8 @@ func (s *survey) describe(ctx context.Context) (all []doctor.Table, err error) {
 }
 
 // catalog asks which stage the tables belong to, and whether this program may derive; it returns who reads each table.
+// It claims no table and enters nothing in the catalog: a stage claims by its first start
+// (stage.Claim).
 func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) map[string]doctor.Reader {
 	f, readers := &s.facts, map[string]doctor.Reader{}
 	is := doctor.Names{Stage: s.at.Stage.Name, Own: s.names.Own()}
@@ -175,6 +186,9 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 
 // permissions asks what the caller may do of what a process needs: what functions need, with the streams, which a
 // process reads itself, and scans, by which it builds and verifies.
+// What is asked is what deploy grants (deploy.Grants), so a permission that a template gives is one
+// that doctor asks for. A table that does not exist is left out, since no permission on it can be
+// asked.
 func (s *survey) permissions(ctx context.Context, searches bool) (out []doctor.Permission) {
 	grants := deploy.Grants(deploy.Rows)
 	if searches {
@@ -226,6 +240,7 @@ func (s *survey) on(r deploy.Resource) (out []string) {
 }
 
 // cluster asks the search cluster, and weir's own table for the state of the model's indexes.
+// Indexes of other definitions are not in the answer. One that no program has begun is new.
 func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor.Cluster] {
 	if s.at.OpenSearch == "" {
 		return doctor.Not[doctor.Cluster]("--opensearch URL: the model has searches")

@@ -43,6 +43,8 @@ type batch struct {
 
 // slot is a row of the batch.
 // There is one for each row, however many writes the batch has for it.
+// An item and its stored form always belong together: both are those of the store, or both those
+// after the writes so far.
 type slot struct {
 	tab *table
 	key []byte // in the key-value store
@@ -70,6 +72,8 @@ func newBatch(s *Store) *batch {
 
 // add adds a write. After an error, which concerns only this write, the batch does not
 // have the write.
+// Writes keep their order, and their numbers in step are those of the calls of add, with those that
+// failed.
 func (b *batch) add(w *store.Write) error {
 	b.writes = append(b.writes, w)
 	b.slotOf = append(b.slotOf, nil)
@@ -171,6 +175,7 @@ func (b *batch) read(bounded bool) error {
 
 // step applies write i to its slot and adds its stream record. A reason that prevents
 // only this write is in the outcome; a returned error concerns the whole store.
+// Writes of one batch see what the ones before it in the batch have done, committed or not.
 func (b *batch) step(i int, out *store.Outcome) error {
 	w, sl := b.writes[i], b.slotOf[i]
 	err := b.try(w, sl)
@@ -225,6 +230,8 @@ func (b *batch) check(sl *slot, row value.Item, stored int) (err error) {
 
 // fits refuses a row for faults that only the whole row shows. stored is the length of its
 // stored form. values is memory to use, which fits returns.
+// DynamoDB refuses the same rows: those above 400 KB, and those whose index key has a wrong type or
+// is empty.
 func (t *table) fits(values []value.Value, row value.Item, stored int) ([]value.Value, error) {
 	// DynamoDB's count is at most about twice the size of the stored form.
 	if stored > store.MaxItemBytes/3 {
@@ -284,6 +291,8 @@ func (b *batch) size() int { return b.changes.Len() + b.pending }
 
 // commit writes what the steps so far have changed, each row once. A crash leaves the
 // commit whole or not at all.
+// It does not sync. After an error it is unknown whether the changes are in the store, and end
+// drops the rows from the cache.
 func (b *batch) commit() error {
 	for _, sl := range b.dirty {
 		b.put(sl)

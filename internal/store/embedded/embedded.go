@@ -48,6 +48,7 @@ import (
 
 // Store is an embedded store. No other process or Store may use its directory.
 // Its methods may be called by many goroutines. Close waits for them.
+// A Store keeps what it was given at Open; a table that is new needs another Open.
 type Store struct {
 	db    *pebble.DB
 	po    *pebble.Options
@@ -82,6 +83,8 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // table is an open table.
+// Everything but freed and changed is fixed while the store is open, but for the shards in meta,
+// which the gate guards.
 type table struct {
 	store.Table
 	id      uint16
@@ -143,6 +146,7 @@ func withAdvice(err error) error {
 
 // refused marks errors with which Pebble refuses a directory as incomplete: all that
 // are not the operating system's.
+// A missing file is among them, because Pebble names files that its manifest has.
 func refused(err error) error {
 	if no := syscall.Errno(0); errors.As(err, &no) && no != syscall.ENOENT {
 		return err
@@ -229,6 +233,8 @@ func (s *Store) table(name string) (*table, error) {
 
 // Sync returns once everything acknowledged survives a crash; it returns at once if
 // that is already known. Callers that wait at the same time share one sync of the disk.
+// A mark is written for each sync that reaches the disk, so the log can tell later what was durable
+// (journal.go).
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -256,6 +262,8 @@ func (s *Store) Options() Options { return s.opts }
 
 // Close waits for operations to end and makes everything acknowledged durable. A second
 // Close does nothing.
+// Waiters on Changed are woken, and get ErrClosed when they ask again. After an error the directory
+// is as after a kill: the next Open continues from it.
 func (s *Store) Close() error {
 	s.gate.Lock()
 	defer s.gate.Unlock()

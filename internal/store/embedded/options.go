@@ -19,6 +19,7 @@ import (
 )
 
 // Options of a store. The zero Options are good for production.
+// The caller may use its Options again: Open copies them.
 type Options struct {
 	// FS is the file system of the directory; nil is the operating system's. With
 	// vfs.NewMem() nothing outlives the process.

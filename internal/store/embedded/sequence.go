@@ -9,6 +9,8 @@ import (
 // store, and knows the number up to which everything is visible. Batches commit in
 // parallel, so a record may be in the store before one with a lower number. Readers
 // read only up to visible and so never notice.
+// It is not stored: when a store is opened, numbers go on behind the greatest that is found in it,
+// so numbers of records that a power cut took are given again.
 type sequencer struct {
 	visible atomic.Uint64 // every record up to here is committed, or was given up
 
@@ -63,6 +65,8 @@ func (t *ticket) take(tab *table) uint64 {
 
 // publish says that the ticket's batch is committed or was given up. It wakes readers
 // that wait for what has become visible.
+// visible never goes down, and passes a ticket only when all before it are done: a batch that is
+// slow to commit holds back readers, not writers.
 func (q *sequencer) publish(t *ticket) {
 	q.mu.Lock()
 	t.done = true
@@ -101,6 +105,8 @@ type notifier struct {
 }
 
 // wait returns a channel that the next wake closes.
+// A change that happens after the call closes the channel, also if it happens before the caller
+// waits.
 func (n *notifier) wait() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -104,6 +104,7 @@ func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo even
 }
 
 // trimmed is the number below which no shard of the table has records left.
+// A shard without records does not hold space back.
 func (t *table) trimmed(visible uint64) uint64 {
 	least := visible + 1
 	for _, sh := range t.meta.Shards {
@@ -146,6 +147,8 @@ func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]s
 
 // Identity identifies a table by the store's own id and the table's in it. A stream's label
 // is the id of its first shard.
+// Whole says that the stream has every change of the table since it was made: it was switched on
+// with the table, and nothing was trimmed.
 func (s *Store) Identity(ctx context.Context, tableName string) (store.Identity, error) {
 	if err := s.enter(ctx); err != nil {
 		return store.Identity{}, fmt.Errorf("identity: %w", err)

@@ -106,6 +106,7 @@ func (s *Store) readShard(ctx context.Context, tableName, shardName string, afte
 }
 
 // page reads records of a shard: from memory if possible, or else from the store.
+// It is ErrTrimmed, not an empty page, where records behind the position are gone.
 func (s *Store) page(tab *table, sh *shard, after events.Position, limit int) (page []events.Record, more bool, err error) {
 	low, high := numberAfter(after), s.numbers.visible.Load()
 	if sh.last.Load() < low {
@@ -136,6 +137,7 @@ func (sh *shard) missing(after events.Position) error {
 }
 
 // numberAfter is the least sequence number above a position.
+// A position of another store, which no number of this one has, is behind everything.
 func numberAfter(p events.Position) uint64 {
 	n := p.Uint64()
 	if n == math.MaxUint64 || p.Compare(events.PositionOf(n)) != 0 {
@@ -163,6 +165,7 @@ func readPage(w *walker, limit int) (page []events.Record, more bool, err error)
 }
 
 // record decodes the record at which the walker is, and returns its stored size.
+// The bytes are copied, so the record may be kept.
 func (w *walker) record() (r events.Record, size int, err error) {
 	stored, err := w.it.ValueAndErr()
 	if err != nil {

@@ -92,8 +92,8 @@ func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// transact applies all writes or none, in one commit. It returns after the commit is as durable
-// as the store's options say.
+// transact applies all writes or none, in one commit. When it returns, the commit is in the log;
+// Sync makes it durable.
 func (s *Store) transact(ctx context.Context, ws []store.Write) error {
 	if len(ws) > store.MaxTransact {
 		return fmt.Errorf("%w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
