@@ -14,7 +14,8 @@ import (
 // and positions in one write, so each record counts once; a crash between the two leaves a
 // ledger that is ahead of its target, and the batch comes again. There is one for each row
 // that anything counts for, of about 100 bytes for each value, and 39 for each shard that a
-// function keeps there (runner.Work.Redundant). An empty one whose target is gone expires. The version rises with every change of a sum; only LedgerRow.Forget leaves it.
+// function keeps there (runner.Work.Redundant). An empty one whose target is gone expires.
+// The version rises with every change of a sum, and of how far a log is counted.
 const (
 	ledgerVersion = Count
 	ledgerParked  = Parked
@@ -235,10 +236,9 @@ func (l LedgerRow) MoveSkip(at store.Ref, to Skip) store.Write {
 // ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead
 // letters of the same transaction keep, unless it has seen the first of them. epoch is the
 // ledger's as it is known.
-func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int, epoch value.Value) store.Write {
-	return store.Write{
-		Ref: at, If: uncounted(shardKey, first, epoch), Ops: []store.Op{set(PositionOf(shardKey), last.Value()), plus(ledgerParked, int64(n)), remove(Expiry)},
-	}
+func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int, before, epoch value.Value) store.Write {
+	ops := append([]store.Op{set(PositionOf(shardKey), last.Value()), plus(ledgerParked, int64(n))}, raise(before)...)
+	return store.Write{Ref: at, If: uncounted(shardKey, first, epoch), Ops: ops}
 }
 
 // WaitLedger adds n to the effects that wait for the target; n is negative for effects that
@@ -481,7 +481,7 @@ type Applied struct {
 const AddsAtOnce = 250
 
 // Repair makes the ledger hold exactly the given sums, and moves its positions forward to
-// where the shards are applied, on condition that it has not changed since it was read and
+// where the logs are applied, on condition that it has not changed since it was read and
 // no effects wait for the target. differs is false if it holds the sums already. More than
 // AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
 // another writer spoilt the version, so that it cannot be raised.
@@ -502,8 +502,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 	}
 	for _, s := range applied {
 		if s.At.Compare(l.Offset(s.Key)) > 0 {
-			name := PositionOf(s.Key)
-			w.Ops, w.If = append(w.Ops, set(name, s.At.Value())), append(w.If, l.samePosition(name))
+			w.Ops = append(w.Ops, set(PositionOf(s.Key), s.At.Value()))
 		}
 	}
 	if w.Ops = append(w.Ops, raise(before)...); len(w.Ops) <= AddsAtOnce {

@@ -38,7 +38,7 @@ func TestLedgers(t *testing.T) {
 	holds(5, 103)
 
 	was := read()
-	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2, never)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2, never)) {
+	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2, before, never)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2, before, never)) {
 		t.Error("what the ledger has seen is parked")
 	}
 	if l := read(); !l.Parked() || l.Waiting() != 2 || l.Offset("s1") != off(6) {
@@ -50,7 +50,7 @@ func TestLedgers(t *testing.T) {
 	if !o.writes(owntable.WaitLedger(ref, 1)) || !o.writes(owntable.UnparkLedger(ref, 3, amounts(4), before)) || read().Parked() {
 		t.Error("the queue is not empty")
 	}
-	holds(9, 104)
+	holds(9, 105)
 
 	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
@@ -73,7 +73,7 @@ func TestLedgers(t *testing.T) {
 	if err != nil || !differs || !o.writes(w) || read().Offset("s1") != off(6) || read().Offset("s2") != off(8) {
 		t.Errorf("repaired to %v", o.row(ref))
 	}
-	holds(7, 105)
+	holds(7, 106)
 	if _, differs, _ := read().Repair(ref, value.NewItem(amounts(7)...), nil, before); differs {
 		t.Error("a ledger that is right differs")
 	}
@@ -85,19 +85,70 @@ func TestLedgers(t *testing.T) {
 	if err != nil || !differs || w.Put == nil || !o.writes(w) || len(read().Sums()) != owntable.AddsAtOnce+1 {
 		t.Errorf("many sums at once: %v", err)
 	}
-	holds(7, 106)
+	holds(7, 107)
 	if _, moves := read().IntoBands(ref, before); moves {
 		t.Error("digits are moved that are where they belong")
 	}
 	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Offset("s1").IsZero() {
 		t.Error("the position of a shard that is over is left")
 	}
-	holds(7, 106)
+	holds(7, 107)
 	if !o.writes(read().Without(ref, append(read().Positions([]string{"s2"}), read().Sums()...), 1, before)) || len(read().Sums()) > 0 || read().Waiting() != 1 {
 		t.Errorf("made room in %v", o.row(ref))
 	}
-	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(108)) {
 		t.Error("only a ledger without a version gets one")
+	}
+}
+
+// TestRepairPastManyLogs: a repair moves the positions of any number of logs, with few sums and
+// with more than one expression holds, and writes over nothing that was parked and discarded meanwhile.
+func TestRepairPastManyLogs(t *testing.T) {
+	var logs []owntable.Applied
+	for i := range int64(400) {
+		logs = append(logs, owntable.Applied{Key: owntable.LogKey(i), At: off(9)})
+	}
+	o, before := ownTable(t), value.OfInt(100)
+	for _, sums := range []int{1, owntable.AddsAtOnce} {
+		ref := owntable.Ledger("m", rowRef(fmt.Sprint(sums)))
+		var many []value.Attr
+		for i := range sums {
+			many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+		}
+		if !o.writes(owntable.CountLedger(ref, logs[0].Key, off(2), off(4), amounts(3), before, value.Value{})) {
+			t.Fatal("not counted")
+		}
+		was := owntable.LedgerRow(o.row(ref))
+		park := owntable.ParkLedger(ref, logs[0].Key, off(10), off(10), 1, before, value.Value{})
+		repair := func(l owntable.LedgerRow) bool {
+			t.Helper()
+			w, differs, err := l.Repair(ref, value.NewItem(many...), logs, before)
+			if err != nil || !differs {
+				t.Fatal(differs, err)
+			}
+			return o.writes(w)
+		}
+		if !o.writes(park) || !o.writes(owntable.WaitLedger(ref, -1)) {
+			t.Fatal("not parked and discarded")
+		}
+		if repair(was) {
+			t.Errorf("%d sums: written over what was parked and discarded", sums)
+		}
+		if !repair(owntable.LedgerRow(o.row(ref))) {
+			t.Fatalf("%d sums: not repaired", sums)
+		}
+		now := owntable.LedgerRow(o.row(ref))
+		if at := now.Offset(logs[0].Key); at != off(10) {
+			t.Errorf("%d sums: what was discarded may come again, from %v on", sums, at)
+		}
+		for _, log := range logs[1:] {
+			if at := now.Offset(log.Key); at != off(9) {
+				t.Fatalf("%d sums: log %s is at %v", sums, log.Key, at)
+			}
+		}
+		if len(now.Sums()) != sums || o.writes(park) {
+			t.Errorf("%d sums: the ledger is %v", sums, now)
+		}
 	}
 }
 
@@ -118,7 +169,7 @@ func TestEpochs(t *testing.T) {
 	if !o.writes(was.Forget(ref, []string{key})) || !value.Equal(read().Epoch(), value.OfInt(1)) {
 		t.Fatal("not removed")
 	}
-	if count(key, 1, none) || o.writes(owntable.ParkLedger(ref, key, off(1), off(1), 1, none)) {
+	if count(key, 1, none) || o.writes(owntable.ParkLedger(ref, key, off(1), off(1), 1, before, none)) {
 		t.Error("counted by an epoch that is over")
 	}
 	if !count(other, 2, none) {

@@ -78,7 +78,7 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	}
 	first, last := steps[0].Offset, steps[len(steps)-1].Offset
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.epoch(ledger))), err
+	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.First(), w.epoch(ledger))), err
 }
 
 // parked returns the dead letter of a step of a tally that its target cannot take. It has the
