@@ -290,7 +290,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 		return false, err
 	}
 	wr := w.rowWrite(&p, values, true)
-	wr.If = w.restoreCond(m, &wr, removed)
+	wr.If = w.restoreCond(m, removed)
 	out, err := w.Once(ctx, []store.Write{wr})
 	switch {
 	case err != nil:
@@ -305,38 +305,21 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 
 // restoreCond returns the condition that the row is as the mend found it, so that a
 // change of the source that was applied meanwhile stays.
-func (w *work) restoreCond(m *Mend, wr *store.Write, removed bool) store.Cond {
+func (w *work) restoreCond(m *Mend, removed bool) store.Cond {
 	is := m.Change.New.Get(owntable.Version)
 	switch {
 	// Or another program restored an older copy, or one that it had spoilt: both look
 	// like ours.
 	case removed:
-		absent := store.Test{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}
-		return store.Cond{
-			{absent, {Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()}},
-			append(unlike(wr), absent, store.Test{Attr: owntable.Version, Is: store.Lt, Value: m.Ours.Value()}),
-		}
+		return store.Cond{{
+			{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()},
+		}}
 	case is.IsMissing():
 		return store.Cond{w.Present(m.Change.Row.Table), {{Attr: owntable.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application wrote something of its own there
 		return store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: is}}}
 	}
 	return store.Cond{{{Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()}}}
-}
-
-// unlike returns tests of which one holds if a row is not as a write would make it,
-// bookkeeping aside.
-func unlike(wr *store.Write) (out []store.Test) {
-	for _, op := range wr.Ops {
-		switch {
-		case owntable.IsOurs(op.Attr):
-		case op.Kind == store.Remove:
-			out = append(out, store.Test{Attr: op.Attr, Is: store.Exists})
-		default:
-			out = append(out, store.Test{Attr: op.Attr, Is: store.Ne, Value: op.Value})
-		}
-	}
-	return out
 }
 
 // parkRow keeps a dead letter for a copy or history row that its table refuses, with the

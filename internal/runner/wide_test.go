@@ -1,0 +1,62 @@
+package runner_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// TestWideCopyIsRestored: a copy with very many attributes is written, changed, and made again
+// when an application deletes it: no expression of these writes is too large.
+func TestWideCopyIsRestored(t *testing.T) {
+	const wide = 250
+	var fields, set []string
+	for i := range wide {
+		fields, set = append(fields, fmt.Sprintf("f%d: number", i)), append(set, fmt.Sprintf("f%d: f%d", i, i))
+	}
+	m, err := loadText(t, `
+model: wide
+tables: {wide: {key: [PK, SK]}}
+entities:
+  Sheet: {where: {kind: Sheet}, key: {PK: "SHEET#{id}", SK: META}, attributes: {id: string!, `+strings.Join(fields, ", ")+`}}
+  Copy: {where: {kind: Copy}, key: {PK: COPIES, SK: "{id}"}, attributes: {id: string!, `+strings.Join(fields, ", ")+`}}
+derive:
+  Copy: {row: Sheet, set: {id: id, `+strings.Join(set, ", ")+`}}
+`)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	table := m.Tables[0]
+	copied := store.Ref{Table: table.Name, Key: store.Key{Partition: value.OfString("COPIES"), Sort: value.OfString("1")}}
+	has := func(n int64) {
+		t.Helper()
+		must(t, h.settle(len(h.done)+1))
+		must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+			t.Errorf("%s: %s", d.Target, d.Reason)
+			return nil
+		}))
+		rows, err := h.store.Get(t.Context(), []store.Ref{copied})
+		must(t, err)
+		for i := range wide {
+			if v := rows[0].Get(fmt.Sprintf("f%d", i)); !value.Equal(v, value.OfInt(n)) {
+				t.Fatalf("f%d of the copy is %v, not %d", i, v, n)
+			}
+		}
+	}
+	for n := range int64(2) {
+		row := value.NewItem(
+			value.Attr{Name: "PK", Value: value.OfString("SHEET#1")}, value.Attr{Name: "SK", Value: value.OfString("META")},
+			value.Attr{Name: "kind", Value: value.OfString("Sheet")}, value.Attr{Name: "id", Value: value.OfString("1")})
+		for i := range wide {
+			row = row.With(value.Attr{Name: fmt.Sprintf("f%d", i), Value: value.OfInt(n)})
+		}
+		must(t, h.writeRow(table, "put", []value.Item{row}))
+		has(n)
+		must(t, h.write(`delete wide {"PK":"COPIES","SK":"1"}`))
+		has(n)
+	}
+}
