@@ -125,7 +125,7 @@ func TestEmbeddedRowsDoNotWaitForSearch(t *testing.T) {
 		t.Errorf("a search while the cluster is down: %v", err)
 	}
 	counted := func() (n int64) {
-		rows, err := ask(base+"/gallery/albums", nil)
+		rows, err := ask(base+"/gallery/albums", nil, 97)
 		if err != nil {
 			t.Fatal(err)
 		}
