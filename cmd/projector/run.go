@@ -105,7 +105,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	defer s.Close()
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
 	told := metrics.New()
-	told.Writes(func() []budget.Use { return usesOf(s, writes) })
+	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
 	follow, read, end, shards, err := c.following(s, log, told, activity, writes, indexed)
@@ -114,6 +114,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	defer end()
 	status := statuses(s)
+	told.Builds(buildsOf(status))
 	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return usage("%v", err)
@@ -149,6 +150,14 @@ func (c *runCommand) Run(p *program) (err error) {
 		return nil
 	}
 	return failed(exitInterrupted)
+}
+
+// buildsOf returns the builds of a model that are not settled, as its status says them.
+func buildsOf(of func(context.Context, string) (status.Status, error)) func(context.Context, string) ([]status.Build, error) {
+	return func(ctx context.Context, model string) ([]status.Build, error) {
+		st, err := of(ctx, model)
+		return st.Builds, err
+	}
 }
 
 // engines are the query engines of the models, in their order.
@@ -348,9 +357,9 @@ func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told
 	patient, cancel := context.WithCancel(life)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(group string, n runner.Counts) {
-		told.Applied(group, n)
-		n.Warn(log, part.Model.Name)
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(a runner.Applied) {
+		told.Applied(a)
+		a.Warn(log, part.Model.Name)
 	}}
 	pauses := live.Pauses{Log: log, Model: part.Model.Name}
 	f.Failed = func(group string, moved bool, err error) (time.Duration, bool) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/runner"
@@ -85,6 +86,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 // so that the next process goes on at once. After a kill that takes buildIdle.
 // Errors of a build are logged, and do not end the process: rows and queries go on without it.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
+	ctx = budget.For(ctx, budget.Build)
 	b := part.Builder()
 	if c.Build == "never" || len(b.Names) == 0 {
 		return

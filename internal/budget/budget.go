@@ -1,5 +1,5 @@
-// Package budget counts the write units that a program uses on each table, and holds a program to
-// a number of them in a second.
+// Package budget counts the units that a program uses on each table, by what they are used for, and holds a program to
+// a number of write units in a second.
 //
 // The number is that of a table, for all programs together. A program gets an equal share: its
 // owner says with Share how many programs there are. The own table has no limit, because leases
@@ -8,6 +8,7 @@ package budget
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type Writes struct {
 	mu     sync.Mutex
 	tables map[string]*table
 	shared chan struct{} // closed when a share changes
+	again  map[Cause]int64
 }
 
 // table is one table. left may be below 0, which is a debt: what a write costs is known
@@ -31,7 +33,7 @@ type Writes struct {
 type table struct {
 	among, left float64
 	at          time.Time
-	used        float64
+	used        map[Purpose]Units
 	throttled   int64
 	waited      time.Duration
 }
@@ -39,7 +41,8 @@ type table struct {
 // Use is what a program has used of a table since it started.
 type Use struct {
 	Table     string
-	Units     float64       // write units
+	Units     float64 // write units
+	By        map[Purpose]Units
 	Throttled int64         // writes that the table refused for now
 	Waited    time.Duration // for which writes waited for the budget, all added up
 	Share     float64       // write units in a second that the program may use, 0 for any number
@@ -55,7 +58,7 @@ func New(units float64, own string) *Writes {
 func (w *Writes) of(name string) *table {
 	t := w.tables[name]
 	if t == nil {
-		t = &table{at: w.now()}
+		t = &table{at: w.now(), used: map[Purpose]Units{}}
 		w.tables[name] = t
 	}
 	return t
@@ -143,7 +146,7 @@ func (w *Writes) delayed(name string, d time.Duration) {
 }
 
 // Spent counts what a write has cost.
-func (w *Writes) Spent(name string, units float64) {
+func (w *Writes) Spent(ctx context.Context, name string, units float64) {
 	if w == nil {
 		return
 	}
@@ -152,7 +155,45 @@ func (w *Writes) Spent(name string, units float64) {
 	t := w.of(name)
 	w.fill(t)
 	t.left -= units
-	t.used += units
+	is := t.used[PurposeOf(ctx)]
+	is.Write += units
+	t.used[PurposeOf(ctx)] = is
+}
+
+// Read counts what a read has cost. Reads have no limit.
+func (w *Writes) Read(ctx context.Context, name string, units float64) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.of(name)
+	is := t.used[PurposeOf(ctx)]
+	is.Read += units
+	t.used[PurposeOf(ctx)] = is
+}
+
+// Again counts a request that is sent again.
+func (w *Writes) Again(why Cause) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.again == nil {
+		w.again = map[Cause]int64{}
+	}
+	w.again[why]++
+}
+
+// Retries are how many requests were sent again, by cause.
+func (w *Writes) Retries() map[Cause]int64 {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.again)
 }
 
 // Throttled counts a write that the table refused for now.
@@ -173,7 +214,10 @@ func (w *Writes) Uses() (out []Use) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, t := range w.tables {
-		u := Use{Table: name, Units: t.used, Throttled: t.throttled, Waited: t.waited}
+		u := Use{Table: name, By: maps.Clone(t.used), Throttled: t.throttled, Waited: t.waited}
+		for _, used := range t.used {
+			u.Units += used.Write
+		}
 		if t.among > 0 && name != w.own {
 			u.Share = w.units / t.among
 		}

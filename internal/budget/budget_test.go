@@ -3,6 +3,7 @@ package budget_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ func spend(t *testing.T, w *budget.Writes, table string, units float64, d time.D
 			return used
 		}
 		time.Sleep(time.Millisecond) // the request
-		w.Spent(table, units)
+		w.Spent(t.Context(), table, units)
 	}
 }
 
@@ -64,7 +65,7 @@ func TestOwnTableNeverWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		for range 1000 {
-			w.Spent("weir", 1)
+			w.Spent(t.Context(), "weir", 1)
 			if err := w.Await(ctx, "weir"); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestShares(t *testing.T) {
 		if err := w.Await(t.Context(), "albums"); err != nil || time.Since(start) != 10*time.Second {
 			t.Errorf("a write waited for %v, should wait for its share: %v", time.Since(start), err)
 		}
-		w.Spent("albums", 1000)
+		w.Spent(t.Context(), "albums", 1000)
 		go func() {
 			time.Sleep(time.Second)
 			w.Share([]string{"albums"}, 1)
@@ -111,20 +112,26 @@ func TestUses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := budget.New(100, "weir")
 		w.Share([]string{"albums"}, 2)
-		w.Spent("albums", 50)
-		w.Spent("weir", 3)
+		w.Spent(budget.For(t.Context(), budget.Rows), "albums", 50)
+		w.Read(budget.For(t.Context(), budget.Build), "albums", 2)
+		w.Spent(t.Context(), "weir", 3)
 		w.Throttled("albums")
 		if err := w.Await(t.Context(), "albums"); err != nil {
 			t.Fatal(err)
 		}
 		got := w.Uses()
-		want := []budget.Use{{Table: "albums", Units: 50, Throttled: 1, Waited: time.Second, Share: 50}, {Table: "weir", Units: 3}}
-		if len(got) != 2 || got[1] != want[1] || got[0] != want[0] {
+		want := []budget.Use{{Table: "albums", Units: 50, By: map[budget.Purpose]budget.Units{budget.Rows: {Write: 50}, budget.Build: {Read: 2}}, Throttled: 1, Waited: time.Second, Share: 50}, {Table: "weir", Units: 3, By: map[budget.Purpose]budget.Units{budget.Other: {Write: 3}}}}
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, should be %+v", got, want)
 		}
 	})
+	w := budget.New(0, "weir")
+	w.Again(budget.CauseLate)
+	if got := w.Retries(); got[budget.CauseLate] != 1 || len(got) != 1 {
+		t.Errorf("%v", got)
+	}
 	if (*budget.Writes)(nil).Await(t.Context(), "albums") != nil || (*budget.Writes)(nil).Uses() != nil {
 		t.Error("no Writes limit something")
 	}
-	(*budget.Writes)(nil).Spent("albums", 1)
+	(*budget.Writes)(nil).Spent(t.Context(), "albums", 1)
 }

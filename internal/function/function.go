@@ -228,6 +228,9 @@ func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.U
 			all = append(all, metric{l.Name, l.Unit})
 		}
 	}
+	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
+		line["Derivations"] = r.By
+	}
 	line["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
@@ -245,7 +248,7 @@ func values(r lambda.Report, used budget.Use) map[string]int64 {
 		outOfOrder = 1
 	}
 	return map[string]int64{
-		"Applied": int64(r.Applied), "Skipped": int64(r.Skipped), "DeadLetters": int64(r.Dead),
+		"Records": int64(r.Records), "Applied": int64(r.Applied), "Skipped": int64(r.Skipped), "DeadLetters": int64(r.Dead),
 		"Again": int64(r.Again), "Old": int64(r.Old), "OutOfOrder": outOfOrder,
 		"Age":        r.Age.Milliseconds(),
 		"WriteUnits": int64(math.Ceil(used.Units)), "Throttled": used.Throttled, "BudgetWait": used.Waited.Milliseconds(),

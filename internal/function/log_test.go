@@ -35,7 +35,7 @@ func TestLogIsTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	is := map[string]float64{
-		"Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9,
+		"Records": 9, "Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9,
 	}
 	units := map[string]string{}
 	for _, m := range line.AWS.CloudWatchMetrics[0].Metrics {

@@ -67,7 +67,7 @@ type work struct {
 	done   int   // records applied or kept as dead letters
 	why    error // why the rest is not done
 	waits  error // jobs of a newer version
-	counts runner.Counts
+	counts runner.Result
 }
 
 // source is the event source that the records of a DynamoDB stream name.

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/mergedlog"
@@ -78,12 +79,13 @@ var readers = map[Order]catalog.Reader{ByItem: catalog.Item, ByShard: catalog.Sh
 type Report struct {
 	Table                           string
 	Records, Applied, Skipped, Dead int
-	Again                           int           // records to be sent again; all of a failed event
-	Old                             int           // records close to the stream's retention limit
-	Age                             time.Duration // of the oldest record
-	OutOfOrder                      bool          // the event was refused: see ErrOrder
-	Why                             error         // why a part is delivered again, or nil
-	Waits                           error         // what waits for a newer version of the program, or nil
+	By                              map[string]runner.Counts // by derivation
+	Again                           int                      // records to be sent again; all of a failed event
+	Old                             int                      // records close to the stream's retention limit
+	Age                             time.Duration            // of the oldest record
+	OutOfOrder                      bool                     // the event was refused: see ErrOrder
+	Why                             error                    // why a part is delivered again, or nil
+	Waits                           error                    // what waits for a newer version of the program, or nil
 }
 
 // oldAge is the age from which a record is close to its stream's retention limit.
@@ -98,6 +100,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
+	ctx = budget.For(ctx, budget.Purpose(cmp.Or(h.Group, runner.GroupRows)))
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
@@ -155,7 +158,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	if h.Report == nil {
 		return
 	}
-	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead}
+	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead, By: w.counts.By}
 	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records

@@ -69,11 +69,11 @@ func (f *Following) Apply(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	pauses := Pauses{Log: f.reader.opts.Log, Model: f.run.Model.Name}
-	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(group string, n runner.Counts) {
+	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
 		if f.reader.opts.Applied != nil {
-			f.reader.opts.Applied(group, n)
+			f.reader.opts.Applied(a)
 		}
-		n.Warn(f.reader.opts.Log, f.run.Model.Name)
+		a.Warn(f.reader.opts.Log, f.run.Model.Name)
 	}}
 	follower.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
 		f.reader.note(Applies)

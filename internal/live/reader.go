@@ -49,6 +49,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -75,7 +76,7 @@ type Options struct {
 	Indexed <-chan struct{}
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
-	Applied func(group string, n runner.Counts)
+	Applied func(runner.Applied)
 	// Records is runner.Follower.Applied.
 	Records func(t *model.Table, records []events.Record)
 	// The rest replaces this machine in simulations; the zero values stand for this
@@ -206,6 +207,7 @@ func (r *Reader) since(t time.Time) time.Duration {
 // them. Errors of the services are logged and retried. Leases may expire while the errors
 // last.
 func (r *Reader) Run(ctx context.Context) {
+	ctx = budget.For(ctx, budget.Lease)
 	join := r.opts.Go(func() { // beats are sent however long a round takes
 		r.often(ctx, nil, r.calm, func() {
 			if err := r.beats(ctx); err != nil && ctx.Err() == nil {
@@ -287,6 +289,7 @@ func (r *Reader) beats(ctx context.Context) error {
 			return err
 		case !ok:
 			r.opts.Log.Info("another process took a shard over", "table", h.table, "shard", h.shard)
+			r.note(Lost)
 			r.lose(h)
 		default:
 			h.beaten(start)
@@ -368,6 +371,7 @@ func (r *Reader) forget(ctx context.Context) {
 		if !r.lose(h) {
 			continue
 		}
+		r.note(Released)
 		err := errors.Join(r.opts.Disk.RemoveAll(r.spoolDir(h.place)), release(ctx, r.run.Store, r.lease(h.place), h.fence))
 		if err != nil {
 			r.opts.Log.Warn("forgetting a finished shard", "table", h.table, "shard", h.shard, "error", err)
@@ -421,6 +425,7 @@ func (r *Reader) takeOne(ctx context.Context, p place, seen owntable.LeaseRow, s
 		return errors.Join(err, release(ctx, r.run.Store, r.lease(p), fence))
 	}
 	r.opts.Log.Info("reading a shard", "table", p.table, "shard", p.shard, "fence", fence, "before", seen.Owner)
+	r.note(Taken)
 	h.start(ctx)
 	r.mu.Lock()
 	r.held[p] = h
@@ -460,6 +465,7 @@ func (r *Reader) letGo() {
 		if !r.lose(h) {
 			return nil
 		}
+		r.note(Released)
 		if err := release(ctx, r.run.Store, r.lease(h.place), h.fence); err != nil {
 			r.opts.Log.Warn("giving a shard back; it is free when its lease has run out", "shard", h.shard, "error", err)
 		}

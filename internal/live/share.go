@@ -330,6 +330,7 @@ func (r *Reader) hand(ctx context.Context, h *holding) error {
 	if !r.lose(h) {
 		return nil
 	}
+	r.note(Released)
 	r.opts.Log.Info("releasing a shard for another process", "table", h.table, "shard", h.shard)
 	var err error
 	if last, _ := h.spool.position(); last == h.upTo {

@@ -8,7 +8,7 @@ import (
 )
 
 // Note is an event in a reader that an operator may want to know of: a Gap, Old records, or
-// one kind of failure that is retried.
+// one kind of failure that is retried; or what became of the lease of a shard.
 type Note string
 
 // The notes.
@@ -19,6 +19,10 @@ const (
 	Leases  Note = "lease" // a lease could not be renewed
 	Reads   Note = "read"  // a shard could not be read or spooled
 	Applies Note = "apply" // records that were read could not be applied
+
+	Taken    Note = "taken"    // a lease of a shard was taken
+	Lost     Note = "lost"     // another process took it over
+	Released Note = "released" // this process gave it back
 )
 
 // Status describes one shard whose lease this process holds.

@@ -64,13 +64,19 @@ const MaxShards = 100
 
 // The labels. No label has a value that rows decide.
 var (
-	byModel  = Label{"model", "the models of the process", 0}
-	byGroup  = Label{"group", "`rows` and `search`", 2}
-	byResult = Label{"result", "`applied`, `skipped` and `dead`", 3}
-	byKind   = Label{"kind", "the [kinds of dead letters](#dead-letters)", 12}
-	byError  = Label{"kind", "`list`, `lease`, `read` and `apply`", 4}
-	byTable  = Label{"table", "the tables of the models, and weir's own", 0}
-	byShard  = Label{"shard", "the shards that the process holds; of a model, the 100 that are furthest behind", MaxShards}
+	byModel      = Label{"model", "the models of the process", 0}
+	byGroup      = Label{"group", "`rows` and `search`", 2}
+	byResult     = Label{"result", "`applied`, `skipped` and `dead`", 3}
+	byKind       = Label{"kind", "the [kinds of dead letters](#dead-letters)", 12}
+	byError      = Label{"kind", "`list`, `lease`, `read` and `apply`", 4}
+	byChange     = Label{"change", "`taken`, `lost` to another process and `released`", 3}
+	byCause      = Label{"cause", "`throttled`, `conflict`, `server`, `connection` and `late`", 5}
+	byPurpose    = Label{"purpose", "`rows`, `search`, `lease`, `build` and `other`", 5}
+	byDerivation = Label{"derivation", "the derivations of the models", 0}
+	byEntity     = Label{"entity", "the entities with a build that is not settled", 0}
+	byState      = Label{"state", "the state of the build", 1}
+	byTable      = Label{"table", "the tables of the models, and weir's own", 0}
+	byShard      = Label{"shard", "the shards that the process holds; of a model, the 100 that are furthest behind", MaxShards}
 )
 
 // Namespace is that of the metrics in a function's log.
@@ -94,10 +100,29 @@ var (
 			{"DeadLetters", "Count", "Sum", "records that could not be applied", "above 0: see [dead letters](#dead-letters)"},
 		},
 	}
+	ByDerivation = Metric{
+		Name: "weir_derivation_records_total", Type: Counter, Unit: "records", Labels: []Label{byModel, byDerivation, byResult},
+		Help: "Records by what became of them for a derivation: skipped are those that ask nothing of it.",
+		Asks: "Which derivation has the work, and which one fails?",
+	}
 	Batches = Metric{
-		Name: "weir_batches_total", Type: Counter, Unit: "batches", Labels: []Label{byModel, byGroup},
-		Help: "Batches of records applied.",
-		Asks: "How many batches are applied?",
+		Name: "weir_batch_records", Type: Histogram, Unit: "records", Labels: []Label{byModel, byGroup},
+		Help:    "Records of a shard that were applied at a time.",
+		Asks:    "Are batches large, so that writes are few?",
+		Buckets: []float64{1, 10, 100, 1000, 10_000},
+		Log:     []Logged{{"Records", "Count", "Average", "records of an event", ""}},
+	}
+	Delay = Metric{
+		Name: "weir_apply_delay_seconds", Type: Histogram, Unit: "seconds", Labels: []Label{byModel, byGroup},
+		Help:    "How old the oldest record of a batch was when it was applied.",
+		Asks:    "How old are derived values?",
+		Buckets: []float64{1, 2, 5, 15, 60, 300, 1800, 7200, 21_600, 43_200, 69_120},
+	}
+	SearchLag = Metric{
+		Name: "weir_search_lag_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
+		Help:  "By how much the newest record applied to rows is newer than the newest applied to search indexes.",
+		Asks:  "How far are searches behind rows?",
+		Alarm: "it grows: the cluster is slow or down",
 	}
 	DeadLetters = Metric{
 		Name: "weir_dead_letters", Type: Gauge, Unit: "dead letters", Labels: []Label{byModel, byKind},
@@ -126,6 +151,12 @@ var (
 		Help: "Shards whose lease this process holds.",
 		Asks: "Do the processes share the shards?",
 		Sums: true,
+	}
+	LeaseChanges = Metric{
+		Name: "weir_lease_changes_total", Type: Counter, Unit: "leases", Labels: []Label{byModel, byChange},
+		Help:  "Leases of shards, by what became of them.",
+		Asks:  "Do shards move from process to process?",
+		Alarm: "`lost` grows: processes are paused for longer than `--lease`, or the own table is slow",
 	}
 	ReadAge = Metric{
 		Name: "weir_read_age_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
@@ -180,11 +211,36 @@ var (
 		Asks:  "Which step fails again and again?",
 		Alarm: "it grows: that step fails and is tried again",
 	}
+	Retries = Metric{
+		Name: "weir_retries_total", Type: Counter, Unit: "requests", Labels: []Label{byCause},
+		Help: "Requests to DynamoDB that were sent again, by cause.",
+		Asks: "Why is DynamoDB asked again?",
+	}
+	BuildRows = Metric{
+		Name: "weir_build_rows", Type: Gauge, Unit: "rows", Labels: []Label{byModel, byEntity, byState},
+		Help: "Rows that a build has read in its state.",
+		Asks: "Does the build go on?",
+	}
+	BuildRowsOf = Metric{
+		Name: "weir_build_expected_rows", Type: Gauge, Unit: "rows", Labels: []Label{byModel, byEntity, byState},
+		Help: "Rows that a build is to read in its state, about.",
+		Asks: "How much is left to build?",
+	}
+	BuildLeft = Metric{
+		Name: "weir_build_left_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byEntity, byState},
+		Help: "Time that the state of a build lasts yet, about.",
+		Asks: "When is the build over?",
+	}
 	WriteUnits = Metric{
-		Name: "weir_write_units_total", Type: Counter, Unit: "write units", Labels: []Label{byTable},
-		Help: "Write units used on a table.",
+		Name: "weir_write_units_total", Type: Counter, Unit: "write units", Labels: []Label{byTable, byPurpose},
+		Help: "Write units used on a table, by what for.",
 		Asks: "What does deriving cost?",
 		Log:  []Logged{{"WriteUnits", "Count", "Sum", "write units, as DynamoDB charges them", ""}},
+	}
+	ReadUnits = Metric{
+		Name: "weir_read_units_total", Type: Counter, Unit: "read units", Labels: []Label{byTable, byPurpose},
+		Help: "Read units used on a table, by what for. Reads of streams are not among them.",
+		Asks: "What does deriving read?",
 	}
 	Throttled = Metric{
 		Name: "weir_throttled_writes_total", Type: Counter, Unit: "writes", Labels: []Label{byTable},
@@ -235,9 +291,10 @@ func Ratios() []Ratio {
 // All returns the list.
 func All() []*Metric {
 	return []*Metric{
-		&Records, &Batches, &DeadLetters, &Gaps, &OldPages,
-		&Shards, &ReadAge, &Unapplied, &Spool, &ShardReadAge, &ShardUnapplied, &ShardSpool, &Stopped, &Errors,
-		&WriteUnits, &Throttled, &WriteWait, &WriteBudget,
+		&Records, &ByDerivation, &Batches, &Delay, &SearchLag, &DeadLetters, &Gaps, &OldPages,
+		&Shards, &LeaseChanges, &ReadAge, &Unapplied, &Spool, &ShardReadAge, &ShardUnapplied, &ShardSpool, &Stopped,
+		&Errors, &Retries, &BuildRows, &BuildRowsOf, &BuildLeft,
+		&WriteUnits, &ReadUnits, &Throttled, &WriteWait, &WriteBudget,
 		&Again, &OutOfOrder,
 	}
 }

@@ -22,6 +22,10 @@ func Series(s Sizes) (all, byShardOnly int) {
 				if !m.Has(byShard.Name) { // a shard has one table
 					n *= s.Tables + 1
 				}
+			case byDerivation:
+				n *= s.Derivations
+			case byEntity:
+				n *= s.Builds
 			case byShard:
 				n *= min(s.Shards, MaxShards)
 			default:

@@ -18,7 +18,9 @@ import (
 	"weir/internal/budget"
 	"weir/internal/live"
 	"weir/internal/measures"
+	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/status"
 )
 
 // Path is the URL path under which metrics are served.
@@ -27,12 +29,14 @@ const Path = "/metrics"
 // Metrics are the metrics of one process, with a registry of their own. All methods may be
 // called concurrently.
 type Metrics struct {
-	registry                            *prometheus.Registry
-	records, batches, gaps, old, errors *prometheus.CounterVec
+	registry                                        *prometheus.Registry
+	records, derivations, gaps, old, errors, leases *prometheus.CounterVec
+	batches, delays                                 *prometheus.HistogramVec
 
 	mu     sync.Mutex
 	models []*Model
-	writes func() []budget.Use
+	writes func() ([]budget.Use, map[budget.Cause]int64)
+	builds func(context.Context, string) ([]status.Build, error)
 }
 
 // Model are the metrics of one model. All methods may be called concurrently.
@@ -44,14 +48,18 @@ type Model struct {
 
 	mu     sync.Mutex
 	dead   map[string]int
-	counts time.Time // when dead was last counted
+	counts time.Time                       // when dead was last counted
+	newest map[string]map[string]time.Time // the newest record applied, by table and group
 }
 
 // New returns Metrics that have counted nothing yet.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.records = m.counter(measures.Records)
-	m.batches = m.counter(measures.Batches)
+	m.derivations = m.counter(measures.ByDerivation)
+	m.batches = m.histogram(measures.Batches)
+	m.delays = m.histogram(measures.Delay)
+	m.leases = m.counter(measures.LeaseChanges)
 	m.gaps = m.counter(measures.Gaps)
 	m.old = m.counter(measures.OldPages)
 	m.errors = m.counter(measures.Errors)
@@ -66,6 +74,13 @@ func (m *Metrics) counter(of measures.Metric) *prometheus.CounterVec {
 	return c
 }
 
+// histogram registers a histogram of the list.
+func (m *Metrics) histogram(of measures.Metric) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: of.Name, Help: of.Help, Buckets: of.Buckets}, of.Names())
+	m.registry.MustRegister(h)
+	return h
+}
+
 // Handler serves the metrics. If one of them cannot be collected, the others are served all
 // the same.
 func (m *Metrics) Handler() http.Handler {
@@ -75,14 +90,23 @@ func (m *Metrics) Handler() http.Handler {
 // Of adds the metrics of a model. It creates all its counters but those of errors at zero,
 // so that Prometheus sees them before their first event. Call it once for each model.
 func (m *Metrics) Of(run *runner.Runner) *Model {
-	o := &Model{all: m, run: run}
+	o := &Model{all: m, run: run, newest: map[string]map[string]time.Time{}}
 	name := run.Model.Name
 	for _, g := range run.Groups() {
 		g = runner.KindOf(g)
 		m.batches.WithLabelValues(name, g)
+		m.delays.WithLabelValues(name, g)
 		for _, r := range []string{"applied", "skipped", "dead"} {
 			m.records.WithLabelValues(name, g, r)
 		}
+	}
+	for _, d := range run.Model.Derivations() {
+		for _, r := range []string{"applied", "skipped", "dead"} {
+			m.derivations.WithLabelValues(name, d.Name, r)
+		}
+	}
+	for _, n := range []live.Note{live.Taken, live.Lost, live.Released} {
+		m.leases.WithLabelValues(name, string(n))
 	}
 	m.gaps.WithLabelValues(name)
 	m.old.WithLabelValues(name)
@@ -92,16 +116,62 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	return o
 }
 
-// Applied counts one batch of a group and, by result, the records in it.
-func (o *Model) Applied(group string, n runner.Counts) {
-	name, group := o.run.Model.Name, runner.KindOf(group)
-	o.all.batches.WithLabelValues(name, group).Inc()
-	for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
-		o.all.records.WithLabelValues(name, group, result).Add(float64(n))
+// Applied counts what a group has applied of a shard.
+func (o *Model) Applied(a runner.Applied) {
+	name, group := o.run.Model.Name, runner.KindOf(a.Group)
+	count := func(to *prometheus.CounterVec, n runner.Counts, label string) {
+		for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
+			to.WithLabelValues(name, label, result).Add(float64(n))
+		}
+	}
+	count(o.all.records, a.Counts, group)
+	for _, d := range o.run.Model.Derivations() {
+		if _, search := model.SearchOf(d.Name); search == (group == runner.GroupSearch) {
+			is := a.By[d.Name]
+			is.Skipped = a.Records - is.Applied - is.Dead
+			count(o.all.derivations, is, d.Name)
+		}
+	}
+	o.all.batches.WithLabelValues(name, group).Observe(float64(a.Records))
+	if !a.Oldest.IsZero() {
+		o.all.delays.WithLabelValues(name, group).Observe(max(0, o.run.Now().Sub(a.Oldest).Seconds()))
+	}
+	o.upTo(group, &a)
+}
+
+// upTo notes how far a group is in the records of a table. A group that has applied none yet is behind the first record
+// that another one has applied since the start of the process.
+func (o *Model) upTo(group string, a *runner.Applied) {
+	if a.Newest.IsZero() {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	by := o.newest[a.Table]
+	if by == nil {
+		by = map[string]time.Time{runner.GroupRows: a.Oldest, runner.GroupSearch: a.Oldest}
+		o.newest[a.Table] = by
+	}
+	if a.Newest.After(by[group]) {
+		by[group] = a.Newest
 	}
 }
 
-// Noted counts what a stream reader reported: a gap, a page close to expiry, or a failure.
+// searchLags returns how far search is behind the rows, by table; nil for a model without searches.
+func (o *Model) searchLags() map[string]time.Duration {
+	if len(o.run.Model.Searches) == 0 {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := map[string]time.Duration{}
+	for table, by := range o.newest {
+		out[table] = max(0, by[runner.GroupRows].Sub(by[runner.GroupSearch]))
+	}
+	return out
+}
+
+// Noted counts what a stream reader reported: a gap, a page close to expiry, what became of a lease, or a failure.
 func (o *Model) Noted(n live.Note) {
 	name := o.run.Model.Name
 	switch n {
@@ -109,6 +179,8 @@ func (o *Model) Noted(n live.Note) {
 		o.all.gaps.WithLabelValues(name).Inc()
 	case live.Old:
 		o.all.old.WithLabelValues(name).Inc()
+	case live.Taken, live.Lost, live.Released:
+		o.all.leases.WithLabelValues(name, string(n)).Inc()
 	default:
 		o.all.errors.WithLabelValues(name, string(n)).Inc()
 	}
@@ -129,11 +201,18 @@ func (o *Model) Stopped(still func() []live.Stopped) {
 	o.still = still
 }
 
-// Writes sets the function that reports the write units of each table. Every scrape calls it.
-func (m *Metrics) Writes(uses func() []budget.Use) {
+// Writes sets the function that reports the units of each table, and why requests were sent again. Every scrape calls it.
+func (m *Metrics) Writes(uses func() ([]budget.Use, map[budget.Cause]int64)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writes = uses
+}
+
+// Builds sets the function that reports the builds of a model. Every scrape calls it.
+func (m *Metrics) Builds(of func(ctx context.Context, model string) ([]status.Build, error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.builds = of
 }
 
 // gauges collects the metrics that are looked up when Prometheus scrapes.
@@ -143,7 +222,8 @@ type gauges Metrics
 var looked = described(
 	&measures.DeadLetters, &measures.Shards, &measures.ReadAge, &measures.Unapplied, &measures.Spool,
 	&measures.ShardReadAge, &measures.ShardUnapplied, &measures.ShardSpool, &measures.Stopped,
-	&measures.WriteUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
+	&measures.SearchLag, &measures.Retries, &measures.BuildRows, &measures.BuildRowsOf, &measures.BuildLeft,
+	&measures.WriteUnits, &measures.ReadUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
 
 func described(all ...*measures.Metric) map[string]*prometheus.Desc {
@@ -174,11 +254,18 @@ func one(m *measures.Metric, v float64, labels ...string) prometheus.Metric {
 // request.
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	g.mu.Lock()
-	models, writes := g.models, g.writes
+	models, writes, builds := g.models, g.writes, g.builds
 	g.mu.Unlock()
 	if writes != nil {
-		for _, u := range writes() {
-			c <- one(&measures.WriteUnits, u.Units, u.Table)
+		uses, again := writes()
+		for why, n := range again {
+			c <- one(&measures.Retries, float64(n), string(why))
+		}
+		for _, u := range uses {
+			for purpose, units := range u.By {
+				c <- one(&measures.WriteUnits, units.Write, u.Table, string(purpose))
+				c <- one(&measures.ReadUnits, units.Read, u.Table, string(purpose))
+			}
 			c <- one(&measures.Throttled, float64(u.Throttled), u.Table)
 			c <- one(&measures.WriteWait, u.Waited.Seconds(), u.Table)
 			if u.Share > 0 {
@@ -188,6 +275,26 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	for _, o := range models {
 		g.model(o, c)
+		if builds != nil {
+			o.building(builds, c)
+		}
+	}
+}
+
+// building collects how far the builds of a model are.
+func (o *Model) building(builds func(context.Context, string) ([]status.Build, error), c chan<- prometheus.Metric) {
+	name := o.run.Model.Name
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	all, err := builds(ctx, name)
+	if err != nil {
+		c <- prometheus.NewInvalidMetric(looked[measures.BuildRows.Name], err)
+	}
+	for i := range all {
+		b := &all[i]
+		c <- one(&measures.BuildRows, float64(b.Rows), name, b.Entity, string(b.State))
+		c <- one(&measures.BuildRowsOf, float64(b.Of), name, b.Entity, string(b.State))
+		c <- one(&measures.BuildLeft, b.Left, name, b.Entity, string(b.State))
 	}
 }
 
@@ -201,8 +308,11 @@ func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 	for kind, n := range dead {
 		c <- one(&measures.DeadLetters, float64(n), name, kind)
 	}
+	for table, lag := range o.searchLags() {
+		c <- one(&measures.SearchLag, lag.Seconds(), name, table)
+	}
 	g.mu.Lock()
-	status, still := o.shards, o.still
+	shards, still := o.shards, o.still
 	g.mu.Unlock()
 	if still != nil {
 		all := still()
@@ -210,8 +320,8 @@ func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 			c <- one(&measures.Stopped, 1, name, s.Table, s.Shard)
 		}
 	}
-	if status != nil {
-		o.behind(status(), c)
+	if shards != nil {
+		o.behind(shards(), c)
 	}
 }
 
@@ -247,10 +357,10 @@ func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
 	}
 }
 
-// Limits of what waiting reads from the store, however often Prometheus scrapes.
+// Limits of what a scrape reads from the store, however often Prometheus scrapes.
 const (
 	deadEvery   = time.Minute
-	deadTimeout = 5 * time.Second
+	lookTimeout = 5 * time.Second
 	maxKept     = 10_000
 )
 
@@ -265,7 +375,7 @@ func (o *Model) waiting() (map[string]int, error) {
 	if o.dead != nil && time.Since(o.counts) < deadEvery {
 		return o.dead, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
 	dead, n := map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}, 0
 	err := o.run.Dead(ctx, func(d runner.Dead) error {

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"regexp"
@@ -20,6 +21,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/status"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 )
@@ -40,17 +42,28 @@ func TestMetrics(t *testing.T) {
 	}
 	all := metrics.New()
 	of := all.Of(run)
-	of.Applied(runner.GroupRows, runner.Counts{Applied: 7, Skipped: 2, Dead: 1})
-	of.Applied(runner.GroupRows, runner.Counts{Applied: 3})
-	for _, n := range []live.Note{live.Gap, live.Old, live.Reads, live.Reads} {
+	at := run.Now().Add(-time.Hour)
+	of.Applied(runner.Applied{
+		Group: runner.GroupRows, Table: "gallery", Records: 10, Oldest: at, Newest: at.Add(90 * time.Second),
+		Result: runner.Result{Counts: runner.Counts{Applied: 7, Skipped: 2, Dead: 1}, By: map[string]runner.Counts{"Album.mediaCount": {Applied: 4, Dead: 1}, "nothing": {Applied: 9}}},
+	})
+	of.Applied(runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 3, Result: runner.Result{Counts: runner.Counts{Applied: 3}}})
+	of.Applied(runner.Applied{Group: runner.GroupSearch, Table: "gallery", Records: 1, Oldest: at, Newest: at.Add(30 * time.Second), Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
+	for _, n := range []live.Note{live.Taken, live.Taken, live.Lost, live.Released, live.Gap, live.Old, live.Reads, live.Reads} {
 		of.Noted(n)
 	}
 	of.Stopped(func() []live.Stopped { return []live.Stopped{{Table: "gallery", Why: "it has no stream"}} })
 	of.Shards(func() []live.Status {
 		return []live.Status{{Table: "gallery", Shard: "s\"1", ReadAge: 2 * time.Second, Unapplied: time.Minute, Bytes: 512}}
 	})
-	all.Writes(func() []budget.Use {
-		return []budget.Use{{Table: "gallery", Units: 12.5, Throttled: 3, Waited: 1500 * time.Millisecond, Share: 200}, {Table: "weir", Units: 7}}
+	all.Writes(func() ([]budget.Use, map[budget.Cause]int64) {
+		return []budget.Use{
+			{Table: "gallery", By: map[budget.Purpose]budget.Units{budget.Rows: {Write: 12.5, Read: 4}}, Throttled: 3, Waited: 1500 * time.Millisecond, Share: 200},
+			{Table: "weir", By: map[budget.Purpose]budget.Units{budget.Lease: {Write: 7}}},
+		}, map[budget.Cause]int64{budget.CauseThrottled: 6}
+	})
+	all.Builds(func(_ context.Context, model string) ([]status.Build, error) {
+		return []status.Build{{Entity: model + "-Album", State: owntable.BuildBuilding, Rows: 20, Of: 50, Left: 8}}, nil
 	})
 	scrape := func() string {
 		w := httptest.NewRecorder()
@@ -74,7 +87,25 @@ func TestMetrics(t *testing.T) {
 		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
 		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,
 		`weir_records_total{group="rows",model="gallery",result="dead"} 1`,
-		`weir_batches_total{group="rows",model="gallery"} 2`,
+		`weir_batch_records_count{group="rows",model="gallery"} 2`,
+		`weir_batch_records_bucket{group="rows",model="gallery",le="1"} 0`,
+		`weir_batch_records_bucket{group="rows",model="gallery",le="10"} 2`,
+		`weir_batch_records_sum{group="rows",model="gallery"} 13`,
+		`weir_apply_delay_seconds_bucket{group="rows",model="gallery",le="1800"} 0`,
+		`weir_apply_delay_seconds_bucket{group="rows",model="gallery",le="7200"} 1`,
+		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="applied"} 4`,
+		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="dead"} 1`,
+		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="skipped"} 8`,
+		`weir_derivation_records_total{derivation="search/albums",model="gallery",result="skipped"} 1`,
+		`weir_search_lag_seconds{model="gallery",table="gallery"} 60`,
+		`weir_lease_changes_total{change="taken",model="gallery"} 2`,
+		`weir_lease_changes_total{change="lost",model="gallery"} 1`,
+		`weir_lease_changes_total{change="released",model="gallery"} 1`,
+		`weir_retries_total{cause="throttled"} 6`,
+		`weir_build_rows{entity="gallery-Album",model="gallery",state="building"} 20`,
+		`weir_build_expected_rows{entity="gallery-Album",model="gallery",state="building"} 50`,
+		`weir_build_left_seconds{entity="gallery-Album",model="gallery",state="building"} 8`,
+		`weir_read_units_total{purpose="rows",table="gallery"} 4`,
 		`weir_dead_letters{kind="gap",model="gallery"} 1`,
 		`weir_dead_letters{kind="parked",model="gallery"} 0`,
 		`weir_gaps_total{model="gallery"} 1`,
@@ -83,8 +114,8 @@ func TestMetrics(t *testing.T) {
 		`weir_shard_read_age_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
 		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 60`,
 		`weir_spool_bytes{model="gallery",shard="s\"1",table="gallery"} 512`,
-		`weir_write_units_total{table="gallery"} 12.5`,
-		`weir_write_units_total{table="weir"} 7`,
+		`weir_write_units_total{purpose="rows",table="gallery"} 12.5`,
+		`weir_write_units_total{purpose="lease",table="weir"} 7`,
 		`weir_throttled_writes_total{table="gallery"} 3`,
 		`weir_write_wait_seconds_total{table="gallery"} 1.5`,
 		`weir_write_budget{table="gallery"} 200`,
@@ -99,7 +130,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := metrics.New()
-	fresh.Of(run).Applied(runner.GroupRows, runner.Counts{Applied: 1})
+	fresh.Of(run).Applied(runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 1, Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
 	w := httptest.NewRecorder()
 	fresh.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_dead_letters{") {

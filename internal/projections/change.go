@@ -76,6 +76,7 @@ type Add struct {
 	Entity *model.Entity // of the target
 	Field  string        // the accumulator's name in the ledger
 	Amount value.Value   // a Number, never 0
+	Of     string        // the derivation; of amounts that wait in a dead letter it is not known
 }
 
 // Put writes Image to a row that weir makes, as of Position. A nil Image removes the row.

@@ -18,9 +18,31 @@ type Gathered struct {
 	Faults  []Fault
 	FaultOf []int     // the index of the change that each fault comes from
 	Gone    []*Target // rows that have ledgers and that the batch removes
-	Touched []bool    // whether each change asks for anything
+	Touched []bool    // whether each change asks for anything; set by Touch
+	Asks    []Ask     // of which derivations, in the order of the changes
 
 	targets map[string]*Target // by row
+}
+
+// Ask says that a change asks something of a derivation.
+type Ask struct {
+	Change     int // index into the batch
+	Derivation string
+}
+
+// Touch notes that the i-th change asks for something, of a derivation unless that is empty. Changes must come in
+// their order.
+func (g *Gathered) Touch(i int, derivation string) {
+	g.Touched[i] = true
+	if derivation == "" {
+		return
+	}
+	for n := len(g.Asks) - 1; n >= 0 && g.Asks[n].Change == i; n-- {
+		if g.Asks[n].Derivation == derivation {
+			return
+		}
+	}
+	g.Asks = append(g.Asks, Ask{i, derivation})
 }
 
 // Target is a target row: a row that shows derived values.
@@ -44,6 +66,14 @@ type Step struct {
 	Position events.Position
 	Offset   mergedlog.Offset // of the change in what the batch was read from
 	Adds     []Add
+}
+
+// Of are the derivations that the step counts for.
+func (s *Step) Of() (out []string) {
+	for _, a := range s.Adds {
+		out = append(out, a.Of)
+	}
+	return out
 }
 
 // Total sums the steps. It returns an amount for each accumulator, in the order in which
@@ -96,7 +126,7 @@ func (g *Gathered) Check(i int, c *Change) {
 		}
 		t = g.Target(c.Row, e)
 		t.Check, t.Image = true, c.New
-		g.Touched[i] = true
+		g.Touch(i, "")
 	case t != nil && t.Check:
 		t.Image = c.New
 		t.Check = c.Is == t.Entity || t.Entity.Group != nil
@@ -110,7 +140,7 @@ func (g *Gathered) Check(i int, c *Change) {
 func (g *Gathered) Fault(i int, faults []Fault) {
 	for _, f := range faults {
 		g.Faults, g.FaultOf = append(g.Faults, f), append(g.FaultOf, i)
-		g.Touched[i] = true
+		g.Touch(i, f.Derivation)
 	}
 }
 

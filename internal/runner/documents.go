@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
 )
@@ -13,13 +16,16 @@ import (
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
 // applied any number of times. A document that the index refuses becomes a dead letter; a
 // later change of its row that the index accepts puts the index right.
-func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
+func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Result, error) {
 	var all asked[changeOf]
+	counts := make([]Result, len(bs))
 	touched, kept := make([][]bool, len(bs)), make([][]bool, len(bs))
 	for i, b := range bs {
 		touched[i], kept[i] = make([]bool, len(b.Changes)), make([]bool, len(b.Changes))
 		for j := range b.Changes {
-			for _, d := range r.documents(&b.Changes[j]) {
+			docs := r.documents(&b.Changes[j])
+			counts[i].searched(r.searchings(docs))
+			for _, d := range docs {
 				touched[i][j] = true
 				all.add(d, changeOf{i, j})
 			}
@@ -30,16 +36,17 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Counts, error) {
 		return nil, err
 	}
 	var ds []Dead
+	lost := map[changeOf][]string{}
 	for i, e := range errs {
 		if e != nil {
 			of := all.of[i]
 			kept[of.batch][of.change] = true
+			lost[of] = counts[of.batch].unsearched(lost[of], r.searching(all.docs[i].Index))
 			ds = append(ds, deadDocument(&all.docs[i], &bs[of.batch].Changes[of.change], bs[of.batch].ShardKey, e))
 		}
 	}
-	counts := make([]Counts, len(bs))
 	for i := range bs {
-		counts[i] = count(touched[i], kept[i])
+		counts[i].Counts = count(touched[i], kept[i])
 	}
 	return counts, r.KeepAll(ctx, ds)
 }
@@ -50,6 +57,39 @@ func (r *Runner) documents(c *projections.Change) (docs []search.Document) {
 		docs = append(docs, k.Documents(r.Model, c)...)
 	}
 	return docs
+}
+
+// searching is the derivation whose documents an index has: the model's name is in the name of an index, and not in that
+// of a derivation.
+func (r *Runner) searching(index string) string {
+	return model.SearchDerivation(strings.TrimPrefix(index, r.Model.Name+"-"))
+}
+
+// searchings are the derivations whose documents a change asks for, each once.
+func (r *Runner) searchings(docs []search.Document) (out []string) {
+	for i := range docs {
+		if name := r.searching(docs[i].Index); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// searched counts a change as applied to search indexes.
+func (r *Result) searched(derivations []string) {
+	for _, name := range derivations {
+		r.of(name, Counts{Applied: 1})
+	}
+}
+
+// unsearched counts a change of which an index refuses a document as dead for it, once, and returns for which ones that is
+// done.
+func (r *Result) unsearched(done []string, derivation string) []string {
+	if !slices.Contains(done, derivation) {
+		r.of(derivation, Counts{Applied: -1, Dead: 1})
+		done = append(done, derivation)
+	}
+	return done
 }
 
 // changeOf names a change by the indexes of its batch and of the change in that batch.

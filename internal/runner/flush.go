@@ -22,7 +22,7 @@ import (
 type flush struct {
 	asked[recordOf]
 	pieces []piece
-	counts []Counts
+	counts []Result
 	piece  map[place]int
 	bytes  int
 }
@@ -67,24 +67,28 @@ func (h *flush) add(r *Runner, p piece) {
 		}
 		at = len(h.pieces)
 		h.piece[p.place] = at
-		h.pieces, h.counts = append(h.pieces, p), append(h.counts, Counts{})
+		h.pieces, h.counts = append(h.pieces, p), append(h.counts, Result{})
 	}
 	from := recordOf{at, p.after}
 	for i := range p.page.Records {
 		rec := &p.page.Records[i]
 		if ch, ok := projections.NewChange(p.table, rec); ok {
 			docs := r.documents(&ch)
+			h.counts[at].searched(r.searchings(docs))
 			for _, d := range docs {
 				d = d.Clone()
 				h.bytes += d.Size()
 				old := h.asked.add(d, from)
 				h.bytes -= old.Size()
 			}
-			h.counts[at].Add(count([]bool{len(docs) > 0}, []bool{false}))
+			h.counts[at].Counts.Add(count([]bool{len(docs) > 0}, []bool{false}))
 		}
 		from.after = rec.Position
 	}
 	all := &h.pieces[at]
+	if all.oldest.IsZero() {
+		all.oldest = p.page.Records[0].Time
+	}
 	all.page = p.page
 	all.page.Records = slices.Clone(p.page.Records[len(p.page.Records)-1:])
 }
@@ -164,7 +168,7 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("%s: %w", c.group, h.err)
 	}
 	var ds []Dead
-	kept := map[recordOf]bool{}
+	kept, lost := map[recordOf]bool{}, map[recordOf][]string{}
 	for i, refused := range h.errs {
 		if refused == nil {
 			continue
@@ -175,9 +179,10 @@ func (c *consumer) settle(ctx context.Context) (n int, err error) {
 			return 0, fmt.Errorf("the record of a document that is refused: %w", err)
 		}
 		ds = append(ds, deadDocument(&h.docs[i], &d, owntable.ShardKey(d.Table.Name, h.pieces[of.piece].shard), refused))
+		lost[of] = h.counts[of.piece].unsearched(lost[of], c.Runner.searching(h.docs[i].Index))
 		if !kept[of] {
 			kept[of] = true
-			h.counts[of.piece].Add(Counts{Applied: -1, Dead: 1})
+			h.counts[of.piece].Counts.Add(Counts{Applied: -1, Dead: 1})
 		}
 	}
 	if err := c.Runner.KeepAll(ctx, ds); err != nil {

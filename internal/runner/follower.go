@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/mergedlog"
@@ -35,8 +36,9 @@ type Follower struct {
 	// group that has read only few records waits a moment for more, as search always
 	// does, because one large batch costs less than many small ones.
 	Prompt bool
-	// Report, if set, is called after each batch with the counts of the batch.
-	Report func(group string, n Counts)
+	// Report, if set, is called with what was applied of each shard once its checkpoint has moved, so each record is
+	// reported once. It must not block.
+	Report func(a Applied)
 	// Applied, if set, is called with the records of each batch of the rows group once they are
 	// applied. It must not block, since the group waits for it, and must not change the records.
 	Applied func(t *model.Table, records []events.Record)
@@ -57,6 +59,32 @@ type Follower struct {
 
 	mu     sync.Mutex
 	places map[place]events.Position // the positions of each group in each shard, for trimming
+}
+
+// Applied is what a group has applied of one shard in one batch.
+type Applied struct {
+	Group, Table string
+	Result
+	Records        int
+	Oldest, Newest time.Time // of the records, zero if they have none
+}
+
+// reported describes what a group has applied of a piece.
+func (c *consumer) reported(p *piece, n Result) Applied {
+	a := Applied{Group: c.group, Table: p.place.table, Result: n, Records: n.Applied + n.Skipped + n.Dead, Oldest: p.oldest}
+	for i := range p.page.Records {
+		at := p.page.Records[i].Time
+		if at.IsZero() {
+			continue
+		}
+		if a.Oldest.IsZero() || at.Before(a.Oldest) {
+			a.Oldest = at
+		}
+		if at.After(a.Newest) {
+			a.Newest = at
+		}
+	}
+	return a
 }
 
 // place names a shard and the group that reads it.
@@ -153,7 +181,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 // jobs that stand still.
 func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct{}) error {
 	for {
-		err := c.run(ctx, until)
+		err := c.run(budget.For(ctx, budget.Purpose(KindOf(c.group))), until)
 		if err == nil || ctx.Err() != nil || f.Failed == nil {
 			return err
 		}
@@ -442,6 +470,7 @@ type piece struct {
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
+	oldest      time.Time       // the time of the first record of a flush
 	to          events.Position // where the range of a pending batch ends, which this is
 	records     int             // and how many records it has
 	gap         bool            // the stream has forgotten records of that range
@@ -680,7 +709,7 @@ func (c *consumer) takeAll(ctx context.Context, pieces []piece, view *View) erro
 }
 
 // apply applies pages by a view. Those of rows are a batch of the log.
-func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Counts, error) {
+func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Result, error) {
 	if c.group == GroupRows {
 		return c.Runner.logRows(ctx, c.batch(pieces, view), len(pieces))
 	}
@@ -726,10 +755,10 @@ func (c *consumer) resume(ctx context.Context, at place) (ours bool, err error) 
 // it was applied. If another process has moved a checkpoint, the shard is read again from
 // there. Only this process moves a checkpoint under its fence: one that is at its new
 // position already was moved by this write, whose first answer was lost.
-func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts, view *View) error {
+func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, view *View) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i])))
+		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i].Counts)))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
@@ -752,7 +781,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Counts, vi
 			}
 		}
 		if c.Report != nil {
-			c.Report(c.group, counts[i])
+			c.Report(c.reported(&p, counts[i]))
 		}
 		if c.Applied != nil && c.group == GroupRows {
 			c.Applied(p.table, p.page.Records)

@@ -32,14 +32,14 @@ derive:
 			h := newHarness(t, m)
 			defer h.close()
 			h.byItem = byItem
-			app := func(lines ...string) runner.Counts {
+			app := func(lines ...string) runner.Result {
 				t.Helper()
 				from := len(h.records) + 1
 				for _, line := range lines {
 					must(t, h.write(line))
 				}
 				h.pull()
-				var n runner.Counts
+				var n runner.Result
 				for i := from; i <= len(h.records); i++ {
 					one, err := h.deliver(nil, []int{i})
 					must(t, err)

@@ -135,7 +135,7 @@ func (h *harness) pull() int {
 
 // deliver applies records as batches: runs of one table's shard. One that is not
 // broken off is counted as delivered.
-func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) {
+func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) {
 	r := h.runner(b)
 	for len(which) > 0 {
 		d := h.records[which[0]-1]
@@ -156,8 +156,15 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 			return n, err
 		}
 		n.Add(m)
+		if err := h.knows(m.By); err != nil {
+			return n, err
+		}
 		if h.index != nil {
-			if _, err := r.Documents(context.Background(), []runner.Batch{batch}); err != nil {
+			docs, err := r.Documents(context.Background(), []runner.Batch{batch})
+			if err == nil {
+				err = h.knows(docs[0].By)
+			}
+			if err != nil {
 				return n, err
 			}
 		}
@@ -166,6 +173,23 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Counts, err error) 
 		}
 	}
 	return n, nil
+}
+
+// knows says whether results name derivations of the model alone, and no record twice.
+func (h *harness) knows(by map[string]runner.Counts) error {
+	names := map[string]bool{}
+	for _, d := range h.model.Derivations() {
+		names[d.Name] = true
+	}
+	for name, n := range by {
+		if !names[name] && !strings.HasSuffix(name, " followed") { // of a value that no row can follow
+			return fmt.Errorf("results name %q, which is no derivation: %+v", name, n)
+		}
+		if n.Applied < 0 || n.Dead < 0 || n.Skipped != 0 {
+			return fmt.Errorf("results of %s are %+v", name, n)
+		}
+	}
+	return nil
 }
 
 // batch is one record alone.

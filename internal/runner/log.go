@@ -377,12 +377,10 @@ func merged(lists [][]projections.Change) []projections.Change {
 
 // logRows applies a batch of a log to everything derived except search. It returns the counts
 // of each of its pieces.
-func (r *Runner) logRows(ctx context.Context, b Batch, pieces int) ([]Counts, error) {
-	counts := make([]Counts, pieces)
+func (r *Runner) logRows(ctx context.Context, b Batch, pieces int) ([]Result, error) {
+	counts := make([]Result, pieces)
 	err := r.rows(ctx, b, func(w *Work) {
-		for i := range w.Changes {
-			counts[w.Changes[i].Piece].Add(count(w.Touched[i:i+1], w.kept[i:i+1]))
-		}
+		w.results(func(i int) *Result { return &counts[w.Changes[i].Piece] })
 	})
 	return counts, err
 }

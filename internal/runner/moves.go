@@ -102,7 +102,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 	}
 	var ds []Dead
 	for i, reason := range refused {
-		if w.Touched[of[i]] = true; reason == "" {
+		if w.Touched[of[i]] = true; reason == "" { // no derivation: a migration moves rows
 			continue
 		}
 		c := &w.Changes[of[i]]

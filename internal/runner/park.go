@@ -53,7 +53,7 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 			return fmt.Errorf("parking %s: %w", w.Describe(t.Row), err)
 		}
 		for _, s := range steps {
-			w.Kept(s.Change)
+			w.Kept(s.Change, s.Of()...)
 		}
 		t.Steps = t.Steps[len(steps):]
 	}
@@ -131,7 +131,7 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 	}
 	for i, row := range rows {
 		if row != nil {
-			w.Kept(steps[i].Change)
+			w.Kept(steps[i].Change, steps[i].Of()...)
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 // has counted everything; only showing it waits.
 func (w *Work) ParkTarget(ctx context.Context, t *projections.Target, reason string) error {
 	for _, s := range t.Steps {
-		w.Kept(s.Change)
+		w.Kept(s.Change, s.Of()...)
 	}
 	return w.ParkShown(ctx, t.Row, reason)
 }

@@ -257,7 +257,7 @@ func (s *script) deliver(words []string, args map[string]string) (string, error)
 			return err
 		})
 	}
-	var n runner.Counts
+	var n runner.Result
 	err = s.do(func(h *harness) (err error) {
 		h.pull()
 		n, err = h.deliver(nil, which)

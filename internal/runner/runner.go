@@ -110,6 +110,32 @@ func (c *Counts) Add(d Counts) {
 	c.Dead += d.Dead
 }
 
+// Result is what became of records, in all and by derivation.
+type Result struct {
+	Counts
+	// By has the records that asked something of a derivation, by its name: Applied, or Dead if that is kept as a
+	// dead letter.
+	By map[string]Counts
+}
+
+// of adds to the counts of a derivation.
+func (r *Result) of(derivation string, c Counts) {
+	if r.By == nil {
+		r.By = map[string]Counts{}
+	}
+	is := r.By[derivation]
+	is.Add(c)
+	r.By[derivation] = is
+}
+
+// Add adds another result to this one.
+func (r *Result) Add(d Result) {
+	r.Counts.Add(d.Counts)
+	for name, c := range d.By {
+		r.of(name, c)
+	}
+}
+
 // Warn logs how many records are dead letters, for the operator of the model's
 // follower.
 func (c *Counts) Warn(log *slog.Logger, model string) {
@@ -140,10 +166,10 @@ func (r *Runner) rows(ctx context.Context, b Batch, done func(*Work)) error {
 
 // Rows applies a batch to everything derived except search. After an error, apply the
 // same batch again: some of its effects may have been written.
-func (r *Runner) Rows(ctx context.Context, b Batch) (n Counts, err error) {
-	err = r.rows(ctx, b, func(w *Work) { n.Add(count(w.Touched, w.kept)) })
+func (r *Runner) Rows(ctx context.Context, b Batch) (n Result, err error) {
+	err = r.rows(ctx, b, func(w *Work) { w.results(func(int) *Result { return &n }) })
 	if err != nil {
-		return Counts{}, err
+		return Result{}, err
 	}
 	return n, nil
 }
@@ -214,8 +240,9 @@ type Work struct {
 	*Runner
 	Batch
 	*projections.Gathered
-	kept []bool         // whether some effect of each change was kept as a dead letter
-	fits map[string]int // see room
+	kept []bool                   // whether some effect of each change was kept as a dead letter
+	lost map[projections.Ask]bool // of which derivations
+	fits map[string]int           // see room
 
 	// By shard: the epochs of ledgers that this batch has met, by partition key; the frontier of
 	// its shard, as last read; and whether an epoch was met since (prune.go).
@@ -239,8 +266,34 @@ func (b *Batch) ShardOf(c *projections.Change) string { return cmp.Or(c.ShardKey
 // IsKept reports whether something of the i-th change is kept as a dead letter.
 func (w *Work) IsKept(i int) bool { return w.kept[i] }
 
-// Kept counts the i-th change as one of which something is kept as a dead letter.
-func (w *Work) Kept(i int) { w.kept[i] = true }
+// Kept counts the i-th change as one of which something is kept as a dead letter: what it asks of the derivations, or
+// all that it asks if none is named.
+func (w *Work) Kept(i int, derivations ...string) {
+	w.kept[i] = true
+	if w.lost == nil {
+		w.lost = map[projections.Ask]bool{}
+	}
+	if len(derivations) == 0 {
+		derivations = []string{""}
+	}
+	for _, name := range derivations {
+		w.lost[projections.Ask{Change: i, Derivation: name}] = true
+	}
+}
+
+// results adds each change to the result that to returns for it.
+func (w *Work) results(to func(i int) *Result) {
+	for i := range w.Touched {
+		to(i).Counts.Add(count(w.Touched[i:i+1], w.kept[i:i+1]))
+	}
+	for _, a := range w.Asks {
+		is := Counts{Applied: 1}
+		if w.lost[a] || w.lost[projections.Ask{Change: a.Change}] {
+			is = Counts{Dead: 1}
+		}
+		to(a.Change).of(a.Derivation, is)
+	}
+}
 
 // Write does writes whose conditions are expected to fail at times. It returns an outcome
 // for each. Any error other than a failed condition or a refusal ends the batch. Each of
@@ -325,7 +378,7 @@ func (w *Work) faults(ctx context.Context) error {
 	var ds []Dead
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
-		w.Kept(w.FaultOf[i])
+		w.Kept(w.FaultOf[i], f.Derivation)
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
 			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,

@@ -1209,41 +1209,46 @@ resource "aws_cloudwatch_dashboard" "orders" {
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"DeadLetters\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 18, "width": 12, "height": 6, "properties": {
+        "title": "Records of an event", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Records\"', 'Average')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
         "title": "Records more than 20 hours old", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Old\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Age of the oldest record of an event (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Write units", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Writes that DynamoDB refused for now", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "For which writes waited for the write budget (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Records that come again", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Events that were refused", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "Queues (messages)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/SQS","ApproximateNumberOfMessagesVisible","QueueName","${aws_sqs_queue.orders_commands.name}",{"label":"commands","stat":"Maximum"}],

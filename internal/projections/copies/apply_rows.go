@@ -328,7 +328,7 @@ func (w *work) restoreCond(m *Mend, removed bool) store.Cond {
 func (w *work) parkRow(ctx context.Context, p *projections.Put, shardKey string, at events.Position, reason string) error {
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.ShardKey == shardKey && c.Position == at })
 	c := &w.Changes[i]
-	w.Kept(i)
+	w.Kept(i, p.Rule.Name)
 	_, err := w.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
 		ShardKey: w.ShardOf(c), Position: at, Record: runner.RecordOf(c), Time: c.Time,

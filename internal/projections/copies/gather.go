@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
@@ -24,6 +25,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	puts, left := Fold(c, &f)
 	for _, p := range puts {
+		g.all.Touch(i, p.Rule.Name)
 		name := owntable.RowText(p.Row)
 		if at, ok := g.at[name]; ok {
 			p.Existed = p.Existed && g.puts[at].Existed
@@ -34,13 +36,15 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.at[name] = len(g.puts)
 		g.puts = append(g.puts, p)
 	}
-	asks := g.follow.Fold(c, left, &f)
+	asks := g.follow.Fold(c, left, &f, func(rule *model.Follow) { g.all.Touch(i, rule.Rule.Name+"."+rule.Attr) })
 	g.all.Fault(i, f.New())
 	m, mends := needsMending(c)
 	if mends {
 		g.mends = append(g.mends, m)
 	}
-	g.all.Touched[i] = g.all.Touched[i] || len(puts) > 0 || asks || mends
+	if asks || mends {
+		g.all.Touch(i, "")
+	}
 }
 
 // leave leaves out the rows that settled records ask for, except history, which no build makes.

@@ -258,7 +258,7 @@ func (w *work) sendOne(ctx context.Context, list store.Ref, t *Notification, mom
 		err = w.startJob(ctx, list, page.last, t, moment)
 	}
 	if page.kept {
-		w.Kept(t.Change)
+		w.Kept(t.Change, t.Rule.Name)
 	}
 	return page.any || page.last != "", err
 }

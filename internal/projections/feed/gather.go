@@ -21,7 +21,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, s := range Fold(c, &f) {
 		s.Change = i
-		g.all.Touched[i] = true
+		g.all.Touch(i, s.Rule)
 		name := s.List + "\x00" + owntable.RowText(s.Row)
 		if at, ok := g.at[name]; ok {
 			g.subscriptions[at] = s
@@ -33,7 +33,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	for _, n := range FoldNotifications(c) {
 		n.Change = i
 		g.notifications = append(g.notifications, n)
-		g.all.Touched[i] = true
+		g.all.Touch(i, n.Rule.Name)
 	}
 	g.all.Fault(i, f.New())
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 )
@@ -14,10 +15,15 @@ type Gathered struct {
 }
 
 // Fold takes in a change, with the links that ended with copies. It reports whether there
-// was anything.
-func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.Faults) bool {
+// was anything, and calls asks with what follows what the change says.
+func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.Faults, asks func(*model.Follow)) bool {
 	values := Fold(c, f)
 	for _, v := range values {
+		for _, rule := range v.Entity.Follow {
+			if rule.Field.Name == v.Field {
+				asks(rule)
+			}
+		}
 		name := FieldName(v.Entity, v.Field) + "|" + owntable.RowText(v.Source)
 		if at, ok := g.at[name]; ok {
 			g.Values[at] = v
@@ -30,6 +36,9 @@ func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.F
 		g.Values = append(g.Values, v)
 	}
 	left = append(left, Left(c)...)
+	for i := range left {
+		asks(left[i].Follow)
+	}
 	g.Left = append(g.Left, left...)
 	return len(values)+len(left) > 0
 }

@@ -341,7 +341,7 @@ func foreign(row value.Item, n *Node) bool {
 // shows it.
 func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
-		w.Kept(i)
+		w.Kept(i, e.SetOf().Name)
 	}
 	c := &w.Changes[changes[0]]
 	_, err := w.KeepDead(ctx, runner.Dead{

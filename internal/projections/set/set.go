@@ -34,12 +34,12 @@ func (g *gathered) fold(i int, c *projections.Change) {
 			g.sets = append(g.sets, g.at[name])
 		}
 		g.at[name].Add(i, c, a)
-		g.all.Touched[i] = true
+		g.all.Touch(i, a.Of)
 	}
 	g.all.Fault(i, f.New())
 	if l, ok := needsLeaf(c); ok {
 		l.Changes = []int{i}
 		g.leaves = append(g.leaves, l)
-		g.all.Touched[i] = true
+		g.all.Touch(i, l.Entity.SetOf().Name)
 	}
 }

@@ -59,7 +59,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 		}
 		i := of[n]
 		c := &w.Changes[w.factOf[i]]
-		w.Kept(w.factOf[i])
+		w.Kept(w.factOf[i], w.facts[i].derivations()...)
 		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[n].Err.Error(), ShardKey: w.ShardOf(c), Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
 		if _, err := w.KeepDead(ctx, d); err != nil {
 			return err
@@ -156,7 +156,7 @@ func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.T
 			continue
 		}
 		for _, change := range targets[i].Asked {
-			w.Kept(change)
+			w.Kept(change, targets[i].Entity.Recomputes()...)
 		}
 		if err := w.ParkTarget(ctx, targets[i], reason.Error()); err != nil {
 			return err

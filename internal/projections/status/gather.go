@@ -27,12 +27,16 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	var faults projections.Faults
 	for _, f := range Fold(c, &faults) {
 		g.fact(i, f)
-		g.all.Touched[i] = true
+		for _, name := range f.derivations() {
+			g.all.Touch(i, name)
+		}
 	}
 	g.all.Fault(i, faults.New())
 	if NeedsRecompute(c) || c.Is != nil && c.Is.IsRecomputed() && projections.NeedsLedger(c) {
 		g.all.Recompute(i, c.Row, c.Is)
-		g.all.Touched[i] = true
+		for _, name := range c.Is.Recomputes() {
+			g.all.Touch(i, name)
+		}
 	}
 }
 

@@ -46,6 +46,22 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 	return out
 }
 
+// derivation is what a fault of the fact is said of: the name of its list, which is that of a status or a latest, or of
+// a list of others.
+func (f *Fact) derivation() string {
+	name, _, _ := strings.Cut(f.List, "|")
+	return name
+}
+
+// derivations are those that the fact may change.
+func (f *Fact) derivations() []string {
+	all := f.Entity.Recomputes()
+	if name := f.derivation(); slices.Contains(all, name) {
+		return []string{name}
+	}
+	return all
+}
+
 // row returns the fact as our own table keeps it.
 func (f *Fact) row() owntable.FactRow {
 	return owntable.FactRow{Name: f.Name, Position: f.Position, Says: f.Says}
@@ -62,7 +78,7 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	}
 	var out []Fact
 	add := func(f Fact, ok bool) {
-		derivation, _, _ := strings.Cut(f.List, "|")
+		derivation := f.derivation()
 		ok = ok && (f.All || faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
 		if f.Position, f.Source = c.Position, c.Row; ok && faults.Holds(derivation, "what the row tells", f.Says.Size(), old) {
 			out = append(out, f)

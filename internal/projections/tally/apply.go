@@ -33,7 +33,7 @@ func (p *part) Fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
 		p.all.Target(a.Target, a.Entity).Add(i, c, a)
-		p.all.Touched[i] = true
+		p.all.Touch(i, a.Of)
 	}
 	p.all.Fault(i, f.New())
 }

@@ -92,7 +92,7 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			a.Value = value.Negate(a.Value)
 		}
 		e.adds = append(e.adds, projections.Add{
-			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value,
+			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value, Of: t.Name,
 		})
 	}
 }

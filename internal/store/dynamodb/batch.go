@@ -77,7 +77,7 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 		if err != nil {
 			return err
 		}
-		c.consumed("BatchWriteItem", true, out.ConsumedCapacity...)
+		c.consumed(ctx, "BatchWriteItem", true, out.ConsumedCapacity...)
 		if left = out.UnprocessedItems; len(left) > 0 {
 			return errAgain
 		}

@@ -258,7 +258,7 @@ func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
 
 // consumed adds the units that a response says it used to the write budget of its table, and
 // tells Options.Consumed. Answers that give only a total are of one kind: reads or writes.
-func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
+func (s *Store) consumed(ctx context.Context, op string, write bool, cs ...types.ConsumedCapacity) {
 	for _, c := range cs {
 		n := Capacity{Table: aws.ToString(c.TableName), Op: op, Read: aws.ToFloat64(c.ReadCapacityUnits), Write: aws.ToFloat64(c.WriteCapacityUnits)}
 		if n.Read == 0 && n.Write == 0 {
@@ -269,7 +269,9 @@ func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
 			}
 		}
 		if write {
-			s.opts.Writes.Spent(n.Table, n.Write)
+			s.opts.Writes.Spent(ctx, n.Table, n.Write)
+		} else {
+			s.opts.Writes.Read(ctx, n.Table, n.Read)
 		}
 		if s.opts.Consumed != nil {
 			s.opts.Consumed(n)
@@ -278,8 +280,8 @@ func (s *Store) consumed(op string, write bool, cs ...types.ConsumedCapacity) {
 }
 
 // consumedOne is consumed for an answer about one table, nil if it says nothing.
-func (s *Store) consumedOne(op string, write bool, c *types.ConsumedCapacity) {
+func (s *Store) consumedOne(ctx context.Context, op string, write bool, c *types.ConsumedCapacity) {
 	if c != nil {
-		s.consumed(op, write, *c)
+		s.consumed(ctx, op, write, *c)
 	}
 }

@@ -121,7 +121,7 @@ func (g *getting) part(ctx context.Context, left keys) error {
 			if err != nil {
 				return err
 			}
-			g.consumed("BatchGetItem", false, out.ConsumedCapacity...)
+			g.consumed(ctx, "BatchGetItem", false, out.ConsumedCapacity...)
 			left = out.UnprocessedKeys
 			got := 0
 			for _, rows := range out.Responses {

@@ -92,7 +92,7 @@ func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) er
 			ReturnConsumedCapacity:    s.returnCapacity(),
 		})
 		if err == nil {
-			s.consumedOne("UpdateItem", true, out.ConsumedCapacity)
+			s.consumedOne(ctx, "UpdateItem", true, out.ConsumedCapacity)
 		}
 		return err
 	})

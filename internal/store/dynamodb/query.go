@@ -103,7 +103,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 		out, err := s.db.Scan(ctx, in)
 		if err == nil {
 			rows, last = out.Items, out.LastEvaluatedKey
-			s.consumedOne("Scan", false, out.ConsumedCapacity)
+			s.consumedOne(ctx, "Scan", false, out.ConsumedCapacity)
 		}
 		return err
 	})
@@ -125,7 +125,7 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 		out, err := s.db.Query(ctx, in)
 		if err == nil {
 			rows, last = out.Items, out.LastEvaluatedKey
-			s.consumedOne("Query", false, out.ConsumedCapacity)
+			s.consumedOne(ctx, "Query", false, out.ConsumedCapacity)
 		}
 		return err
 	})

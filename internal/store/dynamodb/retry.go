@@ -13,6 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 
+	"weir/internal/budget"
 	"weir/internal/store"
 )
 
@@ -64,6 +65,22 @@ func judge(err error) verdict {
 		return unknown
 	}
 	return final
+}
+
+// causeOf is why a request that failed is sent again.
+func causeOf(err error) budget.Cause {
+	var api smithy.APIError
+	switch {
+	case isThrottled(err):
+		return budget.CauseThrottled
+	case !errors.As(err, &api):
+		return budget.CauseConnection
+	}
+	switch api.ErrorCode() {
+	case "TransactionConflictException", "ReplicatedWriteConflictException", "TransactionInProgressException":
+		return budget.CauseConflict
+	}
+	return budget.CauseServer
 }
 
 // isThrottled reports whether a request was refused because of its rate.
@@ -142,11 +159,15 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 		late, err := s.within(ctx, limit, request)
 		s.release()
 		switch {
-		case err == nil || errors.Is(err, errAgain):
+		case err == nil:
+			return nil
+		case errors.Is(err, errAgain):
+			s.opts.Writes.Again(budget.CauseConflict)
 			return err
 		case ctx.Err() != nil:
 			return backoff.Permanent(errors.Join(ctx.Err(), err))
 		case late && again != never:
+			s.opts.Writes.Again(budget.CauseLate)
 			return err
 		}
 		if isThrottled(err) {
@@ -155,6 +176,7 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 			}
 		}
 		if v := judge(err); v == nothing || v == unknown && again != never {
+			s.opts.Writes.Again(causeOf(err))
 			return err
 		}
 		return backoff.Permanent(err)

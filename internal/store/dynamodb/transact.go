@@ -123,7 +123,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 			TransactItems: items, ClientRequestToken: aws.String(token), ReturnConsumedCapacity: s.returnCapacity(),
 		})
 		if err == nil {
-			s.consumed("TransactWriteItems", true, atLeast(out.ConsumedCapacity, of)...)
+			s.consumed(ctx, "TransactWriteItems", true, atLeast(out.ConsumedCapacity, of)...)
 			verdict = nil
 			return nil
 		}
@@ -138,7 +138,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 			}
 		}
 		for _, w := range of {
-			s.opts.Writes.Spent(w.Table, transactUnits) // it is charged all the same
+			s.opts.Writes.Spent(ctx, w.Table, transactUnits) // it is charged all the same
 		}
 		var again bool
 		if verdict, again = reason(cancelled, of); again {

@@ -190,7 +190,7 @@ func (c *call) one(ctx context.Context, i int) error {
 		return err
 	case errors.Is(known, store.ErrCondition):
 		row = standing(err)
-		c.opts.Writes.Spent(t.Name, c.unitsOf(row)) // a write that does not happen costs what it would have
+		c.opts.Writes.Spent(ctx, t.Name, c.unitsOf(row)) // a write that does not happen costs what it would have
 	}
 	if known != nil {
 		out.Err = w.Failed(known)
@@ -245,7 +245,7 @@ func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attri
 			ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: failing,
 		})
 		if err == nil {
-			s.consumedOne("PutItem", true, out.ConsumedCapacity)
+			s.consumedOne(ctx, "PutItem", true, out.ConsumedCapacity)
 		}
 		return nil, err
 	case w.Delete:
@@ -254,7 +254,7 @@ func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attri
 			ReturnConsumedCapacity: capacity, ReturnValuesOnConditionCheckFailure: failing,
 		})
 		if err == nil {
-			s.consumedOne("DeleteItem", true, out.ConsumedCapacity)
+			s.consumedOne(ctx, "DeleteItem", true, out.ConsumedCapacity)
 		}
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attri
 	if err != nil {
 		return nil, err
 	}
-	s.consumedOne("UpdateItem", true, out.ConsumedCapacity)
+	s.consumedOne(ctx, "UpdateItem", true, out.ConsumedCapacity)
 	return out.Attributes, nil
 }
 
