@@ -370,7 +370,8 @@ func (w *Work) offered(ctx context.Context, o *projections.Offered, into func(ta
 	return w.contributeInto(ctx, o.Target, cs, nil, into)
 }
 
-// contributeInto counts contributions to one target, in its ledger or where into says.
+// contributeInto counts contributions to one target, in its ledger or where into says: as many at a
+// time as into says, and fewer if one transaction does not hold what they change.
 func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into func(target store.Ref) (Into, int)) error {
 	if into == nil {
 		return w.contribute(ctx, target, cs, guard)
@@ -378,7 +379,12 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 	adds, most := into(target)
 	for len(cs) > 0 {
 		some := cs[:min(most, len(cs))]
-		if err := w.contributeElsewhere(ctx, target, some, guard, adds); err != nil {
+		err := w.contributeElsewhere(ctx, target, some, guard, adds)
+		if errors.Is(err, store.ErrRefused) && len(some) > 1 { // too much for one transaction
+			most = len(some) / 2
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		cs = cs[len(some):]

@@ -1,10 +1,13 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"weir/internal/contribution"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -58,5 +61,60 @@ derive:
 		has(n)
 		must(t, h.write(`delete wide {"PK":"COPIES","SK":"1"}`))
 		has(n)
+	}
+}
+
+// TestContributionsOfManyWrites: contributions that together change more rows than a transaction
+// holds are counted in several, each row once.
+func TestContributionsOfManyWrites(t *testing.T) {
+	m, err := loadText(t, `
+model: parts
+tables: {parts: {key: [PK, SK]}}
+entities:
+  Whole: {where: {kind: Whole}, key: {PK: "WHOLE#{id}", SK: META}, attributes: {id: string!}}
+  Part: {where: {kind: Part}, key: {PK: "WHOLE#{id}", SK: "PART#{n}"}, attributes: {id: string!, n: string!}}
+derive:
+  Whole.parts: {count: Part}
+`)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	ref := func(sort string) store.Ref {
+		return store.Ref{Table: "parts", Key: store.Key{Partition: value.OfString("WHOLE#1"), Sort: value.OfString(sort)}}
+	}
+	var rows []runner.ReadRow
+	for i := range 10 {
+		row := runner.ReadRow{Amounts: []value.Attr{{Name: owntable.Sum("parts"), Value: value.OfInt(1)}}}
+		row.Source = ref(fmt.Sprintf("PART#%d", i))
+		row.Key = m.Tables[0].Item(row.Source.Key)
+		rows = append(rows, row)
+	}
+	const each = 25 // rows that a contribution changes
+	counted := 0
+	into := func(store.Ref) (runner.Into, int) {
+		return func(_ context.Context, steps []contribution.Step) (ws []store.Write, err error) {
+			for range steps {
+				for range each {
+					ws = append(ws, store.Write{
+						Ref: owntable.Ref("leaf", fmt.Sprint(len(ws))), Ops: []store.Op{{Kind: store.Add, Attr: "n", Value: value.OfInt(1)}},
+					})
+				}
+			}
+			counted = len(ws)
+			return ws, nil
+		}, 10
+	}
+	must(t, h.runner(nil).PutRowsInto(t.Context(), ref("META"), rows, into))
+	if counted == 0 || counted > 100 {
+		t.Errorf("the last transaction has %d rows besides its marks", counted)
+	}
+	sum := int64(0)
+	for _, row := range h.scan(owntable.TableName) {
+		if n, ok := row.Get("n").Int64(); ok && row.Get(owntable.Partition).Text() == "leaf" {
+			sum += n
+		}
+	}
+	if want := int64(len(rows) * each); sum != want {
+		t.Errorf("%d changes were written, not %d", sum, want)
 	}
 }
