@@ -61,6 +61,12 @@ var ways = []struct {
 	{line: "change queries, rules of the write side", way: (*life).nothingChanged},
 	{line: "run an older program beside a newer one", way: (*life).olderBeside},
 	{line: "drop a table and make it again", way: (*life).otherTable, on: "DynamoDB", where: "all tables of a directory are made with it"},
+	{line: "build, and then give the name to another table", way: (*life).builtAndReplaced, on: "DynamoDB", where: "all tables of a directory are made with it"},
+	{line: "build, and then switch the stream off and on", way: (*life).builtAndSwitched, on: "DynamoDB", where: "a stream cannot be switched off"},
+	{line: "restore weir's own table from a backup", way: (*life).ownRestored, on: "DynamoDB", where: "the directory has both"},
+	{line: "delete weir's own table while a program runs", way: (*life).ownDeleted, on: "DynamoDB", where: "a table of an open directory cannot be deleted"},
+	{line: "replace a table or its stream while a function is warm", way: (*life).warm, on: "DynamoDB", where: "all tables of a directory are made with it"},
+	{line: "retire what was built, and derive it again", way: (*life).thereAgain},
 	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "derive from a table that is replicated", way: (*life).replicated, on: "DynamoDB", where: "there are no replicas"},
 	{line: "use a stream with `NEW_IMAGE`", way: (*life).newImages, on: "DynamoDB", where: "a stream always has both images"},
@@ -261,30 +267,47 @@ func (l *life) want() map[string]int {
 // values wanted, and returns what it said.
 func (l *life) runs(model string, shows map[string]int, more ...string) string {
 	l.Helper()
+	until, stop := l.begins(model, more...)
+	until(shows)
+	return stop()
+}
+
+// begins starts the program with a model. until waits until the customer's row shows attributes
+// with the values wanted; stop ends the program and returns what it said.
+func (l *life) begins(model string, more ...string) (until func(shows map[string]int), stop func() string) {
 	args := slices.Concat([]string{"run", model, "--addr", "127.0.0.1:0"}, l.flags, more)
-	ctx, stop := context.WithCancelCause(l.Context())
+	ctx, end := context.WithCancelCause(l.Context())
 	var said buffer
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, args, strings.NewReader(""), io.Discard, &said) }()
 	serves := regexp.MustCompile(`http://\S+/v1`)
-	wrong := "it does not serve"
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if base := serves.FindString(said.text()); base != "" {
-			if wrong = l.differs(base, shows); wrong == "" {
-				break
+	until = func(shows map[string]int) {
+		l.Helper()
+		wrong := "it does not serve"
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if base := serves.FindString(said.text()); base != "" {
+				if wrong = l.differs(base, shows); wrong == "" {
+					return
+				}
+			}
+			select {
+			case code := <-ended:
+				l.Fatalf("%s: it ends with %d: %s", strings.Join(args, " "), code, said.text())
+			default:
 			}
 		}
-		select {
-		case code := <-ended:
-			l.Fatalf("%s: it ends with %d: %s", strings.Join(args, " "), code, said.text())
-		default:
+		end(errTerminated)
+		l.Fatalf("%s: exit code %d, %s: %s", strings.Join(args, " "), <-ended, wrong, said.text())
+	}
+	stop = func() string {
+		l.Helper()
+		end(errTerminated)
+		if code := <-ended; code != exitGood {
+			l.Fatalf("%s: exit code %d: %s", strings.Join(args, " "), code, said.text())
 		}
+		return said.text()
 	}
-	stop(errTerminated)
-	if code := <-ended; code != exitGood || wrong != "" {
-		l.Fatalf("%s: exit code %d, %s: %s", strings.Join(args, " "), code, wrong, said.text())
-	}
-	return said.text()
+	return until, stop
 }
 
 func (l *life) differs(base string, shows map[string]int) string {

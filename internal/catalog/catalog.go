@@ -66,6 +66,9 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 	if err != nil {
 		return err
 	}
+	if found.Own, err = c.own(ctx); err != nil {
+		return err
+	}
 	for range attempts {
 		was, err := c.read(ctx)
 		if err != nil {
@@ -98,6 +101,15 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 		return refused
 	}
 	return errBusy
+}
+
+// own returns the id of weir's own table.
+func (c *Catalog) own(ctx context.Context) (string, error) {
+	is, err := c.store.Identity(ctx, owntable.TableName)
+	if err != nil {
+		return "", fmt.Errorf("identifying table %s: %w", owntable.TableName, err)
+	}
+	return is.ID, nil
 }
 
 // found identifies the model's tables.
@@ -152,18 +164,40 @@ var errBusy = errors.New("the catalog is changed by others all the time")
 // received before may be applied to rows. It returns the catalog by which the batch is
 // applied. The error wraps ErrRefused if it may not be. The first batch of a program that was
 // not started starts it.
+//
+// A program that runs also finds that the tables are no longer those that it began with: it is
+// started again if the batch comes from a later stream than the one that is pinned, or the
+// catalog is gone or an earlier one than it has seen.
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
-	c.mu.Lock()
-	started := c.started
-	c.mu.Unlock()
-	if !started {
-		if err := c.Start(ctx, said); err != nil {
-			return owntable.CatalogRow{}, err
+	for again := false; ; again = true {
+		if !c.isStarted() {
+			if err := c.Start(ctx, said); err != nil {
+				return owntable.CatalogRow{}, err
+			}
+		}
+		row, err := c.Change(ctx, func(row owntable.CatalogRow) (owntable.CatalogRow, error) {
+			return c.program.Admit(row, b, c.now())
+		})
+		if !again && b.later(row) {
+			c.startAgain()
+		}
+		if again || c.isStarted() {
+			return row, err
 		}
 	}
-	return c.Change(ctx, func(row owntable.CatalogRow) (owntable.CatalogRow, error) {
-		return c.program.Admit(row, b, c.now())
-	})
+}
+
+func (c *Catalog) isStarted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
+}
+
+// startAgain makes the next batch identify the tables.
+func (c *Catalog) startAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started, c.fits = false, false
 }
 
 // Change changes the catalog as decide says, which gets it as it is, must change nothing of
@@ -190,9 +224,9 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 // have positions, so it does not matter who else applies the same batches, by which reader,
 // or from which model: the rows of the search generations say which indexes a program may
 // apply. The tables must be those that are pinned, which AdmitSearch reads once.
-func (c *Catalog) AdmitSearch(ctx context.Context) error {
+func (c *Catalog) AdmitSearch(ctx context.Context, b Batch) error {
 	c.mu.Lock()
-	known := c.started || c.fits
+	known := (c.started || c.fits) && !b.later(c.row)
 	c.mu.Unlock()
 	if known {
 		return nil
@@ -253,6 +287,9 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 // read reads the row. It decodes only a row that it has not decoded before.
 func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	is, err := store.GetRow(ctx, c.store, owntable.Catalog(c.model.Name))
+	if errors.Is(err, store.ErrNoTable) {
+		c.startAgain()
+	}
 	if err != nil {
 		return owntable.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
 	}
@@ -264,6 +301,9 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	row, err := owntable.DecodeCatalog(is)
 	if err != nil {
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
+	}
+	if row.Count < c.row.Count { // of a table that was restored
+		c.started, c.fits = false, false
 	}
 	c.seen, c.row = is, row
 	return row, nil

@@ -14,6 +14,7 @@ import (
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
+	"weir/internal/value"
 )
 
 // replaced is a store in which a table has another id.
@@ -28,6 +29,108 @@ func (r replaced) Identity(ctx context.Context, table string) (store.Identity, e
 		is.ID += " another"
 	}
 	return is, err
+}
+
+// relabelled is a store in which things change while a program runs.
+type relabelled struct {
+	store.Store
+	own, stream string // is added to the id of our own table, and to the label of streams
+	gone        bool   // our own table is
+}
+
+func (r *relabelled) Identity(ctx context.Context, table string) (store.Identity, error) {
+	is, err := r.Store.Identity(ctx, table)
+	if table == owntable.TableName {
+		is.ID += r.own
+	} else {
+		is.Stream += r.stream
+	}
+	return is, err
+}
+
+func (r *relabelled) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if r.gone {
+		return nil, store.ErrNoTable
+	}
+	return r.Store.Get(ctx, refs)
+}
+
+// TestChangedUnderAProgram: a program that runs finds that its tables are other ones, by a batch
+// of a later stream, by a catalog of a backup, or since its own table was gone for a while.
+func TestChangedUnderAProgram(t *testing.T) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]func(s *relabelled, c *catalog.Catalog, older value.Item) (said int, want error){
+		"a later stream": func(s *relabelled, _ *catalog.Catalog, _ value.Item) (int, error) {
+			s.stream = " later"
+			return 1, nil
+		},
+		"a backup": func(s *relabelled, _ *catalog.Catalog, older value.Item) (int, error) {
+			s.own = " restored"
+			if _, err := s.Write(t.Context(), []store.Write{{Ref: owntable.Catalog(m.Name), Put: older}}); err != nil {
+				t.Fatal(err)
+			}
+			return 0, catalog.ErrUnbuilt
+		},
+		"a table that was gone": func(s *relabelled, c *catalog.Catalog, _ value.Item) (int, error) {
+			s.own, s.gone = " restored", true
+			if _, err := c.Row(t.Context()); !errors.Is(err, store.ErrNoTable) {
+				t.Error(err)
+			}
+			s.gone = false
+			return 0, catalog.ErrUnbuilt
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			s, said := &relabelled{Store: db}, 0
+			of := catalog.New(m, s, time.Now, catalog.Options{})
+			say := func(context.Context, catalog.Switch) error { said++; return nil }
+			table := m.Tables[0].Name
+			is, err := db.Identity(t.Context(), table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch := func() error {
+				t.Helper()
+				label := is.Stream + s.stream
+				_, err := of.Admit(t.Context(), catalog.Batch{Reader: catalog.Item, Tables: []string{table}, Labels: map[string]string{table: label}}, say)
+				return err
+			}
+			if err := batch(); err != nil {
+				t.Fatal(err)
+			}
+			older, err := store.GetRow(t.Context(), db, owntable.Catalog(m.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = of.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+				next := was.Clone()
+				next.Derivations["x"] = owntable.Derived{Hash: "x", Generation: 1, State: owntable.Retired, Since: time.Unix(1, 0).UTC()}
+				return next, nil
+			})
+			if err != nil || batch() != nil {
+				t.Fatal(err)
+			}
+			tells, want := c(s, of, older)
+			if err := batch(); !errors.Is(err, want) || said != tells {
+				t.Errorf("%v, and %d streams are said to be switched", err, said)
+			}
+			if err := batch(); !errors.Is(err, want) || said != tells {
+				t.Errorf("again: %v, %d", err, said)
+			}
+		})
+	}
 }
 
 // TestAdmitSearch: batches of search indexes are admitted beside any reader and any
@@ -59,7 +162,7 @@ func TestAdmitSearch(t *testing.T) {
 		return row
 	}
 	at := func(s store.Store) *catalog.Catalog { return catalog.New(m, s, time.Now, catalog.Options{}) }
-	if err := at(db).AdmitSearch(t.Context()); err != nil || row().Count != 0 {
+	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}); err != nil || row().Count != 0 {
 		t.Errorf("before all others: %v, %+v", err, row())
 	}
 	byItem := catalog.Batch{Reader: catalog.Item, Tables: []string{m.Tables[0].Name}}
@@ -67,10 +170,10 @@ func TestAdmitSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := row()
-	if err := at(db).AdmitSearch(t.Context()); err != nil || !row().Same(before) || row().Count != before.Count {
+	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}); err != nil || !row().Same(before) || row().Count != before.Count {
 		t.Errorf("beside a function: %v, %+v", err, row())
 	}
-	if err := at(replaced{db, m.Tables[0].Name}).AdmitSearch(t.Context()); !errors.Is(err, catalog.ErrTable) {
+	if err := at(replaced{db, m.Tables[0].Name}).AdmitSearch(t.Context(), catalog.Batch{}); !errors.Is(err, catalog.ErrTable) {
 		t.Errorf("another table: %v", err)
 	}
 }

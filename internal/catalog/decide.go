@@ -157,6 +157,7 @@ type Switch struct{ Table, From, To string }
 // Found is what is found when a program starts. Tables has an entry for each table of
 // Program.Needs; the zero Identity stands for a table that does not exist.
 type Found struct {
+	Own    string // the id of weir's own table; "" if it is not known
 	Tables map[string]store.Identity
 	Now    time.Time
 	// Assume: the operator says that no table of the model has a change that its stream
@@ -179,13 +180,57 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 			return was, nil, err
 		}
 		pin, is := was.Tables[t], f.Tables[t]
-		if pin.Reader != "" && is.Stream != "" && pin.Stream != is.Stream {
+		switch other := pin.Stream != "" && is.Stream != "" && pin.Stream != is.Stream; {
+		case other && pin.Reader != "":
 			switched = append(switched, Switch{t, pin.Stream, is.Stream})
+		case other: // what was written since the builds were announced, no program reads any more
+			p.lose(&next, f.Now, func(d *model.Derivation, is owntable.Derived) bool {
+				return d == nil && is.Generation > 1 || d != nil && slices.Contains(d.Reads, t) && (is.Generation > 1 || p.hasBuild(was, d.Name))
+			})
 		}
 		next.Tables[t] = pinned(pin, is, f)
 	}
+	if f.Own != "" {
+		if was.Own != "" && was.Own != f.Own { // its ledgers are older than what rows show
+			p.lose(&next, f.Now, func(*model.Derivation, owntable.Derived) bool { return true })
+		}
+		next.Own = f.Own
+	}
 	p.enter(&next, f)
 	return next, switched, p.current(next, f.Now)
+}
+
+// lose makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the
+// builds that count it and are not shown yet. d is nil for what another program derives.
+func (p *Program) lose(next *owntable.CatalogRow, now time.Time, lacks func(d *model.Derivation, is owntable.Derived) bool) {
+	lost := map[string]bool{} // names of builds; "" for one that this program does not know
+	unbuilt := func(name string, is owntable.Derived) {
+		next.Derivations[name] = owntable.Derived{Hash: is.Hash, Generation: max(is.Generation, 2), State: owntable.Unbuilt, Since: now}
+	}
+	for name, is := range next.Derivations {
+		var d *model.Derivation
+		if at := slices.IndexFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name }); at >= 0 {
+			d = &p.Derivations[at]
+		}
+		history := d != nil && p.built[name] == ""
+		if is.State == owntable.Unbuilt || is.State == owntable.Retired || isSearch(name) || history || !lacks(d, is) {
+			continue
+		}
+		lost[p.built[name]] = true
+		unbuilt(name, is)
+	}
+	for i := range next.Builds {
+		b := &next.Builds[i]
+		if b.State != owntable.BuildBuilding || !lost[b.Entity] && !lost[""] {
+			continue
+		}
+		b.State, b.Since = owntable.BuildDropped, now
+		for name, is := range next.Derivations {
+			if is.State == owntable.Building && is.Generation == b.Generation {
+				unbuilt(name, is)
+			}
+		}
+	}
 }
 
 // derivesHere refuses a table that another region derives from: the stream of each replica has
@@ -205,24 +250,34 @@ func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 // Fits refuses tables that are not those that are pinned, or lack what is needed.
 func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
-		if err := p.fits(t, row.Tables[t], f.Tables[t]); err != nil {
+		pin, is := row.Tables[t], f.Tables[t]
+		if err := p.fits(t, pin, is); err != nil {
 			return err
+		}
+		if pin.ID != "" && is.ID != pin.ID && (pin.Reader != "" || p.builtFrom(row, t)) {
+			return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
+				"It was dropped and made again, or restored under its name, or the names of tables (--tables) are others; ledgers in table %s belong to the rows of the old one. "+
+				"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
+				t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 		}
 	}
 	return nil
 }
 
-// fits refuses a table that is not the one that was pinned, or lacks what is needed.
+// builtFrom reports whether something was built, or is being built, from the rows of a table.
+func (p *Program) builtFrom(row owntable.CatalogRow, t string) bool {
+	return slices.ContainsFunc(row.Builds.Counting(), func(b owntable.Build) bool {
+		of := p.tallies(b.Entity) // none if another model builds it
+		return len(of) == 0 || slices.ContainsFunc(of, func(i int) bool { return slices.Contains(p.Derivations[i].Reads, t) })
+	})
+}
+
+// fits refuses a table that lacks what is needed.
 func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
 	case is.ID == "":
 		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; projector deploy tables %s, with the flags of this command, makes it", t, p.Command)
-	case pin.Reader != "" && is.ID != pin.ID:
-		return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
-			"It was dropped and made again, or restored under its name; ledgers in table %s belong to the rows of the old one. "+
-			"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
-			t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 	case is.Stream == "" && pin.Reader == "":
 		return refuse(ErrTable, "table %s has no stream; switch one on with %s", t, need)
 	case is.Stream != "" && !is.Images.Has(need):
@@ -284,17 +339,20 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 	for _, d := range p.Derivations {
 		ours[d.Name] = true
 		is, there := next.Derivations[d.Name]
-		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired || p.hasBuild(*next, d.Name) {
+		isRead := slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" })
+		lacks := slices.ContainsFunc(d.Reads, func(t string) bool { return !complete(next.Tables[t], f.Now) })
+		lapsed := there && is.Generation == 1 && !isRead && lacks && !d.History // it began, read nothing, and its stream has forgotten something
+		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired && !lapsed || p.hasBuild(*next, d.Name) {
 			continue
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
 		switch {
-		case slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" }):
+		case isRead:
 			if there && is.State != owntable.Unbuilt {
 				continue // another definition, or retired: refused, and left as it is
 			}
 			live.State = owntable.Unbuilt
-		case slices.ContainsFunc(d.Reads, func(t string) bool { return !complete(next.Tables[t], f.Now) }):
+		case lacks, is.Generation > 1: // rows show what was built and is gone: they would not show what is counted from the beginning
 			live.State = owntable.Unbuilt
 		}
 		if there && live.State == is.State && live.Hash == is.Hash {
@@ -312,6 +370,8 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 			return false // by another model, which has to end its build
 		case d.State != owntable.Retired && slices.ContainsFunc(next.Builds.Counting(), func(b owntable.Build) bool { return b.Generation == d.Generation }):
 			return false // built by another model, from rows, although no stream was read
+		case d.Generation > 1 && !read:
+			return false // see above
 		}
 		return !read || d.State == owntable.Unbuilt || d.State == owntable.Retired && f.Now.Sub(d.Since) > retiredLife
 	})
@@ -340,6 +400,18 @@ type Batch struct {
 	// over from it.
 	Drained Drained
 	Tables  []string
+	Labels  map[string]string // by table: the label of the stream that it came from, if that is known
+}
+
+// later reports whether a batch came from a later stream of a table than the one that is pinned.
+// Labels sort in the order in which streams were made.
+func (b *Batch) later(row owntable.CatalogRow) bool {
+	for t, label := range b.Labels {
+		if pin := row.Tables[t]; pin.Stream != "" && label > pin.Stream {
+			return true
+		}
+	}
+	return false
 }
 
 // Admit decides whether a batch may be applied to rows, by the catalog as it was read after
@@ -439,6 +511,10 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 
 // unbuilt says why a derivation is not built, and what to do.
 func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
+	if is := row.Derivations[d.Name]; is.Generation > 1 {
+		return refuse(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, or a stream was switched off and on before it was read; %s (%s)",
+			p.Model, d.Name, stamp(is.Since), owntable.TableName, p.derive(row, d), guide)
+	}
 	for _, t := range d.Reads {
 		if pin := row.Tables[t]; pin.Reader != "" {
 			return refuse(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+

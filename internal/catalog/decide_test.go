@@ -54,6 +54,7 @@ type world struct {
 	asked  time.Time // since when a build is asked for again
 	assume bool
 	in     string // the region that derives
+	own    string // the id of the own table
 }
 
 func newWorld(t *testing.T, whole bool) *world {
@@ -63,7 +64,10 @@ func newWorld(t *testing.T, whole bool) *world {
 
 func (w *world) start(p *Program) error {
 	w.Helper()
-	next, _, err := p.Start(w.row, Found{Tables: w.tables, Now: w.now, Assume: w.assume, DeriveIn: w.in})
+	next, _, err := p.Start(w.row, Found{Own: w.own, Tables: w.tables, Now: w.now, Assume: w.assume, DeriveIn: w.in})
+	if !next.Same(w.row) {
+		next.Count++
+	}
 	w.row = next
 	return err
 }

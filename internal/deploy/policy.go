@@ -63,7 +63,7 @@ func Grants(p Process) []Grant {
 	switch p {
 	case Rows:
 		return append([]Grant{
-			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters and the catalog.", Seldom: map[string]string{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters and the catalog.", Seldom: map[string]string{
 				"dynamodb:BatchWriteItem":     "the parts of a large dead letter are deleted",
 				"dynamodb:ConditionCheckItem": "a copy or a dead letter is written while its tombstone or ledger must stay as it is",
 			}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/catalog"
@@ -58,6 +59,7 @@ type work struct {
 	view     *runner.View  // by which it was admitted
 	looked   runner.Looked // for the first portion
 	table    string
+	label    string // of the stream; "" if the event does not say
 	order    Order
 	shard    string // "" by item, and if the event names none
 	records  []events.Position
@@ -82,6 +84,7 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
 	}
 	w.shard = ev.Shard
+	_, w.label, _ = strings.Cut(ev.Stream, "/stream/")
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
 		if e.Bad != nil && errors.Is(e.Bad.Err, events.ErrTruncated) {

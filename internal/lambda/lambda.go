@@ -318,12 +318,12 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		return err
 	}
 	if !h.appliesRows() {
-		_, err := h.Runner.Admit(ctx, []string{w.table}, runner.GroupSearch)
+		_, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupSearch)
 		return err
 	}
 	delete(h.orders, w.table) // look again if it is refused
 	h.in[w.order].MostPositions = h.MostPositions
-	row, err := h.in[w.order].Admit(ctx, []string{w.table}, runner.GroupRows)
+	row, err := h.in[w.order].AdmitEvent(ctx, w.table, w.label, runner.GroupRows)
 	if err != nil {
 		return err
 	}

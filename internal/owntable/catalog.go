@@ -22,6 +22,7 @@ import (
 const (
 	catalogFormat = "f" // catalogVersion of the program that wrote it
 	catalogCount  = Count
+	catalogOwn    = "o"  // the id of our own table, when the row was written
 	catalogTable  = "t:" // and a table's name: a map, see the pin… attributes
 	catalogName   = "d:" // and a derivation's name: "HASH GENERATION STATE SINCE"
 	// buildsEntry: see build.go
@@ -97,6 +98,7 @@ type Derived struct {
 
 // CatalogRow is a model's catalog. The zero CatalogRow stands for one that does not exist.
 type CatalogRow struct {
+	Own         string             // the id of our own table when a program last started; "" if it is not known
 	Tables      map[string]Pin     // by the model's name of the table
 	Derivations map[string]Derived // by name
 	Builds      Builds             // of ledgers
@@ -146,6 +148,10 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
 		return c, err
 	}
+	if v := row.Get(catalogOwn); v.Kind() != value.String && !v.IsMissing() {
+		return c, unreadable(row, catalogOwn, "the id of a table", catalogDo)
+	}
+	c.Own = row.Get(catalogOwn).Text()
 	for _, a := range row {
 		if name, ok := strings.CutPrefix(a.Name, catalogTable); ok {
 			if c.Tables[name], err = pin(row, a); err != nil {
@@ -239,6 +245,9 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 		format = catalogBuilds
 	}
 	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(format)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	if next.Own != "" {
+		attrs = append(attrs, value.Attr{Name: catalogOwn, Value: value.OfString(next.Own)})
+	}
 	for _, b := range next.Builds {
 		attrs = append(attrs, b.attr())
 	}
@@ -285,7 +294,7 @@ func (p Pin) item() value.Item {
 
 // Same reports whether two catalogs say the same.
 func (c CatalogRow) Same(d CatalogRow) bool {
-	return maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
+	return c.Own == d.Own && maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
 		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a == b || a.text() == b.text() }) &&
 		slices.EqualFunc(c.Builds, d.Builds, func(a, b Build) bool {
 			return a.attr().Value.Text() == b.attr().Value.Text() && a.Generation == b.Generation

@@ -29,10 +29,22 @@ func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) (
 	if r.Catalog == nil {
 		return owntable.CatalogRow{}, nil
 	}
-	if !slices.Contains(groups, GroupRows) {
-		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx)
+	return r.admit(ctx, catalog.Batch{Tables: tables}, groups...)
+}
+
+// AdmitEvent is Admit for what a function received of one table, from the stream with a label.
+func (r *Runner) AdmitEvent(ctx context.Context, table, label string, groups ...string) (owntable.CatalogRow, error) {
+	if r.Catalog == nil {
+		return owntable.CatalogRow{}, nil
 	}
-	b := catalog.Batch{Reader: cmp.Or(r.Reader, catalog.Process), Drained: r.Drained, Tables: tables}
+	return r.admit(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}}, groups...)
+}
+
+func (r *Runner) admit(ctx context.Context, b catalog.Batch, groups ...string) (owntable.CatalogRow, error) {
+	if !slices.Contains(groups, GroupRows) {
+		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b)
+	}
+	b.Reader, b.Drained = cmp.Or(r.Reader, catalog.Process), r.Drained
 	return r.Catalog.Admit(ctx, b, r.switched)
 }
 

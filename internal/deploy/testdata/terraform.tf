@@ -411,7 +411,7 @@ data "aws_iam_policy_document" "orders_rows" {
   # Ledgers, positions, dead letters and the catalog.
   statement {
     sid       = "OwnTable"
-    actions   = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+    actions   = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
     resources = ["${local.table_arns}/${local.own_table}"]
   }
 
