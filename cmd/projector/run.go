@@ -108,7 +108,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
-	follow, read, end, shards, err := c.following(s, log, told, activity, writes, indexed)
+	follow, read, end, held, err := c.following(s, log, told, activity, writes, indexed)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,12 @@ func (c *runCommand) Run(p *program) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	pages, leave, err := c.Console.beside(mux, s, console.Options{Log: log, Status: status, Shards: shards, Activity: activity})
+	o := console.Options{Log: log, Status: status, Activity: activity, Units: func() []budget.Use { return usesOf(s, writes) }}
+	if held != nil {
+		o.Shards = func(model string) []live.Status { return held[model].Status() }
+		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
+	}
+	pages, leave, err := c.Console.beside(mux, s, o)
 	if err != nil {
 		return err
 	}
@@ -281,16 +286,16 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 
 // following is how streams are followed: by this process alone, or by one of many. What is
 // for search indexes waits for indexed. It takes the process's directory; read begins to read.
-// shards returns the shards that the process holds of a model, and is nil without leases.
+// held has what the process follows of each model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), shards func(string) []live.Status, err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following, err error) {
 	if !c.shared() {
 		return alone(s, log, told, activity, indexed, c.remote()), func() {}, func() {}, nil, nil
 	}
 	var all []*live.Following
 	by := map[*system.Part]*live.Following{}
-	statuses := map[string]func() []live.Status{}
+	held = map[string]*live.Following{}
 	read = func() {
 		for _, f := range all {
 			f.Start()
@@ -316,15 +321,14 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
 		all, by[part] = append(all, f), f
-		statuses[part.Model.Name] = f.Status
+		held[part.Model.Name] = f
 	}
-	shards = func(model string) []live.Status { return statuses[model]() }
 	return func(ctx context.Context, part *system.Part) error {
 		if err := by[part].Apply(ctx); err != nil {
 			return fmt.Errorf("model %s: %w", part.Model.Name, err)
 		}
 		return nil
-	}, read, end, shards, nil
+	}, read, end, held, nil
 }
 
 // usesOf are the write units used, with the names that the model has for the tables.

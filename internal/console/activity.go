@@ -2,6 +2,7 @@ package console
 
 import (
 	"crypto/rand"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -12,12 +13,13 @@ import (
 // methods may be called from many goroutines.
 type Activity struct {
 	run    string // names this process, so that numbers of another one are not taken for its own
+	began  time.Time
 	models map[string]*hub
 }
 
 // NewActivity returns an Activity of models that has seen nothing.
 func NewActivity(models []*system.Part) *Activity {
-	a := &Activity{run: rand.Text()[:8], models: map[string]*hub{}}
+	a := &Activity{run: rand.Text()[:8], began: time.Now(), models: map[string]*hub{}}
 	for _, p := range models {
 		a.models[p.Model.Name] = &hub{}
 	}

@@ -42,6 +42,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"weir/internal/budget"
 	"weir/internal/live"
 	"weir/internal/status"
 	"weir/internal/system"
@@ -66,12 +67,17 @@ type Options struct {
 	// Shards returns the shards that this process holds of a model; nil for a store with no leases.
 	// It is called while a page is made and must not wait for a service.
 	Shards func(model string) []live.Status
+	// Stopped returns what stands still of a model; nil for a store where nothing can.
+	Stopped func(model string) []live.Stopped
+	// Units returns the write units used of each table; nil where they are not counted.
+	Units func() []budget.Use
 	// Activity has what the followers of this process apply; nil is nothing.
 	Activity *Activity
 	// Write allows actions; without it the console only reads.
 	Write bool
 	// Try, if set, adds tools to try things out to a console that may act.
-	Try *Try
+	Try   *Try
+	every time.Duration // between samples; 0 is sampleEvery
 }
 
 // Console is the handler. It answers under / and web.Console.
@@ -84,6 +90,7 @@ type Console struct {
 	pages   *template.Template
 	handler http.Handler
 	tails   chan struct{} // has an element for each open tail
+	courses map[string]*course
 	*actions
 }
 
@@ -100,7 +107,10 @@ func New(s *system.System, o Options) (*Console, error) {
 	if o.Activity == nil {
 		o.Activity = NewActivity(s.Models)
 	}
-	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), actions: newActions(s.Models)}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), courses: map[string]*course{}, actions: newActions(s.Models)}
+	for _, p := range s.Models {
+		c.courses[p.Model.Name] = &course{}
+	}
 	var err error
 	if c.pages, err = template.New("").Funcs(functions).ParseFS(pages, "pages/*.html"); err != nil {
 		return nil, err
@@ -134,10 +144,11 @@ func New(s *system.System, o Options) (*Console, error) {
 	all.HandleFunc("GET "+web.Console+"{model}/tail/events", c.events) // as it is: compression would hold it back
 	all.Handle("/", zip(mux))
 	c.handler = c.talk.Guard(all)
+	c.working.Go(c.watch)
 	return c, nil
 }
 
-// Close ends the work that an action has begun, and waits for it.
+// Close ends what the console does by itself, and what an action has begun, and waits for it.
 // A workload has its rows cleared first. Requests may still come: an action that would begin such
 // work is then answered 503.
 func (c *Console) Close() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -19,25 +20,21 @@ type derived struct {
 	Into       link // no Href: a search index
 	State      string
 	Note       string // what is to be said of the state
-	// Class, with the words of the style sheet, is all that decides the colour of a state. Since is
-	// nil where the catalog has no time.
-	Class string // the state's: good, busy, bad or idle
+	Rate, Lag  string // of its source rows; "" if the model does not have it
+	Leads      string // where to read on
+	// Class, with the words of the style sheet, is all that decides the colour: the worse one of the
+	// state and the lag. Since is nil where the catalog has no time.
+	Class string // good, busy, bad or idle
 	Since *time.Time
 }
 
-// derivations puts together the plan of a model and its status.
-// The order is that of the status. It has derivations that the model no longer has, too: the
-// catalog keeps these until they are retired, and a month longer.
-func derivations(m *model.Model, st *status.Status) (out []derived) {
+// derivations puts together the plan of a model, its status, and how much comes; f may be nil.
+// The order is that of the status, then the searches. It has derivations that the model no longer
+// has, too: the catalog keeps these until they are retired, and a month longer.
+func derivations(m *model.Model, st *status.Status, f *flow) (out []derived) {
 	builds, planned := m.Builds(), map[string]model.Derivation{}
 	for _, d := range m.Derivations() {
 		planned[d.Name] = d
-	}
-	index := map[string]*status.Index{}
-	for i := range st.Search {
-		if x := &st.Search[i]; index[x.Name] == nil { // the model's own come first
-			index[x.Name] = x
-		}
 	}
 	for i := range st.Derivations {
 		d := &st.Derivations[i]
@@ -45,14 +42,8 @@ func derivations(m *model.Model, st *status.Status) (out []derived) {
 		for _, e := range planned[d.Name].From {
 			one.From = append(one.From, entityLink(m, e))
 		}
-		switch x := index[d.Name]; {
-		case planned[d.Name].Into != "":
-			one.Into = entityLink(m, planned[d.Name].Into)
-		case d.Kind != "":
-			one.Into = link{Text: "search index"}
-			if x != nil {
-				one.State, one.Since = x.State, x.Since
-			}
+		if into := planned[d.Name].Into; into != "" {
+			one.Into = entityLink(m, into)
 		}
 		for j := range st.Builds {
 			if b := &st.Builds[j]; builds[d.Name] == b.Entity && b.State != owntable.BuildVerified && b.State != owntable.BuildLive {
@@ -64,10 +55,89 @@ func derivations(m *model.Model, st *status.Status) (out []derived) {
 		} else if d.Model != "" && d.Hash != "" {
 			one.Note = "by the definition before"
 		}
+		out = append(out, one)
+	}
+	out = append(out, indexes(m, st)...)
+	for i := range out {
+		one := &out[i]
 		one.Class = classOf(one.State)
+		if plan, ours := planned[one.Name]; ours && f != nil {
+			one.flows(f.of(m, &plan))
+		}
+		one.Leads = leads(m, one.Name, one.Into)
+	}
+	return out
+}
+
+// indexes returns the searches of the model as derivations. An index of another definition does
+// not count.
+func indexes(m *model.Model, st *status.Status) (out []derived) {
+	seen := map[string]bool{}
+	for i := range st.Search {
+		x := &st.Search[i]
+		name, is := model.SearchOf(x.Name)
+		at := slices.IndexFunc(m.Searches, func(s *model.Search) bool { return is && s.Name == name })
+		if other := x.Generation != "" && x.Model != ""; at < 0 || other || seen[x.Name] {
+			continue
+		}
+		seen[x.Name] = true
+		one := derived{Name: x.Name, Kind: "search", From: []link{entityLink(m, m.Searches[at].Of.Name)}, Into: link{Text: "search index"}, State: x.State, Since: x.Since}
+		if x.State == "building" {
+			one.Note = fmt.Sprintf("%d rows read", x.Rows)
+		}
 		out = append(out, one)
 	}
 	return out
+}
+
+// flows says the rate and the lag.
+func (d *derived) flows(rate float64, lag time.Duration) {
+	d.Rate = rateText(rate)
+	class := "bad"
+	if d.Lag = "not known"; lag >= 0 {
+		d.Lag, class = lagText(lag), lagClass(lag)
+	}
+	if d.Class == "good" {
+		d.Class = class
+	}
+}
+
+// rateText writes records a second.
+func rateText(rate float64) string {
+	switch {
+	case rate == 0:
+		return "0/s"
+	case rate < 9.95:
+		return fmt.Sprintf("%.1f/s", rate)
+	}
+	return fmt.Sprintf("%.0f/s", rate)
+}
+
+// lagText writes a lag with two digits or three.
+func lagText(lag time.Duration) string {
+	switch {
+	case lag == 0:
+		return "none"
+	case lag < time.Second:
+		return lag.Round(10 * time.Millisecond).String()
+	case lag < time.Minute:
+		return lag.Round(100 * time.Millisecond).String()
+	}
+	return lag.Round(time.Second).String()
+}
+
+// leads returns where a derivation can be seen: the rows that show it, or a search.
+func leads(m *model.Model, name string, into link) string {
+	search, is := model.SearchOf(name)
+	if !is {
+		return into.Href
+	}
+	for _, q := range m.Queries {
+		if q.Search != nil && q.Search.Name == search {
+			return modelPath(m.Name, "/query/"+url.PathEscape(q.Name))
+		}
+	}
+	return ""
 }
 
 // progressOf says how far a build is: in per cent where the store estimates the number of rows,
@@ -125,7 +195,7 @@ func (c *Console) models(r *request) error {
 		if err != nil {
 			return err
 		}
-		ds := derivations(p.Model, &st)
+		ds := derivations(p.Model, &st, nil)
 		all = append(all, line{link{p.Model.Name, modelPath(p.Model.Name, ""), false}, len(st.Tables), len(ds), states(ds), st.Refused})
 	}
 	return r.ok("models", "Models", all)
@@ -147,17 +217,38 @@ func states(ds []derived) string {
 	return out
 }
 
+// standStill marks derivations of a table that stands still, or of which a shard does.
+func (c *Console) standStill(m *model.Model, ds []derived) {
+	if c.options.Stopped == nil {
+		return
+	}
+	for _, s := range c.options.Stopped(m.Name) {
+		for i := range ds {
+			from := func(e link) bool { return m.Entity(e.Text).Table.Name == s.Table }
+			if slices.ContainsFunc(ds[i].From, from) {
+				ds[i].State, ds[i].Note, ds[i].Class = "stands still", brief(s.Why, cellRunes), "bad"
+			}
+		}
+	}
+}
+
 // model is the page of one model: the graph of its derivations, and the same in a table.
 func (c *Console) model(r *request) error {
 	st, err := c.options.Status(r.ctx, r.part.Model.Name)
 	if err != nil {
 		return err
 	}
-	ds := derivations(r.part.Model, &st)
+	f, err := c.flow(r)
+	if err != nil {
+		return err
+	}
+	ds := derivations(r.part.Model, &st, f)
+	c.standStill(r.part.Model, ds)
 	return r.ok("model", r.part.Model.Name, struct {
 		Graph       *graph
 		Derivations []derived
 		States      string
 		Refused     string
-	}{draw(ds), ds, states(ds), st.Refused})
+		Health      string
+	}{draw(ds), ds, states(ds), st.Refused, r.path("/health")})
 }

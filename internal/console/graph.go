@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -37,8 +38,8 @@ const (
 	nodeHeight  = 26
 	nodePitch   = 34
 	entityWidth = 170
-	deriveWidth = 330
-	columnGap   = 110
+	deriveWidth = 450
+	columnGap   = 80
 	deriveX     = entityWidth + columnGap
 	intoX       = deriveX + deriveWidth + columnGap
 )
@@ -94,10 +95,15 @@ func draw(ds []derived) *graph {
 	for i := range ds {
 		d, y := &ds[i], i*nodePitch
 		small := d.State
-		if d.State == "building" && d.Note != "" {
-			small += " " + d.Note
+		if done, _, _ := strings.Cut(d.Note, ","); d.State == "building" && done != "" {
+			small += " " + done
 		}
-		g.Nodes = append(g.Nodes, node{X: deriveX, Y: y, W: deriveWidth, H: nodeHeight, Text: fit(d.Name, 34), Full: d.Kind + " " + d.Name, Class: d.Class, Small: fit(small, 14)})
+		full := d.Kind + " " + d.Name + ": " + small
+		if d.Rate != "" {
+			small += ", " + d.Rate + ", lag " + d.Lag
+			full += ", " + d.Rate + " of its source rows, lag " + d.Lag
+		}
+		g.Nodes = append(g.Nodes, node{X: deriveX, Y: y, W: deriveWidth, H: nodeHeight, Text: fit(d.Name, 34), Full: full, Href: d.Leads, Class: d.Class, Small: fit(small, 36)})
 		for _, f := range d.From {
 			from.add(f, y)
 		}

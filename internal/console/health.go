@@ -1,17 +1,33 @@
 package console
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"weir/internal/budget"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/status"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // healthPage says whether what is derived is up to date.
 type healthPage struct {
 	Refused string
 	Shards  []shardLine
+	Course  string // over what time and up to which lag the pictures go
+	Owners  []ownerLine
+	Gaps    []gapLine
+	Units   []unitLine
+	More    bool // there are more gaps than were looked for
 	Tables  []tableLine
 	Builds  []buildLine
 	Search  []indexLine
@@ -29,6 +45,27 @@ type tableLine struct{ Name, Stream, Images, Complete, Reader, Since string }
 type shardLine struct {
 	Table, Shard, Group, Position string
 	Lag, Class                    string
+	Picture                       *picture
+}
+
+// ownerLine is a process and the shards that it holds.
+type ownerLine struct {
+	Process string
+	Shards  int
+	Tables  string
+	Here    bool
+}
+
+// gapLine is a gap that waits for an operator.
+type gapLine struct {
+	ID           link
+	Reason, Time string
+}
+
+// unitLine is what this process has used of a table.
+type unitLine struct {
+	Table, Units, Waited, Share string
+	Throttled                   int64
 }
 
 // buildLine is a build that the catalog has, also one that is live or verified.
@@ -49,8 +86,19 @@ func (c *Console) health(r *request) error {
 		return err
 	}
 	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil, Check: c.checkOf(r)}
-	if p.Shards, err = c.shards(r); err != nil {
+	shards, err := c.shards(r.ctx, r.part)
+	if err != nil {
 		return err
+	}
+	p.shards(c.courses[m.Name], shards)
+	if p.Owners, err = c.owners(r); err != nil {
+		return err
+	}
+	if err := p.gaps(r); err != nil {
+		return err
+	}
+	if c.options.Units != nil {
+		p.units(c.options.Units())
 	}
 	for i := range st.Tables {
 		t := &st.Tables[i]
@@ -81,44 +129,6 @@ func buildOf(b *status.Build) buildLine {
 	return l
 }
 
-// shards says how far this process has read and applied each shard that it knows.
-// On a store that processes share, these are the shards that this process holds, with no read of
-// the stream. Otherwise each shard that is not applied to its end costs one read of one record, and
-// the lag is that of its next record.
-func (c *Console) shards(r *request) (out []shardLine, err error) {
-	if c.options.Shards != nil {
-		for _, s := range c.options.Shards(r.part.Model.Name) {
-			l := shardLine{Table: s.Table, Shard: s.Shard, Group: "all", Lag: "none", Class: "good"}
-			if lag := max(s.ReadAge, s.Unapplied); lag > 0 {
-				l.Lag, l.Class = lag.Round(time.Millisecond).String(), lagClass(lag)
-			}
-			out = append(out, l)
-		}
-		return out, nil
-	}
-	for _, group := range r.part.Runner.Groups() {
-		places, err := r.part.Runner.Places(r.ctx, group)
-		if err != nil {
-			return nil, err
-		}
-		for _, at := range places {
-			if at.Done {
-				continue
-			}
-			l := shardLine{Table: at.Table, Shard: at.Shard, Group: runner.KindOf(group), Position: at.At.String(), Lag: "none", Class: "good"}
-			next, err := c.system.Store.Read(r.ctx, at.Table, at.Shard, at.At, 1)
-			if err != nil {
-				l.Lag, l.Class = "not known", "bad"
-			} else if len(next.Records) > 0 {
-				lag := max(0, time.Since(next.Records[0].Time))
-				l.Lag, l.Class = lag.Round(time.Millisecond).String(), lagClass(lag)
-			}
-			out = append(out, l)
-		}
-	}
-	return out, nil
-}
-
 // lagClass is good below what a batch takes, and bad from a minute on.
 func lagClass(d time.Duration) string {
 	switch {
@@ -128,4 +138,135 @@ func lagClass(d time.Duration) string {
 		return "busy"
 	}
 	return "bad"
+}
+
+// shards shows the lag of each shard now, and over the last hour. All pictures have one scale.
+func (p *healthPage) shards(k *course, now []shardLag) {
+	var courses [][]time.Duration
+	var since time.Time
+	high := time.Second
+	for i := range now {
+		lags, from := k.lags(now[i].series)
+		since = from
+		courses, high = append(courses, lags), max(high, now[i].lag)
+		for _, lag := range lags {
+			high = max(high, lag)
+		}
+	}
+	for i := range now {
+		s := &now[i]
+		l := shardLine{Table: s.table, Shard: s.shard, Group: s.group, Position: s.at, Lag: "not known", Class: "bad"}
+		if s.lag >= 0 {
+			l.Lag, l.Class = lagText(s.lag), lagClass(s.lag)
+		}
+		if len(courses[i]) > 0 {
+			l.Picture = lagPicture(courses[i], high)
+		}
+		p.Shards = append(p.Shards, l)
+	}
+	if !since.IsZero() {
+		p.Course = fmt.Sprintf("The pictures go from %s until now, one sample every %v, and up to %s.", stamp(&since), sampleEvery, lagText(high))
+	}
+}
+
+// lagPicture draws samples. All of the width is an hour; now is at its right end.
+func lagPicture(lags []time.Duration, high time.Duration) *picture {
+	at, values := make([]float64, len(lags)), make([]float64, len(lags))
+	most := time.Duration(-1)
+	for i, lag := range lags {
+		at[i] = 1 - float64(len(lags)-i)/maxSamples
+		values[i], most = lag.Seconds(), max(most, lag)
+		if lag < 0 {
+			values[i] = math.NaN()
+		}
+	}
+	says := "not known"
+	if most >= 0 {
+		says = "at most " + lagText(most)
+	}
+	return sketch(at, values, 0, high.Seconds(), says)
+}
+
+// mostLeases is how many leases a page reads.
+const mostLeases = 2000
+
+// owners counts the leases of the model by process; none where shards have no leases.
+func (c *Console) owners(r *request) (out []ownerLine, err error) {
+	if c.options.Shards == nil {
+		return nil, nil
+	}
+	here := map[string]bool{}
+	for _, s := range c.options.Shards(r.part.Model.Name) {
+		here[owntable.ShardName(s.Table, s.Shard)] = true
+	}
+	at, tables := map[string]int{}, map[string]map[string]bool{}
+	q := store.Query{Table: owntable.Table().Name, Partition: value.OfString(owntable.Leases(r.part.Model.Name)), Limit: 500}
+	for read := 0; read < mostLeases; {
+		page, err := c.system.Store.Query(r.ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			read++
+			lease, err := owntable.DecodeLease(row)
+			if err != nil {
+				continue // status and doctor say what is wrong with a row of ours
+			}
+			who := lease.Owner
+			if who == "" {
+				who = "no process"
+			}
+			i, known := at[who]
+			if !known {
+				i = len(out)
+				at[who], out, tables[who] = i, append(out, ownerLine{Process: brief(who, cellRunes)}), map[string]bool{}
+			}
+			out[i].Shards++
+			name := row.Get(owntable.Sort).Text()
+			out[i].Here = out[i].Here || here[name]
+			table, _ := owntable.ShardOf(name)
+			tables[who][table] = true
+			out[i].Tables = strings.Join(slices.Sorted(maps.Keys(tables[who])), ", ")
+		}
+		if q.After = page.Next; page.Next == nil {
+			break
+		}
+	}
+	return out, nil
+}
+
+// mostGaps is how many gaps a page lists.
+const mostGaps = 20
+
+// gaps lists the gaps among the first dead letters.
+func (p *healthPage) gaps(r *request) error {
+	read := 0
+	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if read++; read > readLetters || len(p.Gaps) == mostGaps {
+			return errEnough
+		}
+		if d.Kind == runner.DeadGap {
+			l := gapLine{ID: link{Text: d.Target, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Reason: brief(reasonOf(r.part.Model, &d), longRunes)}
+			if d.Time.Unix() > 0 {
+				l.Time = stamp(&d.Time)
+			}
+			p.Gaps = append(p.Gaps, l)
+		}
+		return nil
+	})
+	if p.More = errors.Is(err, errEnough); p.More {
+		return nil
+	}
+	return err
+}
+
+// units lists what this process has used.
+func (p *healthPage) units(all []budget.Use) {
+	for _, u := range all {
+		l := unitLine{Table: u.Table, Units: strconv.FormatFloat(u.Units, 'f', 0, 64), Throttled: u.Throttled, Waited: u.Waited.Round(time.Millisecond).String(), Share: "any number"}
+		if u.Share > 0 {
+			l.Share = fmt.Sprintf("%.0f a second", u.Share)
+		}
+		p.Units = append(p.Units, l)
+	}
 }

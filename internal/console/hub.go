@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"sync"
 
 	"weir/internal/events"
@@ -30,6 +31,7 @@ type hub struct {
 	mu     sync.Mutex
 	number uint64
 	recent queue
+	counts map[string]uint64 // all records, by entity
 	subs   map[*subscription]struct{}
 }
 
@@ -64,8 +66,24 @@ type subscription struct {
 // All records of a call are numbered in order and without a gap, also those that are only counted.
 // A tail is woken once, however many records came.
 func (h *hub) publish(t *model.Table, records []events.Record) {
+	came := map[string]uint64{}
+	for i := range records {
+		e := t.Classify(records[i].New)
+		if e == nil {
+			e = t.Classify(records[i].Old)
+		}
+		if e != nil {
+			came[e.Name]++
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.counts == nil {
+		h.counts = map[string]uint64{}
+	}
+	for e, n := range came {
+		h.counts[e] += n
+	}
 	skip := max(0, len(records)-maxQueued)
 	h.number += uint64(skip)
 	for s := range h.subs {
@@ -85,6 +103,17 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 		default:
 		}
 	}
+}
+
+// read returns how many records of each entity came until now.
+func (h *hub) read() map[string]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := maps.Clone(h.counts)
+	if out == nil {
+		out = map[string]uint64{}
+	}
+	return out
 }
 
 // subscribe opens a tail behind the record with a number; 0 begins with the next record. What

@@ -276,7 +276,12 @@ func ShardOf(s string) (table, shard string) {
 }
 
 // Lease refers to the lease of a shard: which process reads it for a model.
-func Lease(model, table, shard string) store.Ref { return Ref("lease|"+model, table+"|"+shard) }
+func Lease(model, table, shard string) store.Ref {
+	return Ref(Leases(model), ShardName(table, shard))
+}
+
+// Leases returns the partition key of a model's leases.
+func Leases(model string) string { return "lease|" + model }
 
 // Stream refers to the row that lists the streams of a table that a model's readers have
 // found so far.

@@ -1,0 +1,213 @@
+package console
+
+import (
+	"context"
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/budget"
+	"weir/internal/live"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/status"
+	"weir/internal/store"
+)
+
+// wants fails unless each pattern is found in a page.
+func (w *world) wants(path string, patterns ...string) string {
+	w.t.Helper()
+	body := html.UnescapeString(w.page(path))
+	for _, want := range patterns {
+		if !regexp.MustCompile("(?s)" + want).MatchString(body) {
+			w.t.Errorf("%s: not %s in\n%s", path, want, body)
+		}
+	}
+	return body
+}
+
+// TestGraphFlows: each derivation of the drawing has its rate and its lag, leads on, and looks as
+// bad as it is; what stands still says so.
+func TestGraphFlows(t *testing.T) {
+	lag, still := 70*time.Second, false
+	w := opened(t, Options{
+		Shards: func(string) []live.Status {
+			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
+		},
+		Stopped: func(string) []live.Stopped {
+			if still {
+				return []live.Stopped{{Table: "shop-rows", Shard: "s2", Why: "the disk is full"}}
+			}
+			return nil
+		},
+	})
+	w.put("Product", texts("pot", "Tea pot"))
+	w.put("Review", review("pot", "ida"))
+	w.derive()
+	w.wants("/console/shop",
+		`<a href="/console/shop/rows\?entity=Product"><g class="node bad"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag 1m10s</title>`,
+		`<a href="/console/shop/query/find"><g class="node bad"><title>search search/products: live, [1-9][0-9.]*/s of its source rows, lag 1m10s</title>`,
+		`<td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td>`)
+	lag = 0
+	w.wants("/console/shop", `<g class="node good"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag none`)
+	still = true
+	w.wants("/console/shop", `<g class="node bad"><title>count Product\.reviews: stands still`, `the disk is full`)
+}
+
+// TestGraphBuilds: a derivation that is built says how far it is, and one that is behind in its own
+// group does not make the other group look bad.
+func TestGraphBuilds(t *testing.T) {
+	w := open(t)
+	m := w.part.Model
+	st, err := w.c.options.Status(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Builds = []status.Build{{Entity: "Product", State: owntable.BuildBuilding, Rows: 43, Of: 100, Left: 12}}
+	f := &flow{shards: []shardLag{
+		{series{"shop-rows", "s", runner.GroupRows}, "1", 0}, {series{"shop-rows", "s", runner.GroupSearch}, "1", 2 * time.Minute},
+	}, rates: map[string]float64{"Review": 12.4}}
+	g := draw(derivations(m, &st, f))
+	said := map[string]string{}
+	for _, n := range g.Nodes {
+		said[n.Text] = n.Small + " " + n.Class
+	}
+	for name, want := range map[string]string{"Product.reviews": "building 43 %, 12/s, lag none busy", "search/products": "live, 0/s, lag 2m0s bad"} {
+		if said[name] != want {
+			t.Errorf("%s: %q, want %q", name, said[name], want)
+		}
+	}
+}
+
+// TestRates: a rate is that of the last minute, however long the process runs, and what is kept of
+// an hour is bounded.
+func TestRates(t *testing.T) {
+	k, began := &course{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	at := func(after time.Duration, n uint64) moment {
+		return moment{at: began.Add(after), read: map[string]uint64{"Review": n}, lag: map[series]time.Duration{{"t", "s", "rows"}: after}}
+	}
+	rate := func(now moment) float64 { return k.rates(&now, began)["Review"] }
+	if got := rate(at(10*time.Second, 50)); got != 5 {
+		t.Errorf("%v a second without a sample", got)
+	}
+	for i := range 3 * maxSamples { // 100 a second
+		k.add(at(time.Duration(i)*sampleEvery, uint64(i)*1000))
+	}
+	end := 3 * maxSamples * sampleEvery
+	last := uint64(3*maxSamples-1) * 1000
+	if got := rate(at(end, last+1000)); got != 100 {
+		t.Errorf("%v a second, want 100", got)
+	}
+	if got := rate(at(end+2*rateOver, last+1000)); got < 7 || got > 8 { // no sample was had for two minutes
+		t.Errorf("%v a second after a hole", got)
+	}
+	lags, since := k.lags(series{"t", "s", "rows"})
+	if len(lags) != maxSamples || since != began.Add(end-maxSamples*sampleEvery) {
+		t.Errorf("%d samples since %v", len(lags), since)
+	}
+	if lags, _ = k.lags(series{"t", "another", "rows"}); lags[0] != -1 {
+		t.Errorf("%v of a shard that was not there", lags[0])
+	}
+}
+
+// TestSamples: the console takes samples of the lag and of what came, of a bounded number of shards.
+func TestSamples(t *testing.T) {
+	w := open(t)
+	w.put("Product", texts("pot", "Tea pot"))
+	w.derive()
+	w.put("Review", review("pot", "ida")) // not applied
+	shards, err := w.c.shards(t.Context(), w.part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.c.sampled(w.part, shards)
+	behind := 0
+	for of, lag := range s.lag {
+		if lag > 0 && of.group == runner.GroupRows {
+			behind++
+		}
+	}
+	if behind != 1 || s.read["Product"] == 0 || s.read["Review"] != 0 {
+		t.Errorf("%d shards are behind in %+v", behind, s)
+	}
+	many := make([]shardLag, 10*maxSeries)
+	for i := range many {
+		many[i].shard = strconv.Itoa(i)
+	}
+	if s = w.c.sampled(w.part, many); len(s.lag) != maxSeries {
+		t.Errorf("%d series", len(s.lag))
+	}
+	w = opened(t, Options{every: time.Millisecond})
+	for t.Context().Err() == nil {
+		if lags, since := w.c.courses["shop"].lags(series{}); len(lags) > 2 && !since.IsZero() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestHealth: the page has the lag as a picture, the leases by process, the gaps, and the units.
+func TestHealth(t *testing.T) {
+	w := opened(t, Options{
+		Shards: func(string) []live.Status {
+			return []live.Status{{Table: "shop-rows", Shard: "s1", ReadAge: 7 * time.Second}}
+		},
+		Units: func() []budget.Use {
+			return []budget.Use{{Table: "shop-rows", Units: 1234, Throttled: 56, Waited: 3 * time.Second, Share: 400}, {Table: "weir", Units: 99}}
+		},
+	})
+	for i, lag := range []time.Duration{0, 0, 40 * time.Second, -1, 5 * time.Second} {
+		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1", groupAll}: lag}})
+	}
+	for i, at := range []struct{ shard, owner string }{{"s1", "host-a"}, {"s2", "host-b"}, {"s3", "host-b"}} {
+		lease := owntable.LeaseRow{}.Take(owntable.Lease("shop", "shop-rows", at.shard), at.owner, "")
+		if out, err := w.s.Store.Write(t.Context(), []store.Write{lease}); err != nil || out[0].Err != nil {
+			t.Fatal(i, err, out)
+		}
+	}
+	w.wants("/console/shop/health", `No gap waits`)
+	if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	body := w.wants("/console/shop/health",
+		`<span class="state busy">7s</span>`, `go from 2026-01-31 12:00:00 UTC until now, one sample every 10s, and up to 40s`,
+		`<svg class="picture"[^>]*aria-label="at most 40s"`, `<path d="M[0-9.]+ 30\.0H[0-9.]+H[0-9.]+V2\.0H[0-9.]+M[0-9.]+ 26\.5H239">`,
+		`host-a <span class="muted">this one</span></th><td class="num">1</td>`, `host-b</th><td class="num">2</td><td>shop-rows`,
+		`shard s9 of shop-rows</bdi></a></th><td class="wide"><bdi>records are missing`,
+		`shop-rows</th><td class="num">1234</td><td class="num">56</td><td class="num">3s</td><td>400 a second`, `weir</th><td class="num">99</td>`)
+	if strings.Contains(body, "No gap waits") {
+		t.Error("a gap is not a gap")
+	}
+}
+
+// TestBuildProgress: a build has its progress and the time that is left.
+func TestBuildProgress(t *testing.T) {
+	w := open(t)
+	of := w.c.options.Status
+	w.c.options.Status = func(ctx context.Context, name string) (status.Status, error) {
+		st, err := of(ctx, name)
+		st.Builds = []status.Build{{Entity: "Product", State: owntable.BuildBuilding, Rows: 430, Of: 1000, PerSecond: 10, Left: 57}}
+		return st, err
+	}
+	w.wants("/console/shop/health", `<progress max="100" value="43" aria-label="Progress of Product"></progress> 43 %, about 57s left</td><td>10 rows/s`)
+}
+
+// TestTailSaysWhoWrote: a change that weir wrote is marked in the tail, one of an application is not.
+func TestTailSaysWhoWrote(t *testing.T) {
+	w := open(t)
+	w.put("Product", texts("pot", "Tea pot"))
+	w.put("Review", review("pot", "ida"))
+	w.derive()
+	own := regexp.MustCompile(`<td>([A-Z]+)( <span class="muted">by weir</span>)?</td><td>([A-Za-z]*)</td>`)
+	by := map[string]int{}
+	for _, found := range own.FindAllStringSubmatch(w.page("/console/shop/tail"), -1) {
+		by[found[3]+" "+found[1]+found[2]]++
+	}
+	mark := ` <span class="muted">by weir</span>`
+	if by["Product INSERT"] != 1 || by["Review INSERT"] != 1 || by["Product MODIFY"+mark] == 0 || by["Product MODIFY"]+by["Product INSERT"+mark]+by["Review INSERT"+mark] > 0 {
+		t.Errorf("who wrote what: %v", by)
+	}
+}
