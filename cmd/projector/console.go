@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	"weir/internal/console"
+	"weir/internal/events"
+	"weir/internal/progress"
 	"weir/internal/status"
 	"weir/internal/system"
 )
@@ -25,6 +30,61 @@ func (m consoleMode) beside(other http.Handler, s *system.System, o console.Opti
 		return nil, nil, fmt.Errorf("the console: %w", err)
 	}
 	return c.Beside(other), c.Close, nil
+}
+
+// recordings are the recorded files that are named as [MODEL=]FILE by a flag, for the console to
+// read when it explains a value. Files of commands are left out.
+func recordings(s *system.System, flag string, args []string) (map[string]console.Recordings, error) {
+	of := map[*system.Part][]string{}
+	for _, arg := range args {
+		part, path, err := fileOf(s, flag, arg)
+		if err != nil {
+			return nil, err
+		}
+		paths, err := filesIn(path)
+		if err != nil {
+			return nil, usage("%s: %v", flag, err)
+		}
+		for _, path := range paths {
+			commands, err := hasCommands(path)
+			if err != nil {
+				return nil, usage("%s %s: %v", flag, path, err)
+			}
+			if !commands {
+				of[part] = append(of[part], path)
+			}
+		}
+	}
+	out := map[string]console.Recordings{}
+	for part, paths := range of {
+		out[part.Model.Name] = func(ctx context.Context, yield func(*events.Entry, string) error) error {
+			return eachBatch(ctx, progress.New(io.Discard, "records"), []input{{paths: paths}}, &s.Names, func(entries []events.Entry, table string) error {
+				for i := range entries {
+					if err := yield(&entries[i], table); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return out, nil
+}
+
+// fileOf reads [MODEL=]FILE. The model may be left out where there is only one.
+func fileOf(s *system.System, flag, arg string) (*system.Part, string, error) {
+	name, path, ok := strings.Cut(arg, "=")
+	if !ok {
+		if len(s.Models) > 1 {
+			return nil, "", usage("%s %s: which model is it of? Say MODEL=FILE", flag, arg)
+		}
+		return s.Models[0], arg, nil
+	}
+	i := slices.IndexFunc(s.Models, func(o *system.Part) bool { return o.Model.Name == name })
+	if i < 0 {
+		return nil, "", usage("%s %s: %s is not among the models %s", flag, arg, name, strings.Join(modelNames(s), ", "))
+	}
+	return s.Models[i], path, nil
 }
 
 // anyStatus returns a status for the API.

@@ -126,22 +126,20 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", writes.Beside(queries))
-	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity, Try: &console.Try{Kill: followers.Kill}})
+	recorded, err := recordings(s, "--sample", c.Sample)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Try: &console.Try{Kill: followers.Kill}})
 }
 
 // samples takes in the files named; with none, and no rows, it makes some up.
 // Made-up rows are written only where a model's tables have no row at all, so a second start adds nothing.
 func (c *devCommand) samples(p *program, s *system.System) error {
 	for _, arg := range c.Sample {
-		part, path := s.Models[0], arg
-		if name, rest, ok := strings.Cut(arg, "="); ok {
-			i := slices.IndexFunc(s.Models, func(o *system.Part) bool { return o.Model.Name == name })
-			if i < 0 {
-				return usage("--sample %s: %s is not among the models %s", arg, name, strings.Join(modelNames(s), ", "))
-			}
-			part, path = s.Models[i], rest
-		} else if len(s.Models) > 1 {
-			return usage("--sample %s: which model is it of? Say MODEL=FILE", arg)
+		part, path, err := fileOf(s, "--sample", arg)
+		if err != nil {
+			return err
 		}
 		if err := p.sampleFiles(s, part, path); err != nil {
 			return err

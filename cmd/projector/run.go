@@ -33,13 +33,14 @@ type runCommand struct {
 	assume
 	Drained string `env:"WEIR_DRAINED" placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
-	Console consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
-	Build   string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
-	Models  []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Lease   time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
-	Rate    float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
-	Budget  float64       `name:"write-budget" env:"WEIR_WRITE_BUDGET" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
-	Addr    string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
+	Console    consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
+	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
+	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
+	Models     []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
+	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
+	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
+	Budget     float64       `name:"write-budget" env:"WEIR_WRITE_BUDGET" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
+	Addr       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
 func (runCommand) Help() string {
@@ -122,7 +123,11 @@ func (c *runCommand) Run(p *program) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metrics.Path, told.Handler())
 	mux.Handle("/", handler)
-	o := console.Options{Log: log, Status: status, Activity: activity, Units: func() []budget.Use { return usesOf(s, writes) }}
+	recorded, err := recordings(s, "--recordings", c.Recordings)
+	if err != nil {
+		return err
+	}
+	o := console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Units: func() []budget.Use { return usesOf(s, writes) }}
 	if held != nil {
 		o.Shards = func(model string) []live.Status { return held[model].Status() }
 		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }

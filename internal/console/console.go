@@ -73,11 +73,14 @@ type Options struct {
 	Units func() []budget.Use
 	// Activity has what the followers of this process apply; nil is nothing.
 	Activity *Activity
+	// Recordings has, by model, recorded files that a page may read to explain a value.
+	Recordings map[string]Recordings
 	// Write allows actions; without it the console only reads.
 	Write bool
 	// Try, if set, adds tools to try things out to a console that may act.
-	Try   *Try
-	every time.Duration // between samples; 0 is sampleEvery
+	Try          *Try
+	every        time.Duration // between samples; 0 is sampleEvery
+	mostRecorded int           // 0 is mostRecorded
 }
 
 // Console is the handler. It answers under / and web.Console.
@@ -90,6 +93,7 @@ type Console struct {
 	pages   *template.Template
 	handler http.Handler
 	tails   chan struct{} // has an element for each open tail
+	reading chan struct{} // has an element while recordings are read
 	courses map[string]*course
 	*actions
 }
@@ -107,7 +111,7 @@ func New(s *system.System, o Options) (*Console, error) {
 	if o.Activity == nil {
 		o.Activity = NewActivity(s.Models)
 	}
-	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), courses: map[string]*course{}, actions: newActions(s.Models)}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), reading: make(chan struct{}, 1), courses: map[string]*course{}, actions: newActions(s.Models)}
 	for _, p := range s.Models {
 		c.courses[p.Model.Name] = &course{}
 	}

@@ -60,6 +60,17 @@ func isSecret(t *model.Tally) bool {
 	})
 }
 
+// isSecretOn reports whether what records add to an attribute of an entity's rows may have a hidden
+// value in it. What a tally adds is that of its sources; of everything else it is not told.
+func isSecretOn(m *model.Model, e *model.Entity, attr string) bool {
+	for _, t := range e.Values {
+		if t.Attr == attr {
+			return isSecret(t)
+		}
+	}
+	return hidesSome(m)
+}
+
 // reasonOf returns the reason of a dead letter. If the record has a value that the model hides,
 // the reason may quote it, so only the kind is left.
 // It finds a value in a reason as the text that pages have for it. A reason that quotes a value in

@@ -8,11 +8,13 @@ import (
 	"weir/internal/model"
 )
 
-// The most that waits for one tail, and that is kept for the next one. More than that is
-// dropped, the oldest first.
+// The most that waits for one tail, and that is kept for pages. More than that is dropped, the
+// oldest first.
 const (
 	maxQueued     = 256
 	maxQueueBytes = 1 << 20
+	maxKept       = 2048
+	maxKeptBytes  = 4 << 20
 )
 
 // applied is a record that was applied. It never changes.
@@ -44,9 +46,9 @@ type queue struct {
 
 // push adds a record and drops the oldest ones over the bounds. The newest record always stays,
 // however large it is.
-func (q *queue) push(r *applied) {
+func (q *queue) push(r *applied, most, mostBytes int) {
 	q.all, q.bytes = append(q.all, r), q.bytes+r.size
-	for len(q.all) > maxQueued || q.bytes > maxQueueBytes && len(q.all) > 1 {
+	for len(q.all) > most || q.bytes > mostBytes && len(q.all) > 1 {
 		q.bytes -= q.all[0].size
 		q.all[0] = nil
 		q.all = q.all[1:]
@@ -84,7 +86,7 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 	for e, n := range came {
 		h.counts[e] += n
 	}
-	skip := max(0, len(records)-maxQueued)
+	skip := max(0, len(records)-maxKept)
 	h.number += uint64(skip)
 	for s := range h.subs {
 		s.queue.missed += uint64(skip)
@@ -92,9 +94,9 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 	for _, rec := range records[skip:] {
 		h.number++
 		r := &applied{h.number, t, rec, rec.Size()}
-		h.recent.push(r)
+		h.recent.push(r, maxKept, maxKeptBytes)
 		for s := range h.subs {
-			s.queue.push(r)
+			s.queue.push(r, maxQueued, maxQueueBytes)
 		}
 	}
 	for s := range h.subs {
@@ -129,7 +131,7 @@ func (h *hub) subscribe(after uint64) *subscription {
 		s.queue.missed = h.number - after
 		for _, r := range h.recent.all {
 			if r.number > after {
-				s.queue.push(r)
+				s.queue.push(r, maxQueued, maxQueueBytes)
 				s.queue.missed--
 			}
 		}

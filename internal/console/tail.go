@@ -80,7 +80,10 @@ func (c *Console) tail(r *request) error {
 	}
 	recent, number := c.options.Activity.models[m.Name].last()
 	for _, one := range recent {
-		if l, ok := lineOf(m, one); ok && f.passes(&l) && len(p.Records) < tailShown {
+		if len(p.Records) == tailShown {
+			break
+		}
+		if l, ok := lineOf(m, one); ok && f.passes(&l) {
 			p.Records = append(p.Records, l)
 		}
 	}

@@ -142,7 +142,7 @@ func TestSlowBrowser(t *testing.T) {
 			t.Errorf("%d records of %d bytes wait for the slow browser", len(sub.queue.all), sub.queue.bytes)
 		}
 	}
-	if len(h.recent.all) > maxQueued {
+	if len(h.recent.all) > maxKept || h.recent.bytes > maxKeptBytes {
 		t.Errorf("%d records are kept", len(h.recent.all))
 	}
 	h.mu.Unlock()

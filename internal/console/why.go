@@ -122,6 +122,7 @@ type whyPage struct {
 	First      string
 	Command    string
 	None       bool // nothing is known to decide it
+	History    *history
 }
 
 // whyRow is a row that counts, with what it counts for: the value of the field, or 1.
@@ -144,7 +145,10 @@ func (c *Console) why(r *request) error {
 	}
 	m := r.part.Model
 	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(visible(r.part.Model, e, row).Get(attr), cellRunes)}
-	p.Command = "projector why " + m.Command() + " '" + brief(t.Name+" "+string(value.AppendPlainItem(nil, t.Item(ref.Key))), cellRunes) + "' " + attr + " RECORDING…"
+	p.Command = "projector why " + m.Command() + " '" + brief(printed(t, ref), cellRunes) + "' " + attr + " --from RECORDING…"
+	if err := c.history(r, &p, t, ref, attr); err != nil {
+		return err
+	}
 	all := contributors(e, attr)
 	if len(all) == 0 {
 		p.None = true

@@ -1,0 +1,297 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
+	"weir/internal/why"
+)
+
+// Recordings are recorded files of a model, at hand as long as the process runs. Each call hands
+// over their records in order, each with the logical name of its table, and ends with the error of
+// yield if that returns one.
+type Recordings func(ctx context.Context, yield func(e *events.Entry, table string) error) error
+
+// A history reads at most mostRecorded records of recordings, for at most recordedTime, one history
+// at a time. It keeps the last mostLines of its lines; a page shows pageRows of them, and a picture
+// at most mostPoints of their values.
+const (
+	mostRecorded = 500_000
+	recordedTime = 15 * time.Second
+	mostLines    = 5000
+	mostPoints   = 400
+)
+
+// history is the records that changed a value, as far as they are at hand.
+type history struct {
+	Covers   string // which records were looked at
+	Cut      string // what they leave out, "" for nothing
+	Lines    []historyLine
+	All      int // lines that there are
+	Picture  *picture
+	From     string // the first and the last time of the picture
+	Until    string
+	Next     string // earlier lines
+	First    string
+	Other    *link // the same from recordings, or from this process
+	Recorded bool
+}
+
+// historyLine is a record that changed the value, or weir's write that showed it.
+type historyLine struct {
+	Time, Event  string
+	Row          link
+	Added, Value string
+	Where        string // in a recording
+}
+
+// point is a value at a time.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// teller takes in the records of a history, twice as why reads them.
+type teller struct {
+	m       *model.Model
+	target  store.Ref
+	attr    string
+	why     *why.Why
+	secret  bool // what a record adds may have a hidden value in it
+	later   bool // the records do not begin with the first
+	lines   []historyLine
+	dropped int
+	points  []point
+}
+
+// tellerOf returns what tells the history of an attribute of a row.
+func tellerOf(m *model.Model, t *model.Table, ref store.Ref, attr string) (*teller, error) {
+	w, err := why.New(m, printed(t, ref), attr)
+	if err != nil {
+		return nil, &mistake{400, brief(err.Error(), longRunes)}
+	}
+	return &teller{m: m, target: ref, attr: attr, why: w, secret: isSecretOn(m, w.Entity, attr)}, nil
+}
+
+// printed names a row as commands read it.
+func printed(t *model.Table, ref store.Ref) string {
+	return t.Name + " " + string(value.AppendPlainItem(nil, t.Item(ref.Key)))
+}
+
+// add keeps a line, and its value for the picture if it is a number.
+func (h *teller) add(l historyLine, at time.Time, shows string) {
+	if v, err := strconv.ParseFloat(shows, 64); err == nil {
+		h.points = append(h.points, point{at, v})
+	}
+	if len(h.lines) == mostLines {
+		h.lines, h.dropped = h.lines[1:], h.dropped+1
+	}
+	h.lines = append(h.lines, l)
+}
+
+// explain takes in a record of the second pass. The values after it are known only if the records
+// begin with the first.
+func (h *teller) explain(e *events.Entry, table string) {
+	l, ok := h.why.Explain(e, table)
+	if !ok {
+		return
+	}
+	if h.later {
+		l.Value = ""
+	}
+	line := historyLine{Event: l.Event, Row: rowLink(h.m, l.Row), Added: brief(l.Added, cellRunes), Value: brief(l.Value, cellRunes)}
+	if !l.Time.IsZero() {
+		line.Time = stamp(&l.Time)
+	}
+	if l.Where.File != "" {
+		line.Where = brief(filepath.Base(l.Where.File), cellRunes) + ":" + strconv.FormatInt(l.Where.Line, 10)
+	}
+	if h.secret {
+		line.Added = hiddenText
+	}
+	h.add(line, l.Time, l.Value)
+}
+
+// showed takes in a record of the target itself, if it shows another value of the attribute.
+func (h *teller) showed(r *applied) {
+	key, ok := r.table.KeyOf(r.record.Keys)
+	was, is := r.record.Old.Get(h.attr), r.record.New.Get(h.attr)
+	if !ok || !projections.SameRow(store.Ref{Table: r.table.Name, Key: key}, h.target) || value.Equal(was, is) {
+		return
+	}
+	old, now := brief(text(was), 60), brief(text(is), 60)
+	l := historyLine{Time: stamp(&r.record.Time), Event: r.record.Event(), Row: rowLink(h.m, h.target), Value: now, Added: "shows it"}
+	if old != "" {
+		l.Added = "shows it in place of " + old
+	}
+	if is.IsMissing() {
+		l.Added = "shows none"
+	}
+	h.add(l, r.record.Time, text(is))
+}
+
+// history fills in what changed the value: from the records that this process applied last, or
+// from recordings if the reader asks for those.
+func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
+	m := r.part.Model
+	if p.Value.Text == hiddenText {
+		return nil
+	}
+	h, err := tellerOf(m, t, ref, attr)
+	if err != nil {
+		return err
+	}
+	recordings := c.options.Recordings[m.Name]
+	out := &history{Recorded: recordings != nil && r.param("history") == "recordings"}
+	here, other := whyPath(m, ref, attr), ""
+	if out.Recorded {
+		here, other = here+"&history=recordings", here
+		err = c.recorded(r, out, h, recordings)
+	} else {
+		c.lived(m, out, h)
+		if recordings != nil {
+			other = here + "&history=recordings"
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if other != "" {
+		out.Other = &link{Text: map[bool]string{true: "what this process applied last", false: "the recordings"}[out.Recorded], Href: other + "#history"}
+	}
+	before, _ := strconv.Atoi(r.param("before"))
+	out.page(h, before, here)
+	p.History = out
+	return nil
+}
+
+// lived looks at the records that this process applied last.
+func (c *Console) lived(m *model.Model, out *history, h *teller) {
+	h.later = true
+	recent, number := c.options.Activity.models[m.Name].last()
+	kept := "Since the program began, it has applied no record."
+	if n := len(recent); n > 0 {
+		first := recent[n-1].record.Time
+		kept = fmt.Sprintf("The last %d records that this process applied, from %s on.", n, stamp(&first))
+		if uint64(n) < number {
+			out.Cut = fmt.Sprintf("%d earlier ones are not at hand.", number-uint64(n))
+		}
+	}
+	out.Covers = kept
+	entry := func(r *applied) *events.Entry {
+		e := &events.Entry{Record: r.record}
+		e.Record.Table = r.table.Name
+		return e
+	}
+	for i := len(recent) - 1; i >= 0; i-- {
+		h.why.Find(entry(recent[i]), recent[i].table.Name)
+	}
+	if err := h.why.Choose(); err != nil {
+		out.Cut = brief(err.Error(), longRunes)
+		return
+	}
+	for i := len(recent) - 1; i >= 0; i-- {
+		h.explain(entry(recent[i]), recent[i].table.Name)
+		h.showed(recent[i])
+	}
+}
+
+// recorded looks at recordings from their first record on.
+func (c *Console) recorded(r *request, out *history, h *teller, from Recordings) error {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, recordedTime)
+	defer cancel()
+	pass := func(most int, each func(*events.Entry, string)) (n int, err error) {
+		err = from(ctx, func(e *events.Entry, table string) error {
+			if n == most || ctx.Err() != nil {
+				return errEnough
+			}
+			n++
+			each(e, table)
+			return nil
+		})
+		if errors.Is(err, errEnough) || errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
+			out.Cut = "The recordings go on after these; projector why reads all of them."
+			return n, nil
+		}
+		return n, err
+	}
+	// The second pass may read what the first has read and no more: rows that have a part in the
+	// value are known from there.
+	n, err := pass(cmp.Or(c.options.mostRecorded, mostRecorded), h.why.Find)
+	if err == nil {
+		err = h.why.Choose()
+	}
+	if err == nil {
+		n, err = pass(n, h.explain)
+	}
+	if err != nil {
+		c.options.Log.Warn("recordings cannot be read", "model", r.part.Model.Name, "error", err)
+		out.Cut = "The recordings cannot be read to their end; the log says why."
+	}
+	out.Covers = fmt.Sprintf("The first %d records of the recordings.", n)
+	if out.Cut == "" {
+		out.Covers = fmt.Sprintf("All %d records of the recordings.", n)
+	}
+	return nil
+}
+
+// page picks a page of lines, the last first, and draws the values. before is how many lines are
+// on later pages.
+func (o *history) page(h *teller, before int, here string) {
+	o.All = len(h.lines) + h.dropped
+	before = min(max(0, before), len(h.lines))
+	for i := len(h.lines) - 1 - before; i >= 0 && len(o.Lines) < pageRows; i-- {
+		o.Lines = append(o.Lines, h.lines[i])
+	}
+	if end := before + len(o.Lines); end < len(h.lines) {
+		o.Next = here + "&before=" + strconv.Itoa(end) + "#history"
+	}
+	if before > 0 {
+		o.First = here + "#history"
+	}
+	if len(h.points) < 2 {
+		return
+	}
+	o.Picture = pointsPicture(h.points)
+	o.From, o.Until = stamp(&h.points[0].at), stamp(&h.points[len(h.points)-1].at)
+}
+
+// pointsPicture draws values by their times. Of more than mostPoints it draws every other one, or
+// every third, and so on, and the last.
+func pointsPicture(all []point) *picture {
+	low, high := all[0].value, all[0].value
+	for _, p := range all {
+		low, high = min(low, p.value), max(high, p.value)
+	}
+	step := (len(all) + mostPoints - 1) / mostPoints
+	first, spent := all[0].at, all[len(all)-1].at.Sub(all[0].at).Seconds()
+	var at, values []float64
+	for i, p := range all {
+		if i%step != 0 && i < len(all)-1 {
+			continue
+		}
+		x := float64(i) / float64(len(all))
+		if spent > 0 {
+			x = min(1, max(0, p.at.Sub(first).Seconds()/spent))
+		}
+		at, values = append(at, x), append(values, p.value)
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	return sketch(at, values, low, high, fmt.Sprintf("%d values from %s to %s, the last is %s", len(all), number(low), number(high), number(all[len(all)-1].value)))
+}
