@@ -22,7 +22,7 @@
 //
 // With tools to try things out (Options.Try) there are /try, /new/{entity}, /busy and /kill as well.
 //
-// The pages are rendered here and need no JavaScript; a small script adds records to a tail. A
+// The pages are rendered here and need no JavaScript; a small script adds records to a tail and asks a search as one types. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
 // security policy allows no script or style but the console's own files. A page reads a bounded
 // number of rows. Between requests, only the last records that were applied are kept (activity.go).

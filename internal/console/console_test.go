@@ -208,6 +208,12 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, a.Code, code)
 		}
 	}
+	for path, types := range map[string]bool{"/console/shop/query/find": true, "/console/shop/query/product": false} {
+		got := w.page(path)
+		if strings.Contains(got, "data-search") != types || !strings.Contains(got, "data-answer") || !strings.Contains(got, `<button name="ask"`) {
+			t.Errorf("%s: as one types: %v", path, !types)
+		}
+	}
 	for name, kind := range map[string]string{"console.css": "text/css", "console.js": "text/javascript"} {
 		if a := w.ask("GET", "/console/"+name); a.Code != 200 || a.Header().Get("Content-Type") != kind+"; charset=utf-8" {
 			t.Errorf("%s: %d %v", name, a.Code, a.Header())

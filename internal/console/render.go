@@ -64,7 +64,7 @@ var sections = []struct {
 // An error of a template is returned before anything is sent. An error of sending is
 // http.ErrAbortHandler: the browser has gone, and no second answer is possible.
 func (r *request) render(status int, name, title string, body any) error {
-	f := frame{Title: title, Page: name, Body: body, Script: name == "tail"}
+	f := frame{Title: title, Page: name, Body: body, Script: name == "tail" || name == "query"}
 	if r.c.options.Write {
 		f.Token = r.c.token
 	}

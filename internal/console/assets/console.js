@@ -47,5 +47,34 @@ function tail(body) {
 	open();
 }
 
+// A search asks again as one types, and puts the server's answer in the place of the last one. The
+// button does the same without it.
+function search(form) {
+	const pause = 150; // milliseconds without a key
+	let timer = 0, asking = null;
+
+	async function ask() {
+		asking?.abort();
+		asking = new AbortController();
+		const url = new URL(form.action);
+		url.search = new URLSearchParams([...new FormData(form), ['ask', '1']]);
+		try {
+			const answer = await fetch(url, { signal: asking.signal });
+			if (!answer.ok) return; // the button shows why
+			const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+			document.querySelector('[data-answer]').replaceWith(document.adoptNode(page.querySelector('[data-answer]')));
+			history.replaceState(null, '', url);
+		} catch {
+			// A later key has ended this request, or the server is gone; the button says which.
+		}
+	}
+	form.addEventListener('input', () => {
+		clearTimeout(timer);
+		timer = setTimeout(ask, pause);
+	});
+}
+
 const body = document.querySelector('[data-tail]');
 if (body) tail(body);
+const form = document.querySelector('[data-search]');
+if (form) search(form);
