@@ -146,9 +146,10 @@ func amountText(words []string, entity string) string {
 
 // amount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
 // returns nil then.
+// numbers says that the aggregate is of numbers.
 // A name with *, + or - in it that the entity has as a field is that field: attributes may have
 // such names, and spaces decide.
-func (c *compiler) amount(e *Entity, w word) *Amount {
+func (c *compiler) amount(e *Entity, w word, numbers bool) *Amount {
 	words := strings.Fields(w.text)
 	a := &Amount{Text: amountText(words, e.Name)}
 	if len(words) == 1 {
@@ -156,7 +157,11 @@ func (c *compiler) amount(e *Entity, w word) *Amount {
 			c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
 			return nil
 		}
-		f := c.field(e, word{a.Text, w.pos})
+		take := c.field
+		if numbers {
+			take = c.measured
+		}
+		f := take(e, word{a.Text, w.pos})
 		if f == nil {
 			return nil
 		}
@@ -209,6 +214,6 @@ func (c *compiler) operand(e *Entity, w word) (factor, bool) {
 		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
 		return factor{}, false
 	}
-	f := c.field(e, word{name, w.pos})
+	f := c.measured(e, word{name, w.pos})
 	return factor{field: f}, f != nil
 }

@@ -148,7 +148,7 @@ func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
 	if of == nil || err != nil || !known {
 		return Expr{}, false
 	}
-	text := of.Type == TypeString && of.Key != nil
+	text := of.Type == TypeString && (of.Key != nil || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text
 	switch {
 	case of.Type == TypeAny || text:
 	case epoch == "" && of.Type == TypeNumber:

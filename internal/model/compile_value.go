@@ -79,6 +79,19 @@ func (c *compiler) defaultOf(a *Attribute, n node) (value.Value, bool) {
 	return v, ok
 }
 
+// measured returns a field as sums and the order of rows take it: a name in the key that the
+// entity declares as a number is a number, which the key has as text.
+func (c *compiler) measured(e *Entity, w word) *Field {
+	f := c.field(e, w)
+	if f == nil || f.Key == nil {
+		return f
+	}
+	if a := e.Attribute(f.Name); a != nil && a.Type == TypeNumber {
+		f.Number, f.Type = true, TypeNumber
+	}
+	return f
+}
+
 // expr compiles a word of the file as an expression over rows of source: a field, or, for
 // =text, a constant in the form in which into holds that name. It does not know the names
 // that stand for the record ($time and so on); a caller that allows these checks first.

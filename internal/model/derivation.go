@@ -366,13 +366,16 @@ func (e *Entity) DerivedAttributes() (out []string) {
 	return sortedOnce(out)
 }
 
-// definition is where the field's value comes from. A declared type decides nothing: values
-// are as the row has them.
+// definition is where the field's value comes from. A declared type decides nothing, values
+// are as the row has them, but for a number in a key that is taken as one.
 func (f *Field) definition() (x defined) {
 	if f.Key != nil {
 		x.add("field", f.Name, f.Attr, f.Key.text)
 	} else {
 		x.add("field", f.Attr)
+	}
+	if f.Number {
+		x.add("number")
 	}
 	return x
 }

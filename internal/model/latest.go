@@ -132,7 +132,7 @@ func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 		c.report(d.of.pos, d.kind+": "+entity+".FIELD", "a %s is of a field of %s", d.kind, entity)
 		whole = false
 	}
-	shown := c.field(l.Source, word{fieldName, d.of.pos})
+	shown := c.measured(l.Source, word{fieldName, d.of.pos})
 	switch l.By = shown; {
 	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
 		if d.by.given() {
@@ -142,11 +142,11 @@ func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, entity, d.kind)
 		l.By = nil
 	default:
-		l.By = c.field(l.Source, d.by)
+		l.By = c.measured(l.Source, d.by)
 	}
 	l.Set[0].Expr.Field = shown
 	for i, p := range d.also {
-		f := c.field(l.Source, p.value)
+		f := c.measured(l.Source, p.value)
 		l.Set[i+1].Expr.Field = f
 		whole = whole && f != nil
 	}

@@ -139,6 +139,8 @@ type Field struct {
 	Key  *Template // nil: the value is the attribute's
 	// Slot is the place of the name in Key.
 	Slot int
+	// Number says that the entity declares the name as a number, and that the value is one.
+	Number bool
 }
 
 // Get returns the field's value in a row as the application means it, Missing if it has
@@ -146,6 +148,9 @@ type Field struct {
 // built from it; otherwise it parses the key.
 // Several goroutines may call it. The value shares the row's memory.
 func (f *Field) Get(row value.Item) value.Value {
+	if f.Number {
+		return f.number(row)
+	}
 	raw := f.Raw(row)
 	if f.Key == nil || raw.IsMissing() {
 		return raw
@@ -156,6 +161,19 @@ func (f *Field) Get(row value.Item) value.Value {
 	}
 	if f.Key.Escape(own) == raw.Text() || f.Key.plain(row, row.Get(f.Attr).Text()) {
 		return value.OfString(own)
+	}
+	return raw
+}
+
+// number returns the number that the row has under the name, or the one that its key has as a
+// text. A text in the key that is no number is returned as it is.
+func (f *Field) number(row value.Item) value.Value {
+	if own := row.Get(f.Name); own.Kind() == value.Number {
+		return own
+	}
+	raw := f.Raw(row)
+	if n, err := value.ParseNumber(raw.Text()); err == nil {
+		return n
 	}
 	return raw
 }

@@ -173,7 +173,7 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 		case !t.Kind.OfRows && !dotted:
 			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted:
-			s.Amount = c.amount(s.Entity, of)
+			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers)
 		}
 		ok := false
 		if t.Group != nil {
