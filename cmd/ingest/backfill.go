@@ -24,15 +24,14 @@ type backfillCommand struct {
 }
 
 func (backfillCommand) Help() string {
-	return `Gives rows what they were written without, because the model did not say it then:
-defaults, and the keys of an index that was added later. What a row has, it keeps. So
-it may run beside applications, and again: what it did stays done, and a run that was
-broken off goes on where it stopped.
+	return `Gives rows what the model did not yet declare when they were written: defaults, and the
+keys of an index that was added later. It changes no attribute that a row has, so it may
+run beside applications, and again. After an interruption, the same command continues.
 
-Printed is how many rows got which attribute, and how many have a key of an index that
-is not what the model makes: those are left alone. Unique values
-get their claims; where two rows have one value, both stay and the second is told.
-Where that is so, or a row was refused what it misses, the exit code is 1.
+It prints how many rows got which attribute, and how many have an index key that the
+model would not make: those are left alone. Unique values get their claims; if two rows
+have one value, both stay and the second is reported. The exit code is then 1, as it is
+if a row could not be given what it lacks.
 
   ingest backfill gallery --dry-run
   ingest backfill gallery --aws -o json`

@@ -39,13 +39,13 @@ type commands struct {
 	cli.Extras
 }
 
-const description = `Writes into the core tables of a model, with the model's rules kept.
+const description = `Writes rows of a model, and keeps the model's rules.
 
 MODEL is the name of a built-in model or the path of a model file. The environment can
 say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 something was refused, 2
 usage or configuration, 3 a service or the disk is down, or the output could not be written,
-4 part done and resumable, 130 interrupted.`
+4 incomplete: run the same command again, 130 interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.
 type program struct {

@@ -34,19 +34,18 @@ func (migrateCommand) Help() string {
 	return `Makes old rows into rows of the model, as a migration in the model file says, while
 applications go on writing both. From the first run on the migration is on: this
 command moves the rows that exist, and projector run those that are added or change.
-Each is moved in one transaction, so it may be broken off anywhere and run again.
+Each row is moved in one transaction. After an interruption, run the command again.
 
-A row that a migration made follows its old one until an application writes on it;
-from then on it is the application's, also when it removes the row. Where the old row
-is in a table of its own it stays, and when it goes the row made goes with it: end the
-migration (--end) before you clear the old table.
+weir keeps a migrated row in sync with its old row until an application modifies or
+deletes it. An old row in a table of its own stays. If it is deleted, the migrated row is
+deleted too, so end the migration (--end) before you clear the old table.
 
-A row made takes its unique values with it. Where another row has one of them, the old
-row is refused and nothing is changed; it is moved when the value is free.
+A migrated row claims its unique values. If another row has one of them, the old row is
+refused and nothing is changed; it is moved when the value is free.
 
-Printed is what became of old rows: moved, followed (moved before, and changed since),
-there (nothing to do), kept (the application has changed or removed what was made),
-refused (with the reason, on stderr). Where one was refused, the exit code is 1;
+It prints the number of old rows by outcome: moved, followed (moved before, and changed
+since), there (nothing to do), kept (the application has changed or deleted the migrated
+row), refused (with the reason, on stderr). If a row was refused, the exit code is 1;
 correct the old row, and it is moved.
 
   ingest migrate gallery v1 --dry-run

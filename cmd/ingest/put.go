@@ -28,14 +28,14 @@ func (putCommand) Help() string {
 
 op is create (the row must not be there), put (create or replace what the
 application wrote), update (change the fields given; null removes one) or delete.
-With an idempotencyKey a command is done once, however often it comes.
+With an idempotencyKey a command is done once, however often it is sent.
 
-What is wrong is refused, with file, line, field and reason; the rest lands. A create
-of a row that is there just as the create would make it is counted as unchanged: put a
-file again that was broken off. A second time, a file changes nothing when each of its
-commands is a create or a put of another row, or has an idempotencyKey (for 48 hours);
-other commands are done again. What became of the commands is printed;
-where one was refused, the exit code is 1.
+A wrong command is refused, with file, line, field and reason; the others are done. If a
+row already is as its create would make it, the create counts as unchanged, so an
+interrupted file may be put again. A file that is put twice changes nothing if each of
+its commands creates or puts another row, or has an idempotencyKey (for 48 hours); other
+commands are done again. The outcome is printed, and the exit code is 1 if a command was
+refused.
 
   ingest put gallery albums.jsonl
   ingest put gallery albums.jsonl --aws --stage prod --tables gallery=gallery-prod

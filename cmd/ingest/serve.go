@@ -32,12 +32,11 @@ fields into it, DELETE removes it, POST /v1/{model}/batch does many commands. Th
 body is the row's fields as JSON; those of its key may be query parameters. All of it
 is described by GET /openapi.json.
 
-It stops on an interrupt or SIGTERM, when the requests in progress are answered; what
-was answered is written. Exits with 0 on SIGTERM, with 130 on an interrupt.
+On an interrupt or SIGTERM it answers the requests in progress and stops. An answered
+write is durable. Exits with 0 on SIGTERM, with 130 on an interrupt.
 
-An embedded directory has one owner at a time: to see what is derived from what is
-written there, use projector dev, which does both. With --aws this runs beside
-projector run, and any number of times.
+Only one process may open an embedded directory at a time: to write and derive there,
+use projector dev. With --aws, any number of processes may run, beside projector run.
 
   ingest serve gallery wardrobe --addr 127.0.0.1:8481
   WEIR_KEYS=$(openssl rand -hex 32) ingest serve gallery --aws --addr :8481

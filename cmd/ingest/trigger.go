@@ -32,8 +32,8 @@ is one that ingest put would write: with its keys, defaults and computed attribu
   ingest trigger gallery Album:remove --stage prod --tables gallery=gallery-prod
   aws lambda invoke --function-name weir-rows --payload fileb://event.json answer.json
 
-Each call prints the event of a stream of its own. A function that counts by position takes
-the second one for a repetition of the first: give each test a table of its own.`
+Each call prints an event of another stream. A function that counts by position takes the
+second one for a repetition of the first, so give each test a table of its own.`
 }
 
 // Run writes the row into a store in a temporary directory, which it removes, so it changes nothing

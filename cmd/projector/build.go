@@ -44,8 +44,8 @@ complete. Stopped or killed, the same command goes on.
 
 From the beginning of a build of values, programs with the older model are refused, and
 stop; start those with the new one. A build is live when all rows show it. Run the same
-command again a day later: it then reads everything once more and puts right what a
-function may have counted that was invoked before the build began.
+command again a day later: it then reads everything once more and corrects what a
+function may have counted if it was invoked before the build began.
 
 Each set of search definitions has indexes of its own, so programs with other definitions
 are not disturbed. A function never fills an index. Where functions read the streams, build
@@ -55,15 +55,15 @@ earlier model.
 
 With --roll-back and the earlier model, a change is taken back: from then on, programs with
 the later model are refused, and what the two derive differently is built from the rows
-as before, for as many units. What only was added costs nothing.
+as before, for as many units. A derivation that was only added costs nothing.
 
 With --dry-run, nothing is written. It also prints examples: what rows show of each
 derivation that is new or changed, and what they will show. Of more than 20,000 targets
 it compares some.
 
-With --prune, ledgers that a build has replaced are removed, and the indexes, checkpoints
-and notes of other search definitions, but for those that a program has applied or may
-apply within the hour or that functions apply.
+With --prune, ledgers that a build has replaced are removed, and so are the indexes,
+checkpoints and notes of other search definitions. Those that a program applied within
+the hour, or that functions apply, stay.
 
 The price is that of DynamoDB on demand in us-east-1. Without --write-budget, the time
 is for 4,000 write units in a second.

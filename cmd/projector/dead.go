@@ -19,9 +19,9 @@ import (
 // store for writing.
 type deadCommands struct {
 	List    deadList    `cmd:"" help:"List what could not be applied."`
-	Show    deadShow    `cmd:"" help:"Show one, with its record."`
-	Retry   deadRetry   `cmd:"" help:"Apply one again; for a parked target, its whole queue in order."`
-	Discard deadDiscard `cmd:"" help:"Drop one for good."`
+	Show    deadShow    `cmd:"" help:"Show a dead letter, with its record."`
+	Retry   deadRetry   `cmd:"" help:"Apply a dead letter again; for a parked target, its whole queue in order."`
+	Discard deadDiscard `cmd:"" help:"Drop a dead letter for good."`
 }
 
 // deadTarget is the model whose dead letters a command is about, and where its rows are.
@@ -166,7 +166,7 @@ type deadOne struct {
 type deadShow struct{ deadOne }
 
 func (deadShow) Help() string {
-	return `Prints it as one JSON object: what dead list says, and the record with its images.
+	return `Prints the dead letter as one JSON object: what dead list says, and the record with its images.
 
   projector dead show gallery ID`
 }

@@ -34,10 +34,10 @@ type deployTables struct {
 
 func (deployTables) Help() string {
 	return `Creates the tables that do not exist: the models' and weir's own. One that exists
-is left as it is; what it has otherwise than the model is printed, and the exit code
-is then 1. So it is if only the TTL differs: verify would miss copies that TTL deleted,
-or rows would stay that should expire. Doing it again changes nothing. With --stage and --tables the tables get the
-names of that stage.
+is left as it is. If one differs from the model, the differences are printed, and the exit
+code is 1, also if only the TTL differs: verify would miss copies that TTL deleted, or
+rows would stay that should expire. Running it again changes nothing. With --stage and
+--tables the tables get the names of that stage.
 
 --dry-run says what would be done, and needs permission only to describe tables.
 

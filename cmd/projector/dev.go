@@ -51,10 +51,10 @@ func (devCommand) Help() string {
 streams, keeps what is derived, and answers queries and searches, all at one address.
 GET /v1/{model}/{query} asks; POST, PUT, PATCH and DELETE /v1/{model}/{entity} write;
 GET /openapi.json describes queries and writes, GET /metrics is for Prometheus, / is a
-console for browsers. What to try is said when it is ready.
+console for browsers. When it is ready, it prints what to try.
 
-Where the directory is empty and there is no --sample, some rows are made up from the
-model itself. It stops as projector run does.
+If the directory is empty and --sample is not given, it makes up some rows from the
+model. It stops as projector run does.
 
   projector dev
   projector dev reviews.yaml --data ./dev

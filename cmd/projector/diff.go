@@ -21,7 +21,7 @@ func (diffCommand) Help() string {
 	return `Says what a changed model will do before it is deployed. It reads two files and no
 tables. Each derivation that is added, changed, removed or renamed has a line, with the
 parts of the file that change it and what becomes of its values; then come the builds
-that it takes, and the parts that change nothing which is derived.
+that are needed, and the parts that change nothing derived.
 
 What a build costs depends on the rows: projector build NEW --dry-run.
 

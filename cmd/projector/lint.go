@@ -19,7 +19,7 @@ type lintCommand struct {
 
 func (lintCommand) Help() string {
 	return `Prints one problem a line as FILE:LINE:COLUMN: MESSAGE (HINT) and exits with 1
-when there are any. A warning is about what is legal and probably not meant, such
+when there are any. A warning is about something that is legal and probably not meant, such
 as a count on rows that nothing writes. It goes to stderr and fails only with
 --strict. With -o json, both are on stdout, each with its severity.
 

@@ -7,7 +7,7 @@
 // first:
 //
 //	main.go            the commands, and flags that several of them have
-//	replay.go          recorded files: core rows are written while a follower derives from them;
+//	replay.go          recorded files: source rows are written while a follower derives from them;
 //	                   replay_bulk.go lands many rows at a time where nothing follows yet
 //	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
 //	build.go           builds by command: values here, search indexes in build_search.go
@@ -58,15 +58,15 @@ var (
 
 // commands is the command line of projector. kong reads it; docs/guide/cli.md is made from its help texts.
 type commands struct {
-	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: core rows, derived rows, search."`
+	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: source rows, derived rows, search."`
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
 	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`
 	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
 	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations."`
-	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the core rows and print what differs."`
-	Repair repairCommand  `cmd:"" help:"Put right what verify finds, from the core rows."`
+	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the source rows and print what differs."`
+	Repair repairCommand  `cmd:"" help:"Correct what verify finds, from the source rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
@@ -84,7 +84,7 @@ MODEL is the name of a built-in model or the path of a model file. The environme
 say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
 or configuration, 3 a service or the disk is down, or the output could not be written, 4
-part done and resumable, 130 interrupted.`
+incomplete: run the same command again, 130 interrupted.`
 
 // program is what commands share: where data and talk go, and the outside world.
 type program struct {

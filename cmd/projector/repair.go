@@ -29,7 +29,7 @@ type repairCommand struct {
 }
 
 func (repairCommand) Help() string {
-	return `Corrects what verify finds, from the core rows: after a gap in a stream, after something
+	return `Corrects what verify finds, from the source rows: after a gap in a stream, after something
 was discarded, or when an application overwrote derived values. Prints a line for each
 value that it corrects. Applications may go on writing. After an interruption, the same
 command continues. When verify finds nothing more, repair discards the gaps that were

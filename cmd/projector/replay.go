@@ -38,20 +38,20 @@ type replayCommand struct {
 func (replayCommand) Help() string {
 	return `Files may be Lambda DynamoDB events, GetRecords pages, single records, the CLI's
 output of these, Kinesis Data Streams for DynamoDB records, DynamoDB exports to S3
-or Lambda on-failure documents; plain, gzip or zstd. What they are is found out by
-what is in them. Of an export the folder is enough, as it lies in S3: all files that its
-manifest names must be there, as they were written. Returns when everything derived has caught up. Replaying a file
+or Lambda on-failure documents; plain, gzip or zstd. replay recognises the form by its
+content. For an export, give its folder as it is in S3: all files that its manifest
+names must be there, unchanged. Returns when everything derived has caught up. Replaying a file
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
-A directory into which nothing was written but by replays in bulk gets the rows of many
-records at a time, where the model derives nothing but counts, sums, means, distincts and
-search indexes. What comes of it is the same, and -o json says how many records it were.
+If only replays in bulk have written into the directory, and the model derives nothing
+but counts, sums, means, distincts and search indexes, the rows of many records are
+written at a time. The result is the same; -o json says how many records were in bulk.
 
-With --tables the records name the tables as the store does: NAME=REAL.
+With --tables NAME=REAL, the records name the tables as the store does.
 
-Where a record could not be used, records are missing, or the model has dead letters
-from before, the exit code is 1; what could be used was, and is printed.
+The exit code is 1 if a record could not be used, records are missing, or the model has
+dead letters from before. The other records are applied, and counted in the output.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
@@ -130,7 +130,7 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 	return nil
 }
 
-// both writes the core rows and has what comes of them applied at the same time.
+// both writes the source rows and has what comes of them applied at the same time.
 // It returns when all that was written is applied, or with the first error of either; the other is then stopped.
 func (p *program) both(run *runner.Runner, writing *progress.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)

@@ -37,7 +37,7 @@ type runCommand struct {
 	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
 	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
 	Models     []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is not heard of keeps its shards before another takes them over (default ${default})."`
+	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is silent keeps its shards before another takes them over (default ${default})."`
 	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
 	Budget     float64       `name:"write-budget" env:"WEIR_WRITE_BUDGET" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
 	Addr       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
@@ -50,15 +50,14 @@ and follows the streams of the models' tables until it is told to stop: then req
 and what is in the streams is applied. Exits with 0 on SIGTERM, with 130 on an
 interrupt; a second signal ends it at once, which loses nothing either.
 
-Where counts, sums, means or distinct values are new or changed, or the table had rows
-before weir, it builds them from the rows, as projector build does, and audits the build
-a day later.
+If derivations are new or changed, or a table had rows before weir, it builds them from
+the rows, as projector build does, and audits the build a day later.
 
 On AWS, any number of processes may run: they share the shards evenly, and the
-others take over those of a process that is not heard of. Each needs a --data
+others take over those of a process that is silent. Each needs a --data
 directory of its own, where what was read waits until it is applied.
 
-Others than this machine reach it with one of two keys, or when --open says so:
+On an address that other machines reach, it needs keys, or --open:
 
   projector run gallery wardrobe --addr 127.0.0.1:8480
   WEIR_KEYS=$(openssl rand -hex 32) projector run gallery --addr :8480

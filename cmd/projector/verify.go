@@ -24,15 +24,15 @@ type verifyCommand struct {
 
 func (verifyCommand) Help() string {
 	return `Applies what is still in the streams, then recounts every derived value from the
-core rows. Prints what differs and exits with 1 when anything does. On AWS, where
-others write and derive meanwhile, it applies nothing, and prints what differs in
-the same way twice, some seconds apart.
+source rows. Prints what differs and exits with 1 when anything does. On AWS, where
+others write and derive meanwhile, it applies nothing, recounts twice, some seconds
+apart, and prints what differs in the same way both times.
 
 A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed",
 and what a row cannot contribute, such as a copy whose key would be too long or a
 search document whose id would be, as "cannot be derived".
 That is no difference, and repair has nothing to do: the value is absent until the rows
-behind it are corrected. It is not what the model asks for either, so it exits with 1.
+behind it are corrected. But the row lacks a value that the model asks for, so verify exits with 1.
 
   projector verify gallery --data ./data
   projector verify gallery --limit 20 -o json`

@@ -28,8 +28,8 @@ type whyCommand struct {
 
 func (whyCommand) Help() string {
 	return `Lists the records of recorded files that made a value what it is, in their order:
-where the record is, its shard and sequence number, its time, what happened to which
-row, what that added, and what the value then was. Nothing is written. Exits with 1
+where the record is, its shard and sequence number, its time, the event and its row,
+what it added, and the value after it. Nothing is written. Exits with 1
 when no record had a part in it.
 
   projector why gallery Album:id=a1 mediaCount --from testdata/streams/gallery/stream.jsonl.gz

@@ -30,7 +30,7 @@ const (
 	Check       = 1 // a check failed: drift, lint; or something was refused
 	Mistake     = 2 // usage or configuration
 	Down        = 3 // a service or the disk is down
-	Part        = 4 // part done; the same command again goes on
+	Part        = 4 // incomplete; the same command again continues
 	Interrupted = 130
 )
 

@@ -73,8 +73,8 @@ type Function struct {
 	Model   *Model
 	Memory  int // MB
 	Timeout int // seconds
-	// Env has no secret: keys of the write side are IAM's, and the URL of a cluster is a parameter
-	// that tools keep out of logs.
+	// Env has no key of the write side, which asks IAM. The URL of a cluster may hold a password, so
+	// its parameter is one that tools keep out of logs.
 	Env    []Variable
 	Stream *Mapping // nil for one that takes commands
 }
@@ -154,7 +154,7 @@ func Of(models []*model.Model) (*Plan, error) {
 // documents have a function of their own.
 // The first derives rows, the last takes commands; between them is that of documents if the model has searches.
 // Memory and time are the same for every model. Timeouts are far below Lambda's 15 minutes, so an
-// invocation that hangs delays its shard by a minute at most.
+// invocation that hangs ends after a minute.
 func functions(m *Model, search bool) []*Function {
 	at := m.Name
 	if m.File != "" {

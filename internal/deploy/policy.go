@@ -57,7 +57,7 @@ func dynamodb(names ...string) []string {
 // Grants are what a kind of process needs, and nothing else.
 // A test runs each kind of process against a recorder of calls and holds its grants to them, in both directions, so a
 // call that a function newly makes fails that test before it fails on AWS. An unknown process has no grants.
-// The lists are also what doctor asks for (package survey) and what docs/guide/operations.md shows.
+// The lists are also what doctor asks for (package survey).
 // The result may share memory with other calls: do not change it.
 func Grants(p Process) []Grant {
 	switch p {
