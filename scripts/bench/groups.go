@@ -55,17 +55,7 @@ func (b *bench) groups(sizes []int) error {
 // members measures what one message costs each member of its channel: with the model of examples/chat, in
 // which each has a copy of the channel's last message and the number of messages that are unread.
 func (b *bench) members(sizes []int) error {
-	var costs []perUpdate
-	for _, size := range sizes {
-		c, err := b.channel(size)
-		if err != nil {
-			return err
-		}
-		b.say("a message for %d members: %v for each", size, c)
-		costs = append(costs, c)
-	}
-	b.flat("cost of a message for a member of its channel, by how many there are", sizes, costs)
-	return nil
+	return b.forEach("cost of a message for a member of its channel, by how many there are", sizes, b.channel)
 }
 
 // channel returns the cost of a message in a channel of so many members, for each of them. The records of

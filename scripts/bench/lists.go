@@ -152,16 +152,21 @@ func (b *bench) beside(what string, costs []perUpdate, byHand func() error, l *l
 }
 
 func (b *bench) feeds(sizes []int) error {
+	return b.forEach("cost of a row for a follower, by how many follow", sizes, b.feed)
+}
+
+// forEach adds a line with what each of so many costs, for each of the sizes.
+func (b *bench) forEach(what string, sizes []int, cost func(size int) (perUpdate, error)) error {
 	var costs []perUpdate
 	for _, size := range sizes {
-		c, err := b.feed(size)
+		c, err := cost(size)
 		if err != nil {
 			return err
 		}
-		b.say("%d followers: %v for each", size, c)
+		b.say("%s, %d: %v for each", what, size, c)
 		costs = append(costs, c)
 	}
-	b.flat("cost of a row for a follower, by how many follow", sizes, costs)
+	b.flat(what, sizes, costs)
 	return nil
 }
 

@@ -195,3 +195,16 @@ func TestSmallCache(t *testing.T) {
 		})
 	}
 }
+
+// clear forgets all rows, but not which keys have rows.
+func (c *rowCache) clear() {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mu.Lock()
+		p.young, p.old = rowBuffer{}, rowBuffer{}
+		for j := range p.counts {
+			p.counts[j].changes++
+		}
+		p.mu.Unlock()
+	}
+}

@@ -163,19 +163,6 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p.forget(hash, key)
 }
 
-// clear forgets all rows, but not which keys have rows.
-func (c *rowCache) clear() {
-	for i := range c.parts {
-		p := &c.parts[i]
-		p.mu.Lock()
-		p.young, p.old = rowBuffer{}, rowBuffer{}
-		for j := range p.counts {
-			p.counts[j].changes++
-		}
-		p.mu.Unlock()
-	}
-}
-
 // keep adds a row in place of what the part has for its key. It leaves out a row that
 // would take much of the room.
 func (p *cachePart) keep(room int, hash uint64, key, stored []byte) {
