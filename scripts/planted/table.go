@@ -95,10 +95,14 @@ func save(all []mistakes.Mistake, found []finding, seeds int) error {
 	s := sort(all, found)
 	text := fmt.Sprintf(`# Planted bugs
 
-Mistakes that a developer would make, each planted by itself, and the first seed of the simulator that notices it: seeds are tried
-from 0 on, each on all models that the mistake can be seen on; mistakes of builds in runs with builds. What the simulator does not
-have, or seldom meets, a test notices, which the table names. Made by §make planted§; the mistakes, as text and text, are in
-§testdata/planted.txt§, and how they are planted is in [the decision about the simulator](decisions/12-simulator.md).
+Mistakes that a developer would make, each planted by itself, and the first seed of the simulator that notices it. Seeds are tried
+from 0 on, each on all models in which the mistake can be seen; mistakes of builds are tried in runs with builds. A mistake in code
+that the simulator does not run, or seldom reaches, is noticed by a test, which the table names. *As* is how the run fails.
+
+§make planted§ makes this page. A seed is that of the simulator when its row was made: what a seed does changes with the simulator, and
+§go run ./scripts/planted NAME§ looks for the present one. [testdata/planted.txt](../testdata/planted.txt) has each mistake as a piece of
+the code as it is and as the mistake has it. A test compares these with the code, and
+[the decision about the simulator](decisions/12-simulator.md) says how they are planted.
 
 Of %d mistakes the simulator notices %d, half of these within %d seeds, and tests %d; %d are not noticed within %d, %d are not tried.
 
