@@ -285,6 +285,7 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 }
 
 // read reads the row. It decodes only a row that it has not decoded before.
+// The row that it returns shares memory with later calls: Clone it before changing it.
 func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	is, err := store.GetRow(ctx, c.store, owntable.Catalog(c.model.Name))
 	if errors.Is(err, store.ErrNoTable) {

@@ -464,6 +464,7 @@ func (p *Program) otherReader(t string, pin owntable.Pin, reader Reader, now tim
 }
 
 // current refuses a catalog that does not have exactly what this program derives.
+// Of several reasons one is given.
 func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 	ours := map[string]bool{}
 	for i := range p.Derivations {
@@ -566,6 +567,8 @@ func (p *Program) over(row owntable.CatalogRow, d *model.Derivation) string {
 }
 
 // Retire decides what the catalog becomes when the model no longer has the derivations.
+// was stays as it is. Names that are retired already change nothing; one that the model has, or
+// that the catalog lacks, refuses all.
 func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time) (next owntable.CatalogRow, err error) {
 	next = was.Clone()
 	for _, name := range names {

@@ -53,6 +53,8 @@ const (
 )
 
 // give yields a bad entry, or holds it back.
+// Until a record has shown what kind of file it is, bad entries are held: of something else
+// entirely, one error is better than a thousand.
 func (r *reader) give(e Entry) error {
 	r.held = append(r.held, e)
 	if r.known {

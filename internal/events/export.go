@@ -189,6 +189,7 @@ func readManifest(name string) ([]dataFile, error) {
 }
 
 // check compares the files with the summary.
+// Where an export gives no number of items, nothing is compared.
 func (s *summary) check(lines []dataFile) error {
 	if s.ItemCount == nil {
 		return nil
@@ -207,6 +208,7 @@ func (s *summary) check(lines []dataFile) error {
 }
 
 // present finds the data files. It is an error if one does not exist.
+// The error counts all files that are missing and names the first.
 func present(dir, manifest string, lines []dataFile) (files []source, err error) {
 	var missing []string
 	for _, l := range lines {

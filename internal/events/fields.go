@@ -24,6 +24,8 @@ func (p *scanner) change(u *unit) {
 }
 
 // changeField reads one field. Names in another case are taken too, as some tools write them.
+// A name that comes twice has its last value, as in encoding/json. Unknown names are passed over:
+// AWS adds fields.
 func (p *scanner) changeField(u *unit, name string) {
 	switch name {
 	case "Keys":
@@ -160,6 +162,7 @@ func (p *scanner) kinesis(u *unit) {
 }
 
 // metadata reads the write time of an item in an incremental export, a typed number.
+// Exports have microseconds; the stream's own times are whole seconds.
 func (p *scanner) metadata(u *unit) {
 	p.object(func(name string) {
 		switch {

@@ -126,6 +126,7 @@ type batcher struct {
 }
 
 // add adds an entry to the batch and sends the batch when it is full.
+// The entries of a batch that was sent belong to its receiver.
 func (b *batcher) add(e Entry) error {
 	if b.batch == nil {
 		b.batch = make([]Entry, 0, batchEntries)

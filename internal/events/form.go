@@ -59,6 +59,8 @@ func (u *unit) check(rec *Record) error {
 }
 
 // checkStream checks that a stream record has its keys, sequence number, event name and images.
+// Which images are required depends on the event, and on what the stream has: a stream with new
+// images alone has no old ones.
 func (u *unit) checkStream(rec *Record) error {
 	switch {
 	case rec.Keys == nil:
@@ -138,6 +140,7 @@ func (p *scanner) tableOf(arn string) string {
 }
 
 // noRecord returns the error for a completely read unit that is not a record.
+// Its text is for people who gave the wrong file, and says which file to give instead.
 func (u *unit) noRecord(names []string) error {
 	switch {
 	case u.seen&seenBatch != 0:

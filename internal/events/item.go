@@ -129,6 +129,7 @@ func (p *scanner) anyAttribute(depth int) value.Value {
 }
 
 // tagged reads the rest, after the colon, of the typed value that begins at start.
+// A wrong value ends only the record; the scanner goes on behind it if the JSON is good.
 func (p *scanner) tagged(start int, tag string, depth int) value.Value {
 	base := len(p.stack)
 	v, msg := p.typed(tag, depth)

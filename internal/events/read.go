@@ -127,6 +127,7 @@ func (r *reader) extend(start *int) bool {
 }
 
 // document reads a document. The scanner is at its first byte, c.
+// Documents may stand one after the other, with or without commas and line breaks between them.
 func (r *reader) document(c byte) error {
 	b := r.win.buf[r.scan.i:]
 	switch {

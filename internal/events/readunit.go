@@ -85,6 +85,7 @@ func (r *reader) here() *frame {
 }
 
 // whole handles a completely read unit that holds no other units.
+// What is no record is a bad entry with its place, and reading goes on behind it.
 func (r *reader) whole(start int) error {
 	u := &r.unit
 	r.known = r.known || u.known()
@@ -111,6 +112,8 @@ func (r *reader) whole(start int) error {
 }
 
 // kinesis reads the record that a Kinesis record carries.
+// A record from Kinesis may have no sequence number of DynamoDB; it then has a time and no
+// position.
 func (r *reader) kinesis(start int) error {
 	data, err := base64.StdEncoding.DecodeString(r.unit.data)
 	if err != nil {

@@ -60,6 +60,8 @@ func (p *scanner) literal(word string) {
 }
 
 // number skips a JSON number and returns its text.
+// It is stricter than DynamoDB's own numbers, which are texts: this is for numbers of JSON, such as
+// times.
 func (p *scanner) number() string {
 	start := p.i
 	if p.b[p.i] == '-' {

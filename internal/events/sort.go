@@ -45,6 +45,7 @@ func (p *scanner) sorted(out, from []value.Attr) value.Item {
 }
 
 // prefix returns the first eight bytes of s as an integer that sorts like them.
+// Texts of which one begins with the other may have equal prefixes; then the whole texts decide.
 func prefix(s string) uint64 {
 	if len(s) >= 8 {
 		return binary.BigEndian.Uint64([]byte(s[:8]))

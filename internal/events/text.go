@@ -11,6 +11,7 @@ import (
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // strOdd continues to read a string at i, where it is not plain ASCII.
+// Bytes that are no UTF-8 become U+FFFD, as in encoding/json.
 func (p *scanner) strOdd(start, i int) string {
 	b := p.b
 	for i < len(b) {

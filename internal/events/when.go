@@ -70,6 +70,7 @@ func (s stamp) time() (time.Time, error) {
 }
 
 // unixTime returns the time 0.DIGITS × 10^exp seconds after 1970, truncated to nanoseconds.
+// A time before 1970 is cut towards 1970. More than 11 digits of seconds are no time.
 func unixTime(sign int, digits string, exp int) (time.Time, error) {
 	if exp > 11 {
 		return time.Time{}, errTime

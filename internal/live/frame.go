@@ -34,6 +34,8 @@ const maxFrame = 4 << 20
 var errFrame = errors.New("a frame of the spool is damaged")
 
 // appendFrame appends the frame of a record.
+// Its form is stored: spools of a process that ended are read by the next version. The length and
+// the CRC-32C of the body come first, so a torn or changed frame is found.
 func appendFrame(b []byte, r *events.Record) []byte {
 	head := len(b)
 	b = append(b, make([]byte, frameHead)...)

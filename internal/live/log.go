@@ -138,6 +138,7 @@ func (r *Reader) takeLogOf(ctx context.Context, number int64, seen owntable.Leas
 }
 
 // beatLog renews the lease of the log, and gives the log up if another process has taken it.
+// An error leaves the lease as it is: it lapses by itself if it lasts.
 func (r *Reader) beatLog(ctx context.Context) error {
 	r.mu.Lock()
 	l := r.log

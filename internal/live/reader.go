@@ -453,6 +453,8 @@ func (r *Reader) lose(h *holding) bool {
 }
 
 // letGo ends all holdings and releases their leases.
+// It has the time of one lease. What is not released in it is free when the lease has run out, so
+// nothing depends on it.
 func (r *Reader) letGo() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
 	defer cancel()

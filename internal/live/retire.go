@@ -237,6 +237,7 @@ func (r *Reader) Retired(ctx context.Context, shardKey string) (bool, error) {
 const maxOver = 10_000
 
 // sweep removes the files of shards that other processes finished.
+// It removes only what no group needs. What cannot be removed now is tried again at the next sweep.
 func (r *Reader) sweep() {
 	tables, err := r.opts.Disk.List(r.opts.Dir)
 	if err != nil {

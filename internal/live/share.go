@@ -203,6 +203,7 @@ func (r *Reader) choose(of []wish, room int) (out []wish) {
 }
 
 // takeAll takes free shards. One that stands still holds up no other.
+// Only an error that concerns all shards is returned, such as a store that does not answer.
 func (r *Reader) takeAll(ctx context.Context, ws []wish) error {
 	return parallel.Do(len(ws), r.opts.AtOnce, func(i int) error {
 		w, stays := ws[i], time.Time{}

@@ -65,6 +65,7 @@ type Stopped struct {
 }
 
 // Stopped returns what stands still at present, sorted by table and shard.
+// A shard that stands still for several groups is in it once.
 func (f *Following) Stopped() (out []Stopped) {
 	f.reader.mu.Lock()
 	defer f.reader.mu.Unlock()

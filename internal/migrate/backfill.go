@@ -124,6 +124,7 @@ func (f *Filled) add(counts map[string]int) {
 func fillable(e *model.Entity) bool { return !e.Derived && len(e.Migrations) == 0 }
 
 // planOf is a hash of everything that a table's rows are given.
+// A changed hash begins the table's backfill again.
 func planOf(t *model.Table) string {
 	var b strings.Builder
 	for _, e := range t.Entities {
@@ -147,6 +148,8 @@ func planOf(t *model.Table) string {
 }
 
 // page fills the rows of a page. Rows that others change meanwhile are read again.
+// The page counts when all of it is done, so a crash in it reads it again, and rows that were
+// filled are then not counted twice: they lack nothing.
 func (b *Backfill) page(ctx context.Context, p *cursor, rows []value.Item) error {
 	counts := map[string]int{readCount: len(rows)}
 	var todo []Filling

@@ -185,6 +185,7 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 }
 
 // decide finishes plans that begin has made, with the rows that they need.
+// All rows of all plans are read in one call, strongly.
 func (m *Mover) decide(ctx context.Context, plans []*plan) error {
 	var refs []store.Ref
 	for _, p := range plans {

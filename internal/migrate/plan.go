@@ -178,6 +178,7 @@ func (p *plan) old() {
 }
 
 // make plans a row that the old one becomes; now is the row at its key.
+// A row that the application has changed, or deleted, since it was made is kept as it is.
 func (p *plan) make(d projections.Moved, now value.Item) {
 	is := d.Into.Table.Classify(now)
 	from, as := split(now.Get(owntable.Moved).Text())

@@ -41,6 +41,7 @@ func retry(ctx context.Context, what string, do func() (left string, err error))
 }
 
 // readAll reads rows, each once. The result is by the texts of their references.
+// A row that does not exist is nil in the map.
 func readAll(ctx context.Context, db store.Store, refs []store.Ref) (map[string]value.Item, error) {
 	out := make(map[string]value.Item, len(refs))
 	once := refs[:0:0]

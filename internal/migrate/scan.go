@@ -135,6 +135,7 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 }
 
 // look plans the requests and writes nothing.
+// It says what would happen if nothing else wrote.
 func (s *Scan) look(ctx context.Context, requests []Request) ([]Result, error) {
 	plans := make([]*plan, len(requests))
 	for i := range requests {

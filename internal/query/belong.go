@@ -10,6 +10,8 @@ import (
 )
 
 // belongs reports whether a row is one that the step asks for.
+// Every row of an answer passes it, by whatever read it was found, so an index that lags or a key
+// with two readings never adds a row.
 func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if len(s.kinds) > 0 {
 		return s.kind(row, sc, now) != nil

@@ -35,6 +35,7 @@ func newReturned(m *model.Model, q *model.Query, of *step) []returned {
 }
 
 // compose is what the query gives of the row that it found.
+// Values that are counted are read for each row of the page, at moments of their own.
 func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
 	last := r.plan.steps[len(r.plan.steps)-1]
 	shown := last.outside(row)

@@ -53,6 +53,8 @@ func (s *seal) close(at place) string {
 }
 
 // open is the place of a cursor; its only error is ErrCursor.
+// "" is the place before the first row. A cursor of another model, query, set of parameters or
+// stage has another signature, and is ErrCursor as any forged one.
 func (s *seal) open(cursor string) (place, error) {
 	if cursor == "" {
 		return place{}, nil

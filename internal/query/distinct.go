@@ -32,6 +32,7 @@ func (r *run) distinct(ctx context.Context, from place) ([]value.Item, place, er
 }
 
 // each gives the rows out whose keys these are, up to those wanted.
+// The page may end before it has as many rows as were wanted, when it has cost what a page may.
 func (r *run) each(ctx context.Context, st *step, keys []store.Key) ([]value.Item, place, error) {
 	var items []value.Item
 	var behind store.Key // the last of items

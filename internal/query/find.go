@@ -100,6 +100,8 @@ func searchError(err error) error {
 }
 
 // rows are the rows of hits, nil for one that does not belong.
+// A hit whose row is gone, has changed so that it no longer matches, or is expired gives nil, so an
+// index that lags shows nothing wrong.
 func (r *run) rows(ctx context.Context, hits []search.Hit) ([]value.Item, error) {
 	st := r.plan.hits
 	rows := make([]value.Item, len(hits))

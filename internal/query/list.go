@@ -71,6 +71,8 @@ func newList(m *model.Model, a *model.Attribute, of *step) *list {
 }
 
 // elements are those of a row's list, each once.
+// A list that stands for rows of another entity is read from that partition if the row has none of
+// its own.
 func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Value, error) {
 	var out []value.Value
 	seen := map[string]bool{}

@@ -68,6 +68,8 @@ func fraction(key string) (digits string, ok bool) {
 }
 
 // compareTimes compares two keys, or what stands behind the same beginning of two.
+// It is the order of time where bytes have another: …00Z is before …00.5Z. Texts that are no times
+// keep the order of their bytes.
 func compareTimes(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

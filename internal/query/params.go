@@ -72,6 +72,8 @@ func parameters(q *model.Query) []Parameter {
 }
 
 // arguments reads the parameters as given. All that is wrong is said at once.
+// A parameter that is left out has its default, or is not in the result. The result belongs to the
+// caller.
 func (p *plan) arguments(given map[string]string, limit int) (map[string]value.Value, error) {
 	var bad []Problem
 	say := func(name, format string, args ...any) {
@@ -121,6 +123,7 @@ func listed(names []string) string {
 }
 
 // parseAll reads a parameter's text; a list's into the list of its values.
+// Empty parts of a list are passed over. More than maxListed values are refused, whatever they are.
 func (d *Parameter) parseAll(text string) (value.Value, error) {
 	if !d.List || text == "" {
 		return d.parse(text)

@@ -83,6 +83,7 @@ func (p *plan) param(name string) *Parameter {
 }
 
 // check says which field is fixed to something that is not there.
+// It is a mistake of the model that lint reports too; here it keeps a query from answering wrongly.
 func (p *plan) check(st *step) error {
 	binds := append(slices.Clone(st.With), st.Any...)
 	if st.Below != nil {

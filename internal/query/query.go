@@ -167,6 +167,8 @@ const (
 func (r *run) spent() bool { return r.reads >= maxReads || r.bytes >= maxBytes }
 
 // page answers with rows, and the place after them; the zero place at the end.
+// Items belong to the caller. A place with no items is possible: the page was spent on rows that do
+// not belong.
 func (r *run) page(ctx context.Context, from place) ([]value.Item, place, error) {
 	if !r.plan.fits(from) {
 		return nil, place{}, ErrCursor

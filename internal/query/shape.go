@@ -18,6 +18,8 @@ type shape struct {
 }
 
 // newShape is the shape of an entity's rows; of sparse ones there are only keys.
+// A tally that no row has counted for is shown as what it is of no rows, so readers need not know
+// that nothing was written yet.
 func newShape(e *model.Entity, sparse bool) shape {
 	s := shape{hidden: map[string]bool{}}
 	for _, a := range e.Attributes {
@@ -41,6 +43,7 @@ func newShape(e *model.Entity, sparse bool) shape {
 }
 
 // outside is the row as people see it.
+// The row that it is given stays as it is. Flags are booleans outside, whatever the table has.
 func (s *shape) outside(row value.Item) value.Item {
 	var changed []value.Attr
 	for _, name := range s.flags {

@@ -28,6 +28,7 @@ type step struct {
 }
 
 // newStep compiles a step. prior is the step before, nil for the first.
+// A step is compiled once and is shared by all calls: it does not change.
 func newStep(m *model.Model, s *model.Step, prior *step) *step {
 	st := &step{Step: s, prior: prior, keyed: true}
 	schema := s.Entity.Table.Key
@@ -115,6 +116,7 @@ func (s *step) lookup(sc scope) lookup {
 }
 
 // span bounds the sort key as closely as the fixed fields allow.
+// A row outside the range never belongs; rows inside still have to be tested.
 func (s *step) span(sc scope, get lookup, as spelling) store.Range {
 	if s.mixed {
 		return store.Range{}

@@ -385,6 +385,8 @@ type merged struct {
 }
 
 // next are the rows that come next, none at the end.
+// It returns as many rows as it can without another read, which may be fewer than limit while there
+// are more.
 func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
 	for _, st := range m.streams {
 		if err := st.fill(w, limit); err != nil {

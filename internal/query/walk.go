@@ -9,6 +9,8 @@ import (
 )
 
 // walk answers a query of steps: depth first, in the order of each step's key.
+// The place stands behind the last row that was given, or, if the page was spent, behind the last
+// that was read.
 func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error) {
 	w := &walk{run: r, ctx: ctx, bytewise: from.bytewise}
 	more, err := w.descend(0, []found{{}}, from.at)

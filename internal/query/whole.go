@@ -65,6 +65,8 @@ type gathered struct {
 }
 
 // gather reads all rows of a set, strongly as the store's queries are, but not at one moment.
+// A split or merge meanwhile may show a member in two parts, or in none, for a moment; members are
+// collected by value, so one is never given twice.
 func (w *walk) gather(g *gathered) error {
 	e := g.Entity
 	q := store.Query{Table: e.Table.Name, Partition: g.root.Partition, Sort: e.LeafRange(g.root)}

@@ -253,6 +253,7 @@ func (r *Runner) replaced(target store.Ref) (b owntable.Build, ok bool) {
 }
 
 // ForgetReplaced deletes the dead letters that wait for ledgers which builds have replaced.
+// It may be interrupted: what was forgotten stays so, and the next call goes on.
 func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) {
 	all, err := r.all(ctx)
 	if err != nil {

@@ -72,6 +72,7 @@ type Generation struct {
 }
 
 // Generations returns what a batch asks of the generations of its view.
+// It is an error, and the batch is not acknowledged, if this program cannot count in one of them.
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
 		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
@@ -393,6 +394,8 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 }
 
 // contributeElsewhere counts contributions in one transaction.
+// The marks and what into adds change in one transaction, so a contribution is counted once,
+// however often this is called.
 func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into Into) error {
 	var last error
 	for range MaxRounds {
@@ -430,6 +433,8 @@ type counted struct {
 }
 
 // contribute counts contributions to one target. guard is part of each transaction.
+// Contributions of one call are counted in parts; a crash leaves some counted, and a repetition
+// finds their marks.
 func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	for len(cs) > 0 {
 		n, size := 0, 0

@@ -118,6 +118,7 @@ func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) 
 }
 
 // deadByID reads a dead letter with all its parts, or returns ErrNoDead.
+// The parts are read one by one, since they may be 300 KB each.
 func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 	head, err := r.GetRow(ctx, r.letter(id))
 	if err != nil {

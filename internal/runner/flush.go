@@ -59,6 +59,8 @@ func (c *consumer) unsaved(at place) *piece {
 }
 
 // add appends a page of a shard to what was read of that shard before.
+// The page's records may be dropped by the caller: documents are cloned, and only the last record
+// is kept, for the position behind the page.
 func (h *flush) add(r *Runner, p piece) {
 	at, ok := h.piece[p.place]
 	if !ok {

@@ -446,6 +446,7 @@ func arrival(s store.Source) func() bool {
 }
 
 // idle waits until a stream may have changed, the channel is closed, or the context ends.
+// It returns only the context's error. It may return early; the caller looks what has changed.
 func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -580,6 +581,8 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 }
 
 // stands reports which shards stand still, and which do so no longer.
+// Without Stopped, one that stands still is an error of the group. With it, each is reported once,
+// and once more with "" when it goes on.
 func (c *consumer) stands(still map[place]error) error {
 	if c.Stopped == nil {
 		var errs []error
@@ -631,6 +634,7 @@ func (c *consumer) forget(known map[place]bool) {
 }
 
 // read reads the next page of a shard, of at least so many records if there are more.
+// A shard that another process has, or that ended, gives an empty piece and no error.
 func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int) (piece, error) {
 	p := piece{place: at, table: t}
 	before := c.unsaved(at)
@@ -693,6 +697,8 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 }
 
 // takeAll applies pages by a view. For rows, they are of the pending batch of the log.
+// A batch that is too old, or whose stream was switched, is dropped and read again; nothing of it
+// is acknowledged.
 func (c *consumer) takeAll(ctx context.Context, pieces []piece, view *View) error {
 	counts, err := c.apply(ctx, pieces, view)
 	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
@@ -800,6 +806,7 @@ func (c *consumer) moved(at place, to events.Position, row value.Item) bool {
 }
 
 // trim lets the source drop records that every group has passed.
+// A group that has said nothing of a shard yet stands at its beginning, so nothing is dropped.
 func (f *Follower) trim(ctx context.Context, at place, p events.Position) error {
 	f.mu.Lock()
 	if f.places == nil {

@@ -62,6 +62,7 @@ func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 }
 
 // KeepAll keeps dead letters that no other write depends on.
+// A letter that exists is kept as it is, so a batch that comes again changes nothing.
 func (r *Runner) KeepAll(ctx context.Context, ds []Dead) error {
 	letters, err := r.keeping(ctx, ds)
 	if err != nil {

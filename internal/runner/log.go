@@ -353,6 +353,7 @@ func (c *consumer) batch(pieces []piece, view *View) Batch {
 }
 
 // merged merges lists of changes, each in the order of its offsets, into one.
+// Lists must be in order each; records with equal offsets keep the order of the lists.
 func merged(lists [][]projections.Change) []projections.Change {
 	switch len(lists) {
 	case 0:

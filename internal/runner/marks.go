@@ -106,6 +106,7 @@ func (w *Work) markOf(t *projections.Target, s projections.Step) store.Ref {
 }
 
 // unmarked splits steps into those that were counted or parked before, and the rest.
+// Marks are read strongly. A step at or below its mark's position was counted, or parked.
 func (w *Work) unmarked(ctx context.Context, t *projections.Target) (seen, left []projections.Step, err error) {
 	var refs []store.Ref
 	at := map[string]int{}

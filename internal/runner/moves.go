@@ -95,6 +95,7 @@ func (w *Work) moves(ctx context.Context) error {
 }
 
 // move moves rows, and keeps dead letters for those that cannot be moved.
+// An error of the mover fails the batch. A refusal is of one row, and becomes a dead letter.
 func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
 	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {

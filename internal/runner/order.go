@@ -91,6 +91,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 }
 
 // cut drops records above a position, and then pieces without records.
+// It reuses the slice of pieces. A piece that loses records no longer ends its shard.
 func cut(pieces []piece, upTo events.Position) []piece {
 	out := pieces[:0]
 	for _, p := range pieces {

@@ -24,6 +24,8 @@ import (
 const parkAtOnce = 40
 
 // park keeps the target's steps as dead letters instead of adding them to the ledger.
+// Each part is a transaction of letters and ledger, so a crash leaves every step either parked or
+// to be parked by the repetition. Afterwards the target has no steps left.
 func (w *Work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
@@ -403,6 +405,8 @@ func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
 }
 
 // show publishes a target's ledger.
+// A row that does not exist, or is of no entity that shows anything, is left alone, without an
+// error.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil {

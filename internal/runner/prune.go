@@ -298,6 +298,7 @@ func (w *Work) redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 }
 
 // frontiersOf reads the frontiers of shards. A process knows only of shards that are over.
+// A frontier that cannot be read has Err, and its shard's position is kept.
 func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, error) {
 	switch {
 	case len(keys) == 0:

@@ -93,6 +93,8 @@ func (r *Runner) Passed(ctx context.Context) error {
 const passedEvery = 20 * time.Millisecond
 
 // passedShard waits until a shard is applied up to its present end.
+// It waits as long as the context lasts. The end is that of the first look, so writes that go on do
+// not keep it waiting.
 func (r *Runner) passedShard(ctx context.Context, table string, s store.Shard) error {
 	var end events.Position
 	known := false

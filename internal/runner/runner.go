@@ -175,6 +175,8 @@ func (r *Runner) Rows(ctx context.Context, b Batch) (n Result, err error) {
 }
 
 // gathered applies changes that can be gathered into one write for each target.
+// Record comes before Apply for all kinds, and Mend after it, so a kind may rely on what others
+// have stored. After an error the batch is applied again as a whole.
 func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 	g, parts := Fold(r.Kinds, r.Model, b.Changes)
 	w := NewWork(r, b, g)

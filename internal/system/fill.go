@@ -82,6 +82,8 @@ type filler struct {
 }
 
 // run returns when the indexes are filled, by this filler or another program that was first.
+// Any number of programs may call it. One fills, as its lease in the row says, and the others wait
+// for it.
 func (f *filler) run(ctx context.Context) error {
 	for {
 		row, _, err := f.read(ctx, f.generation)
@@ -155,6 +157,8 @@ func (f *filler) put(ctx context.Context, next owntable.GenerationRow) (err erro
 }
 
 // fill begins or goes on. The error wraps store.ErrCondition if another program does.
+// Checkpoints move up before the scan begins and only once, so a fill that goes on after a crash
+// passes over no deletion.
 func (f *filler) fill(ctx context.Context) error {
 	next := f.row.Clone()
 	again := f.row.Begun && f.same()
@@ -244,6 +248,8 @@ func (f *filler) sources() (out []source) {
 }
 
 // documents are those of a page of rows.
+// Their position is the least that there is, so any document that a record has made, or deleted, is
+// newer.
 func (f *filler) documents(from source, rows []value.Item) (docs []search.Document) {
 	for _, row := range rows {
 		key, ok := from.table.KeyOf(row)
@@ -262,6 +268,8 @@ func (f *filler) documents(from source, rows []value.Item) (docs []search.Docume
 }
 
 // part fills the indexes of one table from where filling is.
+// The cursor is stored after each page, behind its documents: a crash indexes at most one page
+// again.
 func (f *filler) part(ctx context.Context, all []source, i int, again bool) error {
 	name := all[i].table.Name
 	q := store.Query{Table: name, Limit: fillPage}

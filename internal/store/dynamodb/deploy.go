@@ -135,6 +135,8 @@ func identity(t *types.TableDescription) string {
 }
 
 // tableThere describes a table; it returns nil if the table does not exist.
+// The description is eventually consistent (DescribeTable): a table that was made a moment ago may
+// not be there yet.
 func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescription, error) {
 	var out *dynamodb.DescribeTableOutput
 	err := s.persist(ctx, later, func(ctx context.Context) (err error) {
@@ -206,6 +208,7 @@ func (s *Store) active(ctx context.Context, name string) (*types.TableDescriptio
 }
 
 // ttl is the attribute with the table's expiry, "" if TTL is off.
+// A TTL that is being switched on counts as on.
 func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
 	err = s.persist(ctx, later, func(ctx context.Context) error {
 		out, err := s.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
@@ -231,6 +234,8 @@ func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
 }
 
 // definitions names the type of each attribute that is part of a key.
+// It has no other attributes, because CreateTable refuses those that no key uses. The order is that
+// of the names, so the same table gives the same request.
 func definitions(t *store.Table) (out []types.AttributeDefinition) {
 	kinds := map[string]value.Kind{}
 	for _, k := range schemas(t) {

@@ -64,6 +64,8 @@ func (s *Store) backups(ctx context.Context, name string) doctor.Fact[bool] {
 }
 
 // Needs says what is needed to ask for what a request with this action did not get.
+// The text stands behind "needs" in a finding. It names one thing: a permission, an endpoint, or an
+// answer, with what the service said.
 func Needs(action string, err error) string {
 	var api smithy.APIError
 	var resp *smithyhttp.ResponseError
@@ -106,6 +108,7 @@ func (s *Store) Ahead() doctor.Fact[time.Duration] {
 }
 
 // described is a table as DynamoDB describes it, beside its definition.
+// It sends nothing: TTL, recovery and readers are asked by others.
 func described(t *store.Table, have *types.TableDescription) doctor.Table {
 	kinds := map[string]string{}
 	for _, d := range have.AttributeDefinitions {

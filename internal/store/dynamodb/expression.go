@@ -23,6 +23,8 @@ type expression struct {
 }
 
 // name is the placeholder of an attribute's name.
+// Names are always placeholders, since many words are reserved (DynamoDB, reserved words). A name
+// that is not UTF-8 makes the whole expression an error.
 func (x *expression) name(n string) string {
 	if p := x.byName[n]; p != "" {
 		return p
@@ -39,6 +41,7 @@ func (x *expression) name(n string) string {
 }
 
 // value is the placeholder of a value.
+// Equal values have a placeholder each.
 func (x *expression) value(v value.Value) string {
 	sdk, err := toSDK(v)
 	if err != nil {

@@ -50,6 +50,8 @@ type getting struct {
 type keys = map[string]types.KeysAndAttributes
 
 // parts returns the requests for the keys, with each key once.
+// A key that no row can have, such as an empty text, is left out and counts as a row that does not
+// exist. Reads are strongly consistent.
 func (g *getting) parts(refs []store.Ref) (parts []keys, err error) {
 	seen := make(map[rowID]bool, len(refs))
 	n := maxBatchGet

@@ -35,6 +35,7 @@ const (
 )
 
 // await waits until the rows may be written.
+// Rows are awaited one after the other, so a transaction of several hot rows waits for each.
 func (h *hotRows) await(ctx context.Context, rows []rowID) error {
 	for _, id := range rows {
 		wait := h.turn(id)
@@ -53,6 +54,9 @@ func (h *hotRows) await(ctx context.Context, rows []rowID) error {
 }
 
 // turn is how long a write of a row waits. Its turn is taken.
+// The turn counts even if the caller then does not write. The rate grows by one write a second in
+// each second; at hotCold, or if it was not written for hotLife, the row is forgotten and waits no
+// more.
 func (h *hotRows) turn(id rowID) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,6 +80,8 @@ func (h *hotRows) turn(id rowID) time.Duration {
 }
 
 // refused notes that a row was refused because of its rate.
+// One refusal is only remembered; a second one within hotTwice makes the row hot, and each further
+// one halves its rate, down to hotLeast. At most mostHot rows are remembered.
 func (h *hotRows) refused(id rowID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -56,6 +56,8 @@ func (s *Store) May(ctx context.Context, action, table, index string) doctor.Fac
 }
 
 // dry are the calls that change nothing, by the name of the operation.
+// A refusal by the condition is an answer: the action is allowed. The calls are sent by their
+// caller.
 func (s *Store) dry(t *store.Table, index string) map[string]func(context.Context) error {
 	key, never, names := missing(t), aws.String("attribute_exists(#k) AND attribute_not_exists(#k)"), map[string]string{"#k": t.Key.Partition.Name}
 	calls := map[string]func(context.Context) error{

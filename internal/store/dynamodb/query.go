@@ -133,6 +133,8 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 }
 
 // keyCondition is the KeyConditionExpression of a query with a partition.
+// A query has one condition on the sort key (DynamoDB), so From and Below together are BETWEEN,
+// which includes Below: the caller leaves out the row at Below.
 func (x *expression) keyCondition(keys *store.KeySchema, q *store.Query) string {
 	cond := x.name(keys.Partition.Name) + "=" + x.value(q.Partition)
 	if keys.Sort.Name == "" {
@@ -181,6 +183,7 @@ func strong(t *store.Table, q *store.Query) *bool {
 }
 
 // startKey is the cursor as an ExclusiveStartKey: the row's key, and the index's.
+// DynamoDB takes any key that fits, also that of a row that is gone.
 func startKey(t *store.Table, keys *store.KeySchema, q *store.Query) (attributes, error) {
 	if q.After == nil {
 		return nil, nil

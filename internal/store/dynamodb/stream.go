@@ -143,6 +143,7 @@ func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, 
 }
 
 // inOrder sorts shards, each once, so that a parent comes before its children.
+// A parent that the service no longer lists is left out; its children keep its id as Parent.
 func inOrder(found []streams.Shard) []store.Shard {
 	byID := make(map[string]*streams.Shard, len(found))
 	for i := range found {
@@ -184,6 +185,8 @@ func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
 }
 
 // latest is the table's current stream.
+// A stream that was switched off is none, although its records can be read for 24 hours: Streams
+// lists it.
 func (s *Store) latest(ctx context.Context, table string) (arn string, err error) {
 	t, err := s.table(table)
 	if err != nil {
@@ -206,6 +209,7 @@ func (s *Store) latest(ctx context.Context, table string) (arn string, err error
 }
 
 // streamOf is the stream to which a shard belongs, as last listed.
+// A shard that was never listed here is looked for in the newest stream.
 func (s *Store) streamOf(ctx context.Context, table, shard string) (string, error) {
 	s.mu.Lock()
 	arn := s.shards[table][shard]
@@ -341,6 +345,8 @@ func (s *Store) pace(ctx context.Context, c *cursor) error {
 }
 
 // records reads a page; it replaces an iterator that has expired.
+// An iterator lives 15 minutes (GetShardIterator). A new one begins behind the last record that was
+// read, so no record is lost or read twice by it.
 func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
 	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		if c.iterator == nil {

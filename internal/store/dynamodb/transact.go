@@ -79,6 +79,7 @@ func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem
 }
 
 // transactItem is a write in the form of the API. A write with Check only tests its condition.
+// Returned rows are not asked for: a transaction says which write failed, not what it found.
 func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem, err error) {
 	p, err := plan(t, w)
 	switch {

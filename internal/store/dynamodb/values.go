@@ -149,6 +149,7 @@ func fromStream(v streams.AttributeValue) (value.Value, error) {
 }
 
 // setOf makes a set of what the service sent. Its members are in order afterwards.
+// The service orders members in a way of its own.
 func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 	out := make([]value.Attr, len(elems))
 	for i, e := range elems {
@@ -185,6 +186,7 @@ func listOf[T any](elems []T, from func(T) (value.Value, error)) (value.Value, e
 }
 
 // itemOf is nil for nil, which means that there is no row.
+// Attributes are in the order of their names, as value.Item has them.
 func itemOf[T any](m map[string]T, from func(T) (value.Value, error)) (value.Item, error) {
 	if m == nil {
 		return nil, nil

@@ -42,6 +42,8 @@ type task struct {
 }
 
 // run executes the tasks in parallel. After an error it starts no more of them.
+// Tasks that have begun are finished, so a caller that gets an error knows of each write with an
+// outcome what became of it, and nothing of the others.
 func (c *call) run(ctx context.Context) error {
 	tasks := c.tasks()
 	if len(tasks) == 1 {
@@ -80,6 +82,7 @@ func (c *call) run(ctx context.Context) error {
 }
 
 // tasks validates each write and groups the writes by key.
+// Writes of one key are one task, in their order; that is what the contract promises of a call.
 func (c *call) tasks() []task {
 	chains := make(map[rowID]int, len(c.writes))
 	var out []task
@@ -232,6 +235,7 @@ func whenAgain(w *store.Write) again {
 }
 
 // send sends one request. It returns the row after an update.
+// It sends once. Whether it may be sent again is the caller's decision (retry.go).
 func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attributes, error) {
 	p, err := plan(t, w)
 	if err != nil {
