@@ -95,6 +95,8 @@ func fresh(seen map[string]int, f migrate.Filling) bool {
 }
 
 // print prints the totals, and in a dry run some rows with what they would get.
+// The names of the JSON are a format that scripts rely on. Errors of writing end the command later,
+// through the program's output.
 func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "claims": f.Claims, "shared": f.Shared, "gets": f.Gets, "other": f.Other}

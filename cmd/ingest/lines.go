@@ -58,6 +58,7 @@ func openLines(ctx context.Context, stdin io.Reader, files []string) (*lines, er
 }
 
 // next is the next line, good until the one after. It ends with io.EOF.
+// An error names file and line. After it, the reader is at no line and must not be asked again.
 func (l *lines) next() ([]byte, error) {
 	for {
 		if l.r == nil {
@@ -79,6 +80,7 @@ func (l *lines) next() ([]byte, error) {
 }
 
 // open opens the next file, and unpacks it if it is packed. It returns io.EOF after the last.
+// A byte order mark at its beginning is passed over (Unicode, UTF-8 with BOM), as replay does.
 func (l *lines) open() (err error) {
 	if len(l.left) == 0 {
 		return io.EOF

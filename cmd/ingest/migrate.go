@@ -172,6 +172,7 @@ func noMigration(m *model.Model, name string) error {
 var results = []migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused}
 
 // print prints the counts in one line, or as one object that has every outcome.
+// Outcomes that did not happen are left out of the text, and are 0 in the JSON.
 func (c *migrateCommand) print(p *program, counts migrate.Counts) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "migration": c.Name, "dryRun": c.DryRun}

@@ -124,6 +124,8 @@ func (u *putting) all(in *lines) error {
 }
 
 // take puts a line with those that wait, and does them when there are enough.
+// Empty lines are passed over. The seed of invented ids is the number and the text of the line, so
+// a file that is put again makes the same rows.
 func (u *putting) take(line []byte, in *lines) error {
 	if len(strings.TrimSpace(string(line))) == 0 && !in.long {
 		return nil
@@ -193,6 +195,7 @@ type problem struct {
 }
 
 // reject writes a refused command down, and counts it. Its error means that the file of refusals cannot be written.
+// Fields are named by JSON pointers (RFC 6901), as over HTTP.
 func (u *putting) reject(at place, c ingest.Command, err error) error {
 	u.refused++
 	r := rejected{place: at, Op: c.Op, Entity: c.Entity, Kind: ingest.Invalid.String()}
@@ -212,6 +215,7 @@ func (u *putting) reject(at place, c ingest.Command, err error) error {
 var outcomes = []ingest.Done{ingest.Created, ingest.Replaced, ingest.Updated, ingest.Deleted, ingest.Unchanged}
 
 // print prints how many commands did what.
+// It also says what was done before an error, so the user knows what to send again.
 func (u *putting) print(how string) {
 	if how == "json" {
 		all := map[string]int{"refused": u.refused}

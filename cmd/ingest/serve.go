@@ -45,6 +45,8 @@ use projector dev. With --aws, any number of processes may run, beside projector
 }
 
 // Run returns when the server has answered all requests that were in progress.
+// The embedded directory is its own from the start until then. SIGTERM ends it with 0, an interrupt
+// with 130.
 func (c *serveCommand) Run(p *program) (err error) {
 	s, err := p.open(c.data, c.Models)
 	if err != nil {

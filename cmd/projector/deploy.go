@@ -68,6 +68,8 @@ func (c *deployTables) Run(p *program) error {
 }
 
 // dryRun prints what Run would do. A table that could not be described is an error.
+// It needs no permission but those to describe. A table that cannot be described does not keep the
+// others from being printed.
 func (c *deployTables) dryRun(p *program, models []*model.Model) error {
 	if _, err := system.Tables(models); err != nil {
 		return usage("%v", err)

@@ -51,6 +51,7 @@ func (c *diffCommand) Run(p *program) error {
 }
 
 // diffText prints a difference for people, one line for each thing. Scripts use the JSON.
+// Its wording may change; every line has one derivation, build, table or part of the file.
 func diffText(p *program, d *model.Diff) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stdout, format+"\n", args...) }
 	if d.Was != "" {

@@ -76,6 +76,7 @@ func (c *doctorCommand) Run(p *program) error {
 }
 
 // print prints the findings: as a table for people, as one object, or one finding a line.
+// The counts by verdict go to stderr, so that stdout has findings alone.
 func (x *examined) print(p *program, as string) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)

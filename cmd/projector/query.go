@@ -172,6 +172,7 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 }
 
 // list prints the queries of the model with their parameters.
+// It opens no store: the secret is none that a cursor was sealed with, and no query runs.
 func (c *queryCommand) list(p *program) error {
 	m, err := cli.LoadModel(p.ctx, c.Model)
 	if err != nil {

@@ -130,6 +130,7 @@ func rowsOnly(p *program, s *system.System, targets []string) (func(*verify.Diff
 }
 
 // say says what came of it, and chooses the exit code.
+// Nothing left is 0; something that needs a person is 1; values that only changed too fast are 4.
 func (c *repairCommand) say(p *program, part *system.Part, found []verify.Difference, left []repair.Left, cannot []verify.Unshown, gaps int) error {
 	done := "put right"
 	if c.DryRun {

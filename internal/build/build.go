@@ -216,6 +216,9 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 }
 
 // one takes a build as far as it can go now.
+// It goes from state to state until nothing can be done now, and never back. A build that is older
+// than catalog.BuildLife and not verified is ErrOld. The time in the result is when the audit may
+// begin, zero if there is none to come.
 func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 	for {
 		since := b.Runner.Now().Sub(is.Announced)

@@ -46,6 +46,9 @@ func (b *Builder) HandOver(ctx context.Context) error {
 }
 
 // waits returns how many shards may have records that a build is to count by mark.
+// contribution.Waits says why shards are listed before checkpoints are read. 0 says that no record
+// is left to count by mark, except in batches that have begun;
+// the hour after that is for these.
 func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err error) {
 	for _, t := range b.sources(is.Entity) {
 		all := map[string]contribution.Shard{}
@@ -117,6 +120,9 @@ func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
 }
 
 // unmark is the pass that removes marks.
+// It scans the whole own table, since marks are spread over partitions. Deleting is repeatable, so
+// a crash leaves marks that the next pass finds. Units are counted by the size of a mark, one for
+// each KB begun.
 func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
 	own := owntable.Table()
 	p := &pass{Builder: b, build: is, name: passUnmark, tables: []*store.Table{&own}}

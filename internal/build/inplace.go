@@ -184,6 +184,8 @@ func (f *fenced) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 }
 
 // Transact adds the fence. The error wraps runner.ErrLost if another builder has taken over.
+// It spends two units for each KB begun of each row, and two for the fence, before it sends
+// anything. A condition that fails for another reason than the fence is returned as it is.
 func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	fence := f.s.row.Held(f.s.at)
 	units := 0

@@ -99,6 +99,8 @@ func (p *pass) plan(ctx context.Context) (int, error) {
 }
 
 // count returns the number of segments: that with which the pass was begun.
+// It is in the row of segment 0 from then on, so all builders of a pass divide the table in the
+// same way, whatever their own setting is.
 func (p *pass) count(ctx context.Context) (int, error) {
 	rows, err := p.Runner.Get(ctx, []store.Ref{owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, 0)})
 	if err != nil {
@@ -153,6 +155,8 @@ func (b *Builder) Release(ctx context.Context) error {
 }
 
 // hold takes a segment. Its row says afterwards how far the pass is.
+// Taking it makes the fence of the builder that had it fail, in every transaction that it still
+// sends. Nothing that it has put is lost: the cursor in the row is never ahead of what was put.
 func (s *segment) hold(ctx context.Context) error {
 	for range attempts {
 		rows, err := s.Runner.Get(ctx, []store.Ref{s.at})
@@ -201,6 +205,8 @@ func (s *segment) run(ctx context.Context) error {
 }
 
 // scan reads the segment of one table from its cursor on.
+// Reads are strong, page by page. The cursor moves only with flush, after what was read before it
+// has been put, so a crash reads some rows again and puts nothing twice.
 func (s *segment) scan(ctx context.Context, t *store.Table) error {
 	q := store.Query{Table: t.Name, Segment: s.number, Segments: s.of}
 	if s.row.Cursor != nil {
@@ -266,6 +272,8 @@ func (s *segment) clear() {
 }
 
 // estimate counts what flush would do.
+// It writes nothing and reads no marks, so it counts as if nothing had been put before. What it
+// adds up is what the dry run prints.
 func (s *segment) estimate(ctx context.Context) error {
 	units := 1 + runner.HeldUnits(s.facts, 1)
 	s.add(Progress{Puts: int64(len(s.facts)), Marks: int64(len(s.facts))})
@@ -307,6 +315,7 @@ func (s *segment) estimate(ctx context.Context) error {
 const showUnits = 1
 
 // close takes all segments, so that a builder that still runs does nothing more.
+// A segment that is not over is runner.ErrLost, and the caller goes on with the pass.
 func (p *pass) close(ctx context.Context) error {
 	count, err := p.count(ctx)
 	if err != nil {
@@ -337,6 +346,7 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 }
 
 // put puts what was collected, target by target.
+// A piece is put in one transaction with the fence. Facts come first.
 func (s *segment) put(ctx context.Context) error {
 	in := s.Runner.In(s.build)
 	if err := s.spend(ctx, runner.HeldUnits(s.facts, 1)); err != nil {
@@ -433,6 +443,7 @@ func (b *Builder) auditing(is owntable.Build) []*pass {
 }
 
 // scan is the pass that puts what source rows lead to and was not put.
+// In a dry run, rows are also given to the preview.
 func (b *Builder) scan(is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
@@ -479,6 +490,7 @@ func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, 
 }
 
 // sources are the tables of the rows from which what has a name is derived.
+// A table is in it once, in the order of the model, also if several entities in it are read.
 func (b *Builder) sources(name string) (out []*store.Table) {
 	if name == model.BuildInPlace {
 		for _, t := range b.Runner.Model.Tables {
@@ -642,6 +654,8 @@ func (b *Builder) auditOwn(is owntable.Build) *pass {
 }
 
 // audit reads the row of a mark, and collects what the mark must become.
+// The row is read after its mark, so it shows at least what the mark has counted. A row that is
+// gone contributes nothing.
 func (s *segment) audit(ctx context.Context, e *model.Entity, mark owntable.Contribution) error {
 	from, to := s.Runner.Model.Table(mark.Source.Table), s.Runner.Model.Table(mark.Target.Table)
 	if from == nil || to == nil {

@@ -194,6 +194,8 @@ func rowRef(row value.Item) store.Ref {
 }
 
 // each does writes for each row of a query.
+// Pages are written as they are read. of may return no writes; an error of it ends the pass, with
+// the pages before done.
 func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
 	for {
 		page, err := b.Runner.Store.Query(ctx, q)

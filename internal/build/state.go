@@ -75,6 +75,8 @@ func (all States) Next(now time.Time) time.Duration {
 }
 
 // States returns the states of the builds that count, of those that the builder names.
+// It reads the catalog, the segments and, while ledgers go over to positions, the checkpoints. It
+// writes nothing, and may be called while others build.
 func (b *Builder) States(ctx context.Context) (all States, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -126,6 +128,7 @@ var passesOf = map[owntable.BuildState][]string{
 }
 
 // segmentsOf adds up the segments of a build's state.
+// Of is an estimate of the store, which may be hours old on DynamoDB; 0 says that it gives none.
 func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
 	passes := passesOf[is.State]
 	if len(passes) == 0 {

@@ -32,6 +32,7 @@ func newCollector(snap *scorch.IndexSnapshot, p *search.Plan) (*collector, error
 }
 
 // take adds a matching document, by its number in the index.
+// The id of a document is looked up only if its score and sort key can be among the best.
 func (c *collector) take(doc uint64, score float64) error {
 	c.id = index.NewIndexInternalID(c.id, doc)
 	place, err := c.rank(score)

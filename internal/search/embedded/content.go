@@ -73,6 +73,8 @@ func (c *corpus) checkContent(found inspection) error {
 }
 
 // compareContent does what checkContent says, on an index that is open for reading.
+// It reads every document once, with several goroutines. An index that was closed in order is not
+// read: its checksum says the same.
 func (c *corpus) compareContent(s *scorch.Scorch, found inspection) error {
 	snap, err := snapshotOf(s)
 	if err != nil {
@@ -110,6 +112,7 @@ func heldBy(seg *scorch.SegmentSnapshot) (sum content, err error) {
 }
 
 // visitStamps calls yield with the id and the stamp of documents of a segment.
+// A stamp that cannot be parsed is yielded as the zero stamp, so it changes the sum and is found.
 func visitStamps(seg *scorch.SegmentSnapshot, docs *roaring.Bitmap, yield func(id string, st stamp)) error {
 	for it := docs.Iterator(); it.HasNext(); {
 		var id string
@@ -152,6 +155,7 @@ func (c *corpus) renewRoot() error {
 }
 
 // copyRoot copies what is in a database.
+// The copy has no free pages, so a wrong list of free pages in the original does no harm.
 func copyRoot(from, to string) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

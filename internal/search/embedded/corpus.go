@@ -185,6 +185,8 @@ func (c *corpus) begin(found inspection) error {
 }
 
 // describe adds the internal values to a batch after which the index holds the content.
+// They are in the batch of the change itself, so after a crash the sum and the number belong to the
+// documents that are there.
 func (c *corpus) describe(b *index.Batch, holds content) error {
 	is, err := summed.Marshal(c.made)
 	if err != nil {
@@ -264,6 +266,7 @@ func (c *corpus) close() error {
 }
 
 // end closes scorch. A scorch that is broken may never end; end leaves it running.
+// The error is then the cause, and its goroutines may still use the files.
 func (c *corpus) end(close func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- c.guard(close) }()

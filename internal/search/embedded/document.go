@@ -23,6 +23,8 @@ const (
 )
 
 // live is a document in scorch's form.
+// A filter without a value has no term, so a search that fixes it does not find the document. One
+// sort key for each sort; a document without it sorts behind all others.
 func live(s *search.Schema, d *search.Document, st stamp) index.Document {
 	doc := document.NewDocument(d.ID)
 	doc.Fields = make([]document.Field, 0, 3+len(s.Filters)+len(s.Sorts))

@@ -24,6 +24,8 @@ func (ix *Index) Positions(_ context.Context, docs []search.Document) ([]events.
 }
 
 // look calls yield with what the indexes hold of each document.
+// The order of yield is not that of docs. A document of an index that does not exist is an error of
+// the whole call.
 func (ix *Index) look(docs []search.Document, yield func(c *corpus, i int, st stamp, there bool)) error {
 	groups := map[string][]int{}
 	for i := range docs {

@@ -192,6 +192,7 @@ func (n *inspection) describe(internal *bbolt.Bucket) (err error) {
 }
 
 // compare checks that scorch has opened everything that was found.
+// The documents of a segment that scorch leaves out would be missing without an error.
 func (c *corpus) compare(snap *scorch.IndexSnapshot, found inspection) error {
 	var files []string
 	for _, s := range snap.Segments() {

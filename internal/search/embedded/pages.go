@@ -33,6 +33,8 @@ type pages struct {
 }
 
 // checkPages walks the pages that a transaction can reach, without bbolt.
+// It reads by ReadAt and follows no pointer out of the file. bbolt maps the file and trusts what it
+// finds there.
 func checkPages(db *bbolt.DB, tx *bbolt.Tx) error {
 	f, err := os.Open(db.Path())
 	if err != nil {
@@ -49,6 +51,7 @@ func checkPages(db *bbolt.DB, tx *bbolt.Tx) error {
 }
 
 // page checks a page, and what lies below it.
+// A page that is met twice is an error, so a circle ends. Each page is read once.
 func (p *pages) page(id uint64) error {
 	head := make([]byte, pageHead)
 	if id < 2 || id >= p.end { // the first two are not of the tree
@@ -78,6 +81,8 @@ func (p *pages) page(id uint64) error {
 }
 
 // elements checks what a page holds, and what lies below it.
+// Keys lie behind one another in the page, in their order and without overlaps, as bbolt writes
+// them; other layouts that bbolt could read are refused.
 func (p *pages) elements(b []byte) error {
 	kind, count := binary.NativeEndian.Uint16(b[8:]), uint64(binary.NativeEndian.Uint16(b[10:]))
 	if kind != branchPage && kind != leafPage || kind == branchPage && count == 0 {

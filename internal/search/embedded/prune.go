@@ -60,6 +60,8 @@ func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[str
 }
 
 // withTerm lists at most limit documents that have the term.
+// An error comes with no ids, or with those found
+// before it.
 func withTerm(snap *scorch.IndexSnapshot, field, term string, limit int) ([]string, error) {
 	r, err := snap.TermFieldReader(context.Background(), []byte(term), field, false, false, false)
 	if err != nil {

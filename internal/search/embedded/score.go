@@ -22,6 +22,8 @@ type word struct {
 }
 
 // scoreOf is the score of a document, see search.Score.
+// It depends on the query and the document alone, so a cursor stays right when other documents
+// change.
 func scoreOf(words []*word, doc uint64) (float64, error) {
 	var s search.Score
 	for _, w := range words {

@@ -11,6 +11,8 @@ import (
 )
 
 // search answers a query from a snapshot, so writes meanwhile do not change the answer.
+// A panic out of the index's files becomes an error of this index, by guard. A query that can match
+// nothing reads nothing.
 func (c *corpus) search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
 	err = c.guard(func() error {
 		plan, err := c.schema.Plan(q)
@@ -178,6 +180,8 @@ func termsOf(dict segment.TermDictionary, a segment.Automaton, from, to []byte) 
 func end(text string) []byte { return append([]byte(text), 0xff) }
 
 // addAll adds the documents that have one of some terms.
+// More than most terms is search.ErrBroad, with the word as typed. The context is asked every 256
+// terms.
 func (m *matcher) addAll(set *roaring.Bitmap, dict segment.TermDictionary, terms segment.DictionaryIterator, typed string) error {
 	for {
 		e, err := terms.Next()
@@ -197,6 +201,7 @@ func (m *matcher) addAll(set *roaring.Bitmap, dict segment.TermDictionary, terms
 }
 
 // add adds the documents that have a term.
+// Lists of documents are bitmaps in the files already, and are then merged as a whole.
 func (m *matcher) add(set *roaring.Bitmap, dict segment.TermDictionary, term string) (err error) {
 	if m.list, err = dict.PostingsList([]byte(term), nil, m.list); err != nil {
 		return err

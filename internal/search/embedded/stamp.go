@@ -38,6 +38,8 @@ func parseStamp(b []byte) (stamp, bool) {
 }
 
 // stampOf is the stamp of a change in an index of this schema.
+// Two changes at one position with the same content have equal stamps, so indexing one again is no
+// change.
 func stampOf(s *search.Schema, d *search.Document) stamp {
 	m := newMark()
 	if d.Deleted {

@@ -62,6 +62,8 @@ func (a oneEdit) Accept(state int, b byte) int {
 }
 
 // step reads a letter.
+// A state is the number of letters read, and the ways in which these can still be the word with at
+// most one mistake. 0 is dead. Swapped neighbours count as one mistake.
 func (a oneEdit) step(state int, c rune) int {
 	k, ways := state>>wayBits, state&(1<<wayBits-1)
 	is := func(i int) bool { return i >= 0 && i < len(a.word) && a.word[i] == c }

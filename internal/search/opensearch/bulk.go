@@ -41,6 +41,8 @@ const (
 )
 
 // apply writes changes and puts a result for each into errs.
+// It returns when all are settled. At most bulksAtOnce requests run, each of at most maxBulk
+// changes and about maxBulkBytes, so memory does not grow with the number of changes.
 func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs []error, now time.Time) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, bulksAtOnce)
@@ -202,6 +204,8 @@ const newer = `def s = ctx._source; def d = params.d; int c = s.p == null ? -1 :
 	`if (c > 0 || (c == 0 && s.equals(d))) { ctx.op = 'none' } else { ctx._source = d }`
 
 // lines is a change in the format of a bulk request.
+// The same lines may be sent again at any time: the script does nothing if the document there has
+// the position, or a later one.
 func (sp *space) lines(d *search.Document, now time.Time) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -222,6 +226,7 @@ func (sp *space) lines(d *search.Document, now time.Time) []byte {
 }
 
 // source is a document, or a tombstone, in its stored form.
+// A tombstone has its position and the hour, and nothing else, so no search finds it.
 func (sp *space) source(d *search.Document, now time.Time) object {
 	o := object{"p": fmt.Sprintf("%x", d.Position[:])}
 	if d.Deleted {
