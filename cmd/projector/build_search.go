@@ -44,6 +44,8 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 
 // pruned is a generation, of ledgers or of search indexes, as results show it.
 // Why says why a generation stays; Removed is true exactly where it is empty.
+// Generation is a number of a build, or the hash of a search generation. Why says why something
+// stays; it is empty if it was removed.
 type pruned struct {
 	Entity     string            `json:"entity,omitempty"` // of ledgers
 	Generation string            `json:"generation"`

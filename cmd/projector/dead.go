@@ -66,16 +66,21 @@ fewer) and gap (records that the stream no longer had).
 // shown is a dead letter as people read it.
 // Its JSON is a format that scripts rely on: names do not change, and what is unknown is left out.
 type shown struct {
-	ID       string          `json:"id"`
-	Kind     runner.DeadKind `json:"kind"`
-	Target   string          `json:"target"`
-	Reason   string          `json:"reason"`
-	Source   string          `json:"source,omitempty"`
-	Position string          `json:"position,omitempty"`
-	Time     string          `json:"time,omitempty"`
-	Adds     []string        `json:"adds,omitempty"`
-	Record   json.RawMessage `json:"record,omitempty"`
-	Raw      string          `json:"raw,omitempty"`
+	ID   string          `json:"id"`
+	Kind runner.DeadKind `json:"kind"`
+	// Target is for what it was, in words: a row, a rule, an index.
+	Target string `json:"target"`
+	Reason string `json:"reason"`
+	Source string `json:"source,omitempty"`
+	// Position is the sequence number of the record, and Time its time in RFC 3339; either may be
+	// unknown.
+	Position string `json:"position,omitempty"`
+	Time     string `json:"time,omitempty"`
+	// Adds has the amounts of a parked target, as people read them; Record the record in DynamoDB's
+	// JSON; Raw the bytes of one that could not be decoded.
+	Adds   []string        `json:"adds,omitempty"`
+	Record json.RawMessage `json:"record,omitempty"`
+	Raw    string          `json:"raw,omitempty"`
 }
 
 // show makes it from a dead letter. Times are in UTC; a record is shown with the types of its values, as DynamoDB's

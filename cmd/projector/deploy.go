@@ -101,9 +101,10 @@ func (c *deployTables) dryRun(p *program, models []*model.Model) error {
 
 // deployed is a table as results show it.
 type deployed struct {
-	Table   string   `json:"table"`
-	Name    string   `json:"name"`    // in the store
-	Created bool     `json:"created"` // in a dry run, that it would be
+	Table   string `json:"table"`
+	Name    string `json:"name"`    // in the store
+	Created bool   `json:"created"` // in a dry run, that it would be
+	// Differs is empty, and not null, for a table that is as the model says.
 	Differs []string `json:"differs"`
 	dry     bool
 }

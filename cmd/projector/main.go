@@ -92,7 +92,8 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // talk
-	limit  *cli.Limit
+	// limit is the memory of the process; commands that open a store share it with its caches.
+	limit *cli.Limit
 }
 
 func main() {

@@ -63,6 +63,7 @@ dead letters from before. The other records are applied, and counted in the outp
 const maxShown = 10
 
 // Run looks for all files before it opens the data, so that a wrong path changes nothing.
+// The tables of the model are made on AWS if they do not exist, before anything is written.
 func (c *replayCommand) Run(p *program) error {
 	inputs, err := inputsOf(c.Files)
 	if err != nil {

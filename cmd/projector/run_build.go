@@ -147,6 +147,7 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 }
 
 // saysHowFar logs how far builds are and how long they last yet, until ctx is done.
+// The time left is by the rate since the last line.
 func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

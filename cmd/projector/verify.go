@@ -39,6 +39,8 @@ behind it are corrected. But the row lacks a value that the model asks for, so v
 }
 
 // Differences are printed as they are found, except as one JSON object, which comes at the end.
+// The exit code is 1 also if nothing differs and a value cannot be computed. With --limit, all are
+// counted and some are printed.
 func (c *verifyCommand) Run(p *program) error {
 	if c.Limit < 0 {
 		return usage("--limit is %d; it is 0 at the least", c.Limit)

@@ -137,6 +137,8 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 
 // part is a record's part in a value, as it is printed.
 // Its JSON is a format that scripts rely on. Time is in UTC, to the second.
+// A sum or a mean may add two things; Value is what the row shows after the record, "" if it shows
+// nothing.
 type part struct {
 	Where    string `json:"where"`
 	Shard    string `json:"shard,omitempty"`

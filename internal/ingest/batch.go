@@ -28,7 +28,9 @@ type batch struct {
 // task is one command of a batch.
 type task struct {
 	*checked
-	result  *Result
+	result *Result
+	// known is what the plan has read, and what it still asks for; plan is made from it and may be
+	// made again.
 	known   known
 	plan    plan
 	touches []touch
@@ -156,6 +158,8 @@ func (t *task) asPlanned() bool {
 }
 
 // alone executes plans of one write each, all in one call of the store.
+// A command whose condition does not hold is planned again with the row that the store returned, so
+// it costs no further read. An error of the call leaves all outcomes unknown.
 func (b *batch) alone(ctx context.Context, todo []*task) {
 	if len(todo) == 0 {
 		return
@@ -188,6 +192,8 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 }
 
 // together executes plans of several writes, each in a transaction of its own.
+// They run side by side, and none depends on another: batches put commands that touch one another
+// into different steps.
 func (b *batch) together(ctx context.Context, todo []*task) {
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {

@@ -64,6 +64,8 @@ type env struct {
 }
 
 // check reads a command's item. A refusal lists all its problems, not only the first.
+// It reads no row. What it returns has every value in the form that rows hold; the command's own
+// item stays as it is.
 func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
 	var r Refusal
@@ -215,6 +217,7 @@ func (c *checked) required(r *Refusal) {
 }
 
 // locate makes the row's key.
+// A key is made of what the command gives and of computed values; nothing is read from a row.
 func (c *checked) locate(r *Refusal) {
 	c.ref.Table = c.Table.Name
 	for i, k := range c.PrimaryKey() {
@@ -237,6 +240,8 @@ func (c *checked) locate(r *Refusal) {
 }
 
 // long reports the keys that are longer than a table allows.
+// The pointer is that of the longest value in the key, which the caller can make shorter. Limits
+// are those of DynamoDB: 2,048 and 1,024 bytes.
 func (c *checked) long(r *Refusal, row value.Item) {
 	say := func(k store.KeyAttr, limit int) {
 		if n := len(row.Get(k.Name).Text()); k.Name != "" && row.Get(k.Name).Kind() != value.Number && n > limit {

@@ -14,6 +14,8 @@ import (
 // command wrote need claims too: a migration takes them for the rows that it makes, and
 // a backfill for rows that other programs wrote.
 // Its methods only decide. They make writes, which the caller does.
+// A claim that exists says that Row has the value; it is written and deleted in the transaction of
+// the row.
 type Claim struct {
 	Field string
 	Value value.Value

@@ -75,6 +75,8 @@ func ownerOf(t *model.Table, claim owntable.ClaimRow) (store.Ref, bool) {
 }
 
 // having is the query that asks the index for the rows of an entity with a value.
+// The index may lag: it is asked before a claim is given, and rows that it shows are read again
+// strongly.
 func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	get := func(name string) value.Value {
 		if name == u.Field.Name {

@@ -124,6 +124,8 @@ func binary(v value.Value) (value.Value, string) {
 }
 
 // set reads an array as a set. Rows cannot hold an empty set.
+// An element that comes twice is refused and not dropped, because the caller may have meant another
+// one.
 func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) {
 	if v.Kind() != value.List {
 		return v, unless(false, v, "must be an array of "+name)
@@ -144,6 +146,7 @@ func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) 
 }
 
 // commas reads a text that lists values with commas between them, or an array of texts.
+// The text is stored as it was given, blanks included.
 func commas(v value.Value) (value.Value, string) {
 	if v.Kind() == value.String {
 		return v, ""

@@ -32,6 +32,8 @@ type form struct {
 }
 
 // newForm makes the form of an entity. Writer.init adds keeps once all forms are made.
+// A form is made once for each entity and never changes after Writer.init, so all commands share
+// it.
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
 		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),

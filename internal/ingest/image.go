@@ -162,6 +162,8 @@ func computed(v value.Value) string {
 }
 
 // verify checks a finished row and reports what is wrong with it.
+// It sees the whole row, with what the row had before, so problems that only both together have are
+// found here.
 func (c *checked) verify(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {

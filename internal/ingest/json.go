@@ -132,6 +132,7 @@ func (d *reader) release() {
 }
 
 // str reads the string that comes next.
+// A text without escapes shares the memory of the request's text where there is one.
 func (d *reader) str() (string, error) {
 	raw, err := d.ReadValue()
 	if err != nil {
@@ -174,6 +175,8 @@ func (d *reader) end() error {
 }
 
 // value reads the value that comes next, at this depth.
+// A number that has more than 38 digits is refused, never rounded. Problems are at the JSON pointer
+// of the value.
 func (d *reader) value(depth int) (value.Value, error) {
 	if d.PeekKind() == '"' {
 		s, err := d.str()

@@ -35,6 +35,7 @@ func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
 }
 
 // read reads, in one call, all rows that tasks ask for.
+// Reads are strong. A row that several tasks ask for is read once.
 func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
 	var refs []store.Ref
 	asked := map[string]bool{}
@@ -59,6 +60,7 @@ func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
 }
 
 // find sends indexes the queries that tasks ask for.
+// Queries of different tasks run side by side, at most maxAtOnce of them.
 func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 	type question struct {
 		find

@@ -77,6 +77,8 @@ func (f *form) lifeFrom() string {
 }
 
 // repeated answers a command whose key was used before.
+// A key counts for 48 hours from its use. The same key with another command is refused: used is
+// true then, and the plan has the error.
 func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 	row, ok := k.row(rec.Ref)
 	if !ok || row == nil {
@@ -124,6 +126,8 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 }
 
 // remember adds the record to a plan.
+// The record is written in the transaction of the command, on condition that the key is as it was
+// read; so of two requests with one key, one is planned again and finds the other's record.
 func (c *checked) remember(p *plan, rec *record, k *known) {
 	was, _ := k.row(rec.Ref)
 	if rec.row == nil {

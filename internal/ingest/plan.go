@@ -49,6 +49,8 @@ func (p *plan) writes() []store.Write {
 }
 
 // plan decides the command by what is known.
+// It is pure: it does no I/O, and the same known rows give the same plan. It may ask for more in k,
+// and is then called again.
 func (c *checked) plan(k *known) plan {
 	rec, r := c.record(k.now)
 	if r != nil {
@@ -218,6 +220,8 @@ func (c *checked) forward(live, was, is value.Item) *Refusal {
 }
 
 // watched returns the attributes that the plan was made from, beside the command.
+// The write of the plan holds only while these are as they were read. Attributes that do not matter
+// to it may change meanwhile.
 func (c *checked) watched() []string {
 	var out []string
 	if c.IfMatch != "" && c.IfMatch != "*" {

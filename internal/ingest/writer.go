@@ -95,6 +95,8 @@ func (w *Writer) parts(n int, do func(i int)) {
 }
 
 // init fills in defaults and makes the forms. It runs once, before the first command.
+// A writer whose NewID is given makes plans one after the other, so that ids come in the order of
+// commands.
 func (w *Writer) init() {
 	if w.Now == nil {
 		w.Now = time.Now

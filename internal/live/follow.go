@@ -26,6 +26,7 @@ const (
 // Following is the part that one process takes in a model's streams. From Start on it reads
 // its shards into files, however long applying them takes.
 // Its methods are called in the order Open, Start, Apply, Close; Status and Stopped at any time between.
+// Its methods may be called from many goroutines; Close once.
 type Following struct {
 	reader  *Reader
 	run     *runner.Runner
@@ -90,6 +91,8 @@ func (f *Following) Apply(ctx context.Context) error {
 
 // Pauses says how long the groups of a Follower wait after failures, and logs these. Its
 // methods may be called from several goroutines.
+// The zero Pauses, with a Log, is ready. The pause after an error doubles, and a success begins
+// again with the shortest.
 type Pauses struct {
 	Log   *slog.Logger
 	Model string

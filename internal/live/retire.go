@@ -38,6 +38,8 @@ import (
 const listLife = 15 * time.Minute
 
 // survey is what the streams list and what the groups have begun, at one time.
+// It is one look at streams and checkpoints. Shards are listed before checkpoints are read, so one
+// that is begun in between is seen as begun, not as unknown.
 type survey struct {
 	at     time.Time
 	listed map[string][]store.Shard

@@ -62,6 +62,8 @@ const (
 type class struct{ closed bool }
 
 // wish is a shard that this process does not hold, and what its lease says.
+// A wish is worked out from rows that may have changed since: taking the lease is conditional on
+// lease as it was read.
 type wish struct {
 	place
 	class

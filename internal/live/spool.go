@@ -30,6 +30,7 @@ import (
 // of the machine. A page that the crash tore, or that is damaged otherwise, is cut off
 // together with all that follows it when the spool is opened; these records are read from
 // the stream again. If they have expired there, that is a gap.
+// A spool has one writer, its holding; consumers read it at the same time.
 type spool struct {
 	disk    Disk
 	dir     string
@@ -40,18 +41,23 @@ type spool struct {
 	mu       sync.Mutex
 	segments []*segment
 	last     events.Position // of the last record, or the one after which the first comes
-	applied  events.Position // up to which every group has applied
-	ended    bool
-	closed   bool
+	// applied only rises. Segments that end at or before it are deleted, except the last.
+	applied events.Position // up to which every group has applied
+	// ended says that the shard's end was read and is durable; nothing is appended after it.
+	ended  bool
+	closed bool
 }
 
 // segment is one file of a spool. Its marks are the offsets of some of its frames.
+// A segment is never changed but at its end, and not at all once another follows it.
 type segment struct {
 	path  string
 	after events.Position
 	last  events.Position
 	file  File
 	size  int64
+	// marks are some positions with their offsets in the file, ascending, so a read begins near its
+	// place.
 	marks []mark
 }
 

@@ -145,10 +145,12 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 }
 
 // run is the answering of one page.
+// It is one call of a query: one page.
 type run struct {
 	*Engine
 	plan *plan
 	args map[string]value.Value
+	// now is one moment for the whole page, so that no row expires in the middle of it.
 	now  time.Time
 	want int // rows
 

@@ -75,10 +75,14 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 type filler struct {
 	*System
 	*generation
-	me       string
+	// me names this filler among those of all processes; it is drawn at random.
+	me string
+	// row is the generation's row as this filler has read or written it last: each write has it as
+	// the condition.
 	row      owntable.GenerationRow
 	progress func(Filling)
-	total    int
+	// total is an estimate of the rows of all tables, 0 if the store gives none.
+	total int
 }
 
 // run returns when the indexes are filled, by this filler or another program that was first.

@@ -43,6 +43,8 @@ import (
 //     searches answered: before, the index is behind the rows by as long as the scan took.
 
 // generation is the search generation of one model of a system.
+// Two models with one hash have the same indexes. It does not change after the start, but for
+// reached.
 type generation struct {
 	model   *model.Model
 	hash    string

@@ -19,8 +19,9 @@ type late struct {
 
 	opening sync.Mutex // held by the one call of reach that tries
 
-	mu    sync.Mutex
-	ix    search.Index
+	mu sync.Mutex
+	ix search.Index
+	// ended says that the system was closed: an index that opens after that is closed at once.
 	ended bool
 }
 

@@ -39,6 +39,8 @@ type Access struct {
 const Health = "/healthz"
 
 // Wrap puts the access before a handler. The zero Access refuses every request.
+// Each key has a rate of its own, and so have all callers without a key together. /healthz needs no
+// key, and says nothing but whether the store answers.
 func (a Access) Wrap(next http.Handler) http.Handler {
 	limits := map[int]*rate.Limiter{}
 	for i := range maxKeys + 1 {
@@ -69,6 +71,9 @@ func (a Access) limit() rate.Limit {
 }
 
 // refuse says why a request may not come in, nil when it may, and whose it is.
+// The console's password is a key too; everywhere else a key comes as a bearer token (RFC 6750).
+// The Host header is compared on loopback, so that no web page can reach it under a name of its
+// own.
 func (a Access) refuse(r *http.Request, key *int) *Problem {
 	switch {
 	case a.Keys != nil:
@@ -215,6 +220,8 @@ func (f Flags) Serve(addr string, l Limits, need openfiles.Need, h http.Handler,
 }
 
 // bounds are what the flags say, with no more connections than there are files for.
+// The files that the store and calls need come first, and connections get the rest. Too few for any
+// is an error that says which limit would do.
 func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
 	if f.Connections < 0 || f.Requests < 0 {
 		return Bounds{}, fmt.Errorf("--connections %d and --requests %d: less than none is not possible", f.Connections, f.Requests)

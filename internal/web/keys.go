@@ -60,6 +60,7 @@ func OpenKeys(file, environ string, log *slog.Logger) (*Keys, error) {
 }
 
 // parseKeys reads keys. Its errors do not hold them.
+// Keys are kept as their SHA-256 only.
 func parseKeys(lines []string) (sums [][sha256.Size]byte, err error) {
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -106,6 +107,8 @@ func (k *Keys) read() error {
 }
 
 // current are the keys as they are now: none while it is not known which are good.
+// The file is looked at once in lookEach at most, and keys stay good for staleAfter while it cannot
+// be read.
 func (k *Keys) current() [][sha256.Size]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()

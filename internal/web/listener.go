@@ -310,6 +310,8 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // counts takes bytes that came before a request was let in. It reports false if they are too many for all together.
+// A connection whose request was let in counts no more. Up to ownHeader bytes are its own; what is
+// above is taken from what all share.
 func (c *conn) counts(n int) bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -169,6 +169,8 @@ func withProblems(responses object, statuses ...int) object {
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 // entity describes the path of an entity's rows.
+// Answers are described loosely where rows may come from other programs, which keep no rule of the
+// model.
 func (d *description) entity(m *model.Model, e *entity) {
 	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_")
 	d.schemas[name] = e.row()
@@ -235,6 +237,8 @@ func (e *entity) parameters(keys bool, more ...object) []object {
 }
 
 // batch describes the path for many commands.
+// A command that is no command is answered by a problem of its own, so the description allows any
+// object.
 func (d *description) batch(t *target) {
 	name := notInNames.ReplaceAllString(t.Model.Name, "_")
 	d.schemas[name+".Command"] = object{

@@ -85,6 +85,8 @@ type Options struct {
 }
 
 // New makes the API of models, each with its writer.
+// It makes the description once; the models must not change afterwards. Entities whose rows only
+// weir writes have no path.
 func New(targets []Target, o Options) (*API, error) {
 	a := &API{talk: web.Talk{Log: o.Log}, health: o.Health}
 	if o.Log == nil {
