@@ -77,6 +77,8 @@ func checkEach(c *compiler) {
 }
 
 // eachMatch reports fields by which subscribers cannot be found.
+// Subscribers are one partition of the own table for each combination of these values, so each must
+// be one value that a key can hold.
 func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 	for i, m := range r.Subscribers.By {
 		at := d.by[i].name.pos
@@ -92,6 +94,8 @@ func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 }
 
 // eachKey reports a feed whose key does not distinguish two subscribers.
+// Names by which subscribers are found are the same for all of a list; the others have to be in the
+// made key.
 func (c *compiler) eachKey(r *RowRule, at pos) {
 	for _, name := range r.Subscribers.Of.KeyNames() {
 		matched := slices.ContainsFunc(r.Subscribers.By, func(m Match) bool { return m.Field.Name == name })

@@ -25,6 +25,8 @@ func (n node) isFollow() bool {
 }
 
 // follow compiles an attribute that follows, nil after a problem.
+// The derivation is added to both ends: the source knows who may follow it, and the rule what it
+// follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	name, fieldName, ok := strings.Cut(s.follow.text, ".")
 	if !ok {

@@ -284,6 +284,8 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 }
 
 // groupTally declares a tally of a group.
+// The tally that counts the rows of a group has the group's own name and no attribute of the file;
+// whether the row exists follows from it.
 func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate, name word, t *tallyDecl) *Tally {
 	out := &Tally{
 		Name: d.name.text + "." + name.text, Kind: kind, Target: g.Into, Attr: name.text, Hidden: t.hidden,
@@ -306,6 +308,8 @@ func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate
 }
 
 // group compiles which rows of each source entity are in which group.
+// Sources with a problem are kept with ok false, so that what is checked later says nothing more of
+// them.
 func (c *compiler) group(g *Group, d *groupDecl) {
 	for i, w := range d.of {
 		e := c.entity(w)
@@ -331,6 +335,8 @@ func (d *groupDecl) members(e *Entity) ([]Test, []Assign, bool) {
 }
 
 // groupBy compiles where the names of a group's key come from.
+// Names of the key that the file does not give come from the source's fields of the same names, as
+// in a tally.
 func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]Assign, bool) {
 	var words []pair
 	var buckets []Assign
@@ -390,6 +396,8 @@ func (c *compiler) after(a, b *Entity) bool {
 }
 
 // checkGroupKey reports a key that does not say which group a row is of.
+// weir makes the row from its key, so what its other keys need must follow from the key, the where or
+// the values.
 func checkGroupKey(c *compiler) {
 	for _, g := range c.Groups {
 		e := g.Into
@@ -458,6 +466,7 @@ func setNames(d *groupDecl) string {
 }
 
 // checkGroupBy reports a field that rows cannot be grouped by, or that must not be shown.
+// A value of another kind than one text, number or boolean cannot be a part of a key.
 func checkGroupBy(c *compiler) {
 	for _, g := range c.Groups {
 		e, d := g.Into, c.groups[g]
@@ -509,6 +518,8 @@ func (c *compiler) byPos(d *deriveDecl, name string) pos {
 }
 
 // made is what decides what a row of a group has besides its values.
+// How a name of the key is shown, as a number, a boolean or a text, is part of it: the row is read
+// back from its key.
 func (g *Group) made() defined {
 	x := g.Into.made()
 	var all []defined

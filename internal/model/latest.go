@@ -75,6 +75,7 @@ func (e *Entity) Recomputes() []string {
 func (e *Entity) IsRecomputed() bool { return len(e.Statuses)+len(e.Latest) > 0 }
 
 // latestField returns the type of an attribute that shows a field of the latest row.
+// It is the type of the source's field. ok is false if no latest of the entity sets the attribute.
 func (e *Entity) latestField(name string) (Type, bool) {
 	for _, l := range e.Latest {
 		for _, a := range l.Set {
@@ -118,6 +119,8 @@ func readLatest(d *deriveDecl, f fields) {
 }
 
 // compileLatest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
+// The attribute that the declaration is on is the first of Set; the others follow in the order of
+// the file.
 func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
 	if !d.of.given() {

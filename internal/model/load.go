@@ -208,6 +208,7 @@ func (r *reader) plain(root *yaml.Node) {
 }
 
 // notUTF8 returns the place of the first byte that is not UTF-8, or the zero pos.
+// Columns count characters, as editors show them.
 func notUTF8(text []byte) pos {
 	at := pos{1, 1}
 	for len(text) > 0 {

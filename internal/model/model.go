@@ -392,6 +392,8 @@ func (e *Entity) Match(row value.Item) bool {
 }
 
 // MatchKey reports whether the row's primary key matches the entity's templates.
+// It looks at the shape alone: whether the row passes the entity's where is another question
+// (Table.Classify asks both).
 func (e *Entity) MatchKey(row value.Item) bool {
 	var buf [maxNames]string
 	for _, k := range e.PrimaryKey() {
@@ -541,6 +543,8 @@ func (e *Entity) keyBy(get func(k *KeyTemplate, name string) value.Value) (store
 }
 
 // keyOf puts a primary key together from its attributes.
+// A table without a sort key has a Missing one. ok is false if a part cannot be built; no half key
+// is returned.
 func (e *Entity) keyOf(build func(k *KeyTemplate) (value.Value, bool)) (store.Key, bool) {
 	var k store.Key
 	for i, kt := range e.PrimaryKey() {
@@ -576,6 +580,8 @@ func (e *Entity) KeyFrom(to []Assign, row value.Item) (store.Key, bool) {
 }
 
 // Build returns the key attribute's value, built from the values of the template's names.
+// A template that is one name keeps the type of the key attribute; any other makes a text. Values
+// are put in as they are: the caller escapes what a person typed.
 func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, bool) {
 	if k.Template.Whole() {
 		v := get(k.Template.names[0])

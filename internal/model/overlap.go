@@ -18,6 +18,8 @@ const (
 )
 
 // agree reports whether some byte matches both elements.
+// It may say yes where no key is both, never no where one is: a report is then a false alarm, and
+// not a key that two rows share.
 func agree(a, b int16) bool {
 	if a < 0 {
 		a, b = b, a
@@ -72,6 +74,8 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 func meet(a, b pattern) bool { return meetBy(a, b, agree) }
 
 // meetBy is meet with another rule for when two elements agree.
+// It follows both patterns at once, so its time is the product of their lengths, however many names
+// they have.
 func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
 	width := len(b) + 1
 	seen := make([]bool, (len(a)+1)*width)
@@ -122,6 +126,7 @@ func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
 }
 
 // keysMeet reports whether the two templates, in which some names are fixed, can make the same key.
+// Names that are not fixed may be any text that is not empty.
 func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 	for _, pa := range a.Template.patterns(fixedA) {
 		for _, pb := range b.Template.patterns(fixedB) {
@@ -151,6 +156,7 @@ func sameEscaped(a, b *Entity) bool {
 }
 
 // escapedMeet is keysMeet for keys in which no value contains a separator of either template.
+// It holds for keys that commands and weir write; applications may write others.
 func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
 	plain := func(x, y int16) bool {
 		if x < 0 {

@@ -141,6 +141,7 @@ func (n node) words(what string) []word {
 }
 
 // elements returns the elements of a list. Any other value counts as its only element.
+// So a key of the language may be written as a list or as its only element.
 func (n node) elements() []node {
 	if !n.isList() {
 		return []node{n}
@@ -265,6 +266,7 @@ func (f fields) at(key string) pos {
 }
 
 // flag returns the boolean under a key, false if there is none.
+// YAML's other words for booleans, such as yes and on, are texts here (YAML 1.2).
 func (f fields) flag(key string) bool {
 	n, ok := f.has[key]
 	if !ok {
@@ -282,6 +284,7 @@ func (f fields) flag(key string) bool {
 func (f fields) number(key string, low, high int) int { return f.bounded(key, low, high, "") }
 
 // bounded is number with a hint for one that is out of bounds.
+// -1 stands for a key that is absent or wrong; a wrong one is reported.
 func (f fields) bounded(key string, low, high int, hint string) int {
 	n, ok := f.has[key]
 	if !ok {

@@ -71,6 +71,8 @@ func (c *Computed) Fields() []string {
 }
 
 // Value returns the attribute for a row, Missing if the row lacks what it is computed from.
+// The result is in epoch seconds, as DynamoDB's TTL needs it. A time with a fraction is cut to its
+// second.
 func (c *Computed) Value(row value.Item) value.Value {
 	t, ok := condition.Time(c.From.Get(row))
 	if !ok {
@@ -94,6 +96,7 @@ type Defaults struct {
 }
 
 // ByOthers returns the row with the defaults that depend on its other attributes.
+// The row that it is given stays as it is; an attribute that the row has is never replaced.
 func (e *Entity) ByOthers(row value.Item) value.Item {
 	for _, a := range e.Attributes {
 		if a.Defaults == nil || row.Has(a.Name) {

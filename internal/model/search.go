@@ -71,6 +71,7 @@ func (c *compiler) compileSearches() {
 }
 
 // fields resolves a list of names, each once.
+// The order is that of the file. Names that do not exist are reported and left out.
 func (c *compiler) fields(e *Entity, ws []word) []*Field {
 	var out []*Field
 	seen := map[string]bool{}

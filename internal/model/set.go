@@ -29,6 +29,8 @@ func (e *Entity) SetOf() *Tally {
 }
 
 // leafTemplate returns the sort key template of a set's rows, nil if it has no tail for Leaf.
+// The optional tail holds the path of a leaf, and is absent in the root, so a short set has the key
+// that the model describes.
 func (e *Entity) leafTemplate() *Template {
 	if e.Table.Key.Sort.Name == "" {
 		return nil
@@ -134,6 +136,8 @@ func checkSets(c *compiler) {
 }
 
 // setAlone reports an entity whose rows hold a set and something else.
+// A row of a set may be split into others at any time, so nothing else can be in it, and its number
+// of rows means nothing.
 func (c *compiler) setAlone(t *Tally, at pos) {
 	e := t.Target
 	switch {
@@ -180,6 +184,7 @@ func (e *Entity) listed(name string) []value.Value {
 }
 
 // cases returns the keys that the template makes of the values that the entity's where lists.
+// There is none if one of its names is not listed, else one for each combination of values.
 func (t *Template) cases(e *Entity) []string {
 	out := []string{""}
 	for _, p := range t.parts[:t.tail] {

@@ -59,6 +59,7 @@ func (e *Entity) KeysOf(get func(name string) value.Value) (keys []store.Key) {
 }
 
 // Says reports whether a row's own fields give the names of its key these values.
+// A name for which get gives nothing is not compared.
 func (e *Entity) Says(row value.Item, get func(name string) value.Value) bool {
 	for _, k := range e.PrimaryKey() {
 		for _, name := range k.Template.Names() {

@@ -221,6 +221,7 @@ func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
 }
 
 // dotted resolves Entity.field. It reports what does not exist.
+// w is taken apart at its first dot, so fields may have dots in their names and entities may not.
 func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 	name, fieldName, ok := strings.Cut(w.text, ".")
 	if !ok {
@@ -233,6 +234,8 @@ func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 }
 
 // compileSteps compiles the statuses. Stages come in the order of the enum, whatever the order of the file.
+// The application writes the attribute too, so it has to be declared, with the enum that gives the
+// order.
 func (c *compiler) compileSteps() {
 	for _, d := range c.decl.derive {
 		if d.steps == nil {
@@ -268,6 +271,8 @@ func (c *compiler) compileSteps() {
 const maxReached = maxEach
 
 // stage compiles one stage, nil after a problem.
+// A stage without each that sets attributes reads all its source rows, and so gets a max of
+// maxReached if the model has none.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
 	if st.Rank < 0 {
@@ -302,6 +307,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 }
 
 // each compiles the list of a stage. It reports false after a problem.
+// The list of others is registered with their entity once, however many stages use it.
 func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	switch {
 	case !d.each.given():
@@ -349,6 +355,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 }
 
 // counted compiles a count over a partition of the table itself, not of an index.
+// The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
 	e, f, ok := c.dotted(d.distinct, "distinct")
 	if !ok || c.broken[e] {
@@ -469,6 +476,7 @@ func checkSteps(c *compiler) {
 }
 
 // written reports attributes that a stage cannot set.
+// Two stages that set one attribute would leave it open which of them counts.
 func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 	for _, a := range st.Set {
 		i := slices.IndexFunc(c.stages[st].set, func(p pair) bool { return p.name.text == a.Name })

@@ -90,6 +90,7 @@ type Source struct {
 }
 
 // Reads returns the fields of its rows that a source depends on; some may be nil.
+// A change of a row in none of these adds nothing. The slice belongs to the caller.
 func (s *Source) Reads() []*Field {
 	var out []*Field
 	if s.Amount != nil {
@@ -239,6 +240,7 @@ func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
 }
 
 // checkTallyOptions reports options that the kind of tally does not have or needs.
+// A distinct has to have a max because its values share one row of 400 KB (DynamoDB).
 func checkTallyOptions(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally

@@ -34,6 +34,8 @@ type part struct {
 }
 
 // ParseTemplate parses the text of a template.
+// The error is for people, and names the template. A template has at most maxNames names and is not
+// empty.
 func ParseTemplate(text string) (*Template, error) {
 	t := &Template{text: text, tail: -1}
 	main, tail, optional := strings.Cut(text, "[")
@@ -301,6 +303,7 @@ func (t *Template) separates(r rune) bool {
 }
 
 // Unescape undoes Escape.
+// What is no escape stays as it is, so it never fails; two texts may give one result.
 func Unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

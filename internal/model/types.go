@@ -46,6 +46,7 @@ func checkKeyTypes(c *compiler) {
 }
 
 // fits reports a value that cannot be part of the key of the row that it should find.
+// Names of a key fit anything that is one value, since a key is a text.
 func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
 	for _, a := range names {
 		f := a.Expr.Field
@@ -65,6 +66,7 @@ func clash(a, b Type) bool {
 }
 
 // family groups the types that hold the same kind of value; "" fits any.
+// Times, flags and lists with commas are texts in the table.
 func family(t Type) Type {
 	switch t {
 	case TypeAny:

@@ -58,6 +58,8 @@ func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.
 }
 
 // state moves a copy from what the old image made to what the new image makes.
+// A move is a removal at the old key and a row at the new one, in this order. A change after which
+// both images make the same row asks for nothing.
 func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 	var was, is projections.Put
 	var had, has bool

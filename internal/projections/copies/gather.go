@@ -21,6 +21,8 @@ type gathered struct {
 }
 
 // fold takes in what the i-th change asks for.
+// Of several changes of one copy the last decides, and it counts as having existed only if it
+// existed before the first.
 func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	puts, left := Fold(c, &f)

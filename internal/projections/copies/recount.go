@@ -37,6 +37,7 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 }
 
 // made checks that each source row has its copy.
+// A copy that TTL may have deleted is not missed. Each pass of rows is read in one call.
 func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
@@ -87,6 +88,8 @@ func plain(rule *model.RowRule, row value.Item) value.Item {
 }
 
 // makers checks that each copy has its source row.
+// It finds copies whose source is gone, is of another entity, or makes another row now; history is
+// left out.
 func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 	type copy struct {
 		*projections.Change

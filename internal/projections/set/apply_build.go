@@ -291,6 +291,7 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.
 }
 
 // ShowNodeRow is ShowNode for a node's row of our own table. It does nothing for other rows.
+// A node that names no row of a table is damage, and says what to do.
 func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node value.Item) error {
 	if !strings.HasPrefix(node.Get(owntable.Partition).Text(), owntable.Nodes(r.Model.Name)) {
 		return nil

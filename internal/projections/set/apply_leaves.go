@@ -83,6 +83,8 @@ func (w *work) count(ctx context.Context) error {
 const levels = 3
 
 // readWays reads the nodes on the path to each step's leaf.
+// It reads one level of the trees at a time, all sets of the batch together, so a batch takes as
+// many reads as its deepest tree has levels.
 func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.nodes, s.todo, s.done = map[string]*Node{}, map[string][]Member{}, nil
@@ -352,6 +354,7 @@ func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, chan
 }
 
 // Retry makes a row show its part of a set.
+// It takes the part of the set as it is now, not as it was when it was refused.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	for _, e := range r.Model.Entities {
 		if e.SetOf() == nil || e.Table.Name != d.Row.Table {

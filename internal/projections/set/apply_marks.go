@@ -35,6 +35,8 @@ func (w *work) readMarks(ctx context.Context, pending []*setWork) (err error) {
 }
 
 // markLeaves is writeLeaves with deduplication marks.
+// At most leafMarked steps of a leaf are in one transaction with their marks; the others come in
+// the next round.
 func (w *work) markLeaves(ctx context.Context, pending []*setWork) error {
 	for _, s := range pending {
 		s.steps = nil

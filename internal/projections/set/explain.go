@@ -37,6 +37,7 @@ func (x *explanation) Parts(c *projections.Change) []string {
 }
 
 // Value returns the size of the set after a change.
+// It counts members that at least one row has.
 func (x *explanation) Value(c *projections.Change) string {
 	x.Take(Fold(c, nil))
 	n := 0

@@ -127,6 +127,7 @@ func (n *Node) Take(shardKey string, steps []Member, frontier mergedlog.Offset) 
 }
 
 // Add counts a step without checking whether it was counted before.
+// A member that no row has any more leaves the node.
 func (n *Node) Add(s Member) error {
 	sum, err := value.AddNumbers(n.Counts[s.Value], s.Amount)
 	switch {
@@ -141,6 +142,7 @@ func (n *Node) Add(s Member) error {
 }
 
 // Positions returns the highest position of each shard that the leaf has.
+// Positions in logs of processes are left out.
 func (n *Node) Positions() (out []owntable.Applied) {
 	for _, key := range slices.Sorted(maps.Keys(n.Seen)) {
 		if owntable.IsLogKey(key) {
@@ -256,6 +258,7 @@ func (n *Node) Split() []*Node {
 }
 
 // FewEnough reports whether the leaves are small enough to be joined into one.
+// It is false if one of them is split, or was never written.
 func FewEnough(leaves []*Node) bool {
 	members, size, seen := 0, 0, 0
 	for _, n := range leaves {

@@ -54,6 +54,7 @@ func (v *preview) set(row store.Ref) *previewed {
 func (v *preview) full() bool { return v.name == "" || v.held > runner.PreviewValues }
 
 // Add takes in the members that a row contributes.
+// Beyond runner.PreviewValues members nothing more is taken in, and nothing compared.
 func (v *preview) Add(row *projections.Change) {
 	if v.full() {
 		return

@@ -61,6 +61,7 @@ func (v *recount) Add(row *projections.Change, f *projections.Faults) {
 }
 
 // Compare notes the rows of sets.
+// The rows are kept, so memory grows with the members of all sets.
 func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
@@ -125,6 +126,7 @@ func (v *recount) End(context.Context) error {
 }
 
 // rows compares the rows of a set with its nodes.
+// The version on a row is not compared.
 func (v *recount) rows(s *set) {
 	for path, n := range s.nodes {
 		row, attrs, there := LeafRow(s.entity, s.row, n)

@@ -22,6 +22,8 @@ import (
 var errDamaged error = runner.Unfixable("its nodes are damaged")
 
 // readNodes reads all nodes of a set, by path. partition is the partition that holds them.
+// Reads are strong, page by page, so two pages may be of different moments; sound and the versions
+// tell.
 func readNodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
 	nodes := map[string]*Node{}
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}
@@ -41,6 +43,7 @@ func readNodes(ctx context.Context, r *runner.Runner, partition string) (map[str
 }
 
 // sound reports whether every node and every member can be reached from the root.
+// A damaged tree is not repaired: members may be where no step would find them.
 func sound(nodes map[string]*Node) bool {
 	for path, n := range nodes {
 		for i := range path {
@@ -223,6 +226,7 @@ func (f *LeafFix) Thing() string { return owntable.RowText(f.Row) }
 func (*LeafFix) Stage() runner.Stage { return runner.StageParts }
 
 // Correct shows the node.
+// A row that others changed meanwhile is not done, and the next round tries again.
 func (f *LeafFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
 	out, _, err := showLeaf(ctx, r, []Leaf{{Row: f.Row, Entity: f.Entity, Root: f.Root, Path: f.Path}})
 	switch {

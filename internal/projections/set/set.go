@@ -25,6 +25,7 @@ func newGathered(all *projections.Gathered) *gathered {
 }
 
 // fold takes in what the i-th change asks for.
+// A row of a set that another writer changed asks for its leaf to be shown again.
 func (g *gathered) fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {

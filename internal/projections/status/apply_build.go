@@ -12,6 +12,7 @@ import (
 )
 
 // Holds returns the facts that a row reports about statuses of the entity that is built.
+// They have the least position, so any fact that a record has put, or withdrawn, is newer.
 func (Kind) Holds(r *runner.Runner, name string, c *projections.Change) (out []runner.Held) {
 	for _, f := range Fold(c, nil) {
 		if f.Entity.Name != name {

@@ -121,6 +121,8 @@ func noSkips(t *model.Table) (none []owntable.Skip) {
 }
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
+// Each write holds only under the version of its ledger. A row that is gone has its ledger expire;
+// one that a write was refused on is noted in refused and stops no other.
 func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error, parked bool) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
@@ -303,6 +305,7 @@ type search struct {
 }
 
 // read reads until a fact holds.
+// It notes how many withdrawn facts it has read, and between which names, for the ledger's skip.
 func (s *search) read(q store.Query) error {
 	for {
 		page, err := s.Store.Query(s.ctx, q)
@@ -327,6 +330,7 @@ func (s *search) read(q store.Query) error {
 }
 
 // Each reads a partition in pages, each twice as large as the one before.
+// Reads are strong. yield returns false to stop.
 func (k known) Each(list string, names Names, yield func(string, value.Item) bool) error {
 	q := owntable.FactsFrom(k.Model.Name, list, max(names.Begins, names.From), names.Page)
 	for {

@@ -42,6 +42,7 @@ type explanation struct {
 }
 
 // Parts says which facts of the row, and which members of its group, a change reports.
+// A change that says nothing of this row gives none.
 func (x *explanation) Parts(c *projections.Change) (out []string) {
 	for _, f := range Fold(c, nil) {
 		switch {

@@ -23,6 +23,7 @@ type group struct {
 }
 
 // fold takes in what the i-th change asks for.
+// A row is recomputed once for each batch, however many changes ask for it.
 func (g *gathered) fold(i int, c *projections.Change) {
 	var faults projections.Faults
 	for _, f := range Fold(c, &faults) {

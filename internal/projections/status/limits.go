@@ -7,6 +7,7 @@ import (
 )
 
 // limits notes the keys of targets that a row reports facts about and that cannot be.
+// It is asked before a command writes, so that a row whose target cannot exist is refused there.
 func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, st := range c.Is.Stages {
 		if model.Holds(st.Where, c.New) {

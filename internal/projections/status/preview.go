@@ -52,6 +52,7 @@ func (v *preview) Add(row *projections.Change) {
 }
 
 // Compare compares the statuses of a row.
+// Beyond runner.PreviewValues facts nothing is compared.
 func (v *preview) Compare(row *projections.Change) error {
 	if row.Is != v.Entity || len(v.of) == 0 || v.held > runner.PreviewValues {
 		return nil

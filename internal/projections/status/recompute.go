@@ -157,6 +157,8 @@ const (
 )
 
 // others reports whether each member of the row's group has a row that reaches the word.
+// It reads in pieces that grow, and stops at the first member without a row. An empty list reaches
+// nothing.
 func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	list, ok := OthersOf(o, own)
 	if !ok {

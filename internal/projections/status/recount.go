@@ -107,6 +107,7 @@ func (v *recount) told(of, name string) value.Item {
 }
 
 // Compare compares the statuses of rows with those that the recounted facts give.
+// Where a build counts the row, the difference has no fix: projector build corrects it.
 func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]
@@ -144,6 +145,7 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 }
 
 // noteOver notes which dead letter a row must have, "" for none, until its ledger is compared.
+// A letter is checked when the ledger's row is met, or at the end if there is none.
 func (v *recount) noteOver(e *model.Entity, row store.Ref, why string) {
 	of := v.Model.Name
 	if r := v.Built(e); r != nil {
@@ -199,6 +201,7 @@ func (v *recount) ledgersOf(partition string) (in *runner.Runner, ok bool) {
 }
 
 // OwnRow compares a fact with the recounted one, and what a ledger notes of statuses.
+// Rows of other kinds are passed over.
 func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	if err := v.letter(ctx, row.Get(owntable.Partition).Text(), row); err != nil {
 		return err

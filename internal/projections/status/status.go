@@ -104,6 +104,7 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 }
 
 // reaches returns the fact that a row reaches a word, with the values that it sets there.
+// A row that passes the where but names no target, or no element of a list, says nothing.
 func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool) {
 	if !model.Holds(st.Where, row) {
 		return Fact{}, false

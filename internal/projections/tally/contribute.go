@@ -76,6 +76,7 @@ func Offer(of []*model.Tally, changes []projections.Change, counts func(*project
 }
 
 // changedContributions returns what is contributed now to the targets at which that has changed.
+// A target to which nothing is contributed any more has an entry without amounts.
 func changedContributions(was, is []projections.Contribution) (out []projections.Contribution) {
 	of := func(cs []projections.Contribution, target store.Ref) []value.Attr {
 		for _, c := range cs {

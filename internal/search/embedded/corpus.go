@@ -186,7 +186,7 @@ func (c *corpus) begin(found inspection) error {
 
 // describe adds the internal values to a batch after which the index holds the content.
 // They are in the batch of the change itself, so after a crash the sum and the number belong to the
-// documents that are there.
+// documents in the index.
 func (c *corpus) describe(b *index.Batch, holds content) error {
 	is, err := summed.Marshal(c.made)
 	if err != nil {
