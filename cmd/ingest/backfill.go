@@ -84,6 +84,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 }
 
 // fresh reports whether a filling has an attribute of which not enough was shown.
+// seen counts by Entity.attribute how often each was met, and is changed.
 func fresh(seen map[string]int, f migrate.Filling) bool {
 	show := false
 	for _, a := range f.Gets {

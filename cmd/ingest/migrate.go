@@ -145,6 +145,7 @@ type refusedRow struct {
 }
 
 // end ends the migration, and leaves all rows as they are.
+// It is durable when end returns without an error.
 func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migration) error {
 	if c.DryRun {
 		return cli.Usage("--dry-run and --end do not go together")

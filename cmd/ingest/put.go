@@ -49,6 +49,7 @@ const (
 )
 
 // Run syncs the store before it prints, so what is printed as done survives a crash, also after an error.
+// The file of rejects must be none of those that are read. A refused command is exit code 1.
 func (c *putCommand) Run(p *program) (err error) {
 	in, err := openLines(p.ctx, p.stdin, c.Files)
 	if err != nil {
@@ -108,6 +109,7 @@ type place struct {
 }
 
 // all does the commands of all lines, in order. After an error, what had been read before it is done too.
+// The error of reading and that of doing are joined.
 func (u *putting) all(in *lines) error {
 	for {
 		line, err := in.next()

@@ -74,6 +74,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 }
 
 // writeAPI is the handler of a system's models.
+// The health check reads one row of our own table, so it fails where the store cannot be reached.
 func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, error) {
 	return writeapi.New(targets(s), writeapi.Options{
 		Log:   log,

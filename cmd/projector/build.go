@@ -161,6 +161,7 @@ func (c *buildCommand) dry(p *program, b *build.Builder) error {
 }
 
 // abort ends the builds that rows do not show yet. That there is none is a usage error, exit code 2.
+// Builds that are live stay as they are.
 func (c *buildCommand) abort(p *program, b *build.Builder) error {
 	if err := b.Abort(p.ctx); errors.Is(err, build.ErrNone) {
 		return usage("model %s has no build that can be aborted", b.Runner.Model.Name)

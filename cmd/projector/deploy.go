@@ -110,6 +110,8 @@ type deployed struct {
 }
 
 // print prints the tables in the order of found, and reports whether one differs from its model.
+// In the form json it is one array, printed when the last table is known; the other forms are
+// printed table by table.
 func (c *deployTables) print(p *program, names *stage.Names, found []store.Deployed) (differs bool) {
 	enc := json.NewEncoder(p.stdout)
 	all := []deployed{}

@@ -22,6 +22,7 @@ their dashboard and alarms in projector deploy template.
   projector deploy dashboard gallery --format prometheus > weir-rules.yml`
 }
 
+// Run writes the text for models alone, so it asks no store and needs no credentials.
 func (c *deployDashboard) Run(p *program) error {
 	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {

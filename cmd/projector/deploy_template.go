@@ -27,6 +27,8 @@ streams are given.
   projector deploy template gallery --format terraform > weir.tf`
 }
 
+// Run asks no store. Models that cannot share one are a usage error, exit code 2. Nothing is
+// printed unless the whole template could be made.
 func (c *deployTemplate) Run(p *program) error {
 	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {

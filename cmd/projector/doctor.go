@@ -46,6 +46,7 @@ type examined struct {
 }
 
 // Run prints all findings. A bad one is exit code 1.
+// A place that is given wrongly, and models that cannot share a store, are usage errors.
 func (c *doctorCommand) Run(p *program) error {
 	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {

@@ -27,6 +27,8 @@ as a count on rows that nothing writes. It goes to stderr and fails only with
   projector lint models/mine.yaml --strict`
 }
 
+// Run goes on after a file with problems. A file that cannot be read ends it at once. Warnings are
+// exit code 1 with --strict alone.
 func (c *lintCommand) Run(p *program) error {
 	bad, found := false, []model.Problem{}
 	for _, name := range c.Models {

@@ -84,6 +84,7 @@ func (c *replayCommand) Run(p *program) error {
 }
 
 // An interruption after the first record is exit code 4: the same command continues, and skips what was applied.
+// After an error no summary is printed, but the gaps and the records that cannot be used are.
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}

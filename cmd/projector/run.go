@@ -336,6 +336,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 }
 
 // usesOf are the write units used, with the names that the model has for the tables.
+// A table that the models have no name for is left out.
 func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
 	for _, u := range writes.Uses() {
 		if name, err := s.Names.Logical(u.Table); err == nil {

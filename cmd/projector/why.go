@@ -100,6 +100,7 @@ func (c *whyCommand) Run(p *program) error {
 }
 
 // eachEntry hands over every record of the inputs, in order.
+// A file without records, or an export that is not whole, is a usage error, exit code 2.
 func (p *program) eachEntry(unit string, inputs []input, names *stage.Names, yield func(*events.Entry, string)) error {
 	reading := progress.New(p.stderr, unit)
 	defer reading.End()
@@ -119,6 +120,7 @@ type whyPrinter struct {
 }
 
 // printer prints each line as it is found, or all at the end where the form is one JSON document.
+// The second function ends the output, and must be called once, also when no line was found.
 func (c *whyCommand) printer(p *program) whyPrinter {
 	switch c.Output {
 	case "jsonl":
@@ -151,6 +153,7 @@ type part struct {
 }
 
 // partOf is a line as scripts read it. Its names do not change.
+// Times are in UTC to the second, and left out where the record has none.
 func partOf(l *why.Line) part {
 	d := part{
 		Where: l.Where.String(), Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,

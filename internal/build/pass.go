@@ -334,6 +334,7 @@ func (p *pass) close(ctx context.Context) error {
 }
 
 // keep collects what a row adds to a target.
+// s.held counts the rows that are kept.
 func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 	name := owntable.RowText(target)
 	at := s.targets[name]
@@ -382,6 +383,7 @@ func (s *segment) put(ctx context.Context) error {
 }
 
 // pieces returns what the segment will put, as it will be written.
+// Targets are in the order of their names, so the same rows give the same pieces.
 func (s *segment) pieces() [][]runner.ReadTarget {
 	if len(s.targets) == 0 {
 		return nil

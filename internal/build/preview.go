@@ -52,6 +52,7 @@ func (p *preview) Tells(derivation string) bool {
 func (p *preview) Compared(derivation string) { p.by[derivation].Rows++ }
 
 // Differs takes in a row that will show something else.
+// All are counted; the first p.most by row are kept as examples, in the order of their rows.
 func (p *preview) Differs(derivation, row, is, will string) {
 	to := p.by[derivation]
 	if to == nil {
@@ -67,6 +68,7 @@ func (p *preview) Differs(derivation, row, is, will string) {
 }
 
 // begin begins with a build and its derivations that are new or changed.
+// It forgets the parts of the build before. A nil preview does nothing, here and below.
 func (p *preview) begin(r *runner.Runner, build string, names []string) {
 	if p == nil {
 		return
@@ -79,6 +81,7 @@ func (p *preview) begin(r *runner.Runner, build string, names []string) {
 }
 
 // add takes in a source row.
+// It may be called by several goroutines.
 func (p *preview) add(c *projections.Change) {
 	if p == nil {
 		return
@@ -91,6 +94,7 @@ func (p *preview) add(c *projections.Change) {
 }
 
 // compare compares a row on which the build is shown.
+// It may be called by several goroutines.
 func (p *preview) compare(c *projections.Change) error {
 	if p == nil {
 		return nil

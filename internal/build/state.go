@@ -46,6 +46,8 @@ func (s *State) Left(now time.Time) time.Duration {
 type States []State
 
 // Todo returns a build that can be worked at now, nil for none.
+// It is the first in the list that has work. A live build has work when it is due to be audited
+// (catalog.AuditAfter), and is not older than catalog.BuildLife.
 func (all States) Todo(now time.Time) *State {
 	for i := range all {
 		switch s := &all[i]; {
@@ -64,6 +66,7 @@ func (all States) Todo(now time.Time) *State {
 const lookEvery = time.Minute
 
 // Next returns how long to wait until there may be something to do.
+// It is at most lookEvery, since other programs may begin builds.
 func (all States) Next(now time.Time) time.Duration {
 	next := lookEvery
 	for _, s := range all {

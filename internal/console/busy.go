@@ -51,6 +51,7 @@ type busyPage struct {
 }
 
 // busyOf is a snapshot: the workload goes on while the page is made.
+// A workload that never ran offers 20 writes in a second.
 func (c *Console) busyOf(r *request) *busyPage {
 	b := c.busy[r.part.Model.Name]
 	b.mu.Lock()
@@ -137,6 +138,7 @@ func (b *busy) run(ctx context.Context, s *system.System, part *system.Part, per
 }
 
 // fails notes the first command that was not done.
+// err nil means that no command could be made up. Later failures are not shown.
 func (b *busy) fails(c ingest.Command, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

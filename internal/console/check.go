@@ -57,6 +57,8 @@ type differenceLine struct {
 }
 
 // verify begins a recount, or ends the one that runs.
+// A model has at most one recount at a time; a second request for one changes nothing. A new one
+// forgets what the last found.
 func (c *Console) verify(r *request) error {
 	k := c.checks[r.part.Model.Name]
 	k.mu.Lock()

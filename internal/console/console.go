@@ -259,6 +259,7 @@ func (c *Console) page(h func(*request) error) http.HandlerFunc {
 }
 
 // find looks up the model in the path.
+// Where the path names no model, part stays nil.
 func (r *request) find() error {
 	name := r.PathValue("model")
 	if name == "" {
@@ -280,6 +281,7 @@ func (r *request) path(below string, pairs ...string) string {
 }
 
 // modelPath escapes all that it is given, so any text of a row may be a value in it.
+// pairs are names and values in turn. A pair without a value is left out.
 func modelPath(model, below string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

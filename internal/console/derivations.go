@@ -202,6 +202,7 @@ func (c *Console) models(r *request) error {
 }
 
 // states counts derivations by state: "12 live, 1 building".
+// The states are in the order of the alphabet; "" stands for no derivations.
 func states(ds []derived) string {
 	n := map[string]int{}
 	for i := range ds {
@@ -233,6 +234,7 @@ func (c *Console) standStill(m *model.Model, ds []derived) {
 }
 
 // model is the page of one model: the graph of its derivations, and the same in a table.
+// A model that programs are refused for has its page too, with the reason.
 func (c *Console) model(r *request) error {
 	st, err := c.options.Status(r.ctx, r.part.Model.Name)
 	if err != nil {

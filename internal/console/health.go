@@ -79,6 +79,8 @@ type buildLine struct {
 // certainly applied.
 type indexLine struct{ Name, State, Class, Kind, Place, Applied string }
 
+// health is the page of one model: its streams, builds, indexes, and the last recount. It reads the
+// status at each request.
 func (c *Console) health(r *request) error {
 	m := r.part.Model
 	st, err := c.options.Status(r.ctx, m.Name)
@@ -115,6 +117,7 @@ func (c *Console) health(r *request) error {
 }
 
 // buildOf shows a build. What the status does not know of it is left empty.
+// Percent is -1 where it is not known how many rows there are.
 func buildOf(b *status.Build) buildLine {
 	l := buildLine{Of: b.Entity, State: string(b.State), Since: stamp(&b.Since), Generation: b.Generation, Percent: -1}
 	if b.Rows > 0 {

@@ -164,6 +164,7 @@ func (s *subscription) take() (all []*applied, missed, number uint64) {
 }
 
 // last returns the newest records, the newest first, and the number of the newest.
+// The slice belongs to the caller; the records are shared and must not be changed.
 func (h *hub) last() (out []*applied, number uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,6 +27,8 @@ type queryLine struct {
 	Parameters string
 }
 
+// queries lists the queries of a model with their parameters, optional ones in brackets. No row is
+// read.
 func (c *Console) queries(r *request) error {
 	var p queriesPage
 	for _, q := range r.part.Model.Queries {
@@ -118,6 +120,7 @@ func (c *Console) query(r *request) error {
 }
 
 // refused notes what the reader can correct, and returns any other error.
+// What names no field of the page is shown above the form.
 func (p *queryPage) refused(err error) error {
 	var bad *query.ParameterError
 	switch {

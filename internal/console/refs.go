@@ -10,6 +10,7 @@ import (
 )
 
 // keyText writes a value of a key for a URL: a text and a number as they are, a binary in base64.
+// A key without a sort key gives "".
 func keyText(v value.Value) string {
 	switch v.Kind() {
 	case value.Missing:

@@ -88,6 +88,7 @@ func (c *Console) row(r *request) error {
 }
 
 // entityOf returns the entity of a row or, if the row is gone, what its key says.
+// It is nil for a row of no entity, and for a key that no entity makes.
 func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 	if row != nil {
 		return t.Classify(row)
@@ -101,6 +102,8 @@ func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 }
 
 // sort puts each attribute of a row into its list.
+// The lists have the attributes in the order of the row. Where the model hides anything, values of
+// weir's own attributes are not shown.
 func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.Item, ref store.Ref) {
 	own := projections.Own(e, row)
 	for _, a := range row {
@@ -184,6 +187,7 @@ func accumulatorOf(name string) string {
 }
 
 // ledgerWord says in words what an attribute of a ledger is.
+// "" is for attributes that need no word.
 func ledgerWord(name string) string {
 	switch {
 	case owntable.IsPosition(name):
@@ -215,6 +219,8 @@ func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 }
 
 // rowsFrom returns the rows that a row makes or has a part in, other than by counting.
+// Copies of history and rows for subscribers are left out: there may be any number of them. A row
+// is listed whether it exists or not.
 func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	add := func(name string, into *model.Entity, key store.Key) {
 		one := linked{name, rowLink(m, store.Ref{Table: into.Table.Name, Key: key}), into.Name}
@@ -263,6 +269,7 @@ func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 }
 
 // rowJSON answers with a row as it is stored.
+// Values that the model hides are replaced by a word. That there is no such row is a 404.
 func (c *Console) rowJSON(r *request) error {
 	t, _, row, err := r.stored()
 	if err != nil {

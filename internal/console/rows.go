@@ -97,6 +97,7 @@ func (p *rowsPage) title() string {
 }
 
 // browse reads which rows are asked for.
+// Without a table and an entity it is the first table of the model.
 func (r *request) browse() (b *browse, err error) {
 	b = &browse{}
 	m := r.part.Model
@@ -165,6 +166,7 @@ func (c *Console) read(r *request, p *rowsPage) (rows []value.Item, next string,
 }
 
 // after is the cursor behind a row.
+// Beyond the row's own key it has the key in the index, by which the index is in order.
 func (p *browse) after(row value.Item) *store.Cursor {
 	key, _ := p.Table.KeyOf(row)
 	at := &store.Cursor{Key: key}

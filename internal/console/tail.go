@@ -98,6 +98,8 @@ func (c *Console) eventID(number uint64) string {
 	return c.options.Activity.run + "-" + strconv.FormatUint(number, 10)
 }
 
+// parseID takes apart the id of an event. again is true if the id is of another run of the program,
+// whose records are not here any more.
 func (c *Console) parseID(s string) (number uint64, again bool) {
 	run, n, ok := strings.Cut(s, "-")
 	number, err := strconv.ParseUint(n, 10, 64)
@@ -244,6 +246,8 @@ type tailBatch struct {
 }
 
 // batch renders what waits as one event, the newest record first; "" if nothing of it is asked for.
+// At most tailAtOnce records are in one event. The others count as missed, with those that the
+// subscription has dropped.
 func (c *Console) batch(m *model.Model, s *subscription, f filter) (string, error) {
 	all, missed, number := s.take()
 	b := tailBatch{Missed: missed}
@@ -264,6 +268,8 @@ func (c *Console) batch(m *model.Model, s *subscription, f filter) (string, erro
 }
 
 // eventText renders a batch as an event.
+// It has a data field for each line that is not empty, as server-sent events ask (WHATWG HTML,
+// 9.2).
 func (c *Console) eventText(number uint64, b *tailBatch) (string, error) {
 	var html bytes.Buffer
 	if err := c.pages.ExecuteTemplate(&html, "records", b); err != nil {

@@ -33,6 +33,7 @@ type tryPage struct {
 }
 
 // try is the page of tools: GET /console/{model}/try, in a console that may act and has them.
+// Rows of derived entities cannot be made by hand, and are not offered.
 func (c *Console) try(r *request) error {
 	p := tryPage{Kill: r.path("/kill"), Health: r.path("/health") + "#verify", Busy: c.busyOf(r)}
 	p.Kills, _ = strconv.Atoi(r.param("kills"))
@@ -162,6 +163,8 @@ func (c *Console) write(r *request) error {
 }
 
 // refused puts each problem at its field.
+// A problem of no field of the page is listed above the form. Pointers are JSON Pointers (RFC
+// 6901).
 func (p *newPage) refused(no *ingest.Refusal) {
 	for _, one := range no.Problems {
 		name, _, _ := strings.Cut(strings.TrimPrefix(one.Pointer, "/"), "/")
@@ -176,6 +179,8 @@ func (p *newPage) refused(no *ingest.Refusal) {
 }
 
 // typedIn reads what a person typed for an attribute of a type. A list, a set and a map are JSON.
+// What is no number or boolean is returned as a text, so that it is refused at its field; only
+// wrong JSON is an error.
 func typedIn(t model.Type, s string) (value.Value, error) {
 	switch t {
 	case model.TypeNumber:
@@ -199,6 +204,7 @@ func typedIn(t model.Type, s string) (value.Value, error) {
 }
 
 // ifTry has h answer where there are tools to try things out.
+// Anywhere else the page does not exist, as for a path that was never there.
 func (c *Console) ifTry(h func(*request) error) func(*request) error {
 	return func(r *request) error {
 		if c.options.Try == nil || !c.options.Write {

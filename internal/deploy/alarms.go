@@ -79,6 +79,7 @@ func (m *Model) alarms() (out []alarm) {
 }
 
 // own are the alarms on what the function itself reports.
+// There is one of each kind for each table, raised by a single event in a minute.
 func (m *Model) own(f *Function) (out []alarm) {
 	for _, t := range m.Tables {
 		for _, a := range []struct{ name, runbook, help string }{

@@ -116,6 +116,7 @@ func (s *stack) format() string {
 }
 
 // parameters are those of the plan, and where the packages are unless SAM uploads them.
+// A parameter without a default has to be given when the stack is made.
 func (s *stack) parameters() node {
 	var out []entry
 	for _, p := range s.plan.Parameters {
@@ -183,6 +184,7 @@ func (s *stack) tables() {
 }
 
 // table adds a table with its indexes and stream, on demand, with recovery to a point in time.
+// Where the table has to go, the stack keeps it: a deleted stack leaves its tables.
 func (s *stack) table(id, about, cond string, name node, t store.Table) {
 	var attributes, global, local []any
 	for _, k := range keyAttributes(&t) {
@@ -223,6 +225,8 @@ func keySchema(k store.KeySchema) any {
 }
 
 // queues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
+// A deleted stack leaves the queues. A command that is refused five times goes to the queue for
+// those.
 func (s *stack) queues(m *Model) {
 	queue := func(id, about string, more ...entry) {
 		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
@@ -237,6 +241,7 @@ func (s *stack) queues(m *Model) {
 }
 
 // function adds a function with its log group, role and event sources.
+// SAM makes the sources itself from the function's Events; the other form has a resource for each.
 func (s *stack) function(f *Function) {
 	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
@@ -300,6 +305,8 @@ func (s *stack) messages() []entry {
 }
 
 // events are the sources of a function, as SAM has them.
+// A function of ingest takes the messages of its model's queue, any other the streams of its
+// tables.
 func (s *stack) events(f *Function) node {
 	if f.Process == Ingest {
 		return object(is("Messages", object(is("Type", "SQS"), is("Properties", object(append([]entry{is("Queue", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))))

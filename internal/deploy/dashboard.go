@@ -91,6 +91,7 @@ func comma(i, of int) string {
 type finished string
 
 // oneLine is a value as JSON.
+// It ends with no line break, and escapes nothing for HTML.
 func oneLine(v any) string {
 	if f, ok := v.(finished); ok {
 		return string(f)

@@ -191,6 +191,7 @@ func functions(m *Model, search bool) []*Function {
 }
 
 // distinct returns an error if two things have one name.
+// The error wraps ErrName, and names both.
 func (p *Plan) distinct() error {
 	has := map[string]string{"Weir": "weir's own table", "Registry": "weir's own table"}
 	for _, t := range p.Tables {

@@ -36,6 +36,7 @@ func (h *hcl) block(head string, body func()) {
 type set struct{ name, to string }
 
 // set writes attributes of one line each, with their signs below each other.
+// An attribute whose text is "" is left out.
 func (h *hcl) set(all ...set) {
 	width := 0
 	for _, s := range all {

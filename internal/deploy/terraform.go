@@ -62,6 +62,8 @@ func (t Text) hcl() string {
 }
 
 // resource writes a resource. about is for people who read it.
+// A second resource of one kind and name is noted in t.err, and written all the same. The first
+// such error stays.
 func (t *terraform) resource(kind, id, about string, body func()) {
 	name := snake(id)
 	if t.has[kind+name] && t.err == nil {
@@ -90,6 +92,7 @@ func (t *terraform) settings() {
 }
 
 // variables writes the parameters, with a validation where a pattern or choices limit them.
+// The files of the packages are variables here; in CloudFormation they are in a bucket.
 func (t *terraform) variables() {
 	all := append([]Parameter{}, t.plan.Parameters...)
 	all = append(all, Parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The file with the projector's package."},
@@ -128,6 +131,7 @@ func (t *terraform) variables() {
 }
 
 // locals writes what several resources need: names and ARNs that follow from the variables.
+// A stage other than default has a table weir of its own, with the stage in its name.
 func (t *terraform) locals() {
 	for _, data := range []string{"aws_caller_identity", "aws_partition", "aws_region"} {
 		t.line("")
@@ -162,6 +166,7 @@ func (t *terraform) tables() {
 }
 
 // table writes a table. Terraform refuses to destroy it, as CloudFormation retains it.
+// It is made only where the condition in when holds.
 func (t *terraform) table(id, about, when, name string, def store.Table) {
 	t.resource("aws_dynamodb_table", id, about, func() {
 		all := []set{{"count", when + " ? 1 : 0"}, {"name", name}, {"billing_mode", quoted("PAY_PER_REQUEST")}, {"hash_key", quoted(def.Key.Partition.Name)}}
@@ -191,6 +196,7 @@ func (t *terraform) table(id, about, when, name string, def store.Table) {
 }
 
 // index writes an index of a table.
+// A local index has the partition key of its table, and names none.
 func (t *terraform) index(ix *store.Index) {
 	kind, sort, hash := "global_secondary_index", "", quoted(ix.Key.Partition.Name)
 	if ix.Key.Sort.Name != "" {
@@ -287,6 +293,7 @@ func (t *terraform) sources(f *Function) {
 }
 
 // role writes a function's role and policy, from the same grants as CloudFormation's.
+// A grant that has no resource in this plan is left out.
 func (t *terraform) role(f *Function) {
 	name := snake(f.ID)
 	t.line("")

@@ -20,6 +20,7 @@ type entry struct {
 func is(key string, value any) entry { return entry{key: key, value: value} }
 
 // object is a mapping of entries, each on lines of its own.
+// An entry with a nil value is left out, and about is a comment above it.
 func object(entries ...entry) node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, e := range entries {
@@ -36,6 +37,7 @@ func object(entries ...entry) node {
 }
 
 // list is a sequence, nil without items.
+// So an empty list is left out by object.
 func list(items ...any) any {
 	if len(items) == 0 {
 		return nil

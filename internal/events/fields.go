@@ -7,6 +7,7 @@ import (
 )
 
 // change reads the part "dynamodb" of a record.
+// Fields that it does not know are skipped.
 func (p *scanner) change(u *unit) {
 	if c := p.b[p.i]; c != '{' {
 		p.notKind(c, "an object", "dynamodb")

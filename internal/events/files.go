@@ -97,6 +97,7 @@ func (f *Files) decode(b *batcher) error {
 }
 
 // decodeOne decodes one file into batches. On an error it sends the entries read so far first.
+// The file is closed when it returns.
 func (f *Files) decodeOne(s source, b *batcher) error {
 	file, err := interrupt.Open(b.ctx, s.path)
 	if err != nil {

@@ -156,6 +156,7 @@ func (r *reader) found() string {
 }
 
 // element reads the next element of an array, its comma or its end. c is the first byte.
+// An array that is nested deeper than maxFrames is a bad entry.
 func (r *reader) element(f *frame, c byte) error {
 	switch {
 	case c == ']':

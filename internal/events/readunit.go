@@ -48,6 +48,7 @@ func (r *reader) readUnit(f *frame) error {
 }
 
 // enter begins to read the records inside a unit.
+// A shard that the unit names counts for its records, else that of the document around it.
 func (r *reader) enter(f *frame, out outcome, start int) error {
 	r.known = true
 	if f == nil {

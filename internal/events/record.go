@@ -129,6 +129,7 @@ func (p Position) Next() Position {
 }
 
 // String returns the decimal sequence number.
+// It has no leading zeros; the zero Position is "0".
 func (p Position) String() string {
 	digits := make([]byte, 0, maxPositionDigits+1)
 	for q := p; !q.IsZero(); {

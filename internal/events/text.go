@@ -130,6 +130,7 @@ func (p *scanner) escape(out []byte, i int) ([]byte, int) {
 }
 
 // unit16 is the number of an escape \uXXXX at the beginning of b, -1 for none.
+// Half of a surrogate pair is returned as it is.
 func unit16(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1

@@ -105,6 +105,7 @@ func (p *scanner) fields(u *unit, more bool) outcome {
 }
 
 // field reads the value of one of a unit's fields.
+// u.seen notes which kinds of document have such a field.
 func (p *scanner) field(u *unit, name string) outcome {
 	switch name {
 	case "dynamodb":
@@ -203,6 +204,8 @@ func foldedName(names []string, name string) string {
 }
 
 // container stops at the records that a unit holds.
+// It stops at the first byte of an array or object. Records that are JSON inside a text are in
+// u.inner.
 func (p *scanner) container(u *unit, name string) outcome {
 	c := p.b[p.i]
 	if name == "Records" {

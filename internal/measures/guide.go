@@ -6,6 +6,7 @@ import (
 )
 
 // Guide is the part of docs/guide/operations.md that lists the metrics.
+// A test compares it with the page, so no metric can be added without its line.
 func Guide() string {
 	var b strings.Builder
 	b.WriteString("| metric, by its labels | of | question | alarm when |\n|---|---|---|---|\n")
@@ -44,6 +45,7 @@ func labelled(m *Metric) string {
 }
 
 // of says which metric a label is of, where several labels have the same name.
+// It is "" for a label whose name means the same everywhere.
 func of(l Label, m *Metric) string {
 	for _, other := range All() {
 		for _, o := range other.Labels {

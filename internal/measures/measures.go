@@ -289,6 +289,7 @@ func Ratios() []Ratio {
 }
 
 // All returns the list.
+// They are the package's own variables, so a caller must not change them.
 func All() []*Metric {
 	return []*Metric{
 		&Records, &ByDerivation, &Batches, &Delay, &SearchLag, &DeadLetters, &Gaps, &OldPages,

@@ -8,6 +8,7 @@ type Sizes struct {
 }
 
 // Series returns how many series a process has at the most, and how many of these are by shard.
+// It is a bound: a process that has not met a label's value has no series for it.
 func Series(s Sizes) (all, byShardOnly int) {
 	for _, m := range All() {
 		if m.Name == "" {

@@ -97,6 +97,7 @@ func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 }
 
 // add adds the counts of one table, by the names under which they are saved.
+// Any name but these begins with getsPrefix or otherPrefix.
 func (f *Filled) add(counts map[string]int) {
 	for name, n := range counts {
 		attr := name[1:]

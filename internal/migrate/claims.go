@@ -72,6 +72,7 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 }
 
 // indexed returns the rows that the index has for a claim's value.
+// It reads all pages. An index is read eventually, so a row that was just written may be missing.
 func indexed(ctx context.Context, db store.Store, c *ingest.Claim) (out []store.Ref, err error) {
 	for q := c.Having(); ; {
 		page, err := db.Query(ctx, q)

@@ -141,6 +141,7 @@ func (s *step) expired(row value.Item, now time.Time) bool {
 }
 
 // past reports whether a time, in epoch seconds or as a text (condition.Time), has come.
+// What is no time is never past. A number is compared to the second, a text to its fraction.
 func past(v value.Value, now time.Time) bool {
 	switch v.Kind() {
 	case value.Number:

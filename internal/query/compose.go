@@ -64,6 +64,7 @@ func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
 }
 
 // count is how many values a field has in the rows that the step reads.
+// It reads all rows of the step. Values that are no single value do not count.
 func (r *run) count(ctx context.Context, st *step, f *model.Field, row value.Item) (value.Value, error) {
 	seen := map[string]bool{}
 	err := r.through(ctx, st, scope{prior: row}, func(other value.Item) {

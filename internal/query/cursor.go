@@ -44,6 +44,7 @@ type seal struct {
 }
 
 // close makes the cursor of a place, "" of the zero place.
+// It is base64 for URLs, and signed but not encrypted, so a client can read the key of a row in it.
 func (s *seal) close(at place) string {
 	if at.zero() {
 		return ""
@@ -117,6 +118,7 @@ func appendPlace(b []byte, at place) []byte {
 }
 
 // appendKey appends a key, whose sort key may be missing.
+// Each part is its kind, and its text unless it is missing.
 func appendKey(b []byte, k store.Key) []byte {
 	for _, v := range [...]value.Value{k.Partition, k.Sort} {
 		b = append(b, byte(v.Kind()))

@@ -67,6 +67,7 @@ const fewHits = 10
 const maxSearch = 10 * time.Second
 
 // searched is the query for the index.
+// Filters without a value are left out. A sort that begins with - is reversed.
 func (r *run) searched() search.Query {
 	s := r.plan.Query.Search
 	q := search.Query{Index: document.Index(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
@@ -89,6 +90,8 @@ func indexed(f *model.Field, v value.Value) value.Value {
 }
 
 // searchError tells mistakes of who asked from faults.
+// A query that the index refuses is reported at the parameter of the text. Other errors stay as
+// they are.
 func searchError(err error) error {
 	switch {
 	case errors.Is(err, search.ErrCursor):

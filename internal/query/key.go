@@ -19,6 +19,7 @@ type keyPart struct {
 }
 
 // newKeyPart returns how an entity's rows make the attribute. attr may be none (a table without a sort key).
+// An attribute that no template makes is a part with its own name.
 func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
 	k := keyPart{attr: attr, name: attr.Name}
 	kt := e.KeyTemplate(attr.Name)
@@ -69,6 +70,7 @@ func (k *keyPart) bound(get lookup) (v value.Value, whole bool) {
 }
 
 // build makes the whole key, without its optional tail where that has no value.
+// It reports false where a name that is needed has no value.
 func (k *keyPart) build(get lookup) (value.Value, bool) {
 	if k.name != "" {
 		return k.bound(get)

@@ -45,6 +45,7 @@ func (x *explanation) Parts(c *projections.Change) []string {
 }
 
 // Value returns the tally after a change.
+// "" means that there is no value. A value that no number can hold is said in words.
 func (x *explanation) Value(c *projections.Change) string {
 	x.Take(Fold(c, nil))
 	if g := x.Entity.Group; g != nil && x.Attr == g.Rows.Attr {
@@ -98,6 +99,7 @@ type Ledger struct {
 }
 
 // Adds says, for people, what amounts add to the accumulators behind the value.
+// Amounts of other targets are left out.
 func (l *Ledger) Adds(adds []projections.Add) []string {
 	var sums value.Item
 	for _, a := range adds {
@@ -109,6 +111,7 @@ func (l *Ledger) Adds(adds []projections.Add) []string {
 }
 
 // Take adds amounts to the ledger.
+// Amounts of other targets change nothing.
 func (l *Ledger) Take(adds []projections.Add) {
 	for _, a := range adds {
 		if !l.counts(&a) {

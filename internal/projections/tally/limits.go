@@ -17,6 +17,8 @@ func Limits(x *projections.Limits, c *projections.Change, from projections.Origi
 }
 
 // sourceLimits checks what a row contributes to a tally.
+// A row that counts for nothing is not checked. An amount is checked only where the key can be
+// made.
 func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from projections.Origin) {
 	if !model.Holds(src.Where, row) || src.Amount != nil && src.Amount.Lacks(row) {
 		return
