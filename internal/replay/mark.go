@@ -54,7 +54,7 @@ func (m mark) leave(of store.Ref) store.Write {
 // streams round them; within one second, a record is newer if its old image is the row
 // in the store. A row of an export has neither position nor time, so it fills only rows
 // to which no recorded change was written.
-func (m mark) after(seen mark, ever bool, old, stored value.Item) bool {
+func (m mark) after(seen mark, ever bool, c compared) bool {
 	switch {
 	case !ever:
 		return true
@@ -65,5 +65,5 @@ func (m mark) after(seen mark, ever bool, old, stored value.Item) bool {
 	if !m.position.IsZero() || !seen.position.IsZero() {
 		a, b = a/1e6, b/1e6
 	}
-	return a > b || a == b && (old != nil || stored != nil) && value.EqualItems(old, stored)
+	return a > b || a == b && (c.old || c.stored) && c.oldIsStored
 }

@@ -27,21 +27,25 @@ func (e *entry) plan(old, image stripped) (p plan) {
 	if !e.stripped {
 		e.stored, e.stripped = strip(e.table, e.now).row, true
 	}
-	m := markFrom(&e.Record)
-	if !m.after(e.seen, e.ever, old.row, e.stored) {
+	v := e.decide(&e.Record, compared{
+		old: old.row != nil, stored: e.stored != nil, image: image.row != nil,
+		oldIsStored: value.EqualItems(old.row, e.stored), storedIsImage: value.EqualItems(e.stored, image.row),
+		oldIsImage: func() bool { return value.EqualItems(old.row, image.row) },
+		digest:     func() value.Value { return owntable.Digest(old.row) },
+	})
+	if v.outcome == skipped {
 		return p
 	}
-	e.gap = e.gapIn(old.row)
-	e.applied = !value.EqualItems(e.stored, image.row)
-	if !e.applied && image.row != nil && value.EqualItems(old.row, image.row) {
-		return p // nothing happened to the row, and it is as it should be
-	}
-	if image.row == nil {
-		p.removes, p.mark = true, m.leave(e.ref)
+	e.gap, e.applied = v.gap, v.applied
+	switch v.outcome {
+	case nothing:
+		return p
+	case removal:
+		p.removes, p.mark = true, v.mark.leave(e.ref)
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Delete: true, Origin: e.origin()}
 		e.now = nil
-	} else {
-		next := image.dress(e.now, m)
+	case written:
+		next := image.dress(e.now, v.mark)
 		p.writes = true
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Origin: e.origin()}
 		if e.now == nil {
@@ -52,7 +56,8 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		}
 		e.now = next
 	}
-	e.seen, e.ever, e.stored, e.swept = m, true, image.row, value.Value{}
+	e.take(v)
+	e.stored = image.row
 	return p
 }
 
@@ -81,23 +86,4 @@ func (w *row) sameNotes() store.Cond {
 func (e *entry) origin() *store.Origin {
 	r := &e.Record
 	return &store.Origin{Time: r.Time, Position: r.Position, Expired: r.Expired}
-}
-
-// gapIn compares the old image with the row in the store. It describes the gap, "" if
-// there is none.
-func (e *entry) gapIn(old value.Item) string {
-	stored := e.stored
-	switch {
-	case !e.ever && stored == nil || e.Record.Position.IsZero() && e.Record.Old == nil:
-		return "" // the recording begins here for this row, or holds rows only
-	case old == nil && stored != nil:
-		return "an insert of a row that was there: its removal is missing"
-	case old != nil && stored == nil && value.Equal(e.swept, owntable.Digest(old)):
-		return "" // it expired here before the recording said more of it
-	case old != nil && stored == nil:
-		return "a change of a row that was removed: its insertion is missing"
-	case !value.EqualItems(old, stored):
-		return "the old image is not the last one seen: a change is missing"
-	}
-	return ""
 }

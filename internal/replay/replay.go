@@ -89,13 +89,10 @@ type row struct {
 	table  *model.Table
 	now    value.Item
 	stored value.Item // now without derived attributes, once stripped is true
-	seen   mark
-	ever   bool // some recorded change was written here before
+	history
 	read   bool // this batch has read it
 	stale  bool // the store rejected a write of the batch, so the later ones are wrong
 	leaves bool // the batch removes it, and the removal is not sent yet
-
-	swept value.Value // if a sweep removed the row, the digest of what it was
 
 	stripped bool
 }

@@ -48,18 +48,24 @@ func isDerived(e *model.Entity, name string) bool {
 // has its mark m, and what the store has derived for the row; or, if nothing was
 // counted yet, what an uncounted row shows.
 func (s stripped) dress(now value.Item, m mark) value.Item {
-	attrs := make([]value.Attr, 0, 8)
-	attrs = append(attrs, value.Attr{Name: owntable.SeenMark, Value: m.value()})
+	shows := append(carried(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: m.value()})
+	return projections.Keep(s.entity, s.row, now).With(shows...)
+}
+
+// carried is what a row goes on to show when it is written as a row of an entity: the
+// attributes of the row as it is, now, that are not for the recording to write.
+func carried(e *model.Entity, now []value.Attr) []value.Attr {
+	var attrs []value.Attr
 	counted := false
 	for _, a := range now {
-		if a.Name != owntable.SeenMark && a.Name != owntable.Own && isDerived(s.entity, a.Name) {
+		if a.Name != owntable.SeenMark && a.Name != owntable.Own && isDerived(e, a.Name) {
 			attrs = append(attrs, a)
 			counted = counted || a.Name == owntable.Version
 		}
 	}
-	if s.entity != nil && (len(s.entity.Values) > 0 || s.entity.IsRecomputed()) && !counted {
-		zero, _ := projections.Published(s.entity.Values, nil)
+	if e != nil && (len(e.Values) > 0 || e.IsRecomputed()) && !counted {
+		zero, _ := projections.Published(e.Values, nil)
 		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}
-	return projections.Keep(s.entity, s.row, now).With(attrs...)
+	return attrs
 }
