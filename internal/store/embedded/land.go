@@ -88,7 +88,11 @@ func (l *load) land(ctx context.Context) error {
 	}
 	err = l.s.db.Ingest(ctx, []string{path})
 	for i, key := range keys {
-		l.s.cache.drop(hashes[i], []byte(key))
+		if err == nil { // the next window asks for many of them again
+			l.s.cache.put(hashes[i], []byte(key), l.rows[key].now)
+		} else {
+			l.s.cache.drop(hashes[i], []byte(key))
+		}
 		l.s.cache.end(hashes[i])
 	}
 	return err
