@@ -39,6 +39,9 @@ type Bulk struct {
 	replay *replay.Replay // into the load
 	run    *runner.Runner // over the load
 
+	reduced *replay.Reduction     // nil if each change is applied
+	next    chan *replay.Prepared // of the batch given last, nil for none
+
 	shardKey string
 	admitted map[string]bool // tables that the catalog knows as read
 
@@ -92,6 +95,12 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 		}
 	}
 	b.begin()
+	if reducible(r.Model) {
+		b.reduced = replay.NewReduction(b.replay, b.load)
+		if r.Runner.Index != nil {
+			b.reduced.Odd = func(ref store.Ref) bool { return !indexable(ref) }
+		}
+	}
 	return b, "", nil
 }
 
@@ -116,18 +125,42 @@ func unfit(m *model.Model) string {
 	return ""
 }
 
+// reducible reports whether the changes of a row may be reduced to one: nothing reads a value
+// that is derived.
+func reducible(m *model.Model) bool {
+	if cascades(m) {
+		return false
+	}
+	for _, e := range m.Entities {
+		for i := range e.Where {
+			if derived(e, e.Where[i].Field) {
+				return false
+			}
+		}
+		for _, k := range e.Table.Indexes {
+			if derivedKey(e, k.Key.Partition.Name) || derivedKey(e, k.Key.Sort.Name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // cascades reports whether a tally reads a value that another one shows.
 func cascades(m *model.Model) bool {
 	for _, t := range m.Tallies {
 		for _, src := range t.Sources {
-			derived := func(f *model.Field) bool { return f != nil && projections.IsDerived(src.Entity, f.Attr) }
-			if slices.ContainsFunc(src.Reads(), derived) {
+			if slices.ContainsFunc(src.Reads(), func(f *model.Field) bool { return derived(src.Entity, f) }) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+func derived(e *model.Entity, f *model.Field) bool { return f != nil && derivedKey(e, f.Attr) }
+
+func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerived(e, attr) }
 
 // begin makes what works on the load.
 func (b *Bulk) begin() {
@@ -167,24 +200,91 @@ func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, e
 	return nil, nil
 }
 
+// Reduces reports whether the changes of a row in a window are reduced to one.
+func (b *Bulk) Reduces() bool { return b.reduced != nil }
+
 // Landed is how many entries are in the store for good.
 func (b *Bulk) Landed() int { return b.landed }
 
 // Batch takes entries as replay.Replay.Batch does. After an error that wraps ErrLive the
 // entries from Landed on are as if they had never come, and the Bulk has ended.
 func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) error {
-	b.entries += len(entries)
+	if b.reduced == nil {
+		b.entries += len(entries)
+		return b.full(ctx, b.oneByOne(ctx, entries, table))
+	}
+	before := b.next
+	b.next = make(chan *replay.Prepared, 1)
+	prepare := func(to chan *replay.Prepared) { to <- b.reduced.Prepare(entries, table) }
+	if b.to.Apart {
+		prepare(b.next)
+	} else {
+		go prepare(b.next)
+	}
+	return b.full(ctx, b.reduce(ctx, before))
+}
+
+// full lands the window if it is full. err is the error of the batch.
+func (b *Bulk) full(ctx context.Context, err error) error {
+	switch {
+	case err != nil:
+		return live(err)
+	case b.load.Bytes() < b.most && (b.reduced == nil || b.load.Bytes()+b.reduced.Bytes() < b.most):
+		return nil
+	}
+	return b.land(ctx)
+}
+
+// reduce takes a batch that is being prepared, nil for none.
+func (b *Bulk) reduce(ctx context.Context, next chan *replay.Prepared) error {
+	if next == nil {
+		return nil
+	}
+	p := <-next
+	b.entries += p.Len()
+	if !p.Odd {
+		return b.reduced.Add(ctx, p)
+	}
+	if err := b.settle(ctx); err != nil { // what came before the batch is read by it
+		return err
+	}
+	entries, table := p.Entries()
+	if err := b.oneByOne(ctx, entries, table); err != nil {
+		return err
+	}
+	return b.derive(ctx, 1)
+}
+
+// oneByOne has each record written into the load, and derives from its change.
+func (b *Bulk) oneByOne(ctx context.Context, entries []events.Entry, table string) error {
 	err := b.replay.Batch(ctx, entries, table)
 	if err == nil {
 		err = b.derive(ctx, atOnce)
 	}
-	if err != nil {
-		return live(err)
-	}
-	if b.load.Bytes() < b.most {
+	return err
+}
+
+// settle writes what was reduced into the load, and what is derived from it.
+func (b *Bulk) settle(ctx context.Context) error {
+	if b.reduced == nil {
 		return nil
 	}
-	return b.Land(ctx)
+	if err := b.admit(ctx, b.reduced.Tables()); err != nil {
+		return err
+	}
+	b.deriving = true
+	err := b.reduced.Settle(ctx, func(s replay.Settled) error {
+		if len(s.Changes) == 0 && len(s.Sums) == 0 {
+			return nil
+		}
+		if len(s.Changes) == 0 { // a batch of the runner has a change
+			s.Changes = make([]projections.Change, 1)
+		}
+		return b.run.Summed(ctx, runner.Batch{ShardKey: b.shardKey, Changes: s.Changes}, s.Sums)
+	})
+	b.deriving = false
+	b.load.Take() // of what is derived, nothing is derived
+	return err
 }
 
 // live makes an error that is a window's own one that wraps ErrLive.
@@ -197,7 +297,20 @@ func live(err error) error {
 
 // Land puts the window into the store. Call it after the last Batch, too.
 func (b *Bulk) Land(ctx context.Context) error {
-	if err := b.derive(ctx, 1); err != nil {
+	next := b.next
+	b.next = nil
+	if err := b.reduce(ctx, next); err != nil {
+		return live(err)
+	}
+	return b.land(ctx)
+}
+
+func (b *Bulk) land(ctx context.Context) error {
+	err := b.derive(ctx, 1)
+	if err == nil {
+		err = b.settle(ctx)
+	}
+	if err != nil {
 		return live(err)
 	}
 	if err := b.load.Land(ctx); err != nil {
@@ -246,8 +359,7 @@ func (b *Bulk) refuse(ref store.Ref) error {
 // searchable refuses a change that makes a document which no index can hold: the store's own
 // stream leaves a dead letter about it.
 func (b *Bulk) searchable(c *projections.Change) error {
-	id := search.Document{ID: search.ID(c.Row.Key)}
-	if b.to.Runner.Index == nil || id.Check() == nil {
+	if b.to.Runner.Index == nil || indexable(c.Row) {
 		return nil // without folding the row: what can be refused of a document is its id
 	}
 	for _, k := range b.to.Runner.Kinds {
@@ -260,12 +372,18 @@ func (b *Bulk) searchable(c *projections.Change) error {
 	return nil
 }
 
-// admit has the catalog know that the tables of the changes are read, before anything of them
+// indexable reports whether a document about the row may be in an index.
+func indexable(row store.Ref) bool {
+	d := search.Document{ID: search.ID(row.Key)}
+	return d.Check() == nil
+}
+
+// admit has the catalog know that the tables of changes are read, before anything of them
 // lands: a derivation that is new later is built from the rows, which no stream tells.
-func (b *Bulk) admit(ctx context.Context) error {
+func (b *Bulk) admit(ctx context.Context, of []string) error {
 	var tables []string
-	for i := range b.changes {
-		if t := b.changes[i].Row.Table; !b.admitted[t] {
+	for _, t := range of {
+		if !b.admitted[t] {
 			b.admitted[t] = true
 			tables = append(tables, t)
 		}
@@ -279,7 +397,11 @@ func (b *Bulk) admit(ctx context.Context) error {
 
 // apply has the runner apply the changes.
 func (b *Bulk) apply(ctx context.Context) error {
-	if err := b.admit(ctx); err != nil {
+	tables := make([]string, len(b.changes))
+	for i := range b.changes {
+		tables[i] = b.changes[i].Row.Table
+	}
+	if err := b.admit(ctx, tables); err != nil {
 		return err
 	}
 	b.deriving = true

@@ -39,6 +39,8 @@ type world struct {
 	talk  []string // gaps and bad records
 	bulks int      // replays that were done in bulk to their end
 	lives int      // replays that went on live
+
+	reduced *bool // whether a bulk must reduce; nil if it does not matter
 }
 
 func newWorld(t testing.TB, m *model.Model) *world {
@@ -110,6 +112,9 @@ func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
 	if why != "" {
 		w.t.Fatalf("not in bulk: %s", why)
 	}
+	if w.reduced != nil && b.Reduces() != *w.reduced {
+		w.t.Fatalf("the changes of rows are reduced: %v", b.Reduces())
+	}
 	for _, batch := range batches {
 		if err = b.Batch(context.Background(), slices.Clone(batch), ""); err != nil {
 			break
@@ -175,7 +180,9 @@ func (w *world) dump() []string {
 				ledger = value.OfInt(0) // nothing was counted; another replay may have taken all of it back
 			}
 			is := "as the ledger"
-			if !value.Equal(version, ledger) {
+			if e == nil || len(e.Values) == 0 {
+				is = "not a target" // it may keep the version that it had when it was one
+			} else if !value.Equal(version, ledger) {
 				is = "version " + version.Text() + ", its ledger " + ledger.Text()
 			}
 			out = append(out, "row "+table.Name+" "+is+" "+w.text(row, func(name string, _ value.Value) bool { return name != owntable.Version }))
@@ -222,9 +229,21 @@ func (w *world) derivedLetters() (n int) {
 	return n
 }
 
-// verified recounts everything that is derived.
+// verified recounts everything that is derived. The ledger of a row that is gone expires if it
+// holds nothing.
 func (w *world) verified() {
 	w.t.Helper()
+	prefix := owntable.Ledgers(w.m.Name)
+	for _, row := range w.scan(store.Query{Table: owntable.TableName}) {
+		of, is := strings.CutPrefix(row.Get(owntable.Partition).Text(), prefix)
+		if target, ok := owntable.RowOf(of); is && ok && owntable.LedgerRow(row).Empty() {
+			there, err := store.GetRow(context.Background(), w.sys.Store, target)
+			must(w.t, err)
+			if expires := owntable.LedgerRow(row).Expires(); expires == (there != nil) {
+				w.t.Errorf("the ledger of %s, which holds nothing: expires %v, the row is there %v", target, expires, there != nil)
+			}
+		}
+	}
 	err := w.sys.Verify(w.sys.Models[0]).Run(context.Background(), func(d verify.Difference) { w.t.Errorf("verify: %v", d) })
 	must(w.t, err)
 }

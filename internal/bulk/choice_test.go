@@ -55,11 +55,19 @@ func TestUnfit(t *testing.T) {
 // TestNewDerivation: no stream has what came in bulk, so a derivation that is new afterwards
 // is refused until it is built from the rows.
 func TestNewDerivation(t *testing.T) {
-	w := newWorld(t, shopModel(t, ""))
+	for _, text := range []string{shop, flat} {
+		testNewDerivation(t, text)
+	}
+}
+
+func testNewDerivation(t *testing.T, text string) {
+	m, err := model.Parse("shop.yaml", []byte(text))
+	must(t, err)
+	w := newWorld(t, m)
 	w.bulk(shopStream(2, 100), 1000)
 	must(t, w.sys.Close())
-	m := shopModel(t, "  Branch.gifts: {count: Gift, to: {branch: branch}}\n")
-	var err error
+	m, err = model.Parse("shop.yaml", []byte(text+"  Branch.gifts: {count: Gift, to: {branch: branch}}\n"))
+	must(t, err)
 	w.sys, err = system.Open(context.Background(), w.dir, []*model.Model{m}, system.Options{NoSearch: true})
 	must(t, err)
 	if err := w.sys.Start(context.Background()); !errors.Is(err, catalog.ErrUnbuilt) {

@@ -491,6 +491,12 @@ type Load interface {
 	// Take returns the stream records of the writes since the last Take, in their order.
 	// Their positions ascend, and mean nothing to another Load.
 	Take() []events.Record
+	// Fits returns why the store refuses a row, nil if it takes it. stored is the length of the
+	// row's stored form (package value). Any goroutine may call it.
+	Fits(ref Ref, row value.Item, stored int) error
+	// Place puts a row whatever the present one is, or removes it if row is nil. It leaves no
+	// record. The caller must have read the row since the last Land.
+	Place(ref Ref, row value.Item) error
 	// Bytes is about how much memory is taken by what has not landed.
 	Bytes() int
 	// Land puts everything that was written on disk, durably, after what the store has

@@ -342,8 +342,40 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 	}
 	r.now, r.written = stored, true
 	l.know(r, next)
-	if r.tab.Stream {
+	if r.tab.Stream && w != nil {
 		l.record(w, r, row, next)
+	}
+	return nil
+}
+
+// Fits returns why the store refuses a row, nil if it takes it.
+func (l *load) Fits(ref store.Ref, row value.Item, stored int) error {
+	tab, err := l.s.table(ref.Table)
+	if err != nil {
+		return err
+	}
+	if err := tab.Validate(&store.Write{Ref: ref, Put: row}); err != nil {
+		return err
+	}
+	var values [16]value.Value
+	_, err = tab.fits(values[:0], row, stored)
+	return err
+}
+
+// Place puts or removes a row without a record.
+func (l *load) Place(ref store.Ref, row value.Item) error {
+	tab, err := l.s.table(ref.Table)
+	if err != nil {
+		return fmt.Errorf("place %v: %w", ref, err)
+	}
+	l.key = appendRowKey(l.key[:0], tab, ref.Key)
+	r := l.rows[string(l.key)]
+	if r == nil { // it was read, and not there
+		l.remember(l.key, tab, ref.Key, nil)
+		r = l.rows[string(l.key)]
+	}
+	if err := l.put(nil, r, nil, row); err != nil {
+		return fmt.Errorf("place %v: %w: %w", ref, store.ErrLoading, err)
 	}
 	return nil
 }

@@ -1,0 +1,175 @@
+package bulk_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// scripted tells records of the shop one after the other.
+type scripted struct {
+	at   uint64
+	rows map[string]value.Item
+	all  []events.Entry
+}
+
+// put is the record of a write of a row of the shop's table, or of its removal without attributes.
+func (s *scripted) put(pk, sk string, attrs ...string) {
+	if s.rows == nil {
+		s.rows = map[string]value.Item{}
+	}
+	keys := value.NewItem(value.Attr{Name: "PK", Value: value.OfString(pk)}, value.Attr{Name: "SK", Value: value.OfString(sk)})
+	var row value.Item
+	if len(attrs) > 0 {
+		row = keys
+		for i := 0; i < len(attrs); i += 2 {
+			row = row.With(value.Attr{Name: attrs[i], Value: value.OfString(attrs[i+1])})
+		}
+	}
+	s.at++
+	s.all = append(s.all, events.Entry{
+		Record: events.Record{
+			Table: "shop", Keys: keys, Old: s.rows[pk+sk], New: row, Position: events.PositionOf(s.at), Time: time.Unix(1_700_000_000+int64(s.at), 0).UTC(),
+		},
+		Location: events.Location{File: "scripted", Line: int64(s.at), Offset: int64(s.at)},
+	})
+	s.rows[pk+sk] = row
+}
+
+// both replays batches live and in bulk, and compares.
+func both(t *testing.T, text, what string, batches ...[]events.Entry) *world {
+	t.Helper()
+	m, err := model.Parse("shop.yaml", []byte(text))
+	must(t, err)
+	live, one, yes := newWorld(t, m), newWorld(t, m), true
+	one.reduced = &yes
+	want := live.live(copied(batches))
+	same(t, what, live, one, want, one.bulk(copied(batches), 1<<30))
+	if one.bulks != 1 {
+		t.Errorf("%s: it was not done in bulk", what)
+	}
+	return one
+}
+
+// TestManyValues: a target gets more amounts in one window than one write of its ledger takes.
+func TestManyValues(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch")
+	for i := range 700 {
+		s.put("B#b", fmt.Sprint("G#", i), "kind", "gift", "city", fmt.Sprint("c", i))
+	}
+	both(t, flat+"  Branch.givers: {distinct: Gift.city, to: {branch: branch}, max: 900}\n", "700 values", s.all)
+}
+
+// TestComesBack: a row that is removed and comes again in one window counts once, shows what
+// counts for it, and keeps the mark of its removal.
+func TestComesBack(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "c")
+	first := len(s.all)
+	s.put("B#b", "O#o")
+	s.put("B#b", "META")
+	s.put("B#b", "O#p", "kind", "order", "city", "d")
+	s.put("B#b", "O#o", "kind", "order", "city", "d")
+	s.put("B#b", "META", "kind", "branch", "city", "d")
+	w := both(t, flat, "at once", s.all)
+	w.bulk([][]events.Entry{s.all[:first+2]}, 1<<30) // older records again
+	w.verified()
+
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	w = newWorld(t, m)
+	w.bulk([][]events.Entry{s.all[:first]}, 1<<30)
+	w.bulk([][]events.Entry{s.all[first:]}, 1<<30)
+	w.verified()
+	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: "shop", Key: store.Key{Partition: value.OfString("B#b"), Sort: value.OfString("META")}})
+	must(t, err)
+	if n := row.Get("orders").Text(); n != "2" {
+		t.Errorf("the branch shows %q orders, not 2", n)
+	}
+}
+
+// TestAmongBad: a batch with an entry that cannot be used sees what came before it in the window,
+// and what comes behind it sees the batch.
+func TestAmongBad(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "d")
+	s.put("B#b", "O#o", "kind", "order", "city", "e")
+	s.put("B#b", "O#p", "kind", "order", "city", "e")
+	torn := s.all[2]
+	torn.Bad = &events.Bad{Err: fmt.Errorf("torn"), Raw: []byte(`{"torn`), Size: 6}
+	both(t, flat, "among bad", s.all[:2], []events.Entry{torn, s.all[2]}, s.all[3:])
+}
+
+// TestBecomesAnother: a row that was a target and is one of no entity keeps none of the values.
+func TestBecomesAnother(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "c")
+	first := len(s.all)
+	s.put("B#b", "META", "kind", "branch", "city", "d")
+	s.put("B#b", "META", "kind", "nothing")
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	live, one := newWorld(t, m), newWorld(t, m)
+	want := live.live(copied([][]events.Entry{s.all[:first], s.all[first:]}))
+	got := one.bulk(copied([][]events.Entry{s.all[:first]}), 1<<30)
+	rest := one.bulk(copied([][]events.Entry{s.all[first:]}), 1<<30)
+	got.Applied += rest.Applied
+	same(t, "a branch becomes something else", live, one, want, got)
+}
+
+// TestLedgerOfGone: the ledger of a row that a window removes expires, if nothing counts for the
+// row any more.
+func TestLedgerOfGone(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch")
+	s.put("B#b", "O#o", "kind", "order")
+	s.put("B#b", "O#o")
+	s.put("B#b", "META")
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	w := newWorld(t, m)
+	for _, window := range [][]events.Entry{s.all[:2], s.all[2:3], s.all[3:]} {
+		w.bulk([][]events.Entry{window}, 1<<30)
+		w.verified()
+	}
+}
+
+// TestClaimFreed: a claim on a unique value is freed when a window removes its row, and stays
+// while the row is there.
+func TestClaimFreed(t *testing.T) {
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	w := newWorld(t, m)
+	var s scripted
+	s.put("B#a", "META", "kind", "branch", "mood", "x")
+	s.put("B#b", "META", "kind", "branch", "mood", "y")
+	w.bulk([][]events.Entry{s.all}, 1<<30)
+	for _, name := range []string{"a", "b"} {
+		row := store.Ref{Table: "shop", Key: store.Key{Partition: value.OfString("B#" + name), Sort: value.OfString("META")}}
+		mood := map[string]string{"a": "x", "b": "y"}[name]
+		var take owntable.ClaimRow
+		_, err := w.sys.Store.Write(context.Background(), []store.Write{take.Take(owntable.Claim("shop", "Branch", "mood", mood), row, value.Item{}, name)})
+		must(t, err)
+	}
+	s.put("B#a", "META")
+	w.bulk([][]events.Entry{s.all[2:]}, 1<<30)
+	for mood, want := range map[string]bool{"x": false, "y": true} {
+		row, err := store.GetRow(context.Background(), w.sys.Store, owntable.Claim("shop", "Branch", "mood", mood))
+		must(t, err)
+		if there := row != nil; there != want {
+			t.Errorf("the claim on %s: %v, not %v", mood, there, want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package runner
+
+import (
+	"context"
+
+	"weir/internal/mergedlog"
+	"weir/internal/projections"
+)
+
+// Summed applies to ledgers, and to what targets show, what many changes come to: the sums of
+// targets, whose steps name no change, and of rows that show something, or have claims on
+// unique values, one change from what they were to what they are. Its store must be one that
+// nothing else writes. The changes of the batch must not be empty.
+func (r *Runner) Summed(ctx context.Context, b Batch, sums []*projections.Target) error {
+	b, err := r.viewed(ctx, b)
+	if err != nil {
+		return err
+	}
+	g := projections.NewGathered(len(b.Changes))
+	for _, s := range sums {
+		t := g.Target(s.Row, s.Entity)
+		for _, step := range s.Steps {
+			step.Offset = mergedlog.OffsetOf(b.Changes[0].Position)
+			t.Steps = append(t.Steps, step)
+		}
+	}
+	for i := range b.Changes {
+		g.Check(i, &b.Changes[i])
+	}
+	w := NewWork(r, b, g)
+	if err := w.CountTallies(ctx); err != nil {
+		return err
+	}
+	if err := w.expireRemoved(ctx); err != nil {
+		return err
+	}
+	return w.freeClaims(ctx)
+}
