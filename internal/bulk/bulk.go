@@ -8,6 +8,9 @@
 // that a kill leaves whole windows. Each row carries the mark of the newest record that
 // was written into it, so the same command goes on after a kill, and skips what landed.
 //
+// Where nothing reads a derived value, the changes of a row in a window are reduced to one
+// (replay.Reduction), and the ledger of a target is written once.
+//
 // What a window cannot hold exactly ends the bulk (ErrLive): the window is given up, and
 // the caller replays its records, and those that follow, into the store itself.
 package bulk
