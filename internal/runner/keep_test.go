@@ -191,3 +191,58 @@ derive:
 		t.Errorf("%d letters have %d bytes", letters, bytes)
 	}
 }
+
+// TestRecordInManyLetters: a record that many derivations cannot use is kept with each of them, so
+// what is kept grows with the derivations of the model and with the record, and with nothing else.
+func TestRecordInManyLetters(t *testing.T) {
+	const derivations, pad = 20, 390_000
+	var sums strings.Builder
+	for i := range derivations {
+		fmt.Fprintf(&sums, "  Movie.s%d: {sum: Rating.f%d, to: {id: movie}}\n", i, i)
+	}
+	var fields []string
+	for i := range derivations {
+		fields = append(fields, fmt.Sprintf("f%d: number", i))
+	}
+	m, err := loadText(t, `
+model: films
+tables: {films: {key: [PK, SK]}}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {name: string}}
+  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {`+strings.Join(fields, ", ")+`}}
+derive:
+`+sums.String())
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	row := fmt.Sprintf(`put films {"PK":"USER#a","SK":"RATING#1","type":"Rating","pad":{"$noise":%d}`, pad)
+	for i := range derivations {
+		row += fmt.Sprintf(`,"f%d":"no number"`, i)
+	}
+	must(t, h.write(row+"}"))
+	must(t, h.settle(1))
+	letters, bytes := 0, 0
+	for _, row := range h.scan(owntable.TableName) {
+		if owntable.IsLetter(row.Get(owntable.Partition).Text()) {
+			bytes += row.Size()
+		}
+		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindDead {
+			letters++
+		}
+	}
+	t.Logf("%d letters, %d bytes of a record of %d", letters, bytes, pad)
+	if letters != derivations || bytes > derivations*(pad+1<<10) {
+		t.Errorf("%d letters have %d bytes", letters, bytes)
+	}
+	r := h.runner(nil)
+	var ids []string
+	must(t, r.Dead(t.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }))
+	for _, id := range ids {
+		must(t, r.Discard(t.Context(), id))
+	}
+	for _, row := range h.scan(owntable.TableName) {
+		if owntable.IsLetter(row.Get(owntable.Partition).Text()) {
+			t.Errorf("a row of a discarded letter is left: %v", row.Get(owntable.Partition))
+		}
+	}
+}
