@@ -32,7 +32,8 @@ names and versions. It changes nothing; permissions are asked by writes that no 
 meet, which cost a write unit each.
 
 Each finding is bad, warn, unknown or ok, the worst first, with what mends it. Unknown
-says what doctor needs to know more. The exit code is 1 if a finding is bad.
+says what doctor needs to know more. The exit code is 1 if a finding is bad, and 3 if a
+table could not be described: nothing then says whether weir can start.
 
   projector doctor gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
   projector doctor gallery --aws --stage prod -o json`
@@ -45,7 +46,7 @@ type examined struct {
 	Findings []doctor.Finding       `json:"findings"`
 }
 
-// Run prints all findings. A bad one is exit code 1.
+// Run prints all findings. A bad one is exit code 1, and else a table that could not be described is 3.
 // A place that is given wrongly, and models that cannot share a store, are usage errors.
 func (c *doctorCommand) Run(p *program) error {
 	models, err := cli.Load(p.ctx, []string{c.Model})
@@ -72,6 +73,9 @@ func (c *doctorCommand) Run(p *program) error {
 	}
 	if out.Verdicts[doctor.Bad] > 0 {
 		return failed(exitCheck)
+	}
+	if blind := facts.Blind(); len(blind) > 0 {
+		return fmt.Errorf("nothing says whether weir can start: not described: %s", strings.Join(blind, ", "))
 	}
 	return nil
 }

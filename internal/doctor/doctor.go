@@ -74,6 +74,16 @@ type Facts struct {
 	Search   Fact[Cluster]
 }
 
+// Blind names the tables that could not be described: nothing else that is found says whether weir can start on them.
+func (f *Facts) Blind() (tables []string) {
+	for i := range f.Tables {
+		if t := &f.Tables[i]; t.Unknown != "" {
+			tables = append(tables, t.Want.Name)
+		}
+	}
+	return tables
+}
+
 // Examine judges the facts. The same facts give the same findings, the worst first; those of one verdict keep the
 // order in which doctor looks.
 // It asks no service and reads no clock, so a test can give it any setup.

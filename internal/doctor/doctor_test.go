@@ -267,3 +267,16 @@ func TestNothingKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestBlind: a table that could not be described is named, and all else that is unknown is not.
+func TestBlind(t *testing.T) {
+	f := whole()
+	f.Identity, f.Tables[1].PITR = doctor.Not[doctor.Identity]("credentials"), doctor.Not[bool]("a permission")
+	if blind := f.Blind(); len(blind) > 0 {
+		t.Errorf("%v are described", blind)
+	}
+	f.Tables[1].Unknown = "the permission dynamodb:DescribeTable"
+	if blind := f.Blind(); !slices.Equal(blind, []string{"shop-prod"}) {
+		t.Errorf("%v, should be shop-prod alone", blind)
+	}
+}
