@@ -10,6 +10,7 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
 	"weir/internal/cli"
+	"weir/internal/logs"
 	"weir/internal/system"
 	"weir/internal/web"
 	"weir/internal/writelambda"
@@ -41,7 +42,7 @@ func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 	if len(names) == 0 {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
-	log := slog.New(slog.NewJSONHandler(p.stderr, nil))
+	log := logs.JSON(p.stderr, slog.LevelInfo)
 	keys, err := web.OpenKeys("", os.Getenv(web.EnvKeys), log)
 	if err != nil {
 		return nil, nil, cli.Usage("%v", err)

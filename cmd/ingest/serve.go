@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/ingest"
+	"weir/internal/logs"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -21,6 +22,7 @@ import (
 type serveCommand struct {
 	data
 	web.Flags
+	logs.Logging
 	web.Limits
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Addr   string   `default:"127.0.0.1:8481" placeholder:"HOST:PORT" help:"Where writes are taken, port 0 for any free one (default ${default})."`
@@ -53,7 +55,8 @@ func (c *serveCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	log, stderr := c.Logging.Open(p.stderr)
+	p.stderr = stderr
 	handler, err := writeAPI(s, c.KeysFile != "" || os.Getenv(web.EnvKeys) != "", log)
 	if err != nil {
 		return cli.Usage("%v", err)

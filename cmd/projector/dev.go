@@ -19,6 +19,7 @@ import (
 	"weir/internal/console"
 	"weir/internal/events"
 	"weir/internal/ingest"
+	"weir/internal/logs"
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/progress"
@@ -36,6 +37,7 @@ import (
 // writes is an ordinary data directory, which the other commands read.
 type devCommand struct {
 	web.Flags
+	logs.Logging
 	web.Limits
 	cli.MemoryFlag
 	cli.StageFlags
@@ -80,7 +82,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	}
 	indexed := make(chan struct{})
 	close(indexed)
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	log, stderr := c.Logging.Open(p.stderr)
+	p.stderr = stderr
 	told := metrics.New()
 	activity := console.NewActivity(s.Models)
 	followers := newKillable()

@@ -18,6 +18,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/live"
+	"weir/internal/logs"
 	"weir/internal/metrics"
 	"weir/internal/progress"
 	"weir/internal/query"
@@ -33,6 +34,7 @@ type runCommand struct {
 	assume
 	Drained string `env:"WEIR_DRAINED" placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
+	logs.Logging
 	Console    consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
 	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
 	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
@@ -103,7 +105,8 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer s.Close()
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	log, stderr := c.Logging.Open(p.stderr)
+	p.stderr = stderr
 	told := metrics.New()
 	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})

@@ -95,7 +95,7 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 		defer cancel()
 		if err := b.Release(ctx); err != nil {
-			log.Warn("a build is not released, so the next process waits before it goes on", "model", part.Model.Name, "err", err, "at most", buildIdle)
+			log.Warn("a build is not released, so the next process waits before it goes on", "model", part.Model.Name, "error", err, "at most", buildIdle)
 		}
 	}()
 	was := map[string]build.State{}
@@ -104,10 +104,10 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 		wait := buildIdle
 		switch todo := is.Todo(part.Runner.Now()); {
 		case err != nil:
-			log.Error("the builds cannot be read", "model", part.Model.Name, "err", err)
+			log.Error("the builds cannot be read", "model", part.Model.Name, "error", err)
 		case todo == nil:
 			if err := b.HandOver(ctx); err != nil && ctx.Err() == nil {
-				log.Error("builds do not go over to positions", "model", part.Model.Name, "err", err)
+				log.Error("builds do not go over to positions", "model", part.Model.Name, "error", err)
 			}
 			wait = max(time.Second, is.Next(part.Runner.Now()))
 		case !c.shared() || !todo.Held || was[todo.Entity] == *todo:
@@ -137,10 +137,10 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, runner.ErrLost):
-		log.Info("another builder goes on with a build", "model", b.Runner.Model.Name, "err", err, "looked at again in", buildIdle)
+		log.Info("another builder goes on with a build", "model", b.Runner.Model.Name, "error", err, "looked at again in", buildIdle)
 		return buildIdle
 	case err != nil:
-		log.Error("a build does not go on", "model", b.Runner.Model.Name, "err", err)
+		log.Error("a build does not go on", "model", b.Runner.Model.Name, "error", err)
 		return buildRetry
 	}
 	return time.Second

@@ -22,6 +22,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/lambda"
+	"weir/internal/logs"
 	"weir/internal/measures"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -97,7 +98,7 @@ func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler,
 	h.Names, h.Group = s.Names, group
 	model := s.Models[0].Model.Name
 	var before budget.Use
-	log := slog.New(slog.NewJSONHandler(stderr, nil))
+	log := logs.JSON(stderr, slog.LevelInfo)
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
 			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits.Error())

@@ -1,0 +1,113 @@
+package logs
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// Event is a kind of line in the log.
+type Event struct {
+	Name    string // stays the same
+	Level   slog.Level
+	Message string // may change; with the level it tells the event
+	Means   string // what it means, and what to do
+}
+
+// events is the list, by what they are about.
+var events = []Event{
+	{"progress", slog.LevelInfo, "progress", "what a command says of its start, its work and its end, in `says`"},
+
+	{"shard.taken", slog.LevelInfo, "reading a shard", "this process has the lease of a shard and reads it"},
+	{"shard.lost", slog.LevelInfo, "another process took a shard over", "its lease had run out: this process was paused, or could not reach DynamoDB"},
+	{"shard.released", slog.LevelInfo, "releasing a shard for another process", "so that all have about as many"},
+	{"shard.over", slog.LevelInfo, "a shard is over", "everything of it is applied, and what was kept of it is removed"},
+	{"shard.stands", slog.LevelWarn, "stands still; everything else goes on", "a table or a shard stands still; `error` is why"},
+	{"shard.goes_on", slog.LevelInfo, "goes on again", "the cause is gone"},
+	{"shard.read_failed", slog.LevelWarn, "reading a shard", "tried again"},
+	{"shard.old", slog.LevelWarn, "the stream forgets records after 24 hours, and these are close to it", "see [behind the stream](#behind-the-stream)"},
+	{"shard.forget_failed", slog.LevelWarn, "forgetting a finished shard", "tried again"},
+	{"shard.files_failed", slog.LevelWarn, "removing the files of a finished shard", "remove them by hand if they stay"},
+	{"lease.renew_failed", slog.LevelWarn, "keeping leases", "tried again; after `--lease` other processes take the shards over"},
+	{"lease.list_failed", slog.LevelWarn, "looking for shards", "tried again"},
+	{"lease.release_failed", slog.LevelWarn, "giving a shard back; it is free when its lease has run out", "nothing to do"},
+	{"log.release_failed", slog.LevelWarn, "giving a log back; it is free when its lease has run out", "nothing to do"},
+	{"spool.not_applied", slog.LevelInfo, "a spool does not go on from what is applied; it is removed, and the stream is read from there", "nothing to do"},
+	{"spool.hole", slog.LevelWarn, "a file of a spool does not go on from the one before it; it is removed, and the stream is read again from there", "examine the disk"},
+	{"spool.torn", slog.LevelWarn, "a file of a spool is torn or damaged; it is cut off there, and the stream is read again from there", "after a crash nothing; else examine the disk"},
+	{"spool.short", slog.LevelWarn, "a spool is not read to the end that its file names, or that file is damaged; the stream is read again", "examine the disk"},
+
+	{"gap", slog.LevelError, "gap", "records are missing: see [after a gap](#after-a-gap)"},
+	{"apply.failed", slog.LevelWarn, "applying", "a batch failed and is applied again"},
+	{"apply.dead", slog.LevelWarn, "not everything could be derived; projector dead list shows it", "see [dead letters](#dead-letters)"},
+	{"apply.stopped_early", slog.LevelWarn, "not all that is in the streams is applied; the next start goes on", "nothing to do"},
+	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
+	{"apply.newer_job", slog.LevelError, "a long list waits for a newer version of the function", "deploy that version"},
+	{"follower.killed", slog.LevelInfo, "the follower was killed, and starts again from its checkpoints", "`dev` does so when asked"},
+
+	{"build.progress", slog.LevelInfo, "building", "how far a build is"},
+	{"build.state", slog.LevelInfo, "built", "a build has reached `state`"},
+	{"build.other", slog.LevelInfo, "another builder goes on with a build", "nothing to do"},
+	{"build.failed", slog.LevelError, "a build does not go on", "tried again after a minute; `error` is why"},
+	{"build.unreadable", slog.LevelError, "the builds cannot be read", "tried again"},
+	{"build.no_handover", slog.LevelError, "builds do not go over to positions", "tried again"},
+	{"build.not_released", slog.LevelWarn, "a build is not released, so the next process waits before it goes on", "nothing to do"},
+	{"search.unreachable", slog.LevelWarn, "searches are refused, and rows are applied: the search indexes cannot be built", "tried again; start the cluster"},
+	{"search.refused", slog.LevelWarn, "the search indexes cannot be opened; rows are applied, and searches are refused until then", "start the cluster"},
+	{"search.refilled", slog.LevelWarn, "the search indexes are filled again, for the row that says what is in them cannot be read", "nothing to do"},
+	{"search.keep_failed", slog.LevelWarn, "saying that the search indexes are kept", "tried again"},
+	{"sweep.removed", slog.LevelInfo, "rows whose time to live was over are removed", "of the embedded store"},
+
+	{"keys.back", slog.LevelInfo, "the keys can be read again", "nothing to do"},
+	{"keys.expired", slog.LevelError, "the keys cannot be read, and the last ones have expired: all requests are refused until the keys can be read", "correct the file"},
+	{"keys.unreadable", slog.LevelError, "the keys cannot be read again; those before stay good for a minute", "correct the file"},
+	{"connections.fewer", slog.LevelWarn, "fewer connections are taken than asked for, since the process may have too few open files; raise ulimit -n", "raise it"},
+	{"connections.full", slog.LevelWarn, "there are as many connections as are taken, and those that ask nothing give way", "raise `--connections`, or look who asks"},
+	{"command.failed", slog.LevelWarn, "a command cannot be done now", "the client may try again"},
+	{"message.failed", slog.LevelWarn, "a message is not done", "it comes again, and then goes to the queue's dead-letter queue"},
+	{"console.action", slog.LevelInfo, "an action in the console", "allowed by `--console=write`"},
+	{"console.retry_failed", slog.LevelWarn, "retrying dead letters broke off", "retry again"},
+	{"console.recordings_failed", slog.LevelWarn, "recordings cannot be read", "correct `--recordings`"},
+	{"console.tail_failed", slog.LevelError, "a tail broke off", "reload the page"},
+
+	{"store.failed", slog.LevelError, storeSays, "the disk of the embedded store refuses"},
+}
+
+// storeSays begins the messages of the embedded store's library.
+const storeSays = "embedded store: "
+
+// other is the event of a line of a library.
+const other = "other"
+
+// byLine finds events.
+var byLine = func() map[string]string {
+	out := map[string]string{}
+	for _, e := range events {
+		out[line(e.Level, e.Message)] = e.Name
+	}
+	return out
+}()
+
+func line(level slog.Level, message string) string { return level.String() + " " + message }
+
+// Of returns the name of a line's event, "other" for one of a library.
+func Of(level slog.Level, message string) string {
+	if strings.HasPrefix(message, storeSays) {
+		message = storeSays
+	}
+	if name, ok := byLine[line(level, message)]; ok {
+		return name
+	}
+	return other
+}
+
+// Guide is the part of docs/guide/operations.md that lists the events.
+func Guide() string {
+	var b strings.Builder
+	b.WriteString("| event | level | means |\n|---|---|---|\n")
+	for _, e := range events {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, e.Level, e.Means)
+	}
+	fmt.Fprintf(&b, "| `%s` | any | a line of a library |\n", other)
+	return b.String()
+}
