@@ -318,8 +318,8 @@ func TestStates(t *testing.T) {
 	if all, err = first.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if s := (build.State{Since: f.now().Add(-10 * time.Second), Rows: 100, Of: 400}); s.Left(f.now()).Round(time.Second) != 30*time.Second {
-		t.Error(s.Left(f.now()))
+	if s := (build.State{Pace: 10, Rows: 100, Of: 400}); s.Left() != 30*time.Second {
+		t.Error(s.Left())
 	}
 	f.clock.Add(25)
 	if all.Todo(f.now()) == nil {

@@ -45,12 +45,17 @@ type segment struct {
 	changes    []projections.Change // rows that will be compared in place
 	gone       []value.Item         // rows that will be removed
 	held       int                  // contributions in targets, and so on
+	saved      int64                // rows that had been read when the row was saved last
 }
 
 // holdRows is how many contributions a segment collects before it puts them, target by
 // target: the more there are, the fewer transactions write the same ledger. They take some
 // megabytes.
 const holdRows = 5000
+
+// saveRows is after how many rows a segment saves how far it is, whatever it has collected: a
+// builder that is killed has read at most so many rows of each segment in vain, and a page.
+const saveRows = 20000
 
 // run runs all segments.
 // The first error ends all segments, and is returned.
@@ -170,13 +175,13 @@ func (s *segment) hold(ctx context.Context) error {
 		if is.Plan == "" {
 			is.Plan = strconv.Itoa(s.of)
 		}
-		next, w := is.Take(s.at)
+		next, w := is.Take(s.at, s.Runner.Now())
 		done, err := s.Runner.Did(ctx, w)
 		if err != nil {
 			return err
 		}
 		if done {
-			s.row = next
+			s.row, s.saved = next, next.Rows
 			s.holds(s.at, next)
 			return nil
 		}
@@ -232,7 +237,7 @@ func (s *segment) scan(ctx context.Context, t *store.Table) error {
 			return nil
 		}
 		q.After, s.row.Cursor = page.Next, t.Item(page.Next.Key)
-		if s.held >= holdRows {
+		if s.held >= holdRows || s.row.Rows-s.saved >= saveRows {
 			if err := s.flush(ctx); err != nil {
 				return err
 			}
@@ -250,6 +255,7 @@ func sizeOf(rows []value.Item) (n int64) {
 // flush does what was taken in and then saves how far the segment is. A crash in between
 // repeats it, which changes nothing.
 func (s *segment) flush(ctx context.Context) error {
+	s.saved = s.row.Rows
 	if s.dry {
 		return s.estimate(ctx)
 	}
@@ -260,7 +266,7 @@ func (s *segment) flush(ctx context.Context) error {
 	if err := s.spend(ctx, 1); err != nil {
 		return err
 	}
-	saved, err := s.Runner.Did(ctx, s.row.Save(s.at))
+	saved, err := s.Runner.Did(ctx, s.row.Save(s.at, s.Runner.Now()))
 	if err == nil && !saved {
 		err = fmt.Errorf("segment %d: %w", s.number, runner.ErrLost)
 	}

@@ -142,7 +142,7 @@ func (b *Builder) remove(ctx context.Context, gone []owntable.Build, also func(p
 			if err != nil {
 				return nil, err
 			}
-			_, w := s.Take(rowRef(row))
+			_, w := s.Take(rowRef(row), b.Runner.Now())
 			return []store.Write{w}, nil
 		})
 		if err != nil {

@@ -22,24 +22,25 @@ type State struct {
 	// Announced is when the build was written into the catalog. Batches that began before it
 	// may not count by mark, so the audit waits for a day after it.
 	Announced time.Time
-	Held      bool  // a builder has taken segments in this state and has not released them: it works, or was killed
-	Rows      int64 // rows read in this state
-	Of        int64 // approximately how many there are; 0 where the store does not know
-	Puts      int64 // contributions put in this state
-	Taken     int64 // how often builders have taken a segment, or saved one
-	Marks     bool  // it counts by marks, or has: it has ledgers or sets
+	Held      bool    // a builder has taken segments in this state and has not released them: it works, or was killed
+	Rows      int64   // rows read in this state
+	Of        int64   // approximately how many there are; 0 where the store does not know
+	Puts      int64   // contributions put in this state
+	Pace      float64 // rows read in a second, while builders worked; 0 if it is not known yet
+	Taken     int64   // how often builders have taken a segment, or saved one
+	Marks     bool    // it counts by marks, or has: it has ledgers or sets
 	HandOver  contribution.HandOver
 	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
 	unmarks   bool
 }
 
-// Left returns about how long the state lasts yet, by the pace of the rows until now; 0 if
-// that is not known.
-func (s *State) Left(now time.Time) time.Duration {
-	if s.Rows == 0 || s.Of <= s.Rows {
+// Left returns about how long the state lasts yet, if a builder goes on at the pace until now; 0
+// if that is not known.
+func (s *State) Left() time.Duration {
+	if s.Pace == 0 || s.Of <= s.Rows {
 		return 0
 	}
-	return time.Duration(float64(now.Sub(s.Since)) / float64(s.Rows) * float64(s.Of-s.Rows))
+	return time.Duration(float64(s.Of-s.Rows) / s.Pace * float64(time.Second))
 }
 
 // States are the states of a model's builds.
@@ -137,18 +138,25 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 	if len(passes) == 0 {
 		return nil
 	}
+	work, spent := int64(0), time.Duration(0)
 	for _, pass := range passes {
+		var segments []owntable.SegmentRow
 		partition, prefix := owntable.SegmentsOf(b.Runner.Model.Name, is.Generation, pass)
 		q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
 		err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
 			seg, err := owntable.DecodeSegment(row)
-			s.Held = s.Held || !seg.Free
+			s.Held, segments = s.Held || !seg.Free, append(segments, seg)
 			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
 			return nil, err
 		})
 		if err != nil {
 			return err
 		}
+		n, took := worked(segments)
+		work, spent = work+n, spent+took
+	}
+	if spent > 0 {
+		s.Pace = float64(work) / spent.Seconds()
 	}
 	tables := b.sources(is.Entity)
 	if is.State == owntable.BuildVerified {
@@ -165,4 +173,15 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		s.Of += id.Rows
 	}
 	return nil
+}
+
+// worked returns how many rows the last builder of a pass has read, and how long that took it.
+// Each builder takes the first segment before all others.
+func worked(segments []owntable.SegmentRow) (rows int64, took time.Duration) {
+	for i := range segments {
+		if s := &segments[i]; !s.Taken.Before(segments[0].Taken) && s.Rows > s.From {
+			rows, took = rows+s.Rows-s.From, max(took, s.Saved.Sub(segments[0].Taken))
+		}
+	}
+	return rows, took
 }

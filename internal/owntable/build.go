@@ -366,6 +366,10 @@ type SegmentRow struct {
 	Puts   int64      // contributions put
 	Over   bool
 	Free   bool // its builder has stopped, and said so
+	// Taken and Saved are when its builder took it and saved it last, From is how many rows had
+	// been read when it took it. So the pace of its work can be told, which rests do not slow.
+	Taken, Saved time.Time
+	From         int64
 }
 
 // Segment refers to the row of a segment of a build's scan.
@@ -391,6 +395,9 @@ const (
 	segmentRows  = "rows"
 	segmentPuts  = "puts"
 	segmentFree  = "free"
+	segmentFrom  = "from"
+	segmentTaken = "ta" // Unix milliseconds
+	segmentSaved = "sa" // likewise
 	segmentDo    = "run projector build again with --abort, and then build again"
 )
 
@@ -404,21 +411,23 @@ func DecodeSegment(row value.Item) (s SegmentRow, err error) {
 	if s.Owner, err = whole(row, segmentOwner, 1, segmentDo); err != nil {
 		return s, err
 	}
-	var table int64
-	for attr, to := range map[string]*int64{segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts} {
+	var table, taken, saved int64
+	for attr, to := range map[string]*int64{
+		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
+	} {
 		if *to, err = whole(row, attr, 0, segmentDo); err != nil {
 			return s, err
 		}
 	}
-	s.Table = int(table)
+	s.Table, s.Taken, s.Saved = int(table), time.UnixMilli(taken), time.UnixMilli(saved)
 	return s, nil
 }
 
 // Take takes a segment for a builder, on condition that no other took it since it was read.
-func (s SegmentRow) Take(at store.Ref) (SegmentRow, store.Write) {
+func (s SegmentRow) Take(at store.Ref, now time.Time) (SegmentRow, store.Write) {
 	next := s
 	next.Owner++
-	next.Free = false
+	next.Free, next.Taken, next.Saved, next.From = false, now, now, s.Rows
 	w := next.write(at)
 	w.If = NotThere()
 	if s.Owner > 0 {
@@ -428,7 +437,8 @@ func (s SegmentRow) Take(at store.Ref) (SegmentRow, store.Write) {
 }
 
 // Save stores how far a segment is, on condition that its builder still holds it.
-func (s SegmentRow) Save(at store.Ref) store.Write {
+func (s SegmentRow) Save(at store.Ref, now time.Time) store.Write {
+	s.Saved = now
 	w := s.write(at)
 	w.If = store.Cond{equal(segmentOwner, s.Owner)}
 	return w
@@ -449,7 +459,8 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 func (s SegmentRow) write(at store.Ref) store.Write {
 	ops := []store.Op{
 		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),
-		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)),
+		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentFrom, value.OfInt(s.From)),
+		set(segmentTaken, value.OfInt(s.Taken.UnixMilli())), set(segmentSaved, value.OfInt(s.Saved.UnixMilli())),
 	}
 	if s.Cursor == nil {
 		ops = append(ops, remove(scanCursor))

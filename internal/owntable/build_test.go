@@ -161,23 +161,24 @@ func TestContributionRow(t *testing.T) {
 // TestSegmentRow: a builder loses a segment that another takes.
 func TestSegmentRow(t *testing.T) {
 	at := owntable.Segment("m", 4, "rows", 2)
-	mine, w := owntable.SegmentRow{Plan: "8"}.Take(at)
+	now := time.UnixMilli(1800000000000)
+	mine, w := owntable.SegmentRow{Plan: "8"}.Take(at, now)
 	row, ok := written(nil, w)
 	if !ok || !mine.Held(at).If.Holds(row) {
 		t.Fatal("the first builder does not get the segment")
 	}
 	mine.Rows, mine.Puts, mine.Table, mine.Cursor = 10, 3, 1, value.Item{{Name: "PK", Value: value.OfString("x")}}
-	row, ok = written(row, mine.Save(at))
+	row, ok = written(row, mine.Save(at, now))
 	is := must[owntable.SegmentRow](t)(owntable.DecodeSegment(row))
 	if !ok || !reflect.DeepEqual(is, mine) {
 		t.Errorf("%v %+v, want %+v", ok, is, mine)
 	}
-	theirs, w := is.Take(at)
+	theirs, w := is.Take(at, now)
 	row, ok = written(row, w)
 	if !ok || theirs.Rows != 10 || mine.Held(at).If.Holds(row) || !theirs.Held(at).If.Holds(row) {
 		t.Error("the segment does not change hands")
 	}
-	if _, ok := written(row, mine.Save(at)); ok {
+	if _, ok := written(row, mine.Save(at, now)); ok {
 		t.Error("a builder that lost the segment saves its progress")
 	}
 	if _, ok := written(row, w); ok {

@@ -191,9 +191,9 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 			}
 			continue
 		}
-		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left(now).Seconds()}
-		if spent := now.Sub(is.Since).Seconds(); spent > 0 && is.State != owntable.BuildLive {
-			one.PerSecond = float64(is.Rows) / spent
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left().Seconds()}
+		if is.State != owntable.BuildLive {
+			one.PerSecond = is.Pace
 		}
 		if is.State == owntable.BuildLive {
 			at := is.Announced.Add(catalog.AuditAfter)
