@@ -33,5 +33,9 @@ fi
 
 workspace
 "${GO:-go}" build -o "$work/projector" ./cmd/projector
-serve projector dev gallery --sample testdata/streams/gallery --data "$work/data" --rate 0
+# A record without the sort key becomes a dead letter, with markup in it.
+cat >"$work/bad.jsonl" <<'RECORD'
+{"eventID":"1","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"PK":{"S":"<script>alert(6)</script>"}},"NewImage":{"PK":{"S":"<script>alert(6)</script>"},"title":{"S":"\"><img src=x onerror=alert(7)>"}},"SequenceNumber":"100000000000000000001"}}
+RECORD
+serve projector dev gallery --sample testdata/streams/gallery --sample "$work/bad.jsonl" --data "$work/data" --rate 0
 CHROMIUM=$chromium TOOLS=$tool node scripts/console/check.mjs "$address" "$@"
