@@ -81,6 +81,11 @@ func (c *putCommand) Run(p *program) (err error) {
 		err = serr
 	}
 	put.print(c.Output)
+	if part := s.Models[0]; !c.at().Store().Shared() && len(put.counts) > 0 {
+		if at, oerr := part.Runner.Oldest(p.ctx); oerr == nil && !at.IsZero() {
+			fmt.Fprintf(p.stderr, "ingest: nothing is derived from these rows yet; projector run %s derives it\n", c.Model)
+		}
+	}
 	if err == nil && put.refused > 0 {
 		fmt.Fprintf(p.stderr, "ingest: %d refused\n", put.refused)
 		return cli.Failed(cli.Check)

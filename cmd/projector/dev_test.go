@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
@@ -16,17 +19,83 @@ import (
 	"weir/internal/system"
 )
 
-// TestTries: each command that dev suggests is answered, for every built-in model. The search of
+// everyModel are the built-in models, the examples, and each whole model of the guide.
+func everyModel(t *testing.T) map[string]*model.Model {
+	t.Helper()
+	all := map[string]*model.Model{}
+	add := func(name string, m *model.Model, err error) {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[name] = m
+	}
+	for _, name := range model.Builtin() {
+		m, err := model.Load(name)
+		add(name, m, err)
+	}
+	examples, err := filepath.Glob("../../examples/*/model.yaml")
+	if err != nil || len(examples) < 4 {
+		t.Fatal(examples, err)
+	}
+	for _, path := range examples {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Parse(path, text)
+		add("example "+filepath.Base(filepath.Dir(path)), m, err)
+	}
+	block := regexp.MustCompile("(?s)```yaml ([a-z-]+\\.yaml)\n(.*?)```")
+	for _, path := range []string{"../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/how-to.md", "../../docs/guide/model.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range block.FindAllStringSubmatch(string(text), -1) {
+			m, err := model.Parse(found[1], []byte(found[2]))
+			add(filepath.Base(path)+" "+found[1], m, err)
+		}
+	}
+	for _, id := range []string{"id", "a_b", "wholeNo"} {
+		for _, typed := range []string{"string", "number"} {
+			for _, derive := range []string{"count: Part", "sum: Part.n", "distinct: Part.word, max: 20", "latest: Part.word, by: n"} {
+				name := fmt.Sprintf("generated %s %s %s", id, typed, derive)
+				m, err := model.Parse("generated.yaml", []byte(fmt.Sprintf(`model: generated
+tables: {rows: {key: [PK, SK]}}
+entities:
+  Whole:
+    where: {kind: whole}
+    key: {PK: "W#{%[1]s}", SK: "0"}
+    attributes: {%[1]s: %[2]s!, word: string}
+  Part:
+    where: {kind: part}
+    key: {PK: "W#{%[1]s}", SK: "P#{part}"}
+    attributes: {%[1]s: %[2]s!, part: %[2]s!, n: number!, word: string}
+derive:
+  Whole.shown: {%[3]s, to: {%[1]s: %[1]s}}
+search:
+  wholes: {of: Whole, text: [word]}
+queries:
+  whole: {get: Whole, with: [%[1]s]}
+  find: {search: wholes}
+`, id, typed, derive)))
+				add(name, m, err)
+			}
+		}
+	}
+	if len(all) < 45 {
+		t.Fatalf("%d models", len(all))
+	}
+	return all
+}
+
+// TestTries: each command that dev suggests is answered, whatever the model is. The search of
 // movienight needs a parameter besides the words, so it is not suggested.
 func TestTries(t *testing.T) {
 	curl := regexp.MustCompile(`^curl -s (?:-X (\w+) )?'(http://dev[^']*)'`)
-	for _, name := range model.Builtin() {
+	for name, m := range everyModel(t) {
 		t.Run(name, func(t *testing.T) {
 			p := &program{ctx: t.Context(), stdout: io.Discard, stderr: io.Discard}
-			m, err := model.Load(name)
-			if err != nil {
-				t.Fatal(err)
-			}
 			s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{Writes: true})
 			if err != nil {
 				t.Fatal(err)

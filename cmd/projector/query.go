@@ -15,6 +15,8 @@ import (
 	"weir/internal/cli"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
 )
@@ -57,7 +59,27 @@ func (c *queryCommand) Run(p *program) error {
 	if err := c.ready(p, s); err != nil {
 		return err
 	}
+	if err := c.behind(p, s.Models[0].Runner); err != nil {
+		return err
+	}
 	return c.print(p, s.Models[0].Query, params, limit)
+}
+
+// behind says what is not derived yet from rows that were written while nothing followed them. It
+// asks only where no other process can: on AWS that is what status and alarms are for.
+func (c *queryCommand) behind(p *program, r *runner.Runner) error {
+	if c.shared() {
+		return nil
+	}
+	switch at, err := r.Oldest(p.ctx); {
+	case errors.Is(err, store.ErrTrimmed):
+		fmt.Fprintf(p.stderr, "the stream has lost records that are not applied: projector verify %s says what is wrong\n", c.Model)
+	case err != nil:
+		return err
+	case !at.IsZero():
+		fmt.Fprintf(p.stderr, "what was written from %s on is not derived yet; projector run %s derives it\n", at.UTC().Format("2006-01-02 15:04:05 UTC"), c.Model)
+	}
+	return nil
 }
 
 // ready fills indexes that are new. Where others use the rows too, which may be many, it

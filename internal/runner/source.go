@@ -330,6 +330,34 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	return out, err
 }
 
+// Oldest returns the time of the oldest record of the model's streams that some group has not
+// applied, zero if all are applied. It reads a record of each shard for each group, so it is for a
+// store that answers at once.
+func (r *Runner) Oldest(ctx context.Context) (at time.Time, err error) {
+	for _, t := range r.Model.Tables {
+		shards, err := r.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return at, err
+		}
+		for _, group := range r.Groups() {
+			for _, shard := range shards {
+				place, err := r.Place(ctx, group, t.Name, shard.ID)
+				if err != nil {
+					return at, err
+				}
+				next, err := r.Store.Read(ctx, t.Name, shard.ID, place.At, 1)
+				if err != nil {
+					return at, err
+				}
+				if len(next.Records) > 0 && (at.IsZero() || next.Records[0].Time.Before(at)) {
+					at = next.Records[0].Time
+				}
+			}
+		}
+	}
+	return at, nil
+}
+
 // Groups returns the names of the consumer groups that the runner's model needs.
 func (r *Runner) Groups() []string {
 	if r.Index == nil {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/sample"
+	"weir/internal/system"
+)
+
+// TestQueryBehind: where rows were written that nothing has followed, a query says so, and no more
+// once they are followed.
+func TestQueryBehind(t *testing.T) {
+	dir := t.TempDir()
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(do func(p *program, s *system.System) error) {
+		t.Helper()
+		p := &program{ctx: t.Context(), stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+		s, err := system.Open(t.Context(), dir, []*model.Model{m}, system.Options{Writes: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(p, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func() string {
+		t.Helper()
+		var out, said bytes.Buffer
+		c := &queryCommand{Model: "gallery", Name: "albums"}
+		c.Data = dir
+		if err := c.Run(&program{ctx: t.Context(), stdout: &out, stderr: &said}); err != nil {
+			t.Fatal(err)
+		}
+		if out.Len() == 0 {
+			t.Error("no rows")
+		}
+		return said.String()
+	}
+	run(func(p *program, s *system.System) error {
+		return write(p.ctx, s, s.Models[0], sample.Commands(m, time.Now()))
+	})
+	if said := ask(); !strings.Contains(said, "is not derived yet; projector run gallery derives it") {
+		t.Errorf("it does not say that it is behind: %q", said)
+	}
+	run(func(p *program, s *system.System) error {
+		if err := p.fill(s); err != nil {
+			return err
+		}
+		return catchUp(p, s)
+	})
+	if said := ask(); said != "" {
+		t.Errorf("it says more than it should: %q", said)
+	}
+}
+
+func catchUp(p *program, s *system.System) error {
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: s.Models[0].Runner}
+	return f.CatchUp(p.ctx, done)
+}
