@@ -40,8 +40,7 @@ show projector query watchlists notifications userId=u-fan limit=3 --only at,wat
 show projector query viewing summary profileId=profile-1 state=IN_PROGRESS
 show projector query gallery search-albums q=market limit=3 --only title,tags,mediaCount
 
-say "Next: the same over HTTP, until you interrupt it."
-printf '  bin/projector run %s --data %s\n' "${models[*]}" "$data"
-printf '  http://127.0.0.1:8480/                 # then open this in a browser: what is derived, and why\n'
-printf '  curl -s "http://127.0.0.1:8480/v1/gallery/search-albums?q=market&limit=2"\n'
-printf '  bin/projector query gallery          # every query of the model, with its parameters\n\n'
+say "Next:"
+printf '  bin/projector query gallery          # every query of the model, with its parameters\n'
+printf '  curl -s "http://127.0.0.1:8480/v1/gallery/search-albums?q=market&limit=2"   # while the following runs\n'
+printf '  bin/projector run %s --data %s   # the console: open http://127.0.0.1:8480/\n' "${models[*]}" "$data"

@@ -21,7 +21,7 @@ type node struct {
 	X, Y, W, H int
 	Text, Full string
 	Href       string
-	Class      string // entity, or the class of a derivation's state
+	Class      string // entity, end for a search index, or the class of a derivation's state
 	Small      string // a second text, at the right end
 }
 
@@ -123,7 +123,7 @@ func draw(ds []derived) *graph {
 	}
 	for _, c := range []*column{from, into} {
 		for _, e := range c.order {
-			g.Nodes = append(g.Nodes, node{X: c.x, Y: e.y, W: entityWidth, H: nodeHeight, Text: fit(e.Text, 22), Full: e.Text, Href: e.Href, Class: "entity"})
+			g.Nodes = append(g.Nodes, node{X: c.x, Y: e.y, W: entityWidth, H: nodeHeight, Text: fit(e.Text, 22), Full: e.Text, Href: e.Href, Class: map[bool]string{true: "entity", false: "end"}[e.Href != ""]})
 		}
 	}
 	return g

@@ -172,12 +172,12 @@ func (p *healthPage) shards(k *course, now []shardLag) {
 	}
 }
 
-// lagPicture draws samples. All of the width is an hour; now is at its right end.
+// lagPicture draws samples, the oldest at the left end and now at the right end.
 func lagPicture(lags []time.Duration, high time.Duration) *picture {
 	at, values := make([]float64, len(lags)), make([]float64, len(lags))
 	most := time.Duration(-1)
 	for i, lag := range lags {
-		at[i] = 1 - float64(len(lags)-i)/maxSamples
+		at[i] = float64(i) / float64(len(lags))
 		values[i], most = lag.Seconds(), max(most, lag)
 		if lag < 0 {
 			values[i] = math.NaN()

@@ -14,6 +14,7 @@ const pages = {
 	rows: '/console/gallery/rows?entity=Album',
 	row: `/console/gallery/row?${album}`,
 	why: `/console/gallery/why?${album}&attr=mediaCount`,
+	history: `/console/gallery/why?${album}&attr=mediaCount&history=recordings#history`,
 	queries: '/console/gallery/queries',
 	query: '/console/gallery/query/search-albums?q=market',
 	mistake: '/console/gallery/query/album?ask=1',
@@ -42,7 +43,7 @@ const prepare = {
 	},
 };
 // Pages that docs/guide/console.md shows, with the height of each picture.
-const shown = { model: 700, rows: 600, row: 900, why: 900, query: 600, tail: 600, health: 700 };
+const shown = { model: 700, rows: 600, row: 900, why: 600, history: 600, query: 600, tail: 600, health: 700 };
 const widths = [375, 1024, 1600];
 
 let failures = 0;
