@@ -45,7 +45,7 @@ queries:
 
 // world is a console on an embedded store.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	part *system.Part
 	s    *system.System
 	c    *Console
@@ -55,7 +55,9 @@ type world struct {
 func open(t *testing.T) *world { return opened(t, Options{}) }
 
 // opened opens a console with some options.
-func opened(t *testing.T, o Options) *world {
+func opened(t *testing.T, o Options) *world { return openFor(t, o) }
+
+func openFor(t testing.TB, o Options) *world {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(shop))
 	if err != nil {

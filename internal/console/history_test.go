@@ -69,8 +69,8 @@ func TestHistory(t *testing.T) {
 	w.derive()
 	body := w.wants(whyReviews,
 		`The last \d+ records that this process applied, from 20`,
-		`REVIEW#u1</bdi></a></th><td class="wide"><bdi>\+1</bdi></td><td class="num"><bdi></bdi>`,
-		`PRODUCT#pot · ABOUT</bdi></a></th><td class="wide"><bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi>`,
+		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
+		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · ABOUT</bdi>`,
 		`<figcaption class="muted">\d values from 0|<figcaption class="muted">\d values from 1 to 3, the last is 3`,
 		`<svg class="picture"[^>]*><title>[^<]*</title><path d="M1\.0 `)
 	if strings.Contains(body[strings.Index(body, "What changed it"):], "other") {
@@ -109,19 +109,19 @@ func TestRecordedHistory(t *testing.T) {
 	w.deriveAlso(take)
 	w.wants(whyReviews, `href="([^"]*&history=recordings#history)">Look at the recordings`)
 	path := whyReviews + "&history=recordings"
-	body := w.wants(path, `All 7\d records of the recordings\.`, `REVIEW#u69</bdi></a></th><td class="wide"><bdi>\+1</bdi></td><td class="num"><bdi>70</bdi></td><td class="muted">one\.jsonl:\d+`,
+	body := w.wants(path, `All 7\d records of the recordings\.`, `<bdi>\+1</bdi></td><td class="num"><bdi>70</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u69</bdi></a></th><td class="muted">one\.jsonl:\d+`,
 		`50 of 7\d records shown`, `70 values from 1 to 70, the last is 70|7\d values from 0 to 70, the last is 70`)
-	if strings.Contains(body, "REVIEW#u01</bdi></a></th><td class=\"wide") {
+	if strings.Contains(body, "REVIEW#u01</bdi></a></th><td class=\"muted") {
 		t.Error("the page has records of the next one")
 	}
 	next := regexp.MustCompile(`href="([^"#]*)#history">Earlier records`).FindStringSubmatch(body)
 	if next == nil {
 		t.Fatalf("no next page in\n%s", body)
 	}
-	w.wants(next[1], `REVIEW#u00</bdi></a></th><td class="wide"><bdi>\+1</bdi></td><td class="num"><bdi>1</bdi>`, `Last records`)
+	w.wants(next[1], `<bdi>\+1</bdi></td><td class="num"><bdi>1</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u00</bdi>`, `Last records`)
 
 	w.c.options.mostRecorded = 11
-	if body = w.wants(path, `The first 11 records of the recordings\. The recordings go on after these`); strings.Contains(body, "REVIEW#u69</bdi></a></th><td class=\"wide") {
+	if body = w.wants(path, `The first 11 records of the recordings\. The recordings go on after these`); strings.Contains(body, "REVIEW#u69</bdi></a></th><td class=\"muted") {
 		t.Error("more was read than is said")
 	}
 	w.c.options.Recordings["shop"] = func(context.Context, func(*events.Entry, string) error) error { return errors.New("geheim") }

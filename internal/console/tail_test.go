@@ -23,11 +23,14 @@ import (
 )
 
 // reviews writes so many reviews of one product at once.
-func (w *world) reviews(product string, n int, words string) {
+func (w *world) reviews(product string, n int, words string) { w.reviewsFrom(product, 0, n, words) }
+
+// reviewsFrom is reviews of users from a number on.
+func (w *world) reviewsFrom(product string, from, n int, words string) {
 	w.t.Helper()
 	cs := make([]ingest.Command, n)
 	for i := range cs {
-		cs[i] = ingest.Command{Op: ingest.Put, Entity: "Review", Item: review(product, fmt.Sprintf("u%05d", i)).With(value.Attr{Name: "words", Value: value.OfString(words)})}
+		cs[i] = ingest.Command{Op: ingest.Put, Entity: "Review", Item: review(product, fmt.Sprintf("u%05d", from+i)).With(value.Attr{Name: "words", Value: value.OfString(words)})}
 	}
 	to := &ingest.Writer{Model: w.part.Model, Store: w.s.Store, Brief: true}
 	for _, res := range to.Do(w.t.Context(), cs) {
