@@ -68,7 +68,6 @@ type teller struct {
 	attr    string
 	why     *why.Why
 	secret  bool // what a record adds may have a hidden value in it
-	later   bool // the records do not begin with the first
 	lines   []historyLine
 	dropped int
 	points  []point
@@ -105,9 +104,6 @@ func (h *teller) explain(e *events.Entry, table string) {
 	l, ok := h.why.Explain(e, table)
 	if !ok {
 		return
-	}
-	if h.later {
-		l.Value = ""
 	}
 	line := historyLine{Event: l.Event, Row: rowLink(h.m, l.Row), Added: brief(l.Added, cellRunes), Value: brief(l.Value, cellRunes)}
 	if !l.Time.IsZero() {
@@ -177,7 +173,6 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 
 // lived looks at the records that this process applied last.
 func (c *Console) lived(m *model.Model, out *history, h *teller) {
-	h.later = true
 	recent, number := c.options.Activity.models[m.Name].last()
 	kept := "Since the program began, it has applied no record."
 	if n := len(recent); n > 0 {
@@ -196,7 +191,9 @@ func (c *Console) lived(m *model.Model, out *history, h *teller) {
 	for i := len(recent) - 1; i >= 0; i-- {
 		h.why.Find(entry(recent[i]), recent[i].table.Name)
 	}
-	if err := h.why.Choose(); err != nil {
+	err := h.why.Choose()
+	h.why.Later = true
+	if err != nil {
 		out.Cut = brief(err.Error(), longRunes)
 		return
 	}

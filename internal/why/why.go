@@ -33,6 +33,8 @@ type Why struct {
 	Target store.Ref
 	Entity *model.Entity
 	Attr   string
+	// Later says that the records do not begin with the first: no Line has a Value.
+	Later bool
 
 	at   Address
 	seen struct{ it, another bool } // rows with the target's key
@@ -227,7 +229,10 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 		return l, false
 	}
 	rec := &e.Record
-	l = Line{Where: e.Location, Shard: e.Shard, Time: rec.Time, Event: event(&c), Row: c.Row, Value: w.value(&c)}
+	l = Line{Where: e.Location, Shard: e.Shard, Time: rec.Time, Event: event(&c), Row: c.Row}
+	if !w.Later {
+		l.Value = w.value(&c)
+	}
 	if !rec.Position.IsZero() {
 		l.Sequence = rec.Position.String()
 	}
