@@ -223,6 +223,19 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 	return slices.Compact(out), search, nil
 }
 
+// estimated is what a build would take, as JSON.
+type estimated struct {
+	Contributions int64           `json:"contributions"`
+	Dollars       float64         `json:"dollars"`
+	Previews      []build.Preview `json:"previews"`
+	ReadUnits     int64           `json:"readUnits"`
+	Rows          int64           `json:"rows"`
+	Seconds       float64         `json:"seconds"`
+	Targets       int64           `json:"targets"`
+	Unfit         int64           `json:"unfit"`
+	WriteUnits    int64           `json:"writeUnits"`
+}
+
 // estimate prints what a build would take.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
@@ -233,9 +246,9 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 	}
 	takes := time.Duration(float64(d.Units) / float64(pace) * float64(time.Second)).Round(time.Second)
 	if c.Output != "text" {
-		json.NewEncoder(p.stdout).Encode(map[string]any{
-			"rows": d.Rows, "contributions": d.Puts, "targets": d.Targets, "writeUnits": d.Units, "readUnits": d.ReadUnits(),
-			"dollars": d.Price(), "seconds": takes.Seconds(), "unfit": d.Unfit, "previews": append([]build.Preview{}, previews...),
+		json.NewEncoder(p.stdout).Encode(estimated{
+			Rows: d.Rows, Contributions: d.Puts, Targets: d.Targets, WriteUnits: d.Units, ReadUnits: d.ReadUnits(),
+			Dollars: d.Price(), Seconds: takes.Seconds(), Unfit: d.Unfit, Previews: append([]build.Preview{}, previews...),
 		})
 		return
 	}
@@ -256,20 +269,22 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 	}
 }
 
+// builtNow is what became of a build, as JSON. Audit is when the second pass may begin.
+type builtNow struct {
+	Entity string              `json:"entity"`
+	State  owntable.BuildState `json:"state"`
+	Audit  *time.Time          `json:"auditFrom,omitempty"`
+}
+
 // print prints what became of the builds.
 // Results go to stdout in the form asked for; the totals of work, and what stays as it is, go to stderr.
 func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, begun bool) error {
 	if len(is) == 0 && !begun {
 		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")
 	}
-	type result struct {
-		Entity string              `json:"entity"`
-		State  owntable.BuildState `json:"state"`
-		Audit  *time.Time          `json:"auditFrom,omitempty"`
-	}
-	results := []result{}
+	results := []builtNow{}
 	for _, s := range is {
-		r := result{Entity: s.Entity, State: s.State}
+		r := builtNow{Entity: s.Entity, State: s.State}
 		if !s.AuditAt.IsZero() {
 			r.Audit = &s.AuditAt
 		}

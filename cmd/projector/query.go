@@ -193,6 +193,12 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 	}
 }
 
+// offered is a query that can be asked, as JSON.
+type offered struct {
+	Name       string            `json:"name"`
+	Parameters []query.Parameter `json:"parameters"`
+}
+
 // list prints the queries of the model with their parameters.
 // It opens no store: the secret is none that a cursor was sealed with, and no query runs.
 func (c *queryCommand) list(p *program) error {
@@ -204,13 +210,9 @@ func (c *queryCommand) list(p *program) error {
 	if err != nil {
 		return err
 	}
-	type described struct {
-		Name       string            `json:"name"`
-		Parameters []query.Parameter `json:"parameters"`
-	}
-	var all []described
+	all := []offered{}
 	for _, q := range m.Queries {
-		all = append(all, described{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)})
+		all = append(all, offered{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)})
 	}
 	enc := json.NewEncoder(p.stdout)
 	if c.Output == "json" {

@@ -303,6 +303,19 @@ func (t *talk) end() {
 	}
 }
 
+// replayed is what became of a replay, as JSON; docs/guide/json.md says what each field means.
+type replayed struct {
+	Applied int              `json:"applied"`
+	Bulk    int              `json:"bulk"`
+	Dead    int              `json:"dead"`
+	Derived []system.Counted `json:"derived"`
+	Gaps    int              `json:"gaps"`
+	Model   string           `json:"model"`
+	Records int              `json:"records"`
+	Seconds float64          `json:"seconds"`
+	Skipped int              `json:"skipped"`
+}
+
 // summary prints what became of the records, of which so many were replayed in bulk, and how
 // much there now is.
 // Rows are counted in the store, not remembered: the numbers are those of all replays together.
@@ -313,9 +326,9 @@ func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, 
 	}
 	sum := r.Summary
 	if c.Output != "text" {
-		return json.NewEncoder(p.stdout).Encode(map[string]any{
-			"model": r.Model.Name, "records": sum.Records(), "applied": sum.Applied, "skipped": sum.Skipped, "dead": sum.Dead,
-			"gaps": sum.Gaps, "bulk": bulk, "seconds": took.Seconds(), "derived": derived,
+		return json.NewEncoder(p.stdout).Encode(replayed{
+			Model: r.Model.Name, Records: sum.Records(), Applied: sum.Applied, Skipped: sum.Skipped, Dead: sum.Dead,
+			Gaps: sum.Gaps, Bulk: bulk, Seconds: took.Seconds(), Derived: derived,
 		})
 	}
 	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d dead, %d gaps\n",

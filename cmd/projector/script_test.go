@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -128,20 +129,29 @@ func get() {
 // above the ledger's.
 func tamper() {
 	a := os.Args[1:]
-	m, err := model.Load(a[1])
-	must(err)
-	s, err := system.Open(context.Background(), a[0], []*model.Model{m}, system.Options{NoSearch: true})
-	must(err)
+	must(tampered(a[0], a[1], a[2], a[3], a[4], a[5], a[6]))
+}
+
+func tampered(data, of, table, partition, sort, attribute, number string) error {
+	m, err := model.Load(of)
+	if err != nil {
+		return err
+	}
+	s, err := system.Open(context.Background(), data, []*model.Model{m}, system.Options{NoSearch: true})
+	if err != nil {
+		return err
+	}
 	out, err := s.Store.Write(context.Background(), []store.Write{{
-		Ref: store.Ref{Table: a[2], Key: store.Key{Partition: value.OfString(a[3]), Sort: value.OfString(a[4])}},
+		Ref: store.Ref{Table: table, Key: store.Key{Partition: value.OfString(partition), Sort: value.OfString(sort)}},
 		Ops: []store.Op{
-			{Kind: store.Set, Attr: a[5], Value: value.MustNumber(a[6])},
+			{Kind: store.Set, Attr: attribute, Value: value.MustNumber(number)},
 			{Kind: store.Add, Attr: "weir", Value: value.OfInt(1 << 50)},
 		},
 	}})
-	must(err)
-	must(out[0].Err)
-	must(s.Close())
+	if err == nil {
+		err = out[0].Err
+	}
+	return errors.Join(err, s.Close())
 }
 
 func must(err error) {

@@ -38,6 +38,14 @@ behind it are corrected. But the row lacks a value that the model asks for, so v
   projector verify gallery --limit 20 -o json`
 }
 
+// recounted is what a recount found, as JSON.
+type recounted struct {
+	Cannot  []verify.Unshown    `json:"cannotBeComputed,omitempty"`
+	Checked int                 `json:"checked"`
+	Differ  int                 `json:"differ"`
+	Found   []verify.Difference `json:"differences"` // with --limit, the first ones
+}
+
 // Differences are printed as they are found, except as one JSON object, which comes at the end.
 // The exit code is 1 also if nothing differs and a value cannot be computed. With --limit, all are
 // counted and some are printed.
@@ -82,11 +90,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		all := map[string]any{"checked": v.Checked, "differ": n, "differences": append([]verify.Difference{}, found...)}
-		if len(v.Unshown) > 0 {
-			all["cannotBeComputed"] = v.Unshown
-		}
-		json.NewEncoder(p.stdout).Encode(all)
+		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Checked, n, append([]verify.Difference{}, found...)})
 	}
 	if c.Limit > 0 && n > c.Limit {
 		fmt.Fprintf(p.stderr, "… and %d more\n", n-c.Limit)

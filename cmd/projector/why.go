@@ -143,6 +143,9 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 // nothing.
 type part struct {
 	Where    string `json:"where"`
+	File     string `json:"file,omitempty"`
+	Line     int64  `json:"line"` // from 1
+	Byte     int64  `json:"byte"` // of the content after decompression
 	Shard    string `json:"shard,omitempty"`
 	Sequence string `json:"sequenceNumber,omitempty"`
 	Time     string `json:"time,omitempty"`
@@ -156,7 +159,7 @@ type part struct {
 // Times are in UTC to the second, and left out where the record has none.
 func partOf(l *why.Line) part {
 	d := part{
-		Where: l.Where.String(), Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
+		Where: l.Where.String(), File: l.Where.File, Line: l.Where.Line, Byte: l.Where.Offset, Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
 		Row: l.Row.String(), Added: l.Added, Value: l.Value,
 	}
 	if !l.Time.IsZero() {
