@@ -28,7 +28,7 @@ type deployTables struct {
 	output
 	cli.StageFlags
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	DryRun bool     `help:"Say what would be created, and what differs; change nothing."`
+	DryRun bool     `env:"-" help:"Say what would be created, and what differs; change nothing."`
 	AWS    bool     `name:"aws" required:"" help:"In DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
 }
 

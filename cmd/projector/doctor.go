@@ -20,7 +20,7 @@ type doctorCommand struct {
 	cli.StageFlags
 	Model      string `arg:"" help:"Name of a built-in model or path of a model file."`
 	AWS        bool   `name:"aws" required:"" help:"On AWS, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
-	DeriveIn   string `env:"WEIR_DERIVE_IN" placeholder:"REGION" help:"The region that derives from tables that are replicated between regions."`
+	DeriveIn   string `placeholder:"REGION" help:"The region that derives from tables that are replicated between regions."`
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"The cluster of the model's searches."`
 }
 

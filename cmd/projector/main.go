@@ -144,7 +144,7 @@ type data struct {
 	cli.StageFlags
 	Data       string `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
 	AWS        bool   `name:"aws" help:"Rows are in DynamoDB, found by the SDK's own environment: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB and the rest."`
-	DeriveIn   string `env:"WEIR_DERIVE_IN" placeholder:"REGION" help:"Which region derives from tables that are replicated between regions (global tables); give it alike in all of them. The others receive what is derived with the rows, and refuse to derive."`
+	DeriveIn   string `placeholder:"REGION" help:"Which region derives from tables that are replicated between regions (global tables); give it alike in all of them. The others receive what is derived with the rows, and refuse to derive."`
 	OpenSearch string `name:"opensearch" placeholder:"URL" help:"Search in this OpenSearch cluster instead of the embedded index. A domain of Amazon OpenSearch Service is signed for, as is any with ?sign=REGION."`
 }
 

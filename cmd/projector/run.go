@@ -32,7 +32,7 @@ import (
 type runCommand struct {
 	data
 	assume
-	Drained string `env:"WEIR_DRAINED" placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
+	Drained string `placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
 	logs.Logging
 	Console    consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
@@ -41,7 +41,7 @@ type runCommand struct {
 	Models     []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is silent keeps its shards before another takes them over (default ${default})."`
 	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
-	Budget     float64       `name:"write-budget" env:"WEIR_WRITE_BUDGET" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
+	Budget     float64       `name:"write-budget" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
 	Addr       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 

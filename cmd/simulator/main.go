@@ -33,10 +33,15 @@ func main() {
 	os.Exit(run(cli.Stopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// theProgram describes the program for cli, with a fresh command: flags are read into it.
+func theProgram() *cli.Program {
+	return &cli.Program{Name: "simulator", Description: description, Commands: &command{}, Again: "starts with the first seed"}
+}
+
 // run is the program as a function: arguments in, exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	defer cli.LimitMemory(memory.Default, 0).Stop()
-	prog := &cli.Program{Name: "simulator", Description: description, Commands: &command{}, Again: "starts with the first seed"}
+	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
 	stderr = cli.Messages(stderr)
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdout: out, stderr: stderr}), stderr)

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -127,10 +128,7 @@ type Program struct {
 // The command's own errors go through Fail. Wrong arguments are Mistake, with a line that names the help to read.
 func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer, bind any) (code int) {
 	exited := -1
-	parser, err := kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
-		kong.Writers(stdout, stderr), kong.Exit(func(n int) { exited = n }), kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(bind),
-		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(func(v *kong.Value) string { return v.Help }))
+	parser, err := p.Parser(stdout, stderr, func(n int) { exited = n })
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return Mistake
@@ -151,6 +149,24 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return Mistake
 	}
 	return p.Fail(ctx, k.Run(bind), stderr)
+}
+
+// Parser returns what reads the program's arguments, and the environment for what they do not say.
+// It calls exit after it has printed help or the version. Variables are named in help, their
+// values are not.
+func (p *Program) Parser(stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
+	return kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
+		kong.Writers(stdout, stderr), kong.Exit(exit), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(about))
+}
+
+// about is what help says of a flag or an argument.
+func about(v *kong.Value) string {
+	if len(v.Tag.Envs) == 0 {
+		return v.Help
+	}
+	return v.Help + " ($" + strings.Join(v.Tag.Envs, ", $") + ")"
 }
 
 // elsewhere is the program that a command line is for, if it is another one.

@@ -135,7 +135,7 @@ func TestManual(t *testing.T) {
 	page, _, code := try(t, "man")
 	for _, want := range []string{
 		".TH \"TRY\" \"1\"", "\ntry \\- Tries things\n", "\nAt length.\n", ".SS \"check all\"\n",
-		"\nIt\\(aqs \\-\\e strict.\n", ".nf\ntry check all\n\\&.try check one\n.fi\n", "\\fB\\-o, \\-\\-output=\"text\"\\fR\nHow.\n",
+		"\nIt\\(aqs \\-\\e strict.\n", ".nf\ntry check all\n\\&.try check one\n.fi\n", "\\fB\\-o, \\-\\-output=\"text\"\\fR\nHow. ($WEIR_OUTPUT)\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in %s", want, page)
@@ -161,7 +161,10 @@ func TestEnvironment(t *testing.T) {
 	if out, said, code := try(t, "query", "gallery"); code != Mistake || !strings.Contains(said, "--output must be one of") {
 		t.Errorf("%q %q %d", out, said, code)
 	}
-	if out, _, _ := try(t, "query", "--help"); strings.Contains(out, "WEIR_") {
+	if out, _, _ := try(t, "query", "--help"); !strings.Contains(out, "A directory. ($WEIR_DATA)") || strings.Contains(out, "WEIR_AGAIN") || strings.Contains(out, "elsewhere") {
+		t.Error(out)
+	}
+	if out, _, _ := try(t, "man"); !strings.Contains(out, "A directory. ($WEIR_DATA)") {
 		t.Error(out)
 	}
 }

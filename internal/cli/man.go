@@ -91,7 +91,7 @@ func (m *roff) flags(all []*kong.Flag) {
 			continue
 		}
 		m.request("TP")
-		fmt.Fprintf(m, "\\fB%s\\fR\n%s\n", escape(f.String()), escape(f.Help))
+		fmt.Fprintf(m, "\\fB%s\\fR\n%s\n", escape(f.String()), escape(about(f.Value)))
 	}
 }
 

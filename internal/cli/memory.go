@@ -22,7 +22,7 @@ const heapGrowth = 400
 // MemoryFlag is the flag of a process's memory.
 // A command embeds it, and passes its value to Limit.To before it opens anything.
 type MemoryFlag struct {
-	Memory memory.Size `default:"256MB" env:"WEIR_MEMORY" placeholder:"SIZE" help:"What the process may have resident, as 256MB, 1GB or bytes; its heap and caches are shares of it (default 256MB)."`
+	Memory memory.Size `default:"256MB" placeholder:"SIZE" help:"What the process may have resident, as 256MB, 1GB or bytes; its heap and caches are shares of it (default 256MB)."`
 }
 
 // Limit keeps the heap at its part of the process's memory.

@@ -11,8 +11,8 @@ import (
 // StageFlags are the flags that say which deployment a command is for. A function has
 // them in its environment.
 type StageFlags struct {
-	Stage  stageName  `env:"WEIR_STAGE" default:"default" placeholder:"NAME" help:"The deployment, such as prod: a stage has an own table, search indexes and a directory of its own."`
-	Tables []tableMap `env:"WEIR_TABLES" sep:"none" placeholder:"MAP" help:"The names that tables of the model have in the store: NAME=REAL,NAME=REAL or @FILE, which has lines of NAME=REAL or a JSON object."`
+	Stage  stageName  `default:"default" placeholder:"NAME" help:"The deployment, such as prod: a stage has an own table, search indexes and a directory of its own."`
+	Tables []tableMap `sep:"none" placeholder:"MAP" help:"The names that tables of the model have in the store: NAME=REAL,NAME=REAL or @FILE, which has lines of NAME=REAL or a JSON object."`
 }
 
 // Deployment is the stage that the flags say.

@@ -35,7 +35,10 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 | 130 | interrupted |
 
 **Environment.** The variable of a flag is its name in capitals behind ` + "`WEIR_`" + `: ` + "`WEIR_DATA`" + ` is ` + "`--data`" + `,
-` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. A flag on the command line comes first. Flags of a
+` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. A flag on the command line comes first. The help
+of each command names the variable behind each flag. There is no configuration file of its own: a file of ` + "`NAME=value`" + ` lines is what
+` + "`EnvironmentFile=`" + ` of systemd and ` + "`--env-file`" + ` of containers take. Keys are no flag, since others can read command
+lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
 single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--hand-over`, `--prune`, `--roll-back`" + `.
 
 **Shells.** ` + "`projector completion bash`, `zsh` or `fish`" + ` prints what completes command lines, ` + "`projector man`" + ` the manual page.
