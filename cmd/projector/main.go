@@ -11,6 +11,7 @@
 //	                   replay_bulk.go lands many rows at a time where nothing follows yet
 //	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
 //	build.go           builds by command: values here, search indexes in build_search.go
+//	server.go          what asks a running process instead of opening rows
 //	verify.go          recounts; repair.go corrects, why.go explains
 //	dead.go            dead letters
 //	lambda.go          the program as a function: its environment, and its metrics

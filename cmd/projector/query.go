@@ -25,6 +25,7 @@ import (
 type queryCommand struct {
 	data
 	output
+	running
 	Only   []string `placeholder:"ATTRIBUTE" help:"Print only these attributes, in this order."`
 	Model  string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Name   string   `arg:"" optional:"" help:"Name of the query; without one the queries are listed."`
@@ -39,7 +40,8 @@ one array.
   projector query gallery album albumId=a1
   projector query gallery search-albums q="summer beach" limit=3 --only id,title
   projector query wardrobe user-items userId=u1 category=dresses
-  projector query gallery albums --aws --stage prod --tables gallery=gallery-prod`
+  projector query gallery albums --aws --stage prod --tables gallery=gallery-prod
+  projector query gallery albums --server http://127.0.0.1:8480`
 }
 
 // Run prints rows as pages arrive. After an error, those before it are printed.
@@ -51,7 +53,13 @@ func (c *queryCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Server != "" {
+		return c.ask(p, params, limit)
+	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if errors.Is(err, store.ErrOwned) {
+		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +70,7 @@ func (c *queryCommand) Run(p *program) error {
 	if err := c.behind(p, s.Models[0].Runner); err != nil {
 		return err
 	}
-	return c.print(p, s.Models[0].Query, params, limit)
+	return c.print(p, c.shown(rows(p.ctx, s.Models[0].Query, c.Name, params, limit, p.unfinished)))
 }
 
 // behind says what is not derived yet from rows that were written while nothing followed them. It
@@ -127,7 +135,7 @@ func (c *queryCommand) params() (params map[string]string, limit int, err error)
 }
 
 // Rows that came before an error are printed. An array that was begun then has no end, so a reader of JSON notices.
-func (c *queryCommand) print(p *program, e *query.Engine, params map[string]string, limit int) error {
+func (c *queryCommand) print(p *program, rows iter.Seq2[[]byte, error]) error {
 	out := bufio.NewWriter(p.stdout)
 	var open, between, end string
 	switch c.Output {
@@ -137,7 +145,7 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		between, end = "\n", "\n"
 	}
 	n, err := 0, error(nil)
-	for row, rerr := range rows(p.ctx, e, c.Name, params, limit, p.unfinished) {
+	for row, rerr := range rows {
 		if err = rerr; err != nil {
 			break
 		}
@@ -146,7 +154,7 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		} else {
 			out.WriteString(between)
 		}
-		out.Write(value.AppendPlainItem(nil, query.Select(row, c.Only)))
+		out.Write(row)
 	}
 	switch {
 	case n > 0:
@@ -155,6 +163,17 @@ func (c *queryCommand) print(p *program, e *query.Engine, params map[string]stri
 		out.WriteString("[]\n")
 	}
 	return errors.Join(err, out.Flush())
+}
+
+// shown are rows as JSON, with the attributes that are asked for.
+func (c *queryCommand) shown(rows iter.Seq2[value.Item, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for row, err := range rows {
+			if !yield(value.AppendPlainItem(nil, query.Select(row, c.Only)), err) {
+				return
+			}
+		}
+	}
 }
 
 // unfinished says that an answer does not have all that is derived.

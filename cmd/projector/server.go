@@ -1,0 +1,202 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/api"
+	"weir/internal/cli"
+	"weir/internal/query"
+	"weir/internal/web"
+)
+
+// running is the flags of a command that can ask a running process. What the process reads is then
+// what counts; the flags that say where rows are say nothing.
+type running struct {
+	Server   string `placeholder:"URL" help:"Ask the projector run or dev that serves at this URL, instead of opening the rows. Use it where that process has the directory."`
+	KeysFile string `name:"keys-file" placeholder:"FILE" help:"With --server, its keys, one a line, of which the first is sent. Or give them in WEIR_KEYS, with a comma between."`
+}
+
+// Bounds of an answer: how long it may take, which is longer than a server works on one, and how
+// large it may be.
+const (
+	answerTime = time.Minute
+	answerSize = 256 << 20
+)
+
+// asker asks a server. Make it with running.asker.
+type asker struct {
+	base   string
+	key    string
+	client http.Client
+}
+
+// asker checks the flags. What is wrong with them is a usage error; no error has a key in it.
+func (f *running) asker() (*asker, error) {
+	u, err := url.Parse(f.Server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, usage("--server takes a URL such as http://127.0.0.1:8480, without a user and parameters")
+	}
+	key, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	return &asker{base: strings.TrimRight(u.String(), "/"), key: key, client: http.Client{
+		Timeout: answerTime,
+		// A key goes to the server that was named and to no other.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// key returns the first of the keys, "" if there are none. The server accepts each of its keys.
+func (f *running) key() (string, error) {
+	text := strings.ReplaceAll(os.Getenv(web.EnvKeys), ",", "\n")
+	if f.KeysFile != "" {
+		if text != "" {
+			return "", usage("keys are given twice, in %s and in %s; give one", web.EnvKeys, f.KeysFile)
+		}
+		b, err := os.ReadFile(f.KeysFile)
+		if err != nil {
+			return "", err
+		}
+		if text = string(b); strings.TrimSpace(text) == "" {
+			return "", usage("%s has no key", f.KeysFile)
+		}
+	}
+	key, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if key = strings.TrimSpace(key); strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", usage("the key has characters other than visible ASCII")
+	}
+	return key, nil
+}
+
+// get asks for a path, and reads the JSON of the answer into to. What the server says is wrong with
+// the question is a usage error.
+func (a *asker) get(ctx context.Context, path string, params url.Values, to any) (http.Header, error) {
+	at := a.base + path
+	if len(params) > 0 {
+		at += "?" + params.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	if a.key != "" {
+		req.Header.Set("Authorization", "Bearer "+a.key)
+	}
+	res, err := a.client.Do(req)
+	if err != nil {
+		return nil, cmp.Or(ctx.Err(), fmt.Errorf("the server %s does not answer: %w", a.base, errors.Unwrap(err)))
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, answerSize+1))
+	switch {
+	case err != nil:
+		return nil, cmp.Or(ctx.Err(), fmt.Errorf("the answer of %s breaks off: %w", a.base, err))
+	case len(body) > answerSize:
+		return nil, fmt.Errorf("the answer of %s has more than %d MB; ask for less", a.base, answerSize>>20)
+	case res.StatusCode != http.StatusOK:
+		return nil, a.refused(res.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		return nil, usage("%s does not answer as a server of weir does; is the URL right?", a.base)
+	}
+	return res.Header, nil
+}
+
+// refused is the error for an answer that is none.
+func (a *asker) refused(status int, body []byte) error {
+	var said web.Problem
+	detail := http.StatusText(status)
+	if json.Unmarshal(body, &said) == nil && said.Detail != "" {
+		detail = said.Detail
+	}
+	switch {
+	case status == http.StatusUnauthorized && a.key == "":
+		return usage("the server %s needs a key: give it in %s or with --keys-file FILE", a.base, web.EnvKeys)
+	case status == http.StatusUnauthorized:
+		return usage("the server %s does not know the key", a.base)
+	case status < 500 && status != http.StatusTooManyRequests:
+		return usage("the server %s: %s (%d)", a.base, detail, status)
+	}
+	return fmt.Errorf("the server %s: %s (%d)", a.base, detail, status)
+}
+
+// rows are the rows of an answer as JSON, limit of them unless it is 0, page by page. An error is
+// the last. It calls unfinished once, if the answer does not have all that is derived.
+func (a *asker) rows(ctx context.Context, model, name string, params map[string]string, only []string, limit int, unfinished func(names []string)) iter.Seq2[[]byte, error] {
+	ask := url.Values{}
+	for k, v := range params {
+		ask.Set(k, v)
+	}
+	if len(only) > 0 {
+		ask.Set("select", strings.Join(only, ","))
+	}
+	path := "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(name)
+	return func(yield func([]byte, error) bool) {
+		for left := limit; ; {
+			if left > 0 {
+				ask.Set("limit", strconv.Itoa(min(left, query.MaxLimit)))
+			}
+			var page struct {
+				Items  *[]json.RawMessage `json:"items"`
+				Cursor string             `json:"cursor"`
+			}
+			said, err := a.get(ctx, path, ask, &page)
+			if err == nil && page.Items == nil {
+				err = usage("%s does not answer as a server of weir does; is the URL right?", a.base)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if names := said.Get(api.Unfinished); names != "" {
+				unfinished(strings.Split(names, ", "))
+				unfinished = func([]string) {} // once
+			}
+			for _, row := range *page.Items {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			left -= len(*page.Items)
+			if page.Cursor == "" || limit > 0 && left <= 0 {
+				return
+			}
+			ask.Set("cursor", page.Cursor)
+		}
+	}
+}
+
+// ask prints the answer of a server, in the forms that Run prints.
+func (c *queryCommand) ask(p *program, params map[string]string, limit int) error {
+	a, err := c.running.asker()
+	if err != nil {
+		return err
+	}
+	m, err := cli.LoadModel(p.ctx, c.Model)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"cursor", "select"} { // to HTTP they are no parameters
+		if _, ok := params[name]; ok {
+			return usage("query %s has no parameter %s", c.Name, name)
+		}
+	}
+	if slices.ContainsFunc(c.Only, func(name string) bool { return name == "" || strings.Contains(name, ",") }) {
+		return usage("--only takes names of attributes; with --server, none may be empty or have a comma")
+	}
+	return c.print(p, a.rows(p.ctx, m.Name, c.Name, params, c.Only, limit, func(names []string) { p.unfinished(m.Command(), names) }))
+}
