@@ -120,6 +120,7 @@ func Explain(attr string, adds value.Item) (out []string) {
 	return out
 }
 
+// signed is an amount with its sign, also where that is a plus, as why shows a change.
 func signed(amount string) string {
 	if strings.HasPrefix(amount, "-") {
 		return amount

@@ -19,6 +19,8 @@ var Sum = &Aggregate{
 	},
 }
 
+// addNumber adds a number to the accumulators of a ledger, split so that each part fits DynamoDB's
+// ADD exactly (owntable.Split). The text is what a value that is no number should have been.
 func addNumber(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 	if v.Kind() != value.Number {
 		return to, "a number"

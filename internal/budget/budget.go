@@ -139,6 +139,7 @@ func (w *Writes) debt(name string) (wait time.Duration, shared <-chan struct{}) 
 	return max(time.Millisecond, time.Duration(-t.left/w.units*t.among*float64(time.Second))), w.shared
 }
 
+// delayed notes that a write of a table waited for the budget, for the metric of waiting.
 func (w *Writes) delayed(name string, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -245,6 +245,7 @@ func (s *segment) scan(ctx context.Context, t *store.Table) error {
 	}
 }
 
+// sizeOf returns the bytes of rows as DynamoDB counts them, by which a scan is charged.
 func sizeOf(rows []value.Item) (n int64) {
 	for _, row := range rows {
 		n += int64(row.Size())

@@ -60,6 +60,8 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	return out, removed + int(marks), err
 }
 
+// inUse says why a build that was replaced must stay: a program that began before may still write
+// its ledgers. It is "" when InUse has passed since.
 func (b *Builder) inUse(is owntable.Build) string {
 	if b.Runner.Now().Sub(is.Since) < InUse {
 		return "a program may still apply it, until " + is.Since.Add(InUse).Format("15:04:05 UTC")

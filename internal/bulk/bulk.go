@@ -196,6 +196,8 @@ type unmoved struct{}
 
 func (unmoved) Started(context.Context) (map[*model.Migration]bool, error) { return nil, nil }
 
+// Follow moves nothing. A row of an older form ends the load (store.ErrLoading), and the replay
+// goes on live.
 func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, error) {
 	if len(rows) > 0 {
 		return nil, store.ErrLoading
@@ -308,6 +310,10 @@ func (b *Bulk) Land(ctx context.Context) error {
 	return b.land(ctx)
 }
 
+// land derives what is left, settles what was reduced, and makes the window part of the store.
+// Then the window's records count in the caller's summary, and its messages are said. After an
+// error before load.Land nothing of the window is in the store. A crash leaves the store as it was
+// before load.Land, or with the whole window and its positions.
 func (b *Bulk) land(ctx context.Context) error {
 	err := b.derive(ctx, 1)
 	if err == nil {

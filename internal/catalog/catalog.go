@@ -187,6 +187,7 @@ func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.Catal
 	}
 }
 
+// isStarted reports whether the tables were identified, and no later batch has to do it again. It may be called by any goroutine.
 func (c *Catalog) isStarted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,6 +5,11 @@
 // that no text from a table commands a terminal, inout.go that no output empties an input,
 // memory.go that a process keeps to its memory. complete.go and man.go make completions and
 // manual pages from the same texts as --help.
+//
+// stdout has results only, and stderr all else. The first SIGINT or SIGTERM ends the context of a
+// command, which then stops where nothing is half done and returns; the second ends the process.
+// A command returns its error, and never prints it or calls os.Exit: Fail prints it once and
+// chooses the exit code.
 package cli
 
 import (

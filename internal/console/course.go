@@ -163,6 +163,8 @@ type flow struct {
 	rates  map[string]float64 // records a second, by entity
 }
 
+// flow returns what the last minute's samples, and the counts of now, say about a model. It asks
+// the store for the lag of each shard, so call it once for a page.
 func (c *Console) flow(r *request) (*flow, error) {
 	shards, err := c.shards(r.ctx, r.part)
 	if err != nil {

@@ -129,6 +129,7 @@ func draw(ds []derived) *graph {
 	return g
 }
 
+// first is the text of the first link, or "" if there are none.
 func first(ls []link) string {
 	if len(ls) == 0 {
 		return ""

@@ -108,6 +108,7 @@ func oneLine(v any) string {
 // yamlBlock is a text of several lines.
 type yamlBlock struct{ text string }
 
+// node is the text as a block of YAML that keeps its lines.
 func (b *yamlBlock) node() node {
 	n := scalar(b.text)
 	n.Style = yaml.LiteralStyle

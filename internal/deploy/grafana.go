@@ -111,6 +111,8 @@ func ratio(r measures.Ratio) string {
 	return fmt.Sprintf("sum(rate(%s[$__rate_interval])) / sum(rate(%s{%s}[$__rate_interval]))", r.Of.Name, r.Per.Name, r.Where)
 }
 
+// unitOf returns the name that Grafana has for a metric's unit. A counter of seconds is shown as
+// a rate, which has none.
 func unitOf(m *measures.Metric) string {
 	switch {
 	case m.Unit == "seconds" && m.Type != measures.Counter:
@@ -121,6 +123,7 @@ func unitOf(m *measures.Metric) string {
 	return "short"
 }
 
+// styleOf says whether Grafana draws a panel's thresholds, the alarms at 25, 50 and 80 %, as lines.
 func styleOf(marks bool) string {
 	if marks {
 		return "line"

@@ -51,6 +51,8 @@ func Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &reader{ctx: ctx, from: r}
 }
 
+// reader reads ahead into a buffer of its own: a reading that is left may still write into it,
+// but never into what its caller gave. One goroutine may call Read at a time.
 type reader struct {
 	ctx  context.Context // of the one who reads: io.Reader has no place for it
 	from io.Reader
@@ -59,6 +61,8 @@ type reader struct {
 	err  error          // behind what is left
 }
 
+// Read gives what was read and not yet given, and reads again only when there is none. An error,
+// also that of the context, comes after all that was read before it, and is the answer from then on.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.left) == 0 {
 		if r.err != nil {

@@ -6,6 +6,14 @@
 // whole as a dead letter and does not hold up other records.
 //
 // The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
+//
+// An event is applied in four steps: decide.go turns the payload into a batch, or refuses it,
+// without any I/O; the runner's catalog admits it; progress.go checks that it continues what the
+// function applied of its shard, if it reads by shard; and the runner applies it. An event that
+// was applied before, in part or as a whole, changes nothing. Lambda runs several processes of a
+// function side by side, for different shards, and for one shard while it gives up on the first.
+//
+// A crash or a timeout at any step leaves the event unanswered, so Lambda sends it again.
 package lambda
 
 import (

@@ -61,6 +61,8 @@ type lines struct {
 	rest []byte
 }
 
+// Write logs each whole line, without the space around it, and keeps what follows the last line
+// end for the next call. Empty lines are dropped. It never returns an error.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

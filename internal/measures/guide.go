@@ -37,6 +37,7 @@ func Guide() string {
 	return b.String()
 }
 
+// labelled says by which labels a metric is divided, for the page's table.
 func labelled(m *Metric) string {
 	if len(m.Labels) == 0 {
 		return ""

@@ -226,6 +226,8 @@ var looked = described(
 	&measures.WriteUnits, &measures.ReadUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
 
+// described makes the descriptions that Prometheus wants from entries of the list, so that names,
+// labels and help texts stand there alone.
 func described(all ...*measures.Metric) map[string]*prometheus.Desc {
 	out := map[string]*prometheus.Desc{}
 	for _, m := range all {

@@ -39,6 +39,8 @@ func tables(limit int) int { return min(max(limit/4, fewestTables), mostTables) 
 // says which system limit is too low.
 func Left(n Need) (int, error) { return left(limit(), n) }
 
+// left is Left for a system that allows the process so many open files. The error names the
+// least value that suffices, with 256 to spare.
 func left(limit int, n Need) (int, error) {
 	need := process + n.Indexes*perIndex + n.Calls
 	if n.Store {

@@ -78,6 +78,9 @@ func (g *Progress) quiet(on bool) {
 	g.held = on
 }
 
+// show prints how far the work is: on a terminal five times a second, over the line before, and
+// elsewhere each ten seconds, a line each time. measure is in the unit of Total, and the time left
+// is what the rest takes at the pace of the whole. The caller holds the lock.
 func (g *Progress) show(measure int64) {
 	now := time.Now()
 	every := 10 * time.Second

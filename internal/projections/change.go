@@ -6,6 +6,19 @@
 // Everything follows one rule: a change contributes f(new) − f(old), where f(row) is what
 // a row contributes by itself. Insert, update, deletion, expiry and a move from one
 // parent to another are therefore one case.
+//
+// What a kind gets and what it returns:
+//
+//   - change.go: a Change is a record with its entities, which the runner made from one record.
+//   - gather.go, contribute.go: the kind notes in a Gathered which targets the change asks for,
+//     and what it adds there. Each fault names the derivation that could not use an image.
+//   - make.go, migrate.go, own.go: a rule makes a row from fields; a row keeps what its
+//     application wrote, beside what weir shows over it.
+//   - ledger.go, limits.go: what of a ledger a row cannot show, and what exceeds a limit of the
+//     store, known before anything is written.
+//
+// Slices and items that are handed out share memory with the change; a caller that keeps one
+// longer than the batch clones it.
 package projections
 
 import (

@@ -72,6 +72,7 @@ func NewReduction(r *Replay, load store.Load) *Reduction {
 	return x
 }
 
+// begin forgets all rows, sums and tables, after they were settled.
 func (x *Reduction) begin() {
 	x.rows, x.order, x.sums, x.tables, x.bytes = map[string]*chain{}, nil, map[string]*sum{}, map[string]bool{}, 0
 }
@@ -97,6 +98,8 @@ func (p *Prepared) Len() int { return len(p.given) }
 // Entries returns the batch as it was given.
 func (p *Prepared) Entries() (entries []events.Entry, table string) { return p.given, p.table }
 
+// prepared is one record of a batch. All before change is known without a row; chain and asIs are
+// set when its row was read. Its images are in the batch's buffer, so it must not outlive taken.
 type prepared struct {
 	*events.Entry
 	table      *model.Table
@@ -155,6 +158,9 @@ func (x *Reduction) taken(p *Prepared) {
 	}
 }
 
+// prepare reports whether a record is one for a Reduction. It is not if it is unusable, if Odd says
+// so, or if its row may be too large for the store: such a record needs what Batch does, with its
+// dead letters. What it appends to the batch's buffer stays there in any case.
 func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
 	if *e = (prepared{Entry: entry}); e.Bad != nil {
 		return false
@@ -187,6 +193,8 @@ func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok b
 	return true
 }
 
+// reduce appends an image to the batch's buffer in stored form. No image is an empty span, and so
+// two images are equal where their bytes are, since a stored form is made in one way only.
 func (p *Prepared) reduce(s stripped) reduced {
 	from := len(p.buf)
 	if s.row != nil {
@@ -326,6 +334,9 @@ func (x *Reduction) sumUp(asked *projections.Gathered, applied func(i int) bool)
 	return nil
 }
 
+// add puts amounts to those that a target has. It copies the key and the amounts, which belong to
+// the batch. When a target has more amounts than its limit they are summed, so that it takes memory
+// by its fields and not by its changes.
 func (x *Reduction) add(t *projections.Target, adds []projections.Add) {
 	name := owntable.RowText(t.Row)
 	s := x.sums[name]

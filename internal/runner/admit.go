@@ -40,6 +40,8 @@ func (r *Runner) AdmitEvent(ctx context.Context, table, label string, groups ...
 	return r.admit(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}}, groups...)
 }
 
+// admit asks the catalog for the groups of a batch. Documents alone need a stream that is the
+// pinned one; rows also need this kind of reader to have the stream.
 func (r *Runner) admit(ctx context.Context, b catalog.Batch, groups ...string) (owntable.CatalogRow, error) {
 	if !slices.Contains(groups, GroupRows) {
 		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b)

@@ -6,6 +6,31 @@
 // at any point, the whole batch is applied again, and repeating any step is safe. The
 // file of each kind of step explains why: here tallies.go (ledgers), moves.go
 // (migrations) and park.go (what the store refused), and the apply files of each kind.
+//
+// The way of a batch, in the order to read it:
+//
+//   - source.go, pages.go, order.go, log.go: a Follower gets records of shards, bounded in bytes,
+//     in the order that the kinds need; of a process, all its shards are one log.
+//   - admit.go, views.go: the batch is admitted by the model's catalog, which says what is being
+//     built and what is live.
+//   - runner.go, kind.go: Fold asks each kind what the changes come to (pure), and gathers it by
+//     target; then each kind applies its part.
+//   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
+//     it did not count these records before, and then what the row shows of it.
+//   - documents.go, flush.go: the search group, which has positions of its own and holds up no row.
+//   - park.go, drain.go, room.go: a write that can never succeed parks its target alone; the
+//     effects behind it wait in order.
+//   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
+//   - follower.go: when all that is done, the positions are saved.
+//
+// Beside the way of a batch:
+//
+//   - marks.go, contribute.go, built.go: what package build needs while ledgers are built.
+//   - recount.go, fix.go, repair.go, explain.go, preview.go: what verify, repair, why and a dry run ask.
+//   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
+//   - past.go, prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
+//
+// A Runner may be used by several goroutines; a Follower belongs to the one that runs it.
 package runner
 
 import (

@@ -41,6 +41,7 @@ var ErrShard = errors.New("the shard stands still")
 // no longer.
 var ErrElsewhere = errors.New("another process reads this shard")
 
+// source is the Source that the Follower was given, or all shards of the store's own streams.
 func (f *Follower) source() store.Source {
 	if f.Source != nil {
 		return f.Source

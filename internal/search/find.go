@@ -57,6 +57,8 @@ func cursor(q Query, after string) string {
 	return mode + mark(q) + after
 }
 
+// openCursor is the inverse of cursor. It returns ErrCursor for a cursor that is damaged, or of
+// another query.
 func openCursor(q Query) (fuzzy bool, after string, err error) {
 	c := q.After
 	if len(c) <= 1+markLen || c[0] != 't' && c[0] != 'f' || c[1:1+markLen] != mark(q) {

@@ -62,6 +62,8 @@ func ParseID(id string) (store.Key, error) {
 	return store.Key{}, badID(id)
 }
 
+// parsePart reads one part of an id: a string as it is, a number as DynamoDB writes it, a binary in
+// base64 for URLs without padding.
 func parsePart(kind byte, text string) (value.Value, error) {
 	switch kind {
 	case 'S':

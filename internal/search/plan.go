@@ -64,6 +64,7 @@ func (s *Schema) Plan(q Query) (Plan, error) {
 	return p, p.setAfter(q.After)
 }
 
+// list is names for a message, in the order given.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -41,6 +41,7 @@ func MayForgive(word string) bool {
 	return n >= 4
 }
 
+// isASCII reports whether a text has one byte for each character, so that cutASCII may cut it.
 func isASCII(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {

@@ -86,6 +86,8 @@ func (s *named) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, s.failed(err)
 }
 
+// Write changes the names of tables only, in its arguments as in the errors of its outcomes. The
+// caller's writes are not changed: writes returns copies.
 func (s *named) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out, err := s.inner.Write(ctx, s.writes(ws))
 	for i := range out {

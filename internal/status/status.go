@@ -1,5 +1,11 @@
 // Package status says how far everything is that a model derives: its tables and who reads
 // them, its derivations, builds and search indexes, for people and for programs.
+//
+// It reads the catalog, the positions of readers and the rows of builds, and no row of an
+// application; so a status costs the same however large the tables are. Reading takes several
+// requests and is not atomic: a build that ends meanwhile may show in one part and not in
+// another. A time left is absent where nothing says how fast the work is. The names of the
+// fields are a contract: projector status -o json prints them, and the API serves them.
 package status
 
 import (

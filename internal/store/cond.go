@@ -23,6 +23,7 @@ func (c Cond) Holds(row value.Item) bool {
 	return true
 }
 
+// holdsAny reports whether one test of a clause holds. An empty clause never holds.
 func holdsAny(clause []Test, row value.Item) bool {
 	for i := range clause {
 		if clause[i].holds(row) {
@@ -163,6 +164,7 @@ func checkText(what, name string, v value.Value) error {
 	return nil
 }
 
+// checkName refuses the name of an attribute that is not UTF-8, as DynamoDB does.
 func checkName(name string) error {
 	if !utf8.ValidString(name) {
 		return refused("the name of attribute %.40q is not UTF-8", name)
@@ -193,6 +195,7 @@ func (c Cond) check() error {
 	return nil
 }
 
+// checkPut refuses a row whose key is not the write's, before it could be stored under another.
 func (t *Table) checkPut(w *Write) error {
 	if k, ok := t.KeyOf(w.Put); !ok || !value.Equal(k.Partition, w.Key.Partition) || !value.Equal(k.Sort, w.Key.Sort) {
 		return refused("the row's key attributes are not the write's key")

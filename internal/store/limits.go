@@ -154,6 +154,7 @@ func (p *placeholders) name(n string) (size int) {
 	return sizeOf(i)
 }
 
+// value counts one more value of an expression, and returns the bytes of its placeholder.
 func (p *placeholders) value() (size int) {
 	p.values++
 	return sizeOf(p.values - 1)

@@ -68,6 +68,8 @@ func (q *Query) check(keys *KeySchema) error {
 	return sameKind("partition", q.Partition, keys.Partition)
 }
 
+// sameKind refuses a key value of another type than the key's: DynamoDB answers a ValidationException,
+// and the embedded store must not find nothing instead.
 func sameKind(what string, v value.Value, a KeyAttr) error {
 	if v.Kind() != a.Type {
 		return fmt.Errorf("the %s is a %v, %s is a %v", what, v.Kind(), a.Name, a.Type)
@@ -75,6 +77,8 @@ func sameKind(what string, v value.Value, a KeyAttr) error {
 	return nil
 }
 
+// checkSegments allows segments to a forward scan of a whole table only, as DynamoDB does
+// (Scan, TotalSegments).
 func (q *Query) checkSegments() error {
 	switch {
 	case q.Segments == 0 && q.Segment == 0:

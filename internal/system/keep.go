@@ -280,6 +280,12 @@ const (
 	followEvery = 5 * time.Second
 )
 
+// handOver gives a filled generation to its function: it follows the streams until a function
+// with this definition has taken the stream, and for handOver after that, since invocations of
+// the old definition may still apply what they have. It calls step with each new state. Only then it notes that
+// the generation is settled, on condition that no other definition took the stream over, and shows
+// it. After an error or a crash before that the old generation is shown, and the next call goes on;
+// what was followed twice changes nothing.
 func (s *System) handOver(ctx context.Context, p *Part, g *generation, handOver time.Duration, step func(Building)) error {
 	// The streams are followed from before the first sign until after the last.
 	done := make(chan struct{})

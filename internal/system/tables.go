@@ -62,6 +62,10 @@ func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m
 	return nil
 }
 
+// prepare makes one table of a replay, or finds it as a replay made it. The own table notes first
+// that a replay makes the table, then its id once the table exists: so a crash in between leaves a note
+// without an id, and the next call goes on. A table that stands without a note is an application's
+// and is refused, as is another one than the note's.
 func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model, table string) error {
 	is, err := db.Identity(ctx, table)
 	if err != nil {
@@ -98,6 +102,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	return remember(ctx, db, table, d.ID)
 }
 
+// remember notes the id of a table that a replay made; an empty id says that it is about to.
 func remember(ctx context.Context, db store.Deployer, table, id string) error {
 	out, err := db.Write(ctx, []store.Write{owntable.SetMade(owntable.Made(table), id)})
 	if err == nil {

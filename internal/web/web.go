@@ -1,6 +1,18 @@
 // Package web is what every HTTP server of weir shares: problems as RFC 9457 writes
 // them, who may ask and how often, what happens when a handler panics, and a server
 // that lets requests in progress end when it stops.
+//
+// A request meets these parts in turn, each of which may turn it away with a problem:
+//
+//   - listener.go: connections, at most Bounds.Connections and half of them from one address;
+//   - access.go and keys.go: the key, compared by its hash, and the rate of that key;
+//   - load.go and arrive.go: the body, read before the work begins and within a limit of bytes that all
+//     requests share, so that a slow sender holds no worker;
+//   - web.go: the handler, whose panic becomes a 500, or a broken connection, and a line in the log.
+//
+// server.go ends all that in order: no new connections, then the requests in progress.
+//
+// Nothing here knows rows or models. All types may be used by many goroutines.
 package web
 
 import (

@@ -119,6 +119,8 @@ func made(e *model.Entity, key store.Key) bool {
 	return e.Takes(key)
 }
 
+// keyValue makes a key's value from one of JSON. It is missing where the text is no number, or no
+// base64, so that no row is found by it.
 func keyValue(k store.KeyAttr, v any) value.Value {
 	if v == nil {
 		return value.Value{}
@@ -158,6 +160,7 @@ func typed(e *model.Entity, name, text string) (value.Value, error) {
 	return value.OfString(text), nil
 }
 
+// entities lists the model's entities for a message, in the model's order.
 func entities(m *model.Model) string {
 	var names []string
 	for _, e := range m.Entities {

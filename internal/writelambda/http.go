@@ -100,6 +100,8 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return out
 }
 
+// headers joins what the two payload formats of API Gateway call headers and multiValueHeaders.
+// A name in both has the values of the second, which has all of them.
 func headers(single map[string]string, multi map[string][]string) http.Header {
 	out := http.Header{}
 	for name, vs := range merged(single, multi) {
@@ -158,6 +160,8 @@ func (w *answer) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
+// single returns the answer's headers with one text each: values of one name are joined by
+// commas (RFC 9110, section 5.3).
 func (w *answer) single() map[string]string {
 	out := map[string]string{}
 	for name, vs := range w.header {

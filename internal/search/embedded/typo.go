@@ -32,6 +32,8 @@ func (a oneEdit) CanMatch(state int) bool { return state != 0 }
 
 func (a oneEdit) WillAlwaysMatch(int) bool { return false }
 
+// IsMatch reports whether the bytes read so far are the word with at most one edit. In the middle
+// of a character they are not.
 func (a oneEdit) IsMatch(state int) bool {
 	if state&(1<<pendingBits-1) != 0 {
 		return false
