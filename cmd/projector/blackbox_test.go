@@ -41,7 +41,7 @@ func TestBlackBox(t *testing.T) {
 			for range 2 {
 				command(t, append([]string{"replay", systemtest.Model(dir), "--data", data}, systemtest.Files(t, dir)...)...)
 			}
-			base := serve(t, errTerminated, exitGood, "run", systemtest.Model(dir), "--data", data, "--addr", "127.0.0.1:0")
+			base := serve(t, errTerminated, exitGood, "run", systemtest.Model(dir), "--data", data, "--addr", "127.0.0.1:0", "--rate", "0")
 			answer, answered := described(t, base), map[string]bool{}
 			systemtest.All(t, systemtest.Read(t, dir).Checks, func(query string, params map[string]string) ([]systemtest.Row, error) {
 				if err := answer(name, query, params); err != nil {
