@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"text/tabwriter"
 
 	"weir/internal/cli"
@@ -13,6 +14,7 @@ import (
 	"weir/internal/system"
 	"weir/internal/value"
 	"weir/internal/verify"
+	"weir/internal/web"
 )
 
 // deadCommands are the commands on dead letters. List and show only read; retry and discard write, and need the
@@ -103,9 +105,15 @@ func show(d runner.Dead) shown {
 }
 
 // with opens the model's data, calls use, and closes it. It does not create data: a directory without any is a
-// usage error.
+// usage error. Of one that another process has, the error says where that process shows dead letters: no
+// answer of the API has them, since they contain rows as they are, with what the model hides.
 func (t *deadTarget) with(p *program, writes bool, use func(*system.System) error) error {
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
+	if errors.Is(err, store.ErrOwned) {
+		if m, loaded := cli.LoadModel(p.ctx, t.Model); loaded == nil {
+			err = fmt.Errorf("%w; or, if that process serves, see %s%s/dead there: its console shows dead letters, and with --console=write retries and discards them", err, web.Console, url.PathEscape(m.Name))
+		}
+	}
 	if err != nil {
 		return err
 	}
