@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/cli/clitest"
 	"weir/internal/doctor"
 	"weir/internal/model"
 	"weir/internal/stage"
@@ -26,16 +27,10 @@ import (
 // jsonPage describes what commands print with -o json.
 const jsonPage = "../../docs/guide/json.md"
 
-// field is a line of the page: what the field has, and whether it is always there.
-type field struct {
-	kind   string
-	always bool
-}
-
 // TestJSON holds docs/guide/json.md against what commands print, and against the types that they
 // print: no field is on one side alone, of another type, or absent where the page says always.
 func TestJSON(t *testing.T) {
-	page := readJSONPage(t)
+	page := clitest.JSONPage(t, jsonPage, "projector")
 	dir := t.TempDir()
 	data, bad := filepath.Join(dir, "data"), filepath.Join(dir, "bad")
 	write := func(name, text string) string {
@@ -143,39 +138,11 @@ func TestJSONOfAll(t *testing.T) {
 	walk("projector", reflect.TypeFor[commands]())
 }
 
-// readJSONPage reads the tables of the page, by the heading above each.
-func readJSONPage(t *testing.T) map[string]map[string]field {
-	t.Helper()
-	text, err := os.ReadFile(jsonPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, section := map[string]map[string]field{}, ""
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "## "); ok {
-			section = strings.TrimSpace(name)
-		}
-		cells := strings.Split(line, "|")
-		if len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
-			continue
-		}
-		if page[section] == nil {
-			page[section] = map[string]field{}
-		}
-		path := strings.Trim(cells[1], " `")
-		if _, twice := page[section][path]; twice {
-			t.Errorf("%s has %s twice", section, path)
-		}
-		page[section][path] = field{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]) == "always"}
-	}
-	return page
-}
-
 // checkJSON holds the fields of a section against the type that is printed, and against what was
 // printed of it.
-func checkJSON(t *testing.T, section string, page map[string]field, is reflect.Type, out []byte) {
+func checkJSON(t *testing.T, section string, page map[string]clitest.Field, is reflect.Type, out []byte) {
 	t.Helper()
-	typed := map[string]field{}
+	typed := map[string]clitest.Field{}
 	fieldsOf(typed, "", is)
 	for _, path := range slices.Sorted(maps.Keys(typed)) {
 		if have, want := page[path], typed[path]; have != want {
@@ -198,7 +165,7 @@ func checkJSON(t *testing.T, section string, page map[string]field, is reflect.T
 
 // fieldsOf adds the fields that a type has as JSON. The elements of a list have "[]" in their paths,
 // but for those of a list that is all that is printed.
-func fieldsOf(to map[string]field, under string, is reflect.Type) {
+func fieldsOf(to map[string]clitest.Field, under string, is reflect.Type) {
 	for is.Kind() == reflect.Slice || is.Kind() == reflect.Pointer {
 		is = is.Elem()
 	}
@@ -209,7 +176,7 @@ func fieldsOf(to map[string]field, under string, is reflect.Type) {
 			continue
 		}
 		kind, path := kindOf(f.Type), under+name
-		to[path] = field{kind, more == ""}
+		to[path] = clitest.Field{Kind: kind, Always: more == ""}
 		switch kind {
 		case "list of objects":
 			fieldsOf(to, path+"[].", f.Type)
@@ -241,7 +208,7 @@ func kindOf(is reflect.Type) string {
 }
 
 // printedOf holds what was printed against the page, and counts the fields.
-func printedOf(t *testing.T, section string, page map[string]field, under string, v any) (seen int) {
+func printedOf(t *testing.T, section string, page map[string]clitest.Field, under string, v any) (seen int) {
 	t.Helper()
 	switch v := v.(type) {
 	case []any:
@@ -251,44 +218,20 @@ func printedOf(t *testing.T, section string, page map[string]field, under string
 	case map[string]any:
 		for path, f := range page {
 			name, ok := strings.CutPrefix(path, under)
-			if _, has := v[name]; ok && f.always && !strings.Contains(name, ".") && !has {
+			if _, has := v[name]; ok && f.Always && !strings.Contains(name, ".") && !has {
 				t.Errorf("%s printed no %s: %v", section, path, v)
 			}
 		}
 		for name, x := range v {
 			f, ok := page[under+name]
-			if !ok || f.kind != kindOfPrinted(f.kind, x) {
+			if !ok || f.Kind != clitest.KindOf(f.Kind, x) {
 				t.Errorf("%s printed %s: %v, on the page %+v", section, under+name, x, f)
 			}
 			seen++
-			if f.kind == "list of objects" {
+			if f.Kind == "list of objects" {
 				seen += printedOf(t, section, page, under+name+"[].", x)
 			}
 		}
 	}
 	return seen
-}
-
-// kindOfPrinted is the kind of a printed value; said is what the page calls it, which tells times
-// from other strings, and lists without elements apart.
-func kindOfPrinted(said string, v any) string {
-	switch v := v.(type) {
-	case string:
-		if _, err := time.Parse(time.RFC3339, v); err == nil && said == "time" {
-			return said
-		}
-		return "string"
-	case bool:
-		return "boolean"
-	case float64:
-		return "number"
-	case []any:
-		if len(v) > 0 {
-			return "list of " + kindOfPrinted("", v[0]) + "s"
-		}
-		return said
-	case map[string]any:
-		return "object"
-	}
-	return "null"
 }

@@ -1,0 +1,67 @@
+package clitest
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Field is what docs/guide/json.md says of a field: what it has, and whether it is always there.
+type Field struct {
+	Kind   string
+	Always bool
+}
+
+// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above
+// each and then by the path of the field.
+func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, section := map[string]map[string]Field{}, ""
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			section = strings.TrimSpace(name)
+		}
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(section, program+" ") || len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
+			continue
+		}
+		if page[section] == nil {
+			page[section] = map[string]Field{}
+		}
+		path := strings.Trim(cells[1], " `")
+		if _, twice := page[section][path]; twice {
+			t.Errorf("%s has %s twice", section, path)
+		}
+		page[section][path] = Field{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]) == "always"}
+	}
+	return page
+}
+
+// KindOf is what the page calls a value that was read from JSON. said is what the page has, by which
+// times are told from other strings, and what lists without elements are.
+func KindOf(said string, v any) string {
+	switch v := v.(type) {
+	case string:
+		if _, err := time.Parse(time.RFC3339, v); err == nil && said == "time" {
+			return said
+		}
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case []any:
+		if len(v) > 0 {
+			return "list of " + KindOf("", v[0]) + "s"
+		}
+		return said
+	case map[string]any:
+		return "object"
+	}
+	return "null"
+}
