@@ -28,6 +28,18 @@
 // number of rows. Between requests, only the last records that were applied are kept (activity.go).
 //
 // A GET changes nothing. A POST must come from one of the console's own pages (act.go).
+//
+// The files, by page:
+//
+//	console.go, render.go, hidden.go   paths and access, templates, what a model hides from every page
+//	graph.go, derivations.go           the model, drawn from the plan, with the state of each derivation
+//	rows.go, row.go, refs.go           rows, a row, and the links from one to another
+//	why.go, history.go, picture.go     what counts towards a value, the records that changed it, its course
+//	queries.go                         forms for queries and searches
+//	hub.go, tail.go, effects.go        what followers tell, handed to tails that may be slow
+//	dead.go, retry.go                  dead letters, and what is done with one
+//	health.go, course.go, check.go     lag and its last hour, leases, builds; a recount
+//	act.go, try.go, busy.go            what every action must prove; the tools of dev
 package console
 
 import (

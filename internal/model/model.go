@@ -18,6 +18,9 @@
 // status.go, latest.go, copy.go, follow.go, feed.go, search.go; derive.go lists the kinds.
 // Templates of keys, which bind names both ways, are in template.go, spelling.go and overlap.go.
 // derivation.go and diff.go say what a derivation is to the catalog, and what changes it.
+// problem.go and meant.go make messages: the place, what is wrong, and which name may be meant.
+// amount.go, bucket.go and condition.go are the parts that several kinds use: what a row gives, the
+// calendar's part that a time is in, and the tests of a row.
 package model
 
 import (

@@ -16,6 +16,8 @@
 //	status.go    what generations there are
 //	census.go    how many rows there are, and what they show
 //	tables.go    making tables, also those that a replay writes into
+//	build.go     the builder of a model's derivations
+//	files.go     how many files the system has open while it serves
 package system
 
 import (
