@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -26,10 +27,13 @@ var errCut = errors.New("the power fails")
 // caller does that.
 type failing struct {
 	store.Store
-	left int // changes until then; negative for ever
+	mu   sync.Mutex // segments of a build write side by side
+	left int        // changes until then; negative for ever
 }
 
 func (s *failing) fails() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.left == 0 {
 		return true
 	}
@@ -67,7 +71,7 @@ func (p *powered) on(disk *vfs.MemFS, left int) {
 	p.ok(err)
 	db, err := embedded.Open("data", tables, embedded.Options{FS: disk, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	p.ok(err)
-	p.disk, p.power = disk, &failing{db, left}
+	p.disk, p.power = disk, &failing{Store: db, left: left}
 	p.System, err = system.Over(p.Context(), p.power, "", []*model.Model{p.model}, system.Options{Now: p.now, NoSearch: true})
 	p.ok(err)
 }
