@@ -45,6 +45,7 @@ type Model struct {
 	run    *runner.Runner
 	shards func() []live.Status
 	still  func() []live.Stopped
+	names  map[string][]string // the derivations that a group applies
 
 	mu     sync.Mutex
 	dead   map[string]int
@@ -90,7 +91,7 @@ func (m *Metrics) Handler() http.Handler {
 // Of adds the metrics of a model. It creates all its counters but those of errors at zero,
 // so that Prometheus sees them before their first event. Call it once for each model.
 func (m *Metrics) Of(run *runner.Runner) *Model {
-	o := &Model{all: m, run: run, newest: map[string]map[string]time.Time{}}
+	o := &Model{all: m, run: run, names: map[string][]string{}, newest: map[string]map[string]time.Time{}}
 	name := run.Model.Name
 	for _, g := range run.Groups() {
 		g = runner.KindOf(g)
@@ -104,6 +105,11 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 		for _, r := range []string{"applied", "skipped", "dead"} {
 			m.derivations.WithLabelValues(name, d.Name, r)
 		}
+		group := runner.GroupRows
+		if _, search := model.SearchOf(d.Name); search {
+			group = runner.GroupSearch
+		}
+		o.names[group] = append(o.names[group], d.Name)
 	}
 	for _, n := range []live.Note{live.Taken, live.Lost, live.Released} {
 		m.leases.WithLabelValues(name, string(n))
@@ -125,12 +131,10 @@ func (o *Model) Applied(a runner.Applied) {
 		}
 	}
 	count(o.all.records, a.Counts, group)
-	for _, d := range o.run.Model.Derivations() {
-		if _, search := model.SearchOf(d.Name); search == (group == runner.GroupSearch) {
-			is := a.By[d.Name]
-			is.Skipped = a.Records - is.Applied - is.Dead
-			count(o.all.derivations, is, d.Name)
-		}
+	for _, d := range o.names[group] {
+		is := a.By[d]
+		is.Skipped = a.Records - is.Applied - is.Dead
+		count(o.all.derivations, is, d)
 	}
 	o.all.batches.WithLabelValues(name, group).Observe(float64(a.Records))
 	if !a.Oldest.IsZero() {
