@@ -1,6 +1,7 @@
 // Package golden holds what is said of inputs to what was said of them before. An
 // archive (txtar) begins with a comment, and has for each input a file with its name,
-// and behind it one with "NAME says", for people to read and to add to.
+// and behind it one with "NAME says", for people to read and to add to. It also holds a part
+// of a page to what the code says.
 package golden
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("says", false, "write what is said into testdata/bad")
+var update = flag.Bool("says", false, "write what is said into the file that a test compares with")
 
 const says = " says"
 
@@ -92,5 +93,29 @@ func write(t *testing.T, file string, now map[string]string) {
 	a.Files = out
 	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Part holds what a page has between two lines to text. With -says it writes the text there
+// instead.
+func Part(t *testing.T, page, begin, end, text string) {
+	t.Helper()
+	is, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(is), begin)
+	was, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s has no place for the list", page)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+text+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if was != text {
+		t.Errorf("%s has another list than the code: run this test with -says\n%s", page, text)
 	}
 }

@@ -3,23 +3,21 @@ package logs
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-)
 
-var says = flag.Bool("says", false, "write the list into docs/guide/operations.md")
+	"weir/internal/golden"
+)
 
 const (
 	guide      = "../../docs/guide/operations.md"
@@ -28,25 +26,7 @@ const (
 
 // TestGuide: the guide has the list, as Guide writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	was, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		t.Fatalf("%s has no place for the list", guide)
-	}
-	want := "\n" + Guide() + "\n"
-	if *says {
-		if err := os.WriteFile(guide, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if was != want {
-		t.Errorf("%s has another list than events.go: go test ./internal/logs -says\n%s", guide, want)
-	}
+	golden.Part(t, guide, begin, end, "\n"+Guide()+"\n")
 }
 
 // TestEveryLineHasItsEvent: each line that the code logs is in the list with its level, and each of the list is logged.

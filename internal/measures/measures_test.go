@@ -1,18 +1,15 @@
 package measures_test
 
 import (
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"strings"
 	"testing"
 
+	"weir/internal/golden"
 	"weir/internal/measures"
 )
-
-var says = flag.Bool("says", false, "write the list into docs/guide/operations.md")
 
 const (
 	guide      = "../../docs/guide/operations.md"
@@ -21,25 +18,7 @@ const (
 
 // TestGuide: the guide has the list, as Guide writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	was, after, ended := strings.Cut(rest, end)
-	if !ok || !ended {
-		t.Fatalf("%s has no place for the list", guide)
-	}
-	want := "\n" + measures.Guide() + "\n"
-	if *says {
-		if err := os.WriteFile(guide, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if was != want {
-		t.Errorf("%s has another list than measures.go: go test ./internal/measures -says\n%s", guide, want)
-	}
+	golden.Part(t, guide, begin, end, "\n"+measures.Guide()+"\n")
 }
 
 // TestAll: the list has each metric that the package declares, once, with all that others make of it.
