@@ -582,11 +582,19 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 					return err
 				}
 			}
-			s.keep(store.Ref{Table: t.Name, Key: key}, runner.ReadRow{})
+			met := store.Ref{Table: t.Name, Key: key}
+			if e.Group == nil {
+				s.keep(met, runner.ReadRow{})
+			} else if !s.dry { // which counts the groups that rows lead to
+				s.keep(met, runner.ReadRow{Source: met})
+			}
 		}
 		return nil
 	}
 	p.done = func(ctx context.Context, s *segment) error {
+		if err := s.leaveLedgers(ctx, in.Model.Name); err != nil {
+			return err
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
 			if err := s.spend(ctx, showUnits); err != nil {
 				return err
@@ -599,6 +607,30 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		return nil
 	}
 	return p
+}
+
+// leaveLedgers leaves out the rows of groups that have ledgers. The pass meets these too, in its own
+// time, and shows each group once; a ledger that is made from now on is shown by who makes it.
+func (s *segment) leaveLedgers(ctx context.Context, of string) error {
+	var names []string
+	var refs []store.Ref
+	for _, name := range slices.Sorted(maps.Keys(s.targets)) {
+		at := s.targets[name]
+		met := !slices.ContainsFunc(at.Rows, func(r runner.ReadRow) bool { return r.Source.Table == "" })
+		if _, told := owntable.RowOf(name); met && told {
+			names, refs = append(names, name), append(refs, owntable.Ledger(of, at.Target))
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	ledgers, err := s.Runner.Get(ctx, refs)
+	for i, row := range ledgers {
+		if row != nil {
+			delete(s.targets, names[i])
+		}
+	}
+	return err
 }
 
 // readsLedgers reports whether the pass that shows the targets of an entity also reads ledgers. e

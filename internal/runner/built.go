@@ -160,33 +160,49 @@ const showTries = 20
 
 // ShowBuilt makes a target show the ledger of a generation, and its statuses. A dead letter says
 // what the ledger holds that cannot be shown, also while the target does not exist, as it does of
-// what the stream counted.
+// what the stream counted. It reads the target and its ledger once, unless others write them.
 func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
 	in := r.In(b)
 	ledger := owntable.Ledger(in.Model.Name, target)
-	if projections.MayLack(e) {
-		row, err := r.GetRow(ctx, ledger)
-		if err == nil && row != nil && !isParked(row) {
-			_, err = in.unshown(ctx, ledger, target, e, row, false)
+	if e.Group != nil {
+		return in.ShowLedger(ctx, target)
+	}
+	noted := !projections.MayLack(e)
+	note := func(row value.Item) (changed bool, err error) {
+		if noted || row == nil || isParked(row) {
+			return false, nil
 		}
-		if err != nil {
-			return err
-		}
+		noted = true
+		return in.unshown(ctx, ledger, target, e, row, false)
 	}
 	if k := in.shower(e); k != nil {
+		if !noted {
+			row, err := r.GetRow(ctx, ledger)
+			if err == nil {
+				_, err = note(row)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		err := k.Show(ctx, in, target, false)
 		if errors.Is(err, store.ErrRefused) {
 			return in.ParkShown(ctx, target, err.Error())
 		}
 		return err
 	}
-	if e.Group != nil {
-		return in.ShowLedger(ctx, target)
-	}
 	for range showTries {
 		rows, err := r.Get(ctx, []store.Ref{target, ledger})
-		if err != nil || rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {
+		if err != nil {
 			return err
+		}
+		if changed, err := note(rows[1]); err != nil {
+			return err
+		} else if changed {
+			continue
+		}
+		if rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {
+			return nil
 		}
 		wr := in.PublishWrite(target, e, in.based(rows[1]))
 		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {

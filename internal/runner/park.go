@@ -393,12 +393,13 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 }
 
 // ShowLedger publishes a target's ledger. A target that refuses it is parked, and one that is parked is left.
+// It reads both once.
 func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{owntable.Ledger(r.Model.Name, target)})
-	if err != nil || isParked(rows[0]) {
+	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
+	if err != nil || isParked(rows[1]) {
 		return err
 	}
-	if err = r.show(ctx, target); errors.Is(err, store.ErrRefused) {
+	if err = r.showRead(ctx, target, rows[0], rows[1]); errors.Is(err, store.ErrRefused) {
 		return r.ParkShown(ctx, target, err.Error())
 	}
 	return err
@@ -412,24 +413,29 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	if err != nil {
 		return err
 	}
+	return r.showRead(ctx, target, rows[0], rows[1])
+}
+
+// showRead is show of a target and its ledger as they were read together.
+func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger value.Item) error {
 	e := r.publisher(target)
-	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, rows[1], false); err != nil {
+	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger, false); err != nil {
 		return err
 	}
 	if isGroup(e) {
-		return r.showSummary(ctx, target, e, rows[0], rows[1])
+		return r.showSummary(ctx, target, e, row, ledger)
 	}
-	if rows[0] == nil {
+	if row == nil {
 		return nil
 	}
-	e = r.Model.Table(target.Table).Classify(rows[0])
+	e = r.Model.Table(target.Table).Classify(row)
 	if e == nil {
 		return nil
 	}
 	if k := r.shower(e); k != nil {
 		return k.Show(ctx, r, target, true)
 	}
-	wr := r.PublishWrite(target, e, r.based(rows[1]))
+	wr := r.PublishWrite(target, e, r.based(ledger))
 	if len(wr.Ops) == 0 {
 		return nil
 	}
@@ -441,7 +447,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return out[0].Err
 	case out[0].Err != nil:
-		return r.reclaim(ctx, target, e, out[0].Row, rows[1])
+		return r.reclaim(ctx, target, e, out[0].Row, ledger)
 	}
 	return nil
 }
