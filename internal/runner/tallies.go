@@ -282,6 +282,8 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 		return nil
 	case other && r.Model.Table(target.Table).Classify(row) != e:
 		return fmt.Errorf("%w: another program's row is at this key; delete that row, or give %s another key", store.ErrRefused, e.Name)
+	case !isGroup(e) && r.Model.Table(target.Table).Classify(row) != e:
+		return nil
 	}
 	if err := r.StillShows(ctx, e); err != nil { // the version may be of a build's ledger
 		return err
@@ -297,7 +299,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if ShowsNothing(&wr) {
 		return nil
 	}
-	wr.If = store.Cond{{store.AsRead(owntable.Version, shown)}, r.Present(target.Table)}
+	wr.If = append(r.IsOf(e), []store.Test{store.AsRead(owntable.Version, shown)})
 	out, err := r.Write(ctx, []store.Write{wr})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
 		err = out[0].Err
@@ -327,7 +329,7 @@ func Shows(row value.Item, wr *store.Write) bool {
 }
 
 // PublishWrite is statement 2: it makes the target show what its ledger says, if the
-// target exists and shows nothing newer. If the target already shows the same, the write
+// target exists, is a row of the entity (IsOf) and shows nothing newer. If the target already shows the same, the write
 // changes nothing and leads to no stream record. The write has no Ops if the entity shows
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
@@ -345,9 +347,6 @@ func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) s
 		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 	}
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, n))
-	wr.If = store.Cond{
-		{{Attr: e.Table.Key.Partition.Name, Is: store.Exists}},
-		{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}},
-	}
+	wr.If = append(r.IsOf(e), []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}})
 	return wr
 }
