@@ -57,9 +57,12 @@ func open(t *testing.T) *world { return opened(t, Options{}) }
 // opened opens a console with some options.
 func opened(t *testing.T, o Options) *world { return openFor(t, o) }
 
-func openFor(t testing.TB, o Options) *world {
+func openFor(t testing.TB, o Options) *world { return openModel(t, o, shop) }
+
+// openModel opens a console on the rows of a model, whose name is shop.
+func openModel(t testing.TB, o Options, text string) *world {
 	t.Helper()
-	m, err := model.Parse("shop.yaml", []byte(shop))
+	m, err := model.Parse("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 package console
 
 import (
+	"regexp"
 	"slices"
-	"strings"
 
 	"weir/internal/model"
 	"weir/internal/runner"
@@ -71,25 +71,20 @@ func isSecretOn(m *model.Model, e *model.Entity, attr string) bool {
 	return hidesSome(m)
 }
 
-// reasonOf returns the reason of a dead letter. If the record has a value that the model hides,
-// the reason may quote it, so only the kind is left.
-// It finds a value in a reason as the text that pages have for it. A reason that quotes a value in
-// another form, which no code does today, would not be found.
+// quoted finds what a reason quotes: values are in quotes, and a number that none can hold is said
+// with "about". A quote that was cut off goes to the end.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+`)
+
+// reasonOf returns the reason of a dead letter as pages show it. Where the model hides anything, what
+// a reason quotes is left out: a list has letters without their records, so nothing says of which
+// attribute it is. The reason of a record that could not be used is left out whole, since a decoder
+// may quote any part of it.
 func reasonOf(m *model.Model, d *runner.Dead) string {
-	if !hidesSome(m) {
+	switch {
+	case !hidesSome(m), d.Kind == runner.DeadGap:
 		return d.Reason
-	}
-	if d.Raw != "" {
+	case d.Kind == runner.DeadRecord:
 		return hiddenText
 	}
-	rec := d.ChangeRecord()
-	for _, image := range []value.Item{rec.Old, rec.New} {
-		seen := visibleToAll(m, image)
-		for _, a := range image {
-			if s := text(a.Value); !value.Equal(seen.Get(a.Name), a.Value) && strings.Contains(d.Reason, s) {
-				return hiddenText
-			}
-		}
-	}
-	return d.Reason
+	return quoted.ReplaceAllLiteralString(d.Reason, hiddenText)
 }

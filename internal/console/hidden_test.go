@@ -8,27 +8,75 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// TestHiddenInDeadLetters: neither the record of a dead letter nor its reason shows what the model
-// hides.
+// TestHiddenInDeadLetters: neither the list of dead letters nor a letter, with its record and its
+// reason, shows what the model hides, however a reason quotes it.
 func TestHiddenInDeadLetters(t *testing.T) {
+	w := openModel(t, Options{}, strings.NewReplacer(
+		"words: string}", "words: string, cost: {type: number, hidden: true}}",
+		"\nderive:", `
+  Spent:
+    where: {kind: spent}
+    key: {PK: "SPENT#{product}", SK: ALL}
+    attributes: {sum: {type: number, hidden: true}, due: {type: number, hidden: true}}
+derive:
+  Spent: {group: Review, by: {product: product}, set: {sum: {sum: cost}, due: {sum: cost * stars}}}`,
+	).Replace(shop))
+	w.put("Product", texts("pot", "Tea pot"))
+	for i, cost := range []value.Value{
+		value.OfString("geheim"), value.OfString("x\"geheim\n<b>"), value.OfString(strings.Repeat("geheim", 100)), value.OfString(`geheim\`), number(t, "4711e122"),
+		value.OfList(value.OfString("geheim")),
+	} {
+		row := value.Item{}.With(value.Attr{Name: "PK", Value: value.OfString("PRODUCT#pot")}, value.Attr{Name: "SK", Value: value.OfString("REVIEW#" + string(rune('a'+i)))},
+			value.Attr{Name: "kind", Value: value.OfString("review")}, value.Attr{Name: "stars", Value: number(t, "9e10")}, value.Attr{Name: "cost", Value: cost})
+		key := store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}
+		if err := w.s.Store.Transact(t.Context(), []store.Write{{Ref: store.Ref{Table: "shop-rows", Key: key}, Put: row}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.derive()
+	keep := []runner.Dead{
+		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: "not JSON: geheim", Raw: "geheim"},
+		{Kind: runner.DeadPublish, Target: "cut", Row: pot, Reason: `"` + strings.Repeat("geheim", 200)},
+		{Kind: runner.DeadGap, Target: "shard s9", Reason: `records are missing from "s9"`},
+	}
+	for i := range keep {
+		if _, err := w.part.Runner.KeepDead(t.Context(), keep[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secret := regexp.MustCompile("geheim|4711|4\\.711|42\\.399|42399")
+	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `is not a DynamoDB number: \(hidden\)[, ]`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>\(hidden\)</bdi>`)
+	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
+	for _, d := range w.letters() {
+		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)
+	}
+	if len(pages) < 10 {
+		t.Errorf("%d letters", len(pages)-2)
+	}
+	for name, body := range pages {
+		if at := secret.FindStringIndex(body); at != nil {
+			t.Errorf("%s has a hidden value: %s", name, body[max(0, at[0]-100):min(len(body), at[1]+20)])
+		}
+	}
 	m := open(t).part.Model
 	row := texts("pot", "Tea pot").With(value.Attr{Name: "cost", Value: value.OfString("geheim")})
-	d := runner.Dead{Reason: `"geheim" is no number`, Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: row})}
-	if got := reasonOf(m, &d); got != hiddenText {
-		t.Errorf("the reason is %q", got)
-	}
+	d := runner.Dead{Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: row})}
 	if got := recordText(m, &d); strings.Contains(got, "geheim") || !strings.Contains(got, "Tea pot") {
 		t.Errorf("the record is %q", got)
 	}
-	if d.Reason = "the row is too large"; reasonOf(m, &d) != d.Reason {
-		t.Error("a reason that quotes nothing is hidden")
+}
+
+func number(t *testing.T, s string) value.Value {
+	t.Helper()
+	v, err := value.ParseNumber(s)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d = (runner.Dead{Reason: "not JSON: geheim", Raw: "geheim"}); reasonOf(m, &d) != hiddenText {
-		t.Error("bytes that cannot be told apart are shown")
-	}
+	return v
 }
 
 // TestHiddenInLedgers: a ledger of a model that hides something shows positions, and no sums.
