@@ -135,7 +135,7 @@ func (c *buildCommand) Run(p *program) error {
 
 // builds runs a builder, shows what it does, and releases what it leaves.
 // It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
-// buildIdle before they continue its build.
+// build.Idle before they continue its build.
 func builds(p *program, b *build.Builder, run func() error) error {
 	reading := progress.New(p.stderr, "rows read and values put")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
@@ -144,7 +144,7 @@ func builds(p *program, b *build.Builder, run func() error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), finishTime)
 	defer cancel()
 	if err := b.Release(ctx); err != nil {
-		fmt.Fprintf(p.stderr, "the build is not released, so processes of projector run wait for up to %s before they go on with it: %v\n", buildIdle, err)
+		fmt.Fprintf(p.stderr, "the build is not released, so processes of projector run wait for up to %s before they go on with it: %v\n", build.Idle, err)
 	}
 	return err
 }

@@ -19,8 +19,7 @@ import (
 // Of many processes that run beside each other, one builds. The others look now and then
 // whether it does, and go on with its build if it has done nothing for a while.
 const (
-	buildIdle  = 2 * time.Minute // without progress, a build has no builder
-	buildRetry = time.Minute     // after an error
+	buildRetry = time.Minute // after an error
 	sayEvery   = 10 * time.Second
 )
 
@@ -83,7 +82,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 
 // builds works at the builds of a model until ctx is done: it goes on with those that have
 // no builder, and audits those that can be audited. At its end it releases what it works at,
-// so that the next process goes on at once. After a kill that takes buildIdle.
+// so that the next process goes on at once. After a kill that takes build.Idle.
 // Errors of a build are logged, and do not end the process: rows and queries go on without it.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
 	ctx = budget.For(ctx, budget.Build)
@@ -95,13 +94,13 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 		defer cancel()
 		if err := b.Release(ctx); err != nil {
-			log.Warn("a build is not released, so the next process waits before it goes on", "model", part.Model.Name, "error", err, "at most", buildIdle)
+			log.Warn("a build is not released, so the next process waits before it goes on", "model", part.Model.Name, "error", err, "at most", build.Idle)
 		}
 	}()
 	was := map[string]build.State{}
 	for ctx.Err() == nil {
 		is, err := b.States(ctx)
-		wait := buildIdle
+		wait := build.Idle
 		switch todo := is.Todo(part.Runner.Now()); {
 		case err != nil:
 			log.Error("the builds cannot be read", "model", part.Model.Name, "error", err)
@@ -137,8 +136,8 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, runner.ErrLost):
-		log.Info("another builder goes on with a build", "model", b.Runner.Model.Name, "error", err, "looked at again in", buildIdle)
-		return buildIdle
+		log.Info("another builder goes on with a build", "model", b.Runner.Model.Name, "error", err, "looked at again in", build.Idle)
+		return build.Idle
 	case err != nil:
 		log.Error("a build does not go on", "model", b.Runner.Model.Name, "error", err)
 		return buildRetry

@@ -290,6 +290,11 @@ func TestStates(t *testing.T) {
 	if len(all) != 1 || all[0].State != owntable.BuildBuilding || all[0].Held || all.Todo(f.now()) == nil {
 		t.Errorf("%+v", all)
 	}
+	for silent, want := range map[time.Duration]time.Time{0: {}, time.Minute: all[0].Since} { // a process may look for builds once a minute
+		if since := all[0].Paused(all[0].Since.Add(silent)); !since.Equal(want) {
+			t.Errorf("%v after the announcement: paused since %v", silent, since)
+		}
+	}
 	killed := func() *build.Builder {
 		b := f.builder("Movie")
 		ctx, kill := context.WithCancel(t.Context())
@@ -306,6 +311,11 @@ func TestStates(t *testing.T) {
 		if all, err = f.builder("Movie").States(t.Context()); err != nil || all[0].State != owntable.BuildShowing || all[0].Held != want {
 			t.Errorf("after %s: %+v, %v", after, all, err)
 		}
+		for silent, paused := range map[time.Duration]bool{0: !want, build.Idle - time.Second: !want, build.Idle: true} {
+			if since := all[0].Paused(f.now().Add(silent)); since.IsZero() == paused || paused && !since.Equal(all[0].Saved) {
+				t.Errorf("%v after %s: paused since %v", silent, after, since)
+			}
+		}
 	}
 	first := killed()
 	held("a kill", true)
@@ -317,6 +327,9 @@ func TestStates(t *testing.T) {
 	f.build(owntable.BuildLive, "Movie")
 	if all, err = first.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
 		t.Errorf("%+v, %v", all, err)
+	}
+	if since := all[0].Paused(f.now().Add(25 * time.Hour)); !since.IsZero() {
+		t.Errorf("a build that waits for its audit is paused since %v", since)
 	}
 	if s := (build.State{Pace: 10, Rows: 100, Of: 400}); s.Left() != 30*time.Second {
 		t.Error(s.Left())

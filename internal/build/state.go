@@ -22,13 +22,14 @@ type State struct {
 	// Announced is when the build was written into the catalog. Batches that began before it
 	// may not count by mark, so the audit waits for a day after it.
 	Announced time.Time
-	Held      bool    // a builder has taken segments in this state and has not released them: it works, or was killed
-	Rows      int64   // rows read in this state
-	Of        int64   // approximately how many there are; 0 where the store does not know
-	Puts      int64   // contributions put in this state
-	Pace      float64 // rows read in a second, while builders worked; 0 if it is not known yet
-	Taken     int64   // how often builders have taken a segment, or saved one
-	Marks     bool    // it counts by marks, or has: it has ledgers or sets
+	Held      bool      // a builder has taken segments in this state and has not released them: it works, or was killed
+	Rows      int64     // rows read in this state
+	Of        int64     // approximately how many there are; 0 where the store does not know
+	Puts      int64     // contributions put in this state
+	Pace      float64   // rows read in a second, while builders worked; 0 if it is not known yet
+	Taken     int64     // how often builders have taken a segment, or saved one
+	Saved     time.Time // when a builder last took a segment in this state, or saved one; zero for never
+	Marks     bool      // it counts by marks, or has: it has ledgers or sets
 	HandOver  contribution.HandOver
 	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
 	unmarks   bool
@@ -41,6 +42,28 @@ func (s *State) Left() time.Duration {
 		return 0
 	}
 	return time.Duration(float64(s.Of-s.Rows) / s.Pace * float64(time.Second))
+}
+
+// Idle is how long a build that is held may make no progress before others take its builder for gone.
+const Idle = 2 * time.Minute
+
+// Paused returns since when no builder works at a build whose work could go on, the zero time if one
+// does. A build that no builder has begun in its state is given the time in which processes look for
+// builds. So is none whose audit is not due, nor one that only removes its marks.
+func (s *State) Paused(now time.Time) (since time.Time) {
+	at, patience := s.Saved, Idle
+	switch {
+	case s.State != owntable.BuildBuilding && s.State != owntable.BuildShowing:
+		return time.Time{}
+	case s.Saved.IsZero():
+		at, patience = s.Since, lookEvery
+	case !s.Held:
+		patience = 0
+	}
+	if now.Sub(at) < patience {
+		return time.Time{}
+	}
+	return at
 }
 
 // States are the states of a model's builds.
@@ -147,6 +170,9 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 			seg, err := owntable.DecodeSegment(row)
 			s.Held, segments = s.Held || !seg.Free, append(segments, seg)
 			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
+			if seg.Saved.After(s.Saved) {
+				s.Saved = seg.Saved
+			}
 			return nil, err
 		})
 		if err != nil {

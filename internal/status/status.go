@@ -85,12 +85,14 @@ type Build struct {
 	Since      time.Time           `json:"since"`
 	// Audit is when the second pass may begin, of a build that is live.
 	Audit     *time.Time `json:"auditFrom,omitempty"`
-	Rows      int64      `json:"rows,omitempty"`          // read in this state
-	Of        int64      `json:"of,omitempty"`            // approximately
-	PerSecond float64    `json:"perSecond,omitempty"`     // rows
-	Left      float64    `json:"secondsLeft,omitempty"`   // approximately
-	HandOver  *time.Time `json:"handOverAt,omitempty"`    // later records count by position
-	Waits     int        `json:"handOverWaits,omitempty"` // shards that may have earlier ones
+	Rows      int64      `json:"rows,omitempty"`        // read in this state
+	Of        int64      `json:"of,omitempty"`          // approximately
+	PerSecond float64    `json:"perSecond,omitempty"`   // rows
+	Left      float64    `json:"secondsLeft,omitempty"` // approximately
+	// Paused is since when no program works on it, of a build that could go on.
+	Paused   *time.Time `json:"pausedSince,omitempty"`
+	HandOver *time.Time `json:"handOverAt,omitempty"`    // later records count by position
+	Waits    int        `json:"handOverWaits,omitempty"` // shards that may have earlier ones
 	// Positions is since when all records count by position.
 	Positions *time.Time `json:"positionsSince,omitempty"`
 	Unmarked  *time.Time `json:"unmarkedSince,omitempty"` // since when there are no marks
@@ -197,7 +199,7 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 			}
 			continue
 		}
-		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left().Seconds()}
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now))}
 		if is.State != owntable.BuildLive {
 			one.PerSecond = is.Pace
 		}
@@ -239,6 +241,9 @@ func (b Build) text() string {
 		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)
 	}
 	out += fmt.Sprintf(", %d rows read, %.0f/s", b.Rows, b.PerSecond)
+	if b.Paused != nil {
+		return out + fmt.Sprintf(", paused: no program works on it since %s", stamped(b.Paused))
+	}
 	if b.Left > 0 {
 		out += fmt.Sprintf(", of about %d, about %s left", b.Of, (time.Duration(b.Left) * time.Second).Round(time.Second))
 	}

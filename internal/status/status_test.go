@@ -140,3 +140,26 @@ func TestStatusOfAHandOver(t *testing.T) {
 	}, "build of Customer: verified, generation 4, counts by positions since 2026-11-24 10:16:00 UTC; its marks are removed from 2026-11-24 11:16:00 UTC")
 	step(build.InUse, run, "build of Customer: verified, generation 4, counts by positions since 2026-11-24 10:16:00 UTC")
 }
+
+// TestStatusOfAPausedBuild: status says since when no program works on a build that could go on, and
+// gives no time left then.
+func TestStatusOfAPausedBuild(t *testing.T) {
+	c := openClocked(t, shop)
+	c.orders(0, 20)
+	c.apply()
+	b := c.Models[0].Builder()
+	b.Again = true
+	if _, err := b.Announce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const building = "build of Customer: building since 2026-11-23 09:00:00 UTC, generation 4, 0 rows read, 0/s"
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{{0, building}, {time.Minute, building + ", paused: no program works on it since 2026-11-23 09:00:00 UTC"}} {
+		c.at = c.at.Add(step.after)
+		if is := c.built(); is != step.want {
+			t.Errorf("status says\n\t%s, want\n\t%s", is, step.want)
+		}
+	}
+}

@@ -384,6 +384,17 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 			}
 		})
 		cancel()
+		if try == 0 {
+			fills := func(want bool) {
+				t.Helper()
+				if gs, err := s.SearchGenerations(t.Context(), s.Models[0]); err != nil || len(gs) != 1 || gs[0].Rows == 0 || gs[0].Filling != want {
+					t.Errorf("%+v %v, want filling %v", gs, err, want)
+				}
+			}
+			fills(true) // nobody can tell yet that it has stopped
+			p.later(time.Minute)
+			fills(false)
+		}
 		if try == 2 { // the scan has passed some, and what is not scanned goes too
 			deleteAlbum(t, s, "a00")
 			deleteAlbum(t, s, "a29")

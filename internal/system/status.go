@@ -20,7 +20,7 @@ type SearchGeneration struct {
 	Indexes    []SearchIndex
 	Filled     bool
 	Since      time.Time // when it was filled
-	Filling    bool      // filling has begun, and has read so many rows
+	Filling    bool      // a program fills it, and has read so many rows
 	Rows       int64
 	Applied    time.Time // when it was last certain that every change is applied
 	ByFunction bool      // functions apply it
@@ -47,7 +47,7 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 	err = s.rowsOf(ctx, p.Model, func(hash string, row owntable.GenerationRow) error {
 		g := SearchGeneration{
 			Generation: hash, Kind: row.Driver, Filled: row.Filled, Since: row.Since,
-			Filling: row.Begun && !row.Filled, Rows: row.Rows, Applied: row.Kept, Ours: len(row.Indexes) == len(ours),
+			Filling: row.Begun && !row.Filled && s.now().Before(row.Until), Rows: row.Rows, Applied: row.Kept, Ours: len(row.Indexes) == len(ours),
 		}
 		for index, is := range row.Indexes {
 			name, known := names[index]
