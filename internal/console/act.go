@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"sync"
+	"time"
 
 	"weir/internal/system"
 )
@@ -69,6 +70,48 @@ func (c *Console) act(h func(*request) error) func(*request) error {
 		c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", r.PostForm.Get("action"))
 		return h(r)
 	}
+}
+
+// work is what an action begins and what goes on by itself afterwards: at most one of a kind for a model.
+// The zero work has never begun. mu guards it, and what the type that embeds it has besides.
+type work struct {
+	mu      sync.Mutex
+	running bool
+	stop    context.CancelFunc
+	began   time.Time // of the last that began
+}
+
+// turn begins work if the form's action is the one named begin, and ends it if that is stop. To begin
+// what runs, and to stop what does not, changes nothing; any other action is 400.
+// ready is called under the lock before the work begins, and may refuse it. do does the work; it ends
+// soon after its context, which stop and the end of the console end. The answer does not wait for it.
+func (c *Console) turn(r *request, w *work, begin string, ready func() error, do func(ctx context.Context)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch action := r.PostForm.Get("action"); {
+	case action == "stop":
+		if w.running {
+			w.stop()
+		}
+	case action != begin:
+		return errNoAction
+	case c.ctx.Err() != nil:
+		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
+	case !w.running:
+		if err := ready(); err != nil {
+			return err
+		}
+		ctx, stop := context.WithCancel(c.ctx)
+		w.running, w.stop, w.began = true, stop, time.Now()
+		c.working.Go(func() {
+			defer stop()
+			do(ctx)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.running = false
+		})
+	}
+	return nil
 }
 
 // isOwn reports whether a browser says that a request comes from a page of the same origin. A

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -29,13 +28,9 @@ const (
 // under ids that begin with busyName, and the next workload of the model writes and deletes the
 // same ones.
 type busy struct {
-	mu      sync.Mutex
-	running bool
-	stop    context.CancelFunc
-	// perSec, began and writes are of the last workload once it has ended; began is zero before the
-	// first.
+	work
+	// These are of the last workload once it has ended.
 	perSec int
-	began  time.Time
 	writes int
 	failed string
 }
@@ -67,33 +62,23 @@ func (c *Console) busyOf(r *request) *busyPage {
 }
 
 // makeBusy begins the workload of a model, or ends it.
-// Starting a workload that runs changes nothing, and neither does stopping one that does not. The
-// answer comes before the workload has ended; it clears its rows after that.
+// The answer comes before the workload has ended; it clears its rows after that.
 func (c *Console) makeBusy(r *request) error {
-	b := c.busy[r.part.Model.Name]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch action := r.PostForm.Get("action"); {
-	case action == "stop":
-		if b.running {
-			b.stop()
-		}
-	case action != "start":
-		return errNoAction
-	case c.ctx.Err() != nil:
-		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
-	case !b.running:
-		n, err := strconv.Atoi(r.PostForm.Get("rate"))
+	b, part := c.busy[r.part.Model.Name], r.part
+	n, err := strconv.Atoi(r.PostForm.Get("rate"))
+	err = c.turn(r, &b.work, "start", func() error {
 		if err != nil || n < 1 || n > busyMost {
 			return &mistake{http.StatusBadRequest, "The rate is from 1 to " + strconv.Itoa(busyMost) + " rows a second."}
 		}
-		ctx, stop := context.WithTimeout(c.ctx, busyTime)
-		b.running, b.stop, b.perSec, b.began, b.writes, b.failed = true, stop, n, time.Now(), 0, ""
-		s, part := c.system, r.part
-		c.working.Go(func() {
-			defer stop()
-			b.run(ctx, s, part, n)
-		})
+		b.perSec, b.writes, b.failed = n, 0, ""
+		return nil
+	}, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, busyTime)
+		defer cancel()
+		b.run(ctx, c.system, part, n)
+	})
+	if err != nil {
+		return err
 	}
 	return r.done(r.path("/try"))
 }
@@ -121,7 +106,7 @@ func (b *busy) run(ctx context.Context, s *system.System, part *system.Part, per
 	for round := 0; len(rows) > 0; round++ {
 		for _, c := range rows {
 			if limit.Wait(ctx) != nil {
-				b.clear(part, rows, do)
+				clearRows(part, rows, do)
 				return
 			}
 			c.Op = ingest.Put
@@ -134,7 +119,7 @@ func (b *busy) run(ctx context.Context, s *system.System, part *system.Part, per
 		}
 	}
 	b.fails(ingest.Command{}, nil)
-	b.clear(part, rows, do)
+	clearRows(part, rows, do)
 }
 
 // fails notes the first command that was not done.
@@ -151,18 +136,15 @@ func (b *busy) fails(c ingest.Command, err error) {
 	}
 }
 
-// clear deletes the rows of the workload.
+// clearRows deletes the rows of the workload.
 // It has five seconds of its own, because the context of the workload has ended by then. Rows that
 // it does not reach in that time stay, and the next workload deletes them.
-func (b *busy) clear(part *system.Part, rows []ingest.Command, do func(context.Context, ingest.Command) error) {
+func clearRows(part *system.Part, rows []ingest.Command, do func(context.Context, ingest.Command) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for _, c := range rows {
 		_ = do(ctx, deletion(part, c)) // a row that is not there is no matter
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.running = false
 }
 
 // deletion is the command that deletes the row of another one.

@@ -3,8 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"net/http"
-	"sync"
 	"time"
 
 	"weir/internal/model"
@@ -20,13 +18,10 @@ const (
 )
 
 // check is the last recount of a model's derived values, or the one that runs.
-// All fields are guarded by mu. What the last recount found stays until the next one begins, so a
+// What the last recount found stays until the next one begins, so a
 // page shows a whole result or one that grows.
 type check struct {
-	mu      sync.Mutex
-	running bool
-	stop    context.CancelFunc
-	began   time.Time
+	work
 	took    time.Duration
 	rows    int // read
 	checked int
@@ -57,30 +52,15 @@ type differenceLine struct {
 }
 
 // verify begins a recount, or ends the one that runs.
-// A model has at most one recount at a time; a second request for one changes nothing. A new one
-// forgets what the last found.
+// A new one forgets what the last found.
 func (c *Console) verify(r *request) error {
-	k := c.checks[r.part.Model.Name]
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch action := r.PostForm.Get("action"); {
-	case action == "stop":
-		if k.running {
-			k.stop()
-		}
-	case action != "verify":
-		return errNoAction
-	case c.ctx.Err() != nil:
-		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
-	case !k.running:
-		ctx, stop := context.WithCancel(c.ctx)
-		k.running, k.stop, k.began, k.took = true, stop, time.Now(), 0
-		k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.err = 0, 0, 0, false, nil, 0, nil
-		part := r.part
-		c.working.Go(func() {
-			defer stop()
-			k.run(ctx, c.system, part)
-		})
+	k, part := c.checks[r.part.Model.Name], r.part
+	err := c.turn(r, &k.work, "verify", func() error {
+		k.took, k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.err = 0, 0, 0, 0, false, nil, 0, nil
+		return nil
+	}, func(ctx context.Context) { k.run(ctx, c.system, part) })
+	if err != nil {
+		return err
 	}
 	return r.done(r.path("/health") + "#verify")
 }
@@ -104,7 +84,7 @@ func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.running, k.took, k.checked, k.more, k.cannot, k.err = false, time.Since(k.began), v.Checked, more, len(v.Unshown), err
+	k.took, k.checked, k.more, k.cannot, k.err = time.Since(k.began), v.Checked, more, len(v.Unshown), err
 }
 
 // checkOf is a snapshot of the model's recount for the page, with the zero page if there has been
