@@ -193,7 +193,7 @@ func TestPages(t *testing.T) {
 		"/console/shop/why?attr=reviews&pk=PRODUCT%23pot&sk=ABOUT&table=shop-rows": `(?s)REVIEW#bo.*REVIEW#ida.*projector why`,
 		"/console/shop/queries":              `(?s)find.*<code>q</code>.*search`,
 		"/console/shop/query/product?id=pot": `(?s)Tea pot.*curl -s &#39;http://example.com/v1/shop/product\?id=pot`,
-		"/console/shop/query/find?q=tea":     `Tea pot`,
+		"/console/shop/query/find?q=tea":     `<th scope="col">name</th><th scope="col">reviews</th>.*<th scope="col">kind</th>.*<th scope="col">PK</th>(?s).*Tea pot`, // what is searched, what is derived, the rest, keys
 		"/console/shop/query/product?ask=1":  `class="bad">is missing`,
 		"/console/shop/tail":                 `(?s)<th scope="row"><a href="[^"]*"><bdi>PRODUCT#pot · REVIEW#bo</bdi>.*<bdi>stars</bdi> <ins><bdi>4</bdi></ins>.*Product\.reviews <strong><bdi>&#43;1</bdi></strong> <a href="[^"]*"><bdi>PRODUCT#pot · ABOUT`,
 		"/console/shop/tail?entity=Product":  `(?s)<bdi>name</bdi> <ins><bdi>Tea pot</bdi></ins>.*search/products search index`,

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -108,7 +109,7 @@ func (c *Console) query(r *request) error {
 		return err
 	}
 	p.Unfinished = strings.Join(res.Unfinished, ", ")
-	p.table(answered(q), res.Items)
+	p.table(q, res.Items)
 	if res.Cursor != "" {
 		pairs := []string{"ask", "1", "cursor", res.Cursor}
 		for _, k := range slices.Sorted(maps.Keys(params)) {
@@ -147,29 +148,45 @@ func (p *queryPage) refused(err error) error {
 // mostAnswered is how many attributes of an answer have columns.
 const mostAnswered = 10
 
-// answered is the table that the rows of a query are of, nil if it makes rows of several.
-func answered(q *model.Query) *model.Table {
+// answered returns the entity that the rows of a query are of, nil if it makes rows of several, and
+// the attributes that say most of a row, in order.
+func answered(q *model.Query) (e *model.Entity, order []string) {
 	switch {
 	case q.Search != nil:
-		return q.Search.Of.Table
+		e = q.Search.Of
+		for _, f := range q.Search.Text {
+			order = append(order, f.Attr)
+		}
 	case len(q.Steps) == 1:
-		return q.Steps[0].Entity.Table
+		e = q.Steps[0].Entity
+	default:
+		return nil, nil
 	}
-	return nil
+	return e, append(order, telling(e)...)
 }
 
-// table makes a table of rows, with columns in the order in which attributes appear. Attributes
-// that are only keys come last: the others say more.
-func (p *queryPage) table(t *model.Table, rows []value.Item) {
-	for _, keys := range []bool{false, true} {
-		for _, row := range rows {
-			for _, a := range row {
-				if (t != nil && isKey(t, a.Name)) == keys && !slices.Contains(p.Columns, a.Name) && len(p.Columns) < mostAnswered {
-					p.Columns = append(p.Columns, a.Name)
-				}
+// table makes a table of rows, with the columns that say most first. Attributes that are only keys
+// come last.
+func (p *queryPage) table(q *model.Query, rows []value.Item) {
+	e, order := answered(q)
+	rank := func(name string) int {
+		if at := slices.Index(order, name); at >= 0 {
+			return at
+		}
+		if e != nil && isKey(e.Table, name) {
+			return len(order) + 1
+		}
+		return len(order)
+	}
+	for _, row := range rows {
+		for _, a := range row {
+			if !slices.Contains(p.Columns, a.Name) {
+				p.Columns = append(p.Columns, a.Name)
 			}
 		}
 	}
+	slices.SortStableFunc(p.Columns, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	p.Columns = p.Columns[:min(len(p.Columns), mostAnswered)]
 	for _, row := range rows {
 		cells := make([]shown, len(p.Columns))
 		for i, name := range p.Columns {

@@ -211,22 +211,23 @@ func isKey(t *model.Table, name string) bool {
 	return is(t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return is(ix.Key) })
 }
 
-// columnsOf chooses the attributes that tell rows apart: what is derived first, then what the
-// entity declares, leaving out what no row of the page has.
+// columnsOf chooses the attributes that tell rows apart, leaving out what no row of the page has.
 func columnsOf(e *model.Entity, rows []value.Item) (out []columnHead) {
-	add := func(name string, derived bool) {
-		has := slices.ContainsFunc(rows, func(row value.Item) bool { return row.Has(name) })
-		there := slices.ContainsFunc(out, func(c columnHead) bool { return c.Name == name })
-		if has && !there && len(out) < mostColumns {
-			out = append(out, columnHead{name, derived})
+	for _, name := range telling(e) {
+		if len(out) < mostColumns && slices.ContainsFunc(rows, func(row value.Item) bool { return row.Has(name) }) {
+			out = append(out, columnHead{name, isDerived(e, name)})
 		}
 	}
-	for _, name := range e.DerivedAttributes() {
-		add(name, true)
-	}
+	return out
+}
+
+// telling are the attributes that tell rows of an entity apart: what is derived first, then what the
+// entity declares, but maps, binaries, and what the key shows.
+func telling(e *model.Entity) []string {
+	out := slices.Clone(e.DerivedAttributes())
 	for _, a := range e.Attributes {
-		if a.Type != model.TypeMap && a.Type != model.TypeBinary && !slices.Contains(e.KeyNames(), a.Name) { // the key shows those
-			add(a.Name, e.Derived)
+		if a.Type != model.TypeMap && a.Type != model.TypeBinary && !slices.Contains(e.KeyNames(), a.Name) && !slices.Contains(out, a.Name) {
+			out = append(out, a.Name)
 		}
 	}
 	return out

@@ -181,6 +181,9 @@ async function typing() {
 	await page.locator('[data-answer] pre', { hasText: 'q=market' }).waitFor(); // the answer to the last key
 	await page.waitForURL('**q=market**');
 	check(await page.locator('[data-answer] tbody tr').count() > 0, 'nothing is found as one types');
+	await page.setViewportSize({ width: 1024, height: 600 });
+	const title = await page.locator('[data-answer] th', { hasText: /^title$/ }).boundingBox();
+	check(title.x + title.width <= 1024, 'what is searched is out of sight at 1,024 pixels');
 	await page.context().close();
 	const plain = await open({ javaScriptEnabled: false });
 	await plain.goto(address + '/console/gallery/query/search-albums');
