@@ -32,7 +32,8 @@
 // The files, by page:
 //
 //	console.go, render.go, hidden.go   paths and access, templates, what a model hides from every page
-//	graph.go, derivations.go           the model, drawn from the plan, with the state of each derivation
+//	graph.go, derivations.go,
+//	streams.go                         the model, drawn from the plan, with the state of each derivation and stream
 //	rows.go, row.go, refs.go           rows, a row, and the links from one to another
 //	why.go, history.go, picture.go     what counts towards a value, the records that changed it, its course
 //	queries.go                         forms for queries and searches

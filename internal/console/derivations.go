@@ -48,6 +48,9 @@ func derivations(m *model.Model, st *status.Status, f *flow) (out []derived) {
 		for j := range st.Builds {
 			if b := &st.Builds[j]; builds[d.Name] == b.Entity && b.State != owntable.BuildVerified && b.State != owntable.BuildLive {
 				one.State, one.Note = "building", progressOf(b)
+				if b.Paused != nil {
+					one.State, one.Note = paused, "at "+doneOf(b)+": no program works on it since "+stamp(b.Paused)
+				}
 			}
 		}
 		if d.Kind == "" && d.State != string(owntable.Retired) {
@@ -82,8 +85,11 @@ func indexes(m *model.Model, st *status.Status) (out []derived) {
 		}
 		seen[x.Name] = true
 		one := derived{Name: x.Name, Kind: "search", From: []link{entityLink(m, m.Searches[at].Of.Name)}, Into: link{Text: "search index"}, State: x.State, Since: x.Since}
-		if x.State == "building" {
+		switch x.State {
+		case "building":
 			one.Note = fmt.Sprintf("%d rows read", x.Rows)
+		case "left":
+			one.State, one.Note = paused, fmt.Sprintf("at %d rows: the program that filled it has stopped", x.Rows)
 		}
 		out = append(out, one)
 	}
@@ -143,19 +149,28 @@ func leads(m *model.Model, name string, into link) string {
 // progressOf says how far a build is: in per cent where the store estimates the number of rows,
 // else as the number of rows read. The time left is an estimate by the rate until now.
 func progressOf(b *status.Build) string {
-	if b.Of <= 0 {
-		return fmt.Sprintf("%d rows read", b.Rows)
-	}
-	s := fmt.Sprintf("%d %%", percentOf(b))
-	if b.Left > 0 {
+	s := doneOf(b)
+	if b.Of > 0 && b.Left > 0 {
 		s += ", about " + (time.Duration(b.Left) * time.Second).Round(time.Second).String() + " left"
 	}
 	return s
 }
 
+// doneOf is progressOf without the time left.
+func doneOf(b *status.Build) string {
+	if b.Of <= 0 {
+		return fmt.Sprintf("%d rows read", b.Rows)
+	}
+	return fmt.Sprintf("%d %%", percentOf(b))
+}
+
 // percentOf is how far a build is of which the number of rows is known. It is not done before its
 // state says so.
 func percentOf(b *status.Build) int64 { return min(99, 100*b.Rows/b.Of) }
+
+// paused is the state of what could go on and does not: a build or an index that no program works
+// on, and a derivation of which a table stands still. The note says why.
+const paused = "paused"
 
 // classOf is the class of a state of a derivation or an index. A state that it does not know, such
 // as unbuilt, is bad: the page must not show as good what nothing is known of.
@@ -218,16 +233,22 @@ func states(ds []derived) string {
 	return out
 }
 
-// standStill marks derivations of a table that stands still, or of which a shard does.
-func (c *Console) standStill(m *model.Model, ds []derived) {
+// standStill marks streams that stand still, or of which a shard does, and what is derived from them.
+func (c *Console) standStill(m *model.Model, ds []derived, ss []stream) {
 	if c.options.Stopped == nil {
 		return
 	}
 	for _, s := range c.options.Stopped(m.Name) {
+		why := brief(s.Why, cellRunes)
+		for i := range ss {
+			if ss[i].Table == s.Table {
+				ss[i].State, ss[i].Note, ss[i].Class = paused, why, "bad"
+			}
+		}
 		for i := range ds {
 			from := func(e link) bool { return m.Entity(e.Text).Table.Name == s.Table }
 			if slices.ContainsFunc(ds[i].From, from) {
-				ds[i].State, ds[i].Note, ds[i].Class = "stands still", brief(s.Why, cellRunes), "bad"
+				ds[i].State, ds[i].Note, ds[i].Class = paused, s.Table+" stands still: "+why, "bad"
 			}
 		}
 	}
@@ -245,12 +266,14 @@ func (c *Console) model(r *request) error {
 		return err
 	}
 	ds := derivations(r.part.Model, &st, f)
-	c.standStill(r.part.Model, ds)
+	ss := streams(r.part.Model, &st, ds, f)
+	c.standStill(r.part.Model, ds, ss)
 	return r.ok("model", r.part.Model.Name, struct {
 		Graph       *graph
+		Streams     []stream
 		Derivations []derived
 		States      string
 		Refused     string
 		Health      string
-	}{draw(ds), ds, states(ds), st.Refused, r.path("/health")})
+	}{draw(ds, ss), ss, ds, states(ds), st.Refused, r.path("/health")})
 }

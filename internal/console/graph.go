@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// graph is a drawing of the derivations: source entities on the left, derivations in the middle,
-// and what shows them on the right. It is laid out here, so that the page needs no script.
+// graph is a drawing of the derivations: from the left, streams, source entities, derivations, and
+// what shows them. It is laid out here, so that the page needs no script.
 type graph struct {
 	Width, Height int
 	Nodes         []node
@@ -21,112 +21,173 @@ type node struct {
 	X, Y, W, H int
 	Text, Full string
 	Href       string
-	Class      string // entity, end for a search index, or the class of a derivation's state
-	Small      string // a second text, at the right end
+	Class      string // entity, end for a search index, or the class of the state of a stream or a derivation
+	Small      string // a second line
 }
 
-// TextX, EndX and TextY are where the texts of a node begin, end and stand.
-func (n node) TextX() int { return n.X + 8 }
-func (n node) EndX() int  { return n.X + n.W - 8 }
-func (n node) TextY() int { return n.Y + 17 }
+// TextX, TextY and SmallY are where the texts of a node begin and stand.
+func (n node) TextX() int  { return n.X + 8 }
+func (n node) TextY() int  { return n.Y + 17 }
+func (n node) SmallY() int { return n.Y + 33 }
 
 // edge is a line between two boxes, as the path of an SVG element.
 type edge struct{ Path string }
 
 // The measures of a drawing, in pixels.
 const (
-	nodeHeight  = 26
-	nodePitch   = 34
-	entityWidth = 170
-	deriveWidth = 450
-	columnGap   = 80
-	deriveX     = entityWidth + columnGap
+	lineHeight  = 26 // of a box with one line
+	boxHeight   = 42 // of a box with two
+	boxGap      = 8
+	columnGap   = 44
+	streamWidth = 190
+	entityWidth = 160
+	deriveWidth = 270
+	entityX     = streamWidth + columnGap
+	deriveX     = entityX + entityWidth + columnGap
 	intoX       = deriveX + deriveWidth + columnGap
 )
 
-// column places the ends of edges near the derivations that they lead to.
+// column places boxes near those that they have edges to.
 type column struct {
-	x     int
-	ends  map[string]*columnEnd
-	order []*columnEnd
+	x, width, height int
+	ends             map[string]*columnEnd
+	order            []*columnEnd
 }
 
 type columnEnd struct {
-	link
-	sum, n int // of the places of its derivations
-	y      int
+	node
+	sum, n int // of the middles of the boxes beside it
 }
 
-// add notes that the end to belongs beside the derivation at the height at, and makes the end when
+func newColumn(x, width, height int) *column {
+	return &column{x: x, width: width, height: height, ends: map[string]*columnEnd{}}
+}
+
+// add notes that a box, which its Full names, belongs beside the height at. It makes the box when
 // it is first named.
-func (c *column) add(to link, at int) {
-	e := c.ends[to.Text]
+func (c *column) add(box node, at int) {
+	e := c.ends[box.Full]
 	if e == nil {
-		e = &columnEnd{link: to}
-		c.ends[to.Text] = e
+		box.X, box.W, box.H = c.x, c.width, c.height
+		e = &columnEnd{node: box}
+		c.ends[box.Full] = e
 		c.order = append(c.order, e)
 	}
 	e.sum, e.n = e.sum+at, e.n+1
 }
 
-// place gives each end a place, in the order of the means of its derivations' places.
-// Ends never overlap: each is at least nodePitch below the one before.
+// place gives each box a place, in the order of the means of the places beside it.
+// Boxes never overlap: each is at least boxGap below the one before.
 func (c *column) place() (bottom int) {
 	slices.SortStableFunc(c.order, func(a, b *columnEnd) int { return cmp.Compare(a.sum*b.n, b.sum*a.n) })
 	next := 0
 	for _, e := range c.order {
-		e.y = max(next, e.sum/e.n)
-		next = e.y + nodePitch
+		e.Y = max(next, e.sum/e.n-c.height/2)
+		next = e.Y + c.height + boxGap
 	}
 	return next
 }
 
-// draw lays the derivations out, grouped by what shows them.
+// boxes are the boxes of a column that was placed.
+func (c *column) boxes() (out []node) {
+	for _, e := range c.order {
+		out = append(out, e.node)
+	}
+	return out
+}
+
+// middle is the height at which edges meet a box.
+func (n node) middle() int { return n.Y + n.H/2 }
+
+// draw lays the derivations out, grouped by what shows them, with the streams that feed them.
 // The order depends on the names alone, so a drawing stays as it is while states change. It does
-// not change its argument.
-func draw(ds []derived) *graph {
+// not change its arguments.
+func draw(ds []derived, ss []stream) *graph {
 	ds = slices.Clone(ds)
 	slices.SortStableFunc(ds, func(a, b derived) int {
 		return cmp.Or(cmp.Compare(first(a.From), first(b.From)), cmp.Compare(a.Into.Text, b.Into.Text), cmp.Compare(a.Name, b.Name))
 	})
-	from := &column{x: 0, ends: map[string]*columnEnd{}}
-	into := &column{x: intoX, ends: map[string]*columnEnd{}}
-	g := &graph{Width: intoX + entityWidth, Height: len(ds) * nodePitch}
+	g := &graph{Width: intoX + entityWidth + 2, Height: len(ds) * (boxHeight + boxGap)}
+	from, into := newColumn(entityX, entityWidth, lineHeight), newColumn(intoX, entityWidth, lineHeight)
 	for i := range ds {
-		d, y := &ds[i], i*nodePitch
-		small := d.State
-		if done, _, _ := strings.Cut(d.Note, ","); d.State == "building" && done != "" {
-			small += " " + done
+		box := ds[i].box(i * (boxHeight + boxGap))
+		g.Nodes = append(g.Nodes, box)
+		for _, f := range ds[i].From {
+			from.add(endOf(f), box.middle())
 		}
-		full := d.Kind + " " + d.Name + ": " + small
-		if d.Rate != "" {
-			small += ", " + d.Rate + ", lag " + d.Lag
-			full += ", " + d.Rate + " of its source rows, lag " + d.Lag
-		}
-		g.Nodes = append(g.Nodes, node{X: deriveX, Y: y, W: deriveWidth, H: nodeHeight, Text: fit(d.Name, 34), Full: full, Href: d.Leads, Class: d.Class, Small: fit(small, 36)})
-		for _, f := range d.From {
-			from.add(f, y)
-		}
-		if d.Into.Text != "" {
-			into.add(d.Into, y)
+		if ds[i].Into.Text != "" {
+			into.add(endOf(ds[i].Into), box.middle())
 		}
 	}
 	g.Height = max(g.Height, from.place(), into.place())
 	for i := range ds {
-		d, y := &ds[i], i*nodePitch+nodeHeight/2
-		for _, f := range d.From {
-			g.Edges = append(g.Edges, curve(entityWidth, from.ends[f.Text].y+nodeHeight/2, deriveX, y))
+		for _, f := range ds[i].From {
+			g.join(from.ends[f.Text].node, g.Nodes[i])
 		}
-		if d.Into.Text != "" {
-			g.Edges = append(g.Edges, curve(deriveX+deriveWidth, y, intoX, into.ends[d.Into.Text].y+nodeHeight/2))
-		}
-	}
-	for _, c := range []*column{from, into} {
-		for _, e := range c.order {
-			g.Nodes = append(g.Nodes, node{X: c.x, Y: e.y, W: entityWidth, H: nodeHeight, Text: fit(e.Text, 22), Full: e.Text, Href: e.Href, Class: map[bool]string{true: "entity", false: "end"}[e.Href != ""]})
+		if ds[i].Into.Text != "" {
+			g.join(g.Nodes[i], into.ends[ds[i].Into.Text].node)
 		}
 	}
+	feeds := newColumn(0, streamWidth, boxHeight)
+	for i := range ss {
+		for _, e := range ss[i].Entities {
+			feeds.add(ss[i].box(), from.ends[e].middle())
+		}
+	}
+	g.Height = max(g.Height, feeds.place())
+	for i := range ss {
+		for _, e := range ss[i].Entities {
+			g.join(feeds.ends[ss[i].box().Full].node, from.ends[e].node)
+		}
+	}
+	g.Height += 2 // the lines of boxes at the edges
+	g.Nodes = slices.Concat(feeds.boxes(), from.boxes(), g.Nodes, into.boxes())
 	return g
+}
+
+// join draws an edge from the right side of a box to the left side of another one.
+func (g *graph) join(a, b node) {
+	x1, y1, x2, y2 := a.X+a.W, a.middle(), b.X, b.middle()
+	mid := (x1 + x2) / 2
+	g.Edges = append(g.Edges, edge{fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, mid, y1, mid, y2, x2, y2)})
+}
+
+// endOf is the box of an entity or of a search index.
+func endOf(to link) node {
+	return node{Text: fit(to.Text, 21), Full: to.Text, Href: to.Href, Class: map[bool]string{true: "entity", false: "end"}[to.Href != ""]}
+}
+
+// box is the box of a derivation at a height.
+func (d *derived) box(y int) node {
+	small := d.State
+	if done, _, _ := strings.Cut(d.Note, ","); d.State == "building" && done != "" {
+		small += " " + done
+	}
+	full := d.Kind + " " + d.Name + ": " + small
+	if d.State == paused {
+		full += " " + d.Note
+		if at, _, some := strings.Cut(d.Note, ":"); some && strings.HasPrefix(at, "at ") {
+			small += " " + at
+		}
+	}
+	if d.Rate != "" {
+		small += ", " + d.Rate + ", lag " + d.Lag
+		full += ", " + d.Rate + " of its source rows, lag " + d.Lag
+	}
+	return node{X: deriveX, Y: y, W: deriveWidth, H: boxHeight, Text: fit(d.Name, 36), Full: full, Href: d.Leads, Class: d.Class, Small: fit(small, 46)}
+}
+
+// box is the box of a stream.
+func (s *stream) box() node {
+	small, full := s.State, "stream of "+s.Table+": "+s.State
+	if s.Note != "" {
+		full += ", " + s.Note
+	}
+	if s.Rate != "" {
+		small += ", " + s.Rate + ", lag " + s.Lag
+		full += ", " + s.Shards + ", " + s.Rate + ", lag " + s.Lag
+	}
+	return node{Text: fit("stream "+s.Table, 26), Full: full, Href: s.Leads, Class: s.Class, Small: fit(small, 32)}
 }
 
 // first is the text of the first link, or "" if there are none.
@@ -135,12 +196,6 @@ func first(ls []link) string {
 		return ""
 	}
 	return ls[0].Text
-}
-
-// curve is an edge between two points.
-func curve(x1, y1, x2, y2 int) edge {
-	mid := (x1 + x2) / 2
-	return edge{fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, mid, y1, mid, y2, x2, y2)}
 }
 
 // fit cuts a text to so many characters.

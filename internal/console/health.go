@@ -120,6 +120,9 @@ func (c *Console) health(r *request) error {
 // Percent is -1 where it is not known how many rows there are.
 func buildOf(b *status.Build) buildLine {
 	l := buildLine{Of: b.Entity, State: string(b.State), Since: stamp(&b.Since), Generation: b.Generation, Percent: -1}
+	if b.Paused != nil {
+		l.State, l.Since = paused, stamp(b.Paused)
+	}
 	if b.Rows > 0 {
 		l.Progress = progressOf(b)
 		if b.Of > 0 {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"regexp"
 	"strconv"
@@ -49,12 +50,15 @@ func TestGraphFlows(t *testing.T) {
 	w.derive()
 	w.wants("/console/shop",
 		`<a href="/console/shop/rows\?entity=Product"><g class="node bad"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag 1m10s</title>`,
+		`<a href="/console/shop/health"><g class="node bad"><title>stream of shop-rows: live, 2 shards, [1-9][0-9.]*/s, lag 1m10s</title>`,
+		`<th scope="row"><a href="/console/shop/health">shop-rows</a></th><td><span class="state bad">live</span></td><td>2 shards</td><td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td><td class="does">Review, Product</td>`,
 		`<a href="/console/shop/query/find"><g class="node bad"><title>search search/products: live, [1-9][0-9.]*/s of its source rows, lag 1m10s</title>`,
 		`<td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td>`)
 	lag = 0
 	w.wants("/console/shop", `<g class="node good"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag none`)
 	still = true
-	w.wants("/console/shop", `<g class="node bad"><title>count Product\.reviews: stands still`, `the disk is full`)
+	w.wants("/console/shop", `<g class="node bad"><title>count Product\.reviews: paused shop-rows stands still: the disk is full, `, `<title>stream of shop-rows: paused, the disk is full`,
+		`<span class="state bad">paused</span> <span class="muted">the disk is full</span>`)
 }
 
 // TestGraphBuilds: a derivation that is built says how far it is, and one that is behind in its own
@@ -67,18 +71,87 @@ func TestGraphBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.Builds = []status.Build{{Entity: "Product", State: owntable.BuildBuilding, Rows: 43, Of: 100, Left: 12}}
+	st.Tables[0].Reader = "process"
 	f := &flow{shards: []shardLag{
 		{series{"shop-rows", "s", runner.GroupRows}, "1", 0}, {series{"shop-rows", "s", runner.GroupSearch}, "1", 2 * time.Minute},
-	}, rates: map[string]float64{"Review": 12.4}}
-	g := draw(derivations(m, &st, f))
-	said := map[string]string{}
-	for _, n := range g.Nodes {
-		said[n.Text] = n.Small + " " + n.Class
-	}
-	for name, want := range map[string]string{"Product.reviews": "building 43 %, 12/s, lag none busy", "search/products": "live, 0/s, lag 2m0s bad"} {
-		if said[name] != want {
-			t.Errorf("%s: %q, want %q", name, said[name], want)
+	}, rates: map[string]float64{"Review": 12.4, "Product": 1}}
+	says := func(want map[string]string) {
+		t.Helper()
+		ds := derivations(m, &st, f)
+		g, said := draw(ds, streams(m, &st, ds, f)), map[string]string{}
+		for _, n := range g.Nodes {
+			said[n.Text] = strings.TrimSpace(n.Small + " " + n.Class)
 		}
+		for name, want := range want {
+			if said[name] != want {
+				t.Errorf("%s: %q, want %q", name, said[name], want)
+			}
+		}
+	}
+	says(map[string]string{
+		"Product.reviews": "building 43 %, 12/s, lag none busy", "search/products": "live, 1.0/s, lag 2m0s bad", "stream shop-rows": "live, 13/s, lag 2m0s bad",
+		"Product": "entity", "search index": "end",
+	})
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	st.Builds[0].Paused = &at
+	st.Search[0].State, st.Search[0].Rows = "left", 17
+	f.shards[0].lag, f.shards[1].lag = -1, time.Hour
+	says(map[string]string{"Product.reviews": "paused at 43 %, 12/s, lag not known bad", "search/products": "paused at 17 rows, 1.0/s, lag 1h0m0s bad", "stream shop-rows": "live, 13/s, lag not known bad"})
+	if l := buildOf(&st.Builds[0]); l.State != paused || l.Since != "2026-01-31 12:00:00 UTC" {
+		t.Errorf("health says %+v", l)
+	}
+	st.Tables[0].Reader = "shard"
+	says(map[string]string{"stream shop-rows": "by functions idle"})
+	st.Tables = nil
+	says(map[string]string{"stream shop-rows": "not read idle"})
+}
+
+// TestGraphHasPlaces: no box of a drawing lies on another one, every edge leads from one box to the
+// next column, and every box has one.
+func TestGraphHasPlaces(t *testing.T) {
+	var ds []derived
+	ss, fed := []stream{{Table: "a"}, {Table: "b"}, {Table: "c"}}, map[string]bool{}
+	entity := func(i int) link { return link{Text: "E" + strconv.Itoa(i), Href: "/"} }
+	for i := range 40 {
+		d := derived{Name: "D" + strconv.Itoa(i), Into: entity(i % 7)}
+		for j := range 1 + i%3 {
+			n := (i*i + 5*j) % 11
+			d.From = append(d.From, entity(n))
+			if e := entity(n).Text; !fed[e] {
+				fed[e] = true
+				ss[n%3].Entities = append(ss[n%3].Entities, e)
+			}
+		}
+		ds = append(ds, d)
+	}
+	g := draw(ds, ss)
+	met := map[string]int{}
+	for i, a := range g.Nodes {
+		if a.X < 0 || a.Y < 0 || a.X+a.W > g.Width || a.Y+a.H > g.Height {
+			t.Errorf("%s is outside: %+v", a.Full, a)
+		}
+		for _, b := range g.Nodes[:i] {
+			if a.X == b.X && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
+				t.Errorf("%s lies on %s", a.Full, b.Full)
+			}
+		}
+		met[fmt.Sprintf("%d %d", a.X, a.middle())]++
+		met[fmt.Sprintf("%d %d", a.X+a.W, a.middle())]++
+	}
+	ends := map[string]bool{}
+	for _, e := range g.Edges {
+		var x1, y1, x2, y2, mid int
+		if n, err := fmt.Sscanf(e.Path, "M%d %dC%d %d %d %d %d %d", &x1, &y1, &mid, &y1, &mid, &y2, &x2, &y2); n != 8 || err != nil || x2-x1 != columnGap {
+			t.Fatalf("%s: %v", e.Path, err)
+		}
+		for _, end := range []string{fmt.Sprintf("%d %d", x1, y1), fmt.Sprintf("%d %d", x2, y2)} {
+			if ends[end] = true; met[end] != 1 {
+				t.Errorf("%s meets %d boxes at %s", e.Path, met[end], end)
+			}
+		}
+	}
+	if len(g.Nodes) != 40+len(fed)+7+3 || len(ends) != 40*2+len(fed)*2+7+3 {
+		t.Errorf("%d boxes, %d ends", len(g.Nodes), len(ends))
 	}
 }
 
