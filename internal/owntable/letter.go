@@ -13,8 +13,9 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of dead|MODEL are the heads of dead letters; those of deadpart|MODEL|ID are the
-// parts of a body for which the head has no room: two images of 400 KB do not fit one row,
+// The rows of dead|MODEL are the heads of dead letters. A large record is in rows that all its
+// letters name: see shared.go. The rows of deadpart|MODEL|ID are the
+// parts of any other body for which the head has no room: two images of 400 KB do not fit one row,
 // and the heads that one transaction writes must stay below its limit of 4 MB. Readers of
 // streams write letters; a retry, a discard, or the event that makes a letter void deletes
 // them. A head has at most 85 KB, a part 300 KB.
@@ -68,6 +69,10 @@ type LetterRow struct {
 
 	Parts int  // how many rows besides the head hold the body
 	More  bool // the body has Adds for which the head has no room
+	// Shared names the record that other letters may name too, "" if the body has it, and
+	// SharedParts is how many rows hold it: DeadPart of Shared.
+	Shared      string
+	SharedParts int
 }
 
 // Letter refers to the head of the dead letter with this id.
@@ -76,11 +81,28 @@ func Letter(model, id string) store.Ref { return Ref(Dead(model), id) }
 // Rows encodes a dead letter as its head, on condition that there is none, and the parts
 // of its body. parts is empty if the head has room for the body.
 func (l *LetterRow) Rows(model string) (head store.Write, parts []store.Write) {
-	ref := Letter(model, l.ID)
-	it := append(RefItem(ref),
+	it, whole := l.head(model)
+	body := l.packed(whole)
+	if len(body) <= inlineBytes {
+		it = append(it, attr(letterBody, value.OfBinary(string(body))))
+	} else {
+		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
+			part := body[:min(len(body), partBytes)]
+			parts = append(parts, store.Write{
+				Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))},
+			})
+		}
+	}
+	it = append(it, attr(letterParts, value.OfInt(int64(len(parts)))))
+	return store.Write{Ref: Letter(model, l.ID), Put: value.NewItem(it...), If: NotThere()}, parts
+}
+
+// head returns the attributes of a letter's head, without the body, and those for which the
+// head has no room, in full length.
+func (l *LetterRow) head(model string) (it value.Item, whole []value.Attr) {
+	it = append(RefItem(Letter(model, l.ID)),
 		attr(letterKind, value.OfString(l.Kind)), attr(letterShard, value.OfString(l.ShardKey)),
 		attr(letterTime, value.OfInt(l.Time.UnixMicro())), attr(Position, l.Position.Value()), attr(letterTable, value.OfString(l.Table)))
-	var whole []value.Attr
 	text := func(name, s string) {
 		short := Shortened(s)
 		if it = append(it, attr(name, value.OfString(short))); short != s {
@@ -109,19 +131,7 @@ func (l *LetterRow) Rows(model string) (head store.Write, parts []store.Write) {
 	if !room(letterAdds, value.OfList(adds...), maxHeadAdds) {
 		it = append(it, attr(letterMore, value.OfBool(true)))
 	}
-	body := l.packed(whole)
-	if len(body) <= inlineBytes {
-		it = append(it, attr(letterBody, value.OfBinary(string(body))))
-	} else {
-		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
-			part := body[:min(len(body), partBytes)]
-			parts = append(parts, store.Write{
-				Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))},
-			})
-		}
-	}
-	it = append(it, attr(letterParts, value.OfInt(int64(len(parts)))))
-	return store.Write{Ref: ref, Put: value.NewItem(it...), If: NotThere()}, parts
+	return it, whole
 }
 
 // packed encodes and compresses the body: the record, the attributes for which the head
@@ -151,7 +161,8 @@ func LetterFrom(head value.Item) LetterRow {
 		Position: events.PositionFrom(head.Get(Position)), Table: head.Get(letterTable).Text(), More: head.Has(letterMore),
 	}
 	parts, _ := head.Get(letterParts).Int64()
-	l.Parts = int(parts)
+	of, _ := head.Get(letterOf).Int64()
+	l.Parts, l.Shared, l.SharedParts = int(parts), head.Get(letterRecord).Text(), int(of)
 	if us, ok := head.Get(letterTime).Int64(); ok {
 		l.Time = time.UnixMicro(us).UTC()
 	}
@@ -159,14 +170,27 @@ func LetterFrom(head value.Item) LetterRow {
 	return l
 }
 
-// ReadBody completes a letter by the body in its head and its parts, which are in order.
-// After an error the letter is as it was.
-func (l *LetterRow) ReadBody(head value.Item, parts []value.Item) error {
-	packed := []byte(head.Get(letterBody).Text())
-	for _, part := range parts {
-		packed = append(packed, part.Get(letterBody).Text()...)
+// BodyParts returns where the parts of the letter's body are, in their order, or those of the
+// record that it names.
+func (l *LetterRow) BodyParts(model string) []store.Ref {
+	id, n := l.ID, l.Parts
+	if l.Shared != "" {
+		id, n = l.Shared, l.SharedParts
 	}
-	body, err := unpacker.DecodeAll(packed, nil)
+	refs := make([]store.Ref, n)
+	for i := range refs {
+		refs[i] = DeadPart(model, id, i)
+	}
+	return refs
+}
+
+// ReadBody completes a letter by its head and its BodyParts. The error wraps ErrRow; after it
+// the letter is as it was.
+func (l *LetterRow) ReadBody(head value.Item, parts []value.Item) error {
+	if l.Shared != "" {
+		return l.readShared(head, parts)
+	}
+	body, err := unpacker.DecodeAll(joined([]byte(head.Get(letterBody).Text()), parts), nil)
 	if err != nil {
 		return errors.Join(ErrRow, err)
 	}

@@ -27,6 +27,7 @@
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
+//	deadpart|MODEL|HASH   s NUMBER  a part of a record that dead letters name; "" how many do
 //	lambda|MODEL          s SHARD   how far a Lambda function has read a shard
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
@@ -266,6 +267,8 @@ const (
 	KindSecret      = "secret"
 	KindSet         = "set"
 	KindTombstone   = "tomb"
+
+	kindDeadPart = "deadpart"
 )
 
 // ShardOf splits the sort key of a checkpoint or a lease into table and shard. A table
@@ -334,10 +337,11 @@ func Dead(model string) string { return "dead|" + model }
 // IsLetter reports whether rows of the own table with a partition key are dead letters, or
 // parts of one.
 func IsLetter(partition string) bool {
-	return strings.HasPrefix(partition, "dead|") || strings.HasPrefix(partition, "deadpart|")
+	return strings.HasPrefix(partition, "dead|") || Kind(partition) == kindDeadPart
 }
 
-// DeadPart refers to part i of the body of the dead letter with the given id.
+// DeadPart refers to part i of the body of the dead letter with the given id, or of the record
+// that letters name by that hash. An id has 16 characters and a hash 22.
 func DeadPart(model, id string, i int) store.Ref {
 	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))
 }

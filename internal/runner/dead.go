@@ -56,6 +56,10 @@ type Dead struct {
 
 	parts int  // how many rows besides the head hold the body
 	more  bool // the body has Adds for which the head has no room
+	// The record that other letters may name too, "" for one of its own, and how many rows
+	// hold it.
+	shared      string
+	sharedParts int
 }
 
 // identify sets the id of a dead letter. The same letter always gets the same id, so

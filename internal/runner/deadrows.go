@@ -14,9 +14,9 @@ import (
 // letter returns the key of the head of the dead letter with this id.
 func (r *Runner) letter(id string) store.Ref { return owntable.Letter(r.Model.Name, id) }
 
-// deadRows encodes a dead letter as its head and the parts of its body (owntable.LetterRow).
-func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
-	l := owntable.LetterRow{
+// letterOf encodes a dead letter as a row of our own table holds it.
+func (r *Runner) letterOf(d *Dead) *owntable.LetterRow {
+	l := &owntable.LetterRow{
 		ID: d.ID, Kind: string(d.Kind), Target: d.Target, Reason: d.Reason, ShardKey: d.ShardKey, Source: d.Source,
 		Position: d.Position, Time: d.Time, Table: d.Row.Table, Record: d.Record, Raw: d.Raw,
 	}
@@ -26,7 +26,7 @@ func (r *Runner) deadRows(d *Dead) (head store.Write, parts []store.Write) {
 	for _, a := range d.Adds {
 		l.Adds = append(l.Adds, value.Attr{Name: a.Field, Value: a.Amount})
 	}
-	return l.Rows(r.Model.Name)
+	return l
 }
 
 // deadOf returns the dead letter that a row of our own table holds.
@@ -34,6 +34,7 @@ func (r *Runner) deadOf(l *owntable.LetterRow) Dead {
 	d := Dead{
 		ID: l.ID, Kind: DeadKind(l.Kind), Target: l.Target, Reason: l.Reason, ShardKey: l.ShardKey, Source: l.Source,
 		Position: l.Position, Time: l.Time, Record: l.Record, Raw: l.Raw, parts: l.Parts, more: l.More,
+		shared: l.Shared, sharedParts: l.SharedParts,
 	}
 	d.Row.Table = l.Table
 	if t := r.Model.Table(l.Table); t != nil && l.Key != nil {
@@ -128,14 +129,18 @@ func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 		return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
 	}
 	l := owntable.LetterFrom(head)
-	parts := make([]value.Item, l.Parts)
-	for i := range parts {
-		if parts[i], err = r.GetRow(ctx, owntable.DeadPart(r.Model.Name, id, i)); err != nil {
+	refs := l.BodyParts(r.Model.Name)
+	parts := make([]value.Item, len(refs))
+	for i := range refs {
+		if parts[i], err = r.GetRow(ctx, refs[i]); err != nil {
 			return Dead{}, err
 		}
 	}
-	if err := l.ReadBody(head, parts); err != nil {
-		return Dead{}, fmt.Errorf("%s: its record: %w", id, err)
+	if unread := l.ReadBody(head, parts); unread != nil {
+		if head, err = r.GetRow(ctx, r.letter(id)); err == nil && head == nil { // deleted meanwhile, with its parts
+			unread = ErrNoDead
+		}
+		return Dead{}, errors.Join(fmt.Errorf("%s: its record: %w", id, unread), err)
 	}
 	return r.deadOf(&l), nil
 }

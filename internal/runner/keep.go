@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -30,7 +31,7 @@ func (r *Runner) keeping(ctx context.Context, ds []Dead) ([][]store.Write, error
 	for i := range ds {
 		d := &ds[i]
 		d.identify()
-		head, parts := r.deadRows(d)
+		head, parts := r.letterOf(d).Rows(r.Model.Name)
 		out[i] = []store.Write{head}
 		if d.parts = len(parts); d.parts == 0 {
 			continue
@@ -61,9 +62,46 @@ func (r *Runner) noteKeeping(ctx context.Context, id string) error {
 	return fmt.Errorf("%s: it is removed as often as it is kept", id)
 }
 
-// KeepAll keeps dead letters that no other write depends on.
+// KeepAll keeps dead letters that no other write depends on, and a large record once for all
+// its letters.
 // A letter that exists is kept as it is, so a batch that comes again changes nothing.
 func (r *Runner) KeepAll(ctx context.Context, ds []Dead) error {
+	var alone []Dead
+	for i := range ds {
+		ds[i].identify()
+		head, record, ok := r.letterOf(&ds[i]).Sharing(r.Model.Name)
+		if !ok {
+			alone = append(alone, ds[i])
+			continue
+		}
+		if err := r.keepShared(ctx, head, &record); err != nil {
+			return fmt.Errorf("keeping what could not be applied: %w", err)
+		}
+	}
+	return r.keepAlone(ctx, alone)
+}
+
+// keepShared keeps a letter that names a record, with the record if it is the first. Each
+// round is a transaction that ends it, or one that another worker's letter was before.
+func (r *Runner) keepShared(ctx context.Context, head store.Write, record *owntable.SharedRecord) error {
+	for range MaxRounds {
+		done, err := Transacted(r.Store.Transact(ctx, []store.Write{head, record.Refer()}))
+		if done || err != nil {
+			return err
+		}
+		if there, err := r.GetRow(ctx, head.Ref); there != nil || err != nil {
+			return err
+		}
+		done, err = Transacted(r.Store.Transact(ctx, append(record.Keep(), head)))
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("a record comes and goes all the time: %w", store.ErrConflict)
+}
+
+// keepAlone keeps letters that have their bodies for themselves.
+func (r *Runner) keepAlone(ctx context.Context, ds []Dead) error {
 	letters, err := r.keeping(ctx, ds)
 	if err != nil {
 		return err
@@ -125,8 +163,42 @@ func (r *Runner) KeepDead(ctx context.Context, d Dead) (id string, err error) {
 	return ds[0].ID, err
 }
 
+// remove deletes a dead letter, in one transaction with other writes, and then its parts. The error wraps
+// store.ErrCondition if there is no such letter any more, or if one of the writes fails.
+func (r *Runner) remove(ctx context.Context, d *Dead, with ...store.Write) error {
+	for range MaxRounds {
+		released, err := r.release(ctx, d)
+		if err != nil {
+			return err
+		}
+		err = r.Store.Transact(ctx, slices.Concat(r.forget(d), released, with))
+		switch {
+		case err == nil:
+			return r.dropped(ctx, *d)
+		case d.shared == "" || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict):
+			return err
+		}
+		if head, failed := r.GetRow(ctx, r.letter(d.ID)); failed != nil || head == nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return fmt.Errorf("%s: letters of its record come and go all the time: %w", d.ID, store.ErrConflict)
+}
+
+// release returns the writes that count a letter out of those that name its record, or delete
+// the record with its last letter.
+func (r *Runner) release(ctx context.Context, d *Dead) ([]store.Write, error) {
+	if d.shared == "" {
+		return nil, nil
+	}
+	counting, err := r.GetRow(ctx, owntable.LetterRecord(r.Model.Name, d.shared))
+	l := owntable.LetterRow{Shared: d.shared, SharedParts: d.sharedParts}
+	return l.Release(r.Model.Name, counting), err
+}
+
 // forget returns the writes that delete a dead letter, which the caller must do in one
-// transaction. Call dropped afterwards to delete the letter's parts.
+// transaction. Call dropped afterwards to delete the letter's parts. It is not for letters that
+// name a record; none of those has amounts, or says what a row cannot show.
 func (r *Runner) forget(d *Dead) []store.Write {
 	ws := []store.Write{{
 		Ref: r.letter(d.ID), Delete: true,

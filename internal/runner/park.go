@@ -207,10 +207,14 @@ func (r *Runner) retryKind(ctx context.Context, d *Dead) error {
 
 // Forget deletes a dead letter after its effect has been applied.
 func (r *Runner) Forget(ctx context.Context, d *Dead) error {
-	if err := r.Store.Transact(ctx, r.forget(d)); err != nil && !errors.Is(err, store.ErrCondition) {
+	err := r.remove(ctx, d)
+	if errors.Is(err, store.ErrCondition) { // another worker deleted it
+		err = r.dropped(ctx, *d)
+	}
+	if err != nil {
 		return fmt.Errorf("settling %s: %w", d.ID, err)
 	}
-	return r.dropped(ctx, *d)
+	return nil
 }
 
 // ErrNoRetry says that another attempt cannot have another result.
@@ -226,17 +230,17 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if r.isReplaced(&d) {
 		return r.Forget(ctx, &d)
 	}
-	ws := r.forget(&d)
+	var with []store.Write
 	if d.Kind == DeadParked || d.Kind == DeadPublish {
 		if err := r.showLast(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
 			return err
 		}
-		ws = append(ws, r.unpark(d.Row, 1))
+		with = append(with, r.unpark(d.Row, 1))
 	}
-	if err := r.Store.Transact(ctx, ws); err != nil {
+	if err := r.remove(ctx, &d, with...); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
 	}
-	return r.dropped(ctx, d)
+	return nil
 }
 
 // unpark returns the write that takes n effects out of a target's queue. The target is
