@@ -17,6 +17,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/console"
+	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/logs"
 	"weir/internal/metrics"
@@ -133,6 +134,14 @@ func (c *runCommand) Run(p *program) (err error) {
 	if held != nil {
 		o.Shards = func(model string) []live.Status { return held[model].Status() }
 		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
+		o.Spooled = map[string]console.Recordings{}
+		for model, f := range held {
+			o.Spooled[model] = func(ctx context.Context, yield func(*events.Entry, string) error) error {
+				return f.Spooled(ctx, func(table string, record *events.Record) error {
+					return yield(&events.Entry{Record: *record}, table)
+				})
+			}
+		}
 	}
 	pages, leave, err := c.Console.beside(mux, s, o)
 	if err != nil {

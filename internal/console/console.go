@@ -88,6 +88,9 @@ type Options struct {
 	Activity *Activity
 	// Recordings has, by model, recorded files that a page may read to explain a value.
 	Recordings map[string]Recordings
+	// Spooled has, by model, the records that files of this process still have; nil for a store whose
+	// stream is read without files.
+	Spooled map[string]Recordings
 	// Write allows actions; without it the console only reads.
 	Write bool
 	// Try, if set, adds tools to try things out to a console that may act.

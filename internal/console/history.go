@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"weir/internal/events"
@@ -43,7 +44,8 @@ type history struct {
 	Until    string
 	Next     string // earlier lines
 	First    string
-	Other    *link // the same from recordings, or from this process
+	Others   []link // the same from elsewhere
+	Ask      bool   // nothing else is at hand: the page says what to do
 	Recorded bool
 }
 
@@ -119,25 +121,31 @@ func (h *teller) explain(e *events.Entry, table string) {
 }
 
 // showed takes in a record of the target itself, if it shows another value of the attribute.
-func (h *teller) showed(r *applied) {
-	key, ok := r.table.KeyOf(r.record.Keys)
-	was, is := r.record.Old.Get(h.attr), r.record.New.Get(h.attr)
-	if !ok || !projections.SameRow(store.Ref{Table: r.table.Name, Key: key}, h.target) || value.Equal(was, is) {
+func (h *teller) showed(t *model.Table, r *events.Record) {
+	key, ok := t.KeyOf(r.Keys)
+	was, is := r.Old.Get(h.attr), r.New.Get(h.attr)
+	if !ok || !projections.SameRow(store.Ref{Table: t.Name, Key: key}, h.target) || value.Equal(was, is) {
 		return
 	}
 	old, now := brief(text(was), 60), brief(text(is), 60)
-	l := historyLine{Time: stamp(&r.record.Time), Event: r.record.Event(), Row: rowLink(h.m, h.target), Value: now, Added: "shows it"}
+	l := historyLine{Time: stamp(&r.Time), Event: r.Event(), Row: rowLink(h.m, h.target), Value: now, Added: "shows it"}
 	if old != "" {
 		l.Added = "shows it in place of " + old
 	}
 	if is.IsMissing() {
 		l.Added = "shows none"
 	}
-	h.add(l, r.record.Time, text(is))
+	h.add(l, r.Time, text(is))
 }
 
-// history fills in what changed the value: from the records that this process applied last, or
-// from recordings if the reader asks for those.
+// Where records of a history may come from, besides the last ones that this process applied.
+const (
+	fromRecordings = "recordings"
+	fromSpool      = "spool"
+)
+
+// history fills in what changed the value: from the records that this process applied last or, if
+// the reader asks for those, from its files or from recordings.
 func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
 	m := r.part.Model
 	if p.Value.Text == hiddenText {
@@ -147,28 +155,40 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 	if err != nil {
 		return err
 	}
-	recordings := c.options.Recordings[m.Name]
-	out := &history{Recorded: recordings != nil && r.param("history") == "recordings"}
-	here, other := whyPath(m, ref, attr), ""
-	if out.Recorded {
-		here, other = here+"&history=recordings", here
-		err = c.recorded(r, out, h, recordings)
-	} else {
-		c.lived(m, out, h)
-		if recordings != nil {
-			other = here + "&history=recordings"
+	places := []struct {
+		name, text string
+		from       Recordings
+	}{{"", "what this process applied last", nil}, {fromSpool, "the files of this process, which go further back", c.options.Spooled[m.Name]}, {fromRecordings, "the recordings", c.options.Recordings[m.Name]}}
+	at := 0
+	for i := range places {
+		if p := &places[i]; p.from != nil && r.param("history") == p.name {
+			at = i
 		}
 	}
-	if err != nil {
+	out := &history{Recorded: places[at].name == fromRecordings, Ask: c.options.Recordings[m.Name] == nil}
+	here := whyPath(m, ref, attr)
+	for i := range places {
+		if p := &places[i]; i != at && (i == 0 || p.from != nil) {
+			out.Others = append(out.Others, link{Text: p.text, Href: historyPath(here, p.name) + "#history"})
+		}
+	}
+	if at == 0 {
+		c.lived(m, out, h)
+	} else if err := c.recorded(r, out, h, places[at].from); err != nil {
 		return err
 	}
-	if other != "" {
-		out.Other = &link{Text: map[bool]string{true: "what this process applied last", false: "the recordings"}[out.Recorded], Href: other + "#history"}
-	}
 	before, _ := strconv.Atoi(r.param("before"))
-	out.page(h, before, here)
+	out.page(h, before, historyPath(here, places[at].name))
 	p.History = out
 	return nil
+}
+
+// historyPath is the path of a page of why with a history from elsewhere.
+func historyPath(why, from string) string {
+	if from == "" {
+		return why
+	}
+	return why + "&history=" + from
 }
 
 // lived looks at the records that this process applied last.
@@ -199,11 +219,12 @@ func (c *Console) lived(m *model.Model, out *history, h *teller) {
 	}
 	for i := len(recent) - 1; i >= 0; i-- {
 		h.explain(entry(recent[i]), recent[i].table.Name)
-		h.showed(recent[i])
+		h.showed(recent[i].table, &recent[i].record)
 	}
 }
 
-// recorded looks at recordings from their first record on.
+// recorded looks at recordings from their first record on, or at the files of this process: these
+// begin in the midst, and have weir's own writes too.
 func (c *Console) recorded(r *request, out *history, h *teller, from Recordings) error {
 	select {
 	case c.reading <- struct{}{}:
@@ -213,17 +234,26 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, recordedTime)
 	defer cancel()
+	what, since := "the recordings", ""
+	if h.why.Later = !out.Recorded; h.why.Later {
+		what = "the files of this process's shards"
+	}
 	pass := func(most int, each func(*events.Entry, string)) (n int, err error) {
 		err = from(ctx, func(e *events.Entry, table string) error {
 			if n == most || ctx.Err() != nil {
 				return errEnough
 			}
-			n++
+			if n++; n == 1 {
+				since = stamp(&e.Record.Time)
+			}
 			each(e, table)
 			return nil
 		})
 		if errors.Is(err, errEnough) || errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
-			out.Cut = "The recordings go on after these; projector why reads all of them."
+			out.Cut = "There are more after these."
+			if out.Recorded {
+				out.Cut = "The recordings go on after these; projector why reads all of them."
+			}
 			return n, nil
 		}
 		return n, err
@@ -235,15 +265,23 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 		err = h.why.Choose()
 	}
 	if err == nil {
-		n, err = pass(n, h.explain)
+		n, err = pass(n, func(e *events.Entry, table string) {
+			h.explain(e, table)
+			if t := r.part.Model.Table(table); h.why.Later && t != nil {
+				h.showed(t, &e.Record)
+			}
+		})
 	}
 	if err != nil {
-		c.options.Log.Warn("recordings cannot be read", "model", r.part.Model.Name, "error", err)
-		out.Cut = "The recordings cannot be read to their end; the log says why."
+		c.options.Log.Warn("records of a history cannot be read", "model", r.part.Model.Name, "error", err)
+		out.Cut = fmt.Sprintf("%s%s cannot be read to their end; the log says why.", strings.ToUpper(what[:1]), what[1:])
 	}
-	out.Covers = fmt.Sprintf("The first %d records of the recordings.", n)
+	out.Covers = fmt.Sprintf("The first %d records of %s.", n, what)
 	if out.Cut == "" {
-		out.Covers = fmt.Sprintf("All %d records of the recordings.", n)
+		out.Covers = fmt.Sprintf("All %d records of %s.", n, what)
+	}
+	if h.why.Later && since != "" {
+		out.Covers = strings.TrimSuffix(out.Covers, ".") + ", from " + since + " on."
 	}
 	return nil
 }

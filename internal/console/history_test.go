@@ -80,7 +80,7 @@ func TestHistory(t *testing.T) {
 	h.mu.Lock()
 	h.number += 1000
 	h.mu.Unlock()
-	w.wants(whyReviews, `1000 earlier ones are not at hand`)
+	w.wants(whyReviews, `1000 earlier ones are not at hand`, `A stream drops its records once they are applied\.[^<]*<code>projector run --recordings FILE</code>`)
 }
 
 // whyReviewsOf writes the product, and returns the page of its count.
@@ -126,6 +126,34 @@ func TestRecordedHistory(t *testing.T) {
 	}
 	w.c.options.Recordings["shop"] = func(context.Context, func(*events.Entry, string) error) error { return errors.New("geheim") }
 	if body = w.wants(path, `cannot be read to their end; the log says why`); strings.Contains(body, "geheim") {
+		t.Error("the page has the error")
+	}
+}
+
+// TestSpooledHistory: the files of the process go further back than what it keeps in memory. They begin in the
+// midst, so there are only the values that the row showed.
+func TestSpooledHistory(t *testing.T) {
+	w := open(t)
+	take, from := w.recordings()
+	w.put("Product", texts("pot", "Tea pot"))
+	for i := range 3 {
+		w.put("Review", review("pot", fmt.Sprintf("u%d", i)))
+		w.deriveAlso(take)
+	}
+	w.c.options.Spooled = map[string]Recordings{"shop": from}
+	w.seen.models["shop"].recent = queue{} // all of them are too old for it
+	w.wants(whyReviews, `None of them has a part in it`, `href="[^"]*&history=spool#history">Look at the files of this process, which go further back</a>`)
+	body := w.wants(whyReviews+"&history=spool", `All \d+ records of the files of this process's shards, from 20[0-9-]+ [0-9:]+ UTC on\.`,
+		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
+		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi>`, `values from [01] to 3, the last is 3`,
+		`Look at what this process applied last`)
+	if strings.Contains(body, "one.jsonl") {
+		t.Error("a record of the spool has a place in a recording")
+	}
+	w.c.options.mostRecorded = 2
+	w.wants(whyReviews+"&history=spool", `The first 2 records of the files[^<]* There are more after these\.`)
+	w.c.options.Spooled["shop"] = func(context.Context, func(*events.Entry, string) error) error { return errors.New("geheim") }
+	if body = w.wants(whyReviews+"&history=spool", `The files of this process's shards cannot be read to their end; the log says why`); strings.Contains(body, "geheim") {
 		t.Error("the page has the error")
 	}
 }

@@ -30,7 +30,7 @@
 //	spool.go     what was read, on disk until it is applied; frame.go is its form, disk.go its disk
 //	stream.go    which streams of a table are read, also one that was switched off
 //	log.go       the one log as which a process applies all its shards
-//	follow.go    all of it as one thing to start and stop; status.go: how far it is
+//	follow.go    all of it as one thing to start and stop; status.go: how far it is; spooled.go: what is still there
 //	retire.go    what is removed when a shard is over
 package live
 

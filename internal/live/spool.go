@@ -298,6 +298,16 @@ func (s *spool) position() (last events.Position, ended bool) {
 	return s.last, s.ended
 }
 
+// kept returns after which record the files begin, and up to which one every group has applied.
+func (s *spool) kept() (after, applied events.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.segments) == 0 {
+		return s.applied, s.applied
+	}
+	return s.segments[0].after, s.applied
+}
+
 // read returns records after a position, from one segment at a time. The error is
 // runner.ErrElsewhere if the spool is closed, and wraps store.ErrTrimmed if the spool
 // begins later than the position.

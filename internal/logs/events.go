@@ -67,7 +67,7 @@ var events = []Event{
 	{"message.failed", slog.LevelWarn, "a message is not done", "it comes again, and then goes to the queue's dead-letter queue"},
 	{"console.action", slog.LevelInfo, "an action in the console", "allowed by `--console=write`"},
 	{"console.retry_failed", slog.LevelWarn, "retrying dead letters broke off", "retry again"},
-	{"console.recordings_failed", slog.LevelWarn, "recordings cannot be read", "correct `--recordings`"},
+	{"console.recordings_failed", slog.LevelWarn, "records of a history cannot be read", "correct `--recordings`, or look at the disk of the spool"},
 	{"console.tail_failed", slog.LevelError, "a tail broke off", "reload the page"},
 
 	{"store.failed", slog.LevelError, storeSays, "the disk of the embedded store refuses"},
