@@ -157,8 +157,16 @@ func (c *Console) shards(ctx context.Context, part *system.Part) (out []shardLag
 	return out, nil
 }
 
+// Lags that are no time: that of a shard that cannot be read, and that of a table of which other
+// processes hold all shards.
+const (
+	lagUnknown   = time.Duration(-1)
+	lagElsewhere = time.Duration(-2)
+)
+
 // flow is how much comes for the derivations of a model, and how far each is behind.
 type flow struct {
+	shared bool // other processes may hold shards
 	shards []shardLag
 	rates  map[string]float64 // records a second, by entity
 }
@@ -171,30 +179,57 @@ func (c *Console) flow(r *request) (*flow, error) {
 		return nil, err
 	}
 	now := c.sampled(r.part, nil)
-	return &flow{shards, c.courses[r.part.Model.Name].rates(&now, c.options.Activity.began)}, nil
+	return &flow{c.options.Shards != nil, shards, c.courses[r.part.Model.Name].rates(&now, c.options.Activity.began)}, nil
 }
 
-// of returns the rate of a derivation's source rows, and its lag: the greatest of the shards that
-// its group reads for it; -1 if it is not known of one of them.
+// of returns the rate of a derivation's source rows, and its lag: the greatest of the tables that
+// its group reads for it; below 0 if it is not known of one of them.
 func (f *flow) of(m *model.Model, d *model.Derivation) (rate float64, lag time.Duration) {
 	group := runner.GroupRows
 	if _, is := model.SearchOf(d.Name); is {
 		group = runner.GroupSearch
 	}
-	tables := map[string]bool{}
 	for _, e := range d.From {
 		rate += f.rates[e]
-		tables[m.Entity(e).Table.Name] = true
-	}
-	for i := range f.shards {
-		s := &f.shards[i]
-		switch {
-		case !tables[s.table] || s.group != group && s.group != groupAll:
-		case s.lag < 0:
-			return rate, -1
-		default:
-			lag = max(lag, s.lag)
-		}
+		_, of := f.table(m.Entity(e).Table.Name, group)
+		lag = worse(lag, of)
 	}
 	return rate, lag
+}
+
+// table returns how many shards of a table this process knows, and the greatest lag of a group, or
+// of any if it is "".
+func (f *flow) table(name, group string) (shards int, lag time.Duration) {
+	seen := map[string]bool{}
+	for i := range f.shards {
+		if s := &f.shards[i]; s.table == name && (group == "" || s.group == group || s.group == groupAll) {
+			seen[s.shard], lag = true, worse(lag, s.lag)
+		}
+	}
+	if f.shared && len(seen) == 0 {
+		lag = lagElsewhere
+	}
+	return len(seen), lag
+}
+
+// worse is the greater of two lags; what is not known of one is not known of both.
+func worse(a, b time.Duration) time.Duration {
+	switch {
+	case a == lagUnknown || b == lagUnknown:
+		return lagUnknown
+	case a == lagElsewhere || b == lagElsewhere:
+		return lagElsewhere
+	}
+	return max(a, b)
+}
+
+// said writes a lag, and returns the class that it has.
+func said(lag time.Duration) (text, class string) {
+	switch lag {
+	case lagUnknown:
+		return "not known", "bad"
+	case lagElsewhere:
+		return "not here", "idle"
+	}
+	return lagText(lag), lagClass(lag)
 }

@@ -99,11 +99,8 @@ func indexes(m *model.Model, st *status.Status) (out []derived) {
 // flows says the rate and the lag.
 func (d *derived) flows(rate float64, lag time.Duration) {
 	d.Rate = rateText(rate)
-	class := "bad"
-	if d.Lag = "not known"; lag >= 0 {
-		d.Lag, class = lagText(lag), lagClass(lag)
-	}
-	if d.Class == "good" {
+	var class string
+	if d.Lag, class = said(lag); d.Class == "good" {
 		d.Class = class
 	}
 }
@@ -275,5 +272,6 @@ func (c *Console) model(r *request) error {
 		States      string
 		Refused     string
 		Health      string
-	}{draw(ds, ss), ss, ds, states(ds), st.Refused, r.path("/health")})
+		Shared      bool
+	}{draw(ds, ss), ss, ds, states(ds), st.Refused, r.path("/health"), f.shared})
 }

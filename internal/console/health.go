@@ -161,10 +161,8 @@ func (p *healthPage) shards(k *course, now []shardLag) {
 	}
 	for i := range now {
 		s := &now[i]
-		l := shardLine{Table: s.table, Shard: s.shard, Group: s.group, Position: s.at, Lag: "not known", Class: "bad"}
-		if s.lag >= 0 {
-			l.Lag, l.Class = lagText(s.lag), lagClass(s.lag)
-		}
+		l := shardLine{Table: s.table, Shard: s.shard, Group: s.group, Position: s.at}
+		l.Lag, l.Class = said(s.lag)
 		if len(courses[i]) > 0 {
 			l.Picture = lagPicture(courses[i], high)
 		}
@@ -187,7 +185,10 @@ func lagPicture(lags []time.Duration, high time.Duration) *picture {
 		}
 	}
 	says := "not known"
-	if most >= 0 {
+	switch {
+	case most == 0:
+		says = "none"
+	case most > 0:
 		says = "at most " + lagText(most)
 	}
 	return sketch(at, values, 0, high.Seconds(), says)

@@ -33,9 +33,12 @@ func (w *world) wants(path string, patterns ...string) string {
 // TestGraphFlows: each derivation of the drawing has its rate and its lag, leads on, and looks as
 // bad as it is; what stands still says so.
 func TestGraphFlows(t *testing.T) {
-	lag, still := 70*time.Second, false
+	lag, still, elsewhere := 70*time.Second, false, false
 	w := opened(t, Options{
 		Shards: func(string) []live.Status {
+			if elsewhere {
+				return []live.Status{{Table: "another", Shard: "s1"}}
+			}
 			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
 		},
 		Stopped: func(string) []live.Stopped {
@@ -50,13 +53,15 @@ func TestGraphFlows(t *testing.T) {
 	w.derive()
 	w.wants("/console/shop",
 		`<a href="/console/shop/rows\?entity=Product"><g class="node bad"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag 1m10s</title>`,
-		`<a href="/console/shop/health"><g class="node bad"><title>stream of shop-rows: live, 2 shards, [1-9][0-9.]*/s, lag 1m10s</title>`,
-		`<th scope="row"><a href="/console/shop/health">shop-rows</a></th><td><span class="state bad">live</span></td><td>2 shards</td><td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td><td class="does">Review, Product</td>`,
+		`<a href="/console/shop/health"><g class="node bad"><title>stream of shop-rows: live, 2 shards here, [1-9][0-9.]*/s, lag 1m10s</title>`,
+		`<th scope="row"><a href="/console/shop/health">shop-rows</a></th><td><span class="state bad">live</span></td><td>2 shards here</td><td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td><td class="does">Review, Product</td>`,
 		`<a href="/console/shop/query/find"><g class="node bad"><title>search search/products: live, [1-9][0-9.]*/s of its source rows, lag 1m10s</title>`,
 		`<td class="num">[1-9][0-9.]*/s</td><td class="num">1m10s</td>`)
 	lag = 0
 	w.wants("/console/shop", `<g class="node good"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag none`)
-	still = true
+	elsewhere = true
+	w.wants("/console/shop", `<g class="node idle"><title>count Product\.reviews: live, [0-9.]+/s of its source rows, lag not here`, `<title>stream of shop-rows: live, 0 shards here, [0-9.]+/s, lag not here`)
+	elsewhere, still = false, true
 	w.wants("/console/shop", `<g class="node bad"><title>count Product\.reviews: paused shop-rows stands still: the disk is full, `, `<title>stream of shop-rows: paused, the disk is full`,
 		`<span class="state bad">paused</span> <span class="muted">the disk is full</span>`)
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/model"
@@ -53,28 +52,18 @@ func streamOf(m *model.Model, st *status.Status, f *flow, table string) stream {
 		s.State = "by functions"
 		return s
 	}
-	s.State, s.Class = string(owntable.Live), "good"
-	shards, rate, lag := map[string]bool{}, 0.0, time.Duration(0)
-	for i := range f.shards {
-		one := &f.shards[i]
-		if one.table != table {
-			continue
-		}
-		if shards[one.shard] = true; one.lag < 0 || lag < 0 {
-			lag = -1
-		} else {
-			lag = max(lag, one.lag)
-		}
-	}
+	rate := 0.0
 	for _, e := range m.Table(table).Entities {
 		rate += f.rates[e.Name]
 	}
-	if s.Shards = fmt.Sprint(len(shards), " shards"); len(shards) == 1 {
+	shards, lag := f.table(table, "")
+	if s.Shards = fmt.Sprint(shards, " shards"); shards == 1 {
 		s.Shards = "1 shard"
 	}
-	s.Rate, s.Lag, s.Class = rateText(rate), "not known", "bad"
-	if lag >= 0 {
-		s.Lag, s.Class = lagText(lag), lagClass(lag)
+	if f.shared {
+		s.Shards += " here"
 	}
+	s.State, s.Rate = string(owntable.Live), rateText(rate)
+	s.Lag, s.Class = said(lag)
 	return s
 }
