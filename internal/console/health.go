@@ -25,6 +25,7 @@ type healthPage struct {
 	Shards  []shardLine
 	Course  string // over what time and up to which lag the pictures go
 	Owners  []ownerLine
+	Fewer   bool // there are more leases than were read
 	Gaps    []gapLine
 	Units   []unitLine
 	More    bool // there are more gaps than were looked for
@@ -93,7 +94,7 @@ func (c *Console) health(r *request) error {
 		return err
 	}
 	p.shards(c.courses[m.Name], shards)
-	if p.Owners, err = c.owners(r); err != nil {
+	if p.Owners, p.Fewer, err = c.owners(r); err != nil {
 		return err
 	}
 	if err := p.gaps(r); err != nil {
@@ -163,13 +164,16 @@ func (p *healthPage) shards(k *course, now []shardLag) {
 		s := &now[i]
 		l := shardLine{Table: s.table, Shard: s.shard, Group: s.group, Position: s.at}
 		l.Lag, l.Class = said(s.lag)
-		if len(courses[i]) > 0 {
+		if i < maxSeries && len(courses[i]) > 0 {
 			l.Picture = lagPicture(courses[i], high)
 		}
 		p.Shards = append(p.Shards, l)
 	}
 	if !since.IsZero() {
 		p.Course = fmt.Sprintf("The pictures go from %s until now, one sample every %v, and up to %s.", stamp(&since), sampleEvery, lagText(high))
+		if len(now) > maxSeries {
+			p.Course += fmt.Sprintf(" The first %d shards have one.", maxSeries)
+		}
 	}
 }
 
@@ -197,10 +201,11 @@ func lagPicture(lags []time.Duration, high time.Duration) *picture {
 // mostLeases is how many leases a page reads.
 const mostLeases = 2000
 
-// owners counts the leases of the model by process; none where shards have no leases.
-func (c *Console) owners(r *request) (out []ownerLine, err error) {
+// owners counts the leases of the model by process; none where shards have no leases. more says that
+// there are others than it read.
+func (c *Console) owners(r *request) (out []ownerLine, more bool, err error) {
 	if c.options.Shards == nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	here := map[string]bool{}
 	for _, s := range c.options.Shards(r.part.Model.Name) {
@@ -208,10 +213,10 @@ func (c *Console) owners(r *request) (out []ownerLine, err error) {
 	}
 	at, tables := map[string]int{}, map[string]map[string]bool{}
 	q := store.Query{Table: owntable.Table().Name, Partition: value.OfString(owntable.Leases(r.part.Model.Name)), Limit: 500}
-	for read := 0; read < mostLeases; {
+	for read := 0; ; {
 		page, err := c.system.Store.Query(r.ctx, q)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, row := range page.Rows {
 			read++
@@ -235,11 +240,10 @@ func (c *Console) owners(r *request) (out []ownerLine, err error) {
 			tables[who][table] = true
 			out[i].Tables = strings.Join(slices.Sorted(maps.Keys(tables[who])), ", ")
 		}
-		if q.After = page.Next; page.Next == nil {
-			break
+		if q.After = page.Next; page.Next == nil || read >= mostLeases {
+			return out, page.Next != nil, nil
 		}
 	}
-	return out, nil
 }
 
 // mostGaps is how many gaps a page lists.

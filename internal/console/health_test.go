@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -287,5 +288,43 @@ func TestTailSaysWhoWrote(t *testing.T) {
 	mark := ` <span class="muted">by weir</span>`
 	if by["Product INSERT"] != 1 || by["Review INSERT"] != 1 || by["Product MODIFY"+mark] == 0 || by["Product MODIFY"]+by["Product INSERT"+mark]+by["Review INSERT"+mark] > 0 {
 		t.Errorf("who wrote what: %v", by)
+	}
+}
+
+// TestHealthSaysWhatIsCut: more shards, leases and gaps than a page shows are said.
+func TestHealthSaysWhatIsCut(t *testing.T) {
+	var shards []live.Status
+	for i := range maxSeries + 1 {
+		shards = append(shards, live.Status{Table: "shop-rows", Shard: fmt.Sprintf("s%03d", i)})
+	}
+	w := opened(t, Options{Shards: func(string) []live.Status { return shards }})
+	body := w.page("/console/shop/health")
+	for _, cut := range []string{"shards have one", "more leases than these", "There may be more"} {
+		if strings.Contains(body, cut) {
+			t.Errorf("%q, and nothing is cut", cut)
+		}
+	}
+	now, err := w.c.shards(t.Context(), w.part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.c.courses["shop"].add(w.c.sampled(w.part, now))
+	var leases []store.Write
+	for i := range mostLeases + 1 {
+		leases = append(leases, owntable.LeaseRow{}.Take(owntable.Lease("shop", "shop-rows", fmt.Sprintf("s%04d", i)), "host-a", ""))
+	}
+	for part := range slices.Chunk(leases, 100) {
+		if _, err := w.s.Store.Write(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range mostGaps + 1 {
+		if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body = w.wants("/console/shop/health", fmt.Sprintf(`The first %d shards have one\.`, maxSeries), `host-a`, `There are more leases than these`, `There may be more: <code>projector dead list`)
+	if n := strings.Count(body, `class="picture"`); n != maxSeries {
+		t.Errorf("%d pictures", n)
 	}
 }

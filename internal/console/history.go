@@ -262,9 +262,10 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 	// value are known from there.
 	n, err := pass(cmp.Or(c.options.mostRecorded, mostRecorded), h.why.Find)
 	if err == nil {
-		err = h.why.Choose()
-	}
-	if err == nil {
+		if bad := h.why.Choose(); bad != nil {
+			out.Covers, out.Cut = fmt.Sprintf("The first %d records of %s.", n, what), brief(bad.Error(), longRunes)
+			return nil
+		}
 		n, err = pass(n, func(e *events.Entry, table string) {
 			h.explain(e, table)
 			if t := r.part.Model.Table(table); h.why.Later && t != nil {
