@@ -24,7 +24,8 @@
 //
 // The pages are rendered here and need no JavaScript; a small script adds records to a tail and asks a search as one types. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
-// security policy allows no script or style but the console's own files. A page reads a bounded
+// security policy allows no script but the console's own file, and no style but the one text that each page has: a browser
+// draws a page with one request. A page reads a bounded
 // number of rows. Between requests, only the last records that were applied are kept (activity.go).
 //
 // A GET changes nothing. A POST must come from one of the console's own pages (act.go).
@@ -45,7 +46,9 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"errors"
 	"html/template"
 	"log/slog"
@@ -63,7 +66,7 @@ import (
 )
 
 //go:embed assets/console.css
-var style []byte
+var style string
 
 //go:embed assets/console.js
 var script []byte
@@ -142,8 +145,7 @@ func New(s *system.System, o Options) (*Console, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", c.page(c.models))
 	mux.HandleFunc("GET "+web.Console+"{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
-	mux.HandleFunc("GET "+web.Console+"console.css", asset("text/css", style)) // a model's name has no dot
-	mux.HandleFunc("GET "+web.Console+"console.js", asset("text/javascript", script))
+	mux.HandleFunc("GET "+web.Console+"console.js", asset("text/javascript", script)) // a model's name has no dot
 	for path, h := range map[string]func(*request) error{
 		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
 		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
@@ -191,8 +193,16 @@ func (c *Console) Beside(other http.Handler) http.Handler {
 	})
 }
 
+// styled is the style of every page. A browser takes it by the checksum of its text in the policy.
+var styled = template.HTML("<style>" + style + "</style>")
+
 // policy is the content security policy of every page.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+var policy = "default-src 'none'; style-src 'sha256-" + styleSum() + "'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func styleSum() string {
+	sum := sha256.Sum256([]byte(style))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // setHeaders is for every answer of the console, of whatever kind: an asset and a row as JSON have
 // the policy too, since a browser may be sent there directly.

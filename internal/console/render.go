@@ -33,6 +33,7 @@ type frame struct {
 	Nav    []link // the pages of the model
 	Page   string // the name of the template
 	Took   string // how long the page took to make
+	Style  template.HTML
 	Script bool   // the page has parts that a script moves
 	Token  string // of the forms of a console that may act; "" if it only reads
 	Body   any
@@ -64,7 +65,7 @@ var sections = []struct {
 // An error of a template is returned before anything is sent. An error of sending is
 // http.ErrAbortHandler: the browser has gone, and no second answer is possible.
 func (r *request) render(status int, name, title string, body any) error {
-	f := frame{Title: title, Page: name, Body: body, Script: name == "tail" || name == "query"}
+	f := frame{Title: title, Page: name, Body: body, Style: styled, Script: name == "tail" || name == "query"}
 	if r.c.options.Write {
 		f.Token = r.c.token
 	}

@@ -259,18 +259,28 @@ async function hostileForms(texts) {
 	return texts.length + 4;
 }
 
-// A page of rows, from nothing to loaded, in milliseconds: the best of five. It is to take less than
-// 100 on a quiet machine; the check fails at ten times that, because others may use the machine.
+// First pages, from nothing to loaded, in a browser that has nothing of the console yet: the medians of seven, in
+// milliseconds. work is the time that the page's main thread was at work, which others that use the machine hardly
+// change; load is by the clock. A page is to be there within 100 ms, so work must be less.
 async function speed() {
-	let best = Infinity;
-	for (let i = 0; i < 5; i++) {
-		const page = await open({ javaScriptEnabled: true });
-		await page.goto(address + pages.rows);
-		best = Math.min(best, await page.evaluate(() => performance.getEntriesByType('navigation')[0].loadEventEnd));
-		await page.context().close();
+	const out = {};
+	const median = (all) => all.sort((a, b) => a - b)[all.length >> 1];
+	for (const name of ['model', 'rows']) {
+		const work = [], load = [];
+		for (let i = 0; i < 7; i++) {
+			const page = await open({});
+			const debug = await page.context().newCDPSession(page);
+			await debug.send('Performance.enable', { timeDomain: 'threadTicks' });
+			await page.goto(address + pages[name]);
+			load.push(await page.evaluate(() => performance.getEntriesByType('navigation')[0].loadEventEnd));
+			const { metrics } = await debug.send('Performance.getMetrics');
+			work.push(1000 * metrics.find((m) => m.name === 'TaskDuration').value);
+			await page.context().close();
+		}
+		out[name] = { work: Math.round(median(work)), load: Math.round(median(load)) };
+		check(out[name].work < 100, `the page ${name} is ${out[name].work} ms of work for the browser`);
 	}
-	check(best < 1000, `a page of rows takes ${best.toFixed(0)} ms to load`);
-	return best;
+	return out;
 }
 
 const spent = {};
@@ -290,4 +300,5 @@ if (failures > 0) {
 	process.exit(1);
 }
 console.log(`seconds: ${JSON.stringify(spent)}`);
-console.log(`=> ${n} views without a violation, ${walked} pages of hostile rows, a page of rows in ${fast.toFixed(0)} ms`);
+console.log(`first pages, ms: ${JSON.stringify(fast)}`);
+console.log(`=> ${n} views without a violation, ${walked} pages of hostile rows`);
