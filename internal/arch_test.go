@@ -104,6 +104,7 @@ var drivers = map[string][]string{
 	"github.com/blevesearch/":        {"internal/search/embedded"},
 	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/account"},
 	"github.com/opensearch-project/": {"internal/search/opensearch"},
+	"go.opentelemetry.io/":           {"internal/traces"},
 }
 
 // file is a Go file that is built into a program.

@@ -18,6 +18,7 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 
 	"weir/internal/cli"
@@ -54,6 +55,7 @@ type program struct {
 	stdout io.Writer // data
 	stderr io.Writer // talk
 	limit  *cli.Limit
+	log    *slog.Logger // of what runs beside a command; nil for slog.Default
 }
 
 // main serves if Lambda has started it, and reads a command line otherwise.
@@ -112,5 +114,7 @@ type output struct {
 // The caller syncs the store before it reports success, and closes the system.
 func (p *program) open(d data, names []string) (*system.System, error) {
 	p.limit.To(d.Memory)
-	return cli.Open(p.ctx, d.at(), names, system.Options{NoSearch: true, Writes: true})
+	at := d.at()
+	at.Log = p.log
+	return cli.Open(p.ctx, at, names, system.Options{NoSearch: true, Writes: true, Log: p.log})
 }

@@ -50,13 +50,13 @@ use projector dev. With --aws, any number of processes may run, beside projector
 // The embedded directory is its own from the start until then. SIGTERM ends it with 0, an interrupt
 // with 130.
 func (c *serveCommand) Run(p *program) (err error) {
+	log, stderr := c.Logging.Open(p.stderr)
+	p.log, p.stderr = log, stderr
 	s, err := p.open(c.data, c.Models)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	log, stderr := c.Logging.Open(p.stderr)
-	p.stderr = stderr
 	handler, err := writeAPI(s, c.KeysFile != "" || os.Getenv(web.EnvKeys) != "", log)
 	if err != nil {
 		return cli.Usage("%v", err)

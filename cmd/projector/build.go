@@ -12,15 +12,18 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/cli"
+	"weir/internal/logs"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
 	"weir/internal/system"
+	"weir/internal/traces"
 )
 
 type buildCommand struct {
 	data
 	output
+	traces.Flag
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool          `xor:"how" env:"-" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
@@ -91,6 +94,12 @@ func (c *buildCommand) Run(p *program) error {
 	if c.RollBack && len(c.Derivations) > 0 {
 		return usage("--roll-back takes all of a model back: name no derivations")
 	}
+	p.log, _ = logs.Logging{}.Open(p.stderr)
+	end, err := p.traced(c.Flag)
+	if err != nil {
+		return err
+	}
+	defer end()
 	values := c.DryRun || c.Abort // of these, search has no part
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {

@@ -69,6 +69,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
 		c.Models = model.Builtin()
 	}
+	log, stderr := c.Logging.Open(p.stderr)
+	p.log, p.stderr = log, stderr
 	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag, StageFlags: c.StageFlags}, c.Models, system.Options{Writes: true})
 	if err != nil {
 		return err
@@ -82,8 +84,6 @@ func (c *devCommand) Run(p *program) (err error) {
 	}
 	indexed := make(chan struct{})
 	close(indexed)
-	log, stderr := c.Logging.Open(p.stderr)
-	p.stderr = stderr
 	told := metrics.New()
 	activity := console.NewActivity(s.Models)
 	followers := newKillable()

@@ -27,6 +27,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -40,6 +41,7 @@ import (
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/system"
+	"weir/internal/traces"
 )
 
 // What commands end with, by the names that they use.
@@ -95,6 +97,9 @@ type program struct {
 	stderr io.Writer // talk
 	// limit is the memory of the process; commands that open a store share it with its caches.
 	limit *cli.Limit
+	// log is of what runs beside a command, nil for slog.Default; spans are of its work, nil for none.
+	log   *slog.Logger
+	spans *traces.Tracing
 }
 
 func main() {
@@ -177,10 +182,21 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 // openCounted is open with write units that are counted and limited.
 func (p *program) openCounted(d data, writes *budget.Writes, names []string, o system.Options) (*system.System, error) {
 	p.limit.To(d.Memory)
-	o.DeriveIn = d.DeriveIn
+	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()
-	at.Writes = writes
+	at.Writes, at.Log = writes, p.log
+	if p.spans != nil {
+		o.Tracer, at.Observe = p.spans, p.spans.Observer
+	}
 	return cli.Open(p.ctx, at, names, o)
+}
+
+// traced begins to send spans as flags and environment say. Call it before open, and end at the end of the command.
+func (p *program) traced(f traces.Flag) (end func(), err error) {
+	if p.spans, err = traces.Open(p.ctx, f.Traces, "weir", cli.Version(), p.log); err != nil {
+		return nil, usage("%v", err)
+	}
+	return p.spans.Close, nil
 }
 
 // existing is open for commands that only make sense where there is data.

@@ -26,6 +26,7 @@ import (
 	"weir/internal/runner"
 	"weir/internal/status"
 	"weir/internal/system"
+	"weir/internal/traces"
 	"weir/internal/web"
 )
 
@@ -36,6 +37,7 @@ type runCommand struct {
 	Drained string `placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
 	logs.Logging
+	traces.Flag
 	Console    consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
 	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
 	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
@@ -100,23 +102,28 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Budget < 0 || c.Budget > 0 && !c.shared() {
 		return usage("--write-budget is for --aws, and not below 0")
 	}
+	log, stderr := c.Logging.Open(p.stderr)
+	p.log, p.stderr = log, stderr
+	end, err := p.traced(c.Flag)
+	if err != nil {
+		return err
+	}
+	defer end()
 	writes := budget.New(c.Budget, c.Deployment().Own())
 	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, Drained: drained})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	log, stderr := c.Logging.Open(p.stderr)
-	p.stderr = stderr
 	told := metrics.New()
 	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
-	follow, read, end, held, err := c.following(s, log, told, activity, writes, indexed)
+	follow, read, leaveStreams, held, err := c.following(s, log, told, activity, writes, indexed)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer leaveStreams()
 	status := statuses(s)
 	told.Builds(buildsOf(status))
 	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})

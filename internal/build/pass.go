@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/budget"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
@@ -260,7 +261,8 @@ func (s *segment) flush(ctx context.Context) error {
 	if s.dry {
 		return s.estimate(ctx)
 	}
-	if err := s.done(ctx, s); err != nil {
+	is := runner.Span{Name: runner.SpanBatch, Group: string(budget.Build), Table: s.build.Entity, Items: s.held}
+	if err := s.Runner.Traced(ctx, is, func(ctx context.Context) error { return s.done(ctx, s) }); err != nil {
 		return err
 	}
 	s.clear()

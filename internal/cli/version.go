@@ -29,9 +29,15 @@ func (VersionFlag) BeforeReset(k *kong.Kong) error {
 	return nil
 }
 
-// printVersion prints what a report of a fault needs: version, commit, the formats of stored data, and the platform.
-func printVersion(to io.Writer, program string) error {
-	version, from := release, commit
+// Version is the version of the program, "unreleased" for one that is none.
+func Version() string {
+	version, _ := built()
+	return version
+}
+
+// built returns version and commit of the program.
+func built() (version, from string) {
+	version, from = release, commit
 	if info, ok := debug.ReadBuildInfo(); ok && from == "" {
 		// go install of a released module says its version; a build in a repository says one with a
 		// commit in it, which is no release.
@@ -47,7 +53,13 @@ func printVersion(to io.Writer, program string) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, cmp.Or(version, "unreleased"), cmp.Or(from, "unknown"),
+	return cmp.Or(version, "unreleased"), cmp.Or(from, "unknown")
+}
+
+// printVersion prints what a report of a fault needs: version, commit, the formats of stored data, and the platform.
+func printVersion(to io.Writer, program string) error {
+	version, from := built()
+	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, version, from,
 		drivers.Formats(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"weir/internal/budget"
@@ -28,6 +29,18 @@ type Place struct {
 	Stage      stage.Stage // the deployment, with the names of its tables
 	// Writes counts and limits write units where the store has them: where Shared.
 	Writes *budget.Writes
+	// Log gets what an embedded store says; nil is slog.Default().
+	Log *slog.Logger
+	// Observe, if set, returns what the store tells of its calls, under the names of its tables.
+	Observe func(stage.Names) store.Observer
+}
+
+// observer returns what the store tells of its calls, nil for nothing.
+func (p Place) observer(n stage.Names) store.Observer {
+	if p.Observe == nil {
+		return nil
+	}
+	return p.Observe(n)
 }
 
 // Formats says the formats of what the program stores.
@@ -48,7 +61,7 @@ type Store struct {
 	Dir   func(Place) string
 	Files openfiles.Need
 	// open and deployer take tables under their real names.
-	open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time) (store.Store, error)
+	open func(ctx context.Context, at Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Store, error)
 	// deployer opens the store to make its tables. It is nil where open makes them.
 	deployer func(ctx context.Context, at Place, tables []store.Table) (store.Deployer, error)
 }
@@ -87,11 +100,11 @@ var stores = []Store{
 	{
 		Of:   func(p Place) bool { return p.AWS },
 		Name: func(Place) string { return "DynamoDB" },
-		open: func(ctx context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-			return openDynamoDB(ctx, tables, now, p.Writes)
+		open: func(ctx context.Context, p Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Store, error) {
+			return openDynamoDB(ctx, tables, now, p.Writes, told)
 		},
 		deployer: func(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
-			return openDynamoDB(ctx, tables, nil, nil)
+			return openDynamoDB(ctx, tables, nil, nil, nil)
 		},
 		Files: served,
 	},
@@ -134,7 +147,7 @@ func (p Place) Open(ctx context.Context, tables []store.Table, now func() time.T
 		return nil, n, err
 	}
 	d := p.Store()
-	db, err := d.open(ctx, p, p.real(&n, tables), now)
+	db, err := d.open(ctx, p, p.real(&n, tables), now, p.observer(n))
 	if err == nil && d.Shared() {
 		if err = stage.Claim(ctx, db, &n, now(), writes); err != nil {
 			err = errors.Join(err, db.Close())
@@ -209,12 +222,12 @@ func (e configError) Unwrap() error        { return e.error }
 
 // openDynamoDB opens DynamoDB by the SDK's own environment: region, credentials and endpoint
 // are those that the AWS CLI would use. No request is made.
-func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time, writes *budget.Writes) (store.Deployer, error) {
+func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time, writes *budget.Writes, told store.Observer) (store.Deployer, error) {
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
 		return nil, configError{err}
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: writes}), nil
+	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: writes, Observe: told}), nil
 }
 
 // IsMistake reports whether a driver's error asks the user to change something, rather

@@ -22,8 +22,8 @@ var embeddedStore = Store{
 	Of:   func(Place) bool { return true },
 	Name: Place.Directory,
 	Dir:  Place.Directory,
-	open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time) (store.Store, error) {
-		return embedded.Open(filepath.Join(p.Directory(), "store"), tables, embedded.Options{Now: now, Memory: p.Memory})
+	open: func(_ context.Context, p Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Store, error) {
+		return embedded.Open(filepath.Join(p.Directory(), "store"), tables, embedded.Options{Now: now, Memory: p.Memory, Logger: p.Log, Observe: told})
 	},
 	Files: openfiles.Need{Store: true},
 }

@@ -22,7 +22,7 @@ var embeddedStore = Store{
 	Of:   func(Place) bool { return true },
 	Name: Place.Directory,
 	Dir:  Place.Directory,
-	open: func(context.Context, Place, []store.Table, func() time.Time) (store.Store, error) {
+	open: func(context.Context, Place, []store.Table, func() time.Time, store.Observer) (store.Store, error) {
 		return nil, errNone
 	},
 }

@@ -27,6 +27,7 @@ import (
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/system"
+	"weir/internal/traces"
 )
 
 // The environment of a function.
@@ -37,6 +38,7 @@ const (
 	envDrained    = "WEIR_DRAINED"      // the reader before, once the stream has run empty
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
+	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
 	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
 )
 
@@ -44,19 +46,49 @@ const (
 // to stdout, one JSON object a line, and what went wrong to stderr. An error means that the
 // function could not begin: it has handled nothing, and Lambda keeps the records.
 func Serve(ctx context.Context, stdout, stderr io.Writer) error {
-	h, s, err := newHandler(ctx, stdout, stderr)
+	log := logs.JSON(stderr, slog.LevelInfo)
+	spans, err := traces.Open(ctx, traces.Mode(os.Getenv(envTraces)), "weir", cli.Version(), log)
+	if err != nil {
+		return cli.Usage("%s: %v", envTraces, err)
+	}
+	defer spans.Close()
+	h, s, err := newHandler(ctx, stdout, log, spans)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	runtime.StartWithOptions(h, runtime.WithContext(ctx))
+	runtime.StartWithOptions(traced(h, spans), runtime.WithContext(ctx))
 	return nil
+}
+
+// flushTime is how long the answer to an event waits for its trace to be sent. A collector that is down delays each
+// event by this much.
+const flushTime = time.Second
+
+// flushing is a handler that sends the trace of each event before it answers.
+type flushing struct {
+	runtime.Handler
+	spans *traces.Tracing
+}
+
+// Invoke answers as the handler does, also where the trace could not be sent.
+func (f flushing) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	defer f.spans.Flush(ctx, flushTime)
+	return f.Handler.Invoke(ctx, payload)
+}
+
+// traced is a handler whose traces are sent, if there are any.
+func traced(h runtime.Handler, spans *traces.Tracing) runtime.Handler {
+	if spans == nil {
+		return h
+	}
+	return flushing{h, spans}
 }
 
 // newHandler makes the function's handler from its environment, and opens the system that it works on, which the
 // caller closes. What is wrong with the environment is a usage error that names the variable: the function then
 // fails at its start, and Lambda keeps the records.
-func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler, *system.System, error) {
+func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *traces.Tracing) (*lambda.Handler, *system.System, error) {
 	name := os.Getenv(envModel)
 	if name == "" {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
@@ -78,8 +110,12 @@ func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler,
 	if err != nil {
 		return nil, nil, err
 	}
-	at.Writes = budget.New(units, at.Stage.Own())
-	s, err := cli.Open(ctx, at, []string{name}, system.Options{Writes: true, NoSearch: group == runner.GroupRows, DeriveIn: os.Getenv(envDeriveIn)})
+	at.Writes, at.Log = budget.New(units, at.Stage.Own()), log
+	o := system.Options{Writes: true, NoSearch: group == runner.GroupRows, DeriveIn: os.Getenv(envDeriveIn), Log: log}
+	if spans != nil {
+		o.Tracer, at.Observe = spans, spans.Observer
+	}
+	s, err := cli.Open(ctx, at, []string{name}, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,13 +134,12 @@ func newHandler(ctx context.Context, stdout, stderr io.Writer) (*lambda.Handler,
 	h.Names, h.Group = s.Names, group
 	model := s.Models[0].Model.Name
 	var before budget.Use
-	log := logs.JSON(stderr, slog.LevelInfo)
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
-			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits.Error())
+			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits)
 		}
 		if r.Why != nil {
-			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why.Error())
+			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why)
 		}
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}

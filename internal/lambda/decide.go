@@ -70,6 +70,7 @@ type work struct {
 	why    error // why the rest is not done
 	waits  error // jobs of a newer version
 	counts runner.Result
+	trace  string // see runner.Tracer
 }
 
 // source is the event source that the records of a DynamoDB stream name.

@@ -94,6 +94,7 @@ type Report struct {
 	OutOfOrder                      bool                     // the event was refused: see ErrOrder
 	Why                             error                    // why a part is delivered again, or nil
 	Waits                           error                    // what waits for a newer version of the program, or nil
+	Trace                           string                   // the id of the event's trace, "" if none is kept
 }
 
 // oldAge is the age from which a record is close to its stream's retention limit.
@@ -124,12 +125,6 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	w.read = read
-	whole := ctx
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-margin(time.Until(deadline))))
-		defer cancel()
-	}
 	a := answer{Failures: []failure{}}
 	if ev.Shard != "" {
 		a.State = json.RawMessage(`{}`)
@@ -137,10 +132,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(w.portions) == 0 {
 		return json.Marshal(a)
 	}
-	from := 0
-	if err = h.check(ctx, &w); err == nil {
-		from, err = h.apply(ctx, whole, &w)
-	}
+	from, err := h.batch(ctx, &ev, &w)
 	var out []byte
 	if err == nil {
 		if from < len(ev.Entries) {
@@ -150,6 +142,25 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	h.tell(&ev, &w, err)
 	return out, err
+}
+
+// batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
+func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
+	is := runner.Span{Name: runner.SpanBatch, Group: cmp.Or(h.Group, runner.GroupRows), Table: w.table, Items: len(ev.Entries)}
+	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
+		ctx := whole
+		if deadline, ok := whole.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(whole, deadline.Add(-margin(time.Until(deadline))))
+			defer cancel()
+		}
+		if err = h.check(ctx, w); err == nil {
+			from, err = h.apply(ctx, whole, w)
+		}
+		w.trace = h.Runner.AppliedIn(whole, w.counts)
+		return err
+	})
+	return from, err
 }
 
 // appliesRows is true of a function without a group, too.
@@ -167,6 +178,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead, By: w.counts.By}
+	r.Trace = w.trace
 	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records

@@ -37,6 +37,8 @@ var events = []Event{
 	{"spool.torn", slog.LevelWarn, "a file of a spool is torn or damaged; it is cut off there, and the stream is read again from there", "after a crash nothing; else examine the disk"},
 	{"spool.short", slog.LevelWarn, "a spool is not read to the end that its file names, or that file is damaged; the stream is read again", "examine the disk"},
 
+	{"traces.failed", slog.LevelWarn, "traces cannot be sent; rows are applied all the same", "start the collector, or correct the `OTEL_…` variables; spans that do not fit into the queue are dropped"},
+
 	{"gap", slog.LevelError, "gap", "records are missing: see [after a gap](#after-a-gap)"},
 	{"apply.failed", slog.LevelWarn, "applying", "a batch failed and is applied again"},
 	{"apply.dead", slog.LevelWarn, "not everything could be derived; projector dead list shows it", "see [dead letters](#dead-letters)"},

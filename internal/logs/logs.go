@@ -5,6 +5,7 @@ package logs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,7 +49,35 @@ type named struct{ slog.Handler }
 
 func (h named) Handle(ctx context.Context, r slog.Record) error {
 	r.AddAttrs(slog.String("event", Of(r.Level, r.Message)))
+	if trace := traceOf(r); trace != "" {
+		r.AddAttrs(slog.String(TraceID, trace))
+	}
 	return h.Handler.Handle(ctx, r)
+}
+
+// TraceID is the attribute with the id of the trace that a line belongs to.
+const TraceID = "trace_id"
+
+// Traced is an error of work whose trace is kept.
+type Traced struct {
+	Err   error
+	Trace string // the id
+}
+
+func (t *Traced) Error() string { return t.Err.Error() }
+func (t *Traced) Unwrap() error { return t.Err }
+
+// traceOf returns the trace of the first error among the attributes of a line that has one, "" for none.
+func traceOf(r slog.Record) (trace string) {
+	r.Attrs(func(a slog.Attr) bool {
+		err, is := a.Value.Any().(error)
+		var t *Traced
+		if is && errors.As(err, &t) {
+			trace = t.Trace
+		}
+		return trace == ""
+	})
+	return trace
 }
 
 func (h named) WithAttrs(attrs []slog.Attr) slog.Handler { return named{h.Handler.WithAttrs(attrs)} }

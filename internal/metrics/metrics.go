@@ -17,6 +17,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/live"
+	"weir/internal/logs"
 	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/runner"
@@ -83,9 +84,9 @@ func (m *Metrics) histogram(of measures.Metric) *prometheus.HistogramVec {
 }
 
 // Handler serves the metrics. If one of them cannot be collected, the others are served all
-// the same.
+// the same. A client that asks for OpenMetrics gets that, with exemplars: the traces of batches.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
 // Of adds the metrics of a model. It creates all its counters but those of errors at zero,
@@ -136,11 +137,20 @@ func (o *Model) Applied(a runner.Applied) {
 		is.Skipped = a.Records - is.Applied - is.Dead
 		count(o.all.derivations, is, d)
 	}
-	o.all.batches.WithLabelValues(name, group).Observe(float64(a.Records))
+	observe(o.all.batches.WithLabelValues(name, group), float64(a.Records), a.Trace)
 	if !a.Oldest.IsZero() {
-		o.all.delays.WithLabelValues(name, group).Observe(max(0, o.run.Now().Sub(a.Oldest).Seconds()))
+		observe(o.all.delays.WithLabelValues(name, group), max(0, o.run.Now().Sub(a.Oldest).Seconds()), a.Trace)
 	}
 	o.upTo(group, &a)
+}
+
+// observe adds a value to a histogram, with the trace of the batch as its exemplar if there is one.
+func observe(to prometheus.Observer, v float64, trace string) {
+	if with, ok := to.(prometheus.ExemplarObserver); ok && trace != "" {
+		with.ObserveWithExemplar(v, prometheus.Labels{logs.TraceID: trace})
+		return
+	}
+	to.Observe(v)
 }
 
 // upTo notes how far a group is in the records of a table. A group that has applied none yet is behind the first record

@@ -231,3 +231,39 @@ func TestThousandShards(t *testing.T) {
 		t.Errorf("%d series are served, and the list says at most %d", n, most)
 	}
 }
+
+// TestExemplars: in OpenMetrics, a batch with a trace leaves its id beside the histograms; without a trace, and in the
+// older format, there is none.
+func TestExemplars(t *testing.T) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := metrics.New()
+	of := all.Of(&runner.Runner{Model: m, Now: time.Now, Store: nobody{}})
+	scrape := func(accept string) string {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", metrics.Path, nil)
+		r.Header.Set("Accept", accept)
+		all.Handler().ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	const open = "application/openmetrics-text; version=1.0.0"
+	is := runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 3, Oldest: time.Now()}
+	of.Applied(is)
+	if out := scrape(open); strings.Contains(out, "trace_id") || !strings.HasSuffix(out, "# EOF\n") {
+		t.Errorf("without a trace: %s", out)
+	}
+	is.Trace = "0af7651916cd43dd8448eb211c80319c"
+	of.Applied(is)
+	if n := strings.Count(scrape(open), `# {trace_id="`+is.Trace+`"}`); n != 2 {
+		t.Errorf("%d exemplars, should be of batch sizes and delays", n)
+	}
+	if strings.Contains(scrape("text/plain"), "trace_id") {
+		t.Error("the older format has exemplars")
+	}
+}
+
+// nobody is a store without rows.
+type nobody struct{ store.Store }
+
+func (nobody) Query(context.Context, store.Query) (store.Page, error) { return store.Page{}, nil }

@@ -139,10 +139,18 @@ func deadDocument(d *search.Document, c *projections.Change, shardKey string, re
 // document. It returns an error for each document that the index refuses. The caller's
 // changes must be durable first, and ApplyDocuments waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
-func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) ([]error, error) {
+func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) (errs []error, err error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
+	err = r.Traced(ctx, Span{Name: SpanIndex, Group: GroupSearch, Items: len(docs)}, func(ctx context.Context) (err error) {
+		errs, err = r.applyDocuments(ctx, docs)
+		return err
+	})
+	return errs, err
+}
+
+func (r *Runner) applyDocuments(ctx context.Context, docs []search.Document) ([]error, error) {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil, err
 	}

@@ -67,6 +67,7 @@ type Applied struct {
 	Result
 	Records        int
 	Oldest, Newest time.Time // of the records, zero if they have none
+	Trace          string    // the id of the batch's trace, "" if none is kept
 }
 
 // reported describes what a group has applied of a piece.
@@ -684,16 +685,18 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
 	}
-	view, err := c.admit(ctx, pieces)
-	if err != nil {
-		return err
-	}
-	if c.group == GroupRows {
-		if begun, err := c.begin(ctx, pieces); !begun || err != nil {
+	return c.traced(ctx, pieces, func(ctx context.Context) error {
+		view, err := c.admit(ctx, pieces)
+		if err != nil {
 			return err
 		}
-	}
-	return c.takeAll(ctx, pieces, view)
+		if c.group == GroupRows {
+			if begun, err := c.begin(ctx, pieces); !begun || err != nil {
+				return err
+			}
+		}
+		return c.takeAll(ctx, pieces, view)
+	})
 }
 
 // takeAll applies pages by a view. For rows, they are of the pending batch of the log.
@@ -786,8 +789,11 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 				return err
 			}
 		}
+		trace := c.Runner.AppliedIn(ctx, counts[i])
 		if c.Report != nil {
-			c.Report(c.reported(&p, counts[i]))
+			is := c.reported(&p, counts[i])
+			is.Trace = trace
+			c.Report(is)
 		}
 		if c.Applied != nil && c.group == GroupRows {
 			c.Applied(p.table, p.page.Records)

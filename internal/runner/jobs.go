@@ -51,7 +51,11 @@ func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
 		}
 	}
 	for _, job := range page.Rows {
-		more, e := r.step(ctx, job)
+		var more bool
+		e := r.Traced(ctx, Span{Name: SpanJob, Group: GroupRows, Items: 1}, func(ctx context.Context) (err error) {
+			more, err = r.step(ctx, job)
+			return err
+		})
 		switch {
 		case errors.Is(e, ErrNoJob):
 			err = errors.Join(err, e)

@@ -105,10 +105,13 @@ func (c *consumer) settleLog(ctx context.Context, number int64) (row mergedlog.L
 		}
 		own := c.log
 		c.log = mergedLog{number: number, row: row, known: true}
-		view, err := c.admit(ctx, pieces)
-		if err == nil {
-			err = c.takeAll(ctx, pieces, view)
-		}
+		err = c.traced(ctx, pieces, func(ctx context.Context) error {
+			view, err := c.admit(ctx, pieces)
+			if err != nil {
+				return err
+			}
+			return c.takeAll(ctx, pieces, view)
+		})
 		c.log = own
 		if err != nil {
 			return row, n, false, err

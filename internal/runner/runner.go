@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/logs"
 	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -83,6 +84,8 @@ type Runner struct {
 	MostPositions int
 	// Mono is a monotonic clock, for measuring ages; nil means time.Now.
 	Mono func() time.Time
+	// Tracer, if set, is told of each batch.
+	Tracer Tracer
 	// Alone makes the runner do nothing concurrently, so that the same answers of the
 	// store lead to the same calls.
 	Alone bool
@@ -163,10 +166,15 @@ func (r *Result) Add(d Result) {
 
 // Warn logs how many records are dead letters, for the operator of the model's
 // follower.
-func (c *Counts) Warn(log *slog.Logger, model string) {
-	if c.Dead > 0 {
-		log.Warn("not everything could be derived; projector dead list shows it", "model", model, "changes", c.Dead)
+func (a *Applied) Warn(log *slog.Logger, model string) {
+	if a.Dead == 0 {
+		return
 	}
+	said := []any{"model", model, "changes", a.Dead}
+	if a.Trace != "" {
+		said = append(said, logs.TraceID, a.Trace)
+	}
+	log.Warn("not everything could be derived; projector dead list shows it", said...)
 }
 
 // rows applies a batch to everything derived except search, and hands the work of each part

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -147,7 +146,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	case !o.Late || ctx.Err() != nil || drivers.IsMistake(err):
 		return err
 	default:
-		slog.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
+		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
 		s.late = &late{open: open}
 		ix = s.late
 	}
@@ -192,7 +191,7 @@ func (s *System) read(ctx context.Context, g *generation) (row owntable.Generati
 		return row, by, fmt.Errorf("read which search index is complete: %w", err)
 	}
 	if row, err = owntable.DecodeGeneration(rows[0]); err != nil {
-		slog.Warn("the search indexes are filled again, for the row that says what is in them cannot be read", "model", g.model.Name, "error", err)
+		s.log.Warn("the search indexes are filled again, for the row that says what is in them cannot be read", "model", g.model.Name, "error", err)
 		row.Base = noteNone + rand.Text()
 	}
 	by, err = owntable.DecodeFunctionSearch(rows[1])

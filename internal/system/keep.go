@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ func (s *System) Keep(ctx context.Context) error {
 		for _, g := range s.generations {
 			err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { row.Kept = s.now(); return row.Filled })
 			if err != nil && ctx.Err() == nil {
-				slog.Warn("saying that the search indexes are kept", "model", g.model.Name, "error", err)
+				s.log.Warn("saying that the search indexes are kept", "model", g.model.Name, "error", err)
 			}
 		}
 	}

@@ -21,9 +21,11 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"weir/internal/catalog"
@@ -61,6 +63,7 @@ type System struct {
 	// late answers only after this is set.
 	noted map[string]string
 	now   func() time.Time
+	log   *slog.Logger
 }
 
 // Part is one model of a system, with what applies its streams and what answers its
@@ -86,6 +89,8 @@ type Options struct {
 	AssumeComplete bool
 	DeriveIn       string          // see catalog.Found
 	Drained        catalog.Drained // see runner.Runner
+	Tracer         runner.Tracer   // is told of each batch; nil for none
+	Log            *slog.Logger    // nil is slog.Default()
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
@@ -126,7 +131,7 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s.now = store.Clock(o.Now, s.Store)
+	s.now, s.log = store.Clock(o.Now, s.Store), cmp.Or(o.Log, slog.Default())
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -154,7 +159,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 				p.Runner.Generation = g.hash
 			}
 		}
-		p.Runner.Drained = o.Drained
+		p.Runner.Drained, p.Runner.Tracer = o.Drained, o.Tracer
 		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete, DeriveIn: o.DeriveIn})
 		config := query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}
 		if g := s.generationOf(m); g != nil {

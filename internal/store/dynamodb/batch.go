@@ -72,7 +72,7 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	if err := c.opts.Writes.Await(ctx, slices.Sorted(maps.Keys(left))...); err != nil {
 		return err
 	}
-	err := c.persist(ctx, later, func(ctx context.Context) error {
+	err := c.observed(ctx, batch, func(ctx context.Context) error {
 		out, err := c.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: left, ReturnConsumedCapacity: c.returnCapacity()})
 		if err != nil {
 			return err
@@ -95,6 +95,20 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 		}
 	}
 	return nil
+}
+
+// observed sends a request for some writes until it is done, and tells the Observer of it.
+func (c *call) observed(ctx context.Context, batch []int, send func(context.Context) error) (err error) {
+	if c.opts.Observe != nil {
+		of := make([]store.Write, len(batch))
+		for i, n := range batch {
+			of[i] = c.writes[n]
+		}
+		var end func(error)
+		ctx, end = c.opts.Observe(ctx, store.Call{Method: store.IsWrite, Of: of})
+		defer func() { end(err) }()
+	}
+	return c.persist(ctx, later, send)
 }
 
 // writeRequest is a write as a part of BatchWriteItem, which takes whole puts and deletes alone.

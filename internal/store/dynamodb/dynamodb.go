@@ -64,6 +64,8 @@ type Options struct {
 	// Consumed, when set, is called with what each request consumed, in capacity units.
 	// It is called from many goroutines at the same time.
 	Consumed func(Capacity)
+	// Observe, when set, is told of each call.
+	Observe store.Observer
 	// Now is the clock of this machine; nil is time.Now.
 	Now func() time.Time
 	// Transport, when set, carries the requests: for tests.

@@ -20,7 +20,9 @@ const maxBatchGet = 100
 // Get reads rows with strong consistency, up to a hundred in a request.
 // The result has a row for each ref, in their order, nil where there is none. A key that no row can have, such as an
 // empty one, gives nil without a request.
-func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsGet, Rows: len(refs)})
+	defer func() { end(err) }()
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}

@@ -15,7 +15,9 @@ import (
 // and on its local indexes the read is strongly consistent. A page may be empty and
 // have a Next. A range longer than any key is an error.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
 	page, err := s.query(ctx, &q)
+	end(err)
 	if err != nil {
 		return store.Page{}, fmt.Errorf("query %s %s: %w", q.Table, q.Index, err)
 	}

@@ -18,7 +18,9 @@ import (
 // unknown outcome. After a conflict it is retried for as long as Options.Patience says.
 // An error that wraps store.ErrCondition names the write that failed. Of any other error that does not come from the
 // contract, the outcome is unknown.
-func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
+func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsTransact, Of: ws})
+	defer func() { end(err) }()
 	if err := s.enter(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}

@@ -167,7 +167,9 @@ func (c *call) do(ctx context.Context, t task) error {
 
 // one executes a write. It returns an error if the outcome is unknown; the Outcome has
 // it, too.
-func (c *call) one(ctx context.Context, i int) error {
+func (c *call) one(ctx context.Context, i int) (err error) {
+	ctx, end := c.opts.Observe.Begin(ctx, store.Call{Method: store.IsWrite, Of: c.writes[i : i+1], Out: c.out[i : i+1]})
+	defer func() { end(err) }()
 	w, out := &c.writes[i], &c.out[i]
 	t := c.tables[w.Table]
 	if err := c.announce(ctx, t, w); err != nil {
@@ -179,7 +181,7 @@ func (c *call) one(ctx context.Context, i int) error {
 		out.Err = err
 		return err
 	}
-	err := c.persistRows(ctx, []rowID{idOf(w.Table, w.Key)}, whenAgain(w), func(ctx context.Context) (err error) {
+	err = c.persistRows(ctx, []rowID{idOf(w.Table, w.Key)}, whenAgain(w), func(ctx context.Context) (err error) {
 		row, err = c.send(ctx, t, w)
 		return err
 	})

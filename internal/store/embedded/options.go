@@ -16,6 +16,7 @@ import (
 
 	"weir/internal/memory"
 	"weir/internal/openfiles"
+	"weir/internal/store"
 )
 
 // Options of a store. The zero Options are good for production.
@@ -24,6 +25,8 @@ type Options struct {
 	// FS is the file system of the directory; nil is the operating system's. With
 	// vfs.NewMem() nothing outlives the process.
 	FS vfs.FS
+	// Observe, when set, is told of each call.
+	Observe store.Observer
 	// Now is the clock for the times of stream records; nil is time.Now.
 	Now func() time.Time
 	// Shards is the number of shards of a new stream; 0 is 4. An existing stream keeps

@@ -13,7 +13,9 @@ import (
 
 // Query reads a page of the store at one moment: index entries and their rows agree.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
 	page, err := s.query(ctx, &q)
+	end(err)
 	if err != nil {
 		return store.Page{}, fmt.Errorf("query of %s %s: %w", q.Table, q.Index, err)
 	}

@@ -17,7 +17,9 @@ import (
 
 // Get reads rows by key. The result is as long as refs, nil for a row that does not
 // exist.
-func (s *Store) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsGet, Rows: len(refs)})
+	defer func() { end(err) }()
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}

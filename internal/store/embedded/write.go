@@ -18,8 +18,10 @@ const (
 // Write executes each write by itself, in order, and returns an outcome for each. A
 // crash in the middle of a call leaves the first writes done. An error is the context's
 // or the disk's: writes without an outcome were then not tried, or may have happened.
-func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+func (s *Store) Write(ctx context.Context, ws []store.Write) (_ []store.Outcome, err error) {
 	out := make([]store.Outcome, len(ws))
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsWrite, Of: ws, Out: out})
+	defer func() { end(err) }()
 	for at := 0; at < len(ws); at += chunk {
 		end := min(at+chunk, len(ws))
 		if err := s.writeChunk(ctx, ws[at:end], out[at:end]); err != nil {
@@ -85,7 +87,9 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 
 // Transact executes all the writes in one batch, or nothing. Transactions and writes
 // wait for each other's rows, so there is never an ErrConflict.
-func (s *Store) Transact(ctx context.Context, ws []store.Write) error {
+func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
+	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsTransact, Of: ws})
+	defer func() { end(err) }()
 	if err := s.transact(ctx, ws); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
