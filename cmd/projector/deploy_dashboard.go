@@ -8,7 +8,7 @@ import (
 // deployDashboard prints what shows and watches the metrics of processes. It asks no service.
 type deployDashboard struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Format string   `enum:"grafana,prometheus" default:"grafana" help:"What to print: grafana, a dashboard, or prometheus, a file of rules with alarms (default ${default})."`
+	Format string   `enum:"grafana,prometheus" env:"WEIR_DASHBOARD_FORMAT" default:"grafana" help:"What to print: grafana, a dashboard, or prometheus, a file of rules with alarms (default ${default})."`
 }
 
 func (deployDashboard) Help() string {

@@ -11,7 +11,7 @@ import (
 // deployTemplate prints a template. It reads model files only, needs no credentials, and writes no file.
 type deployTemplate struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Format string   `enum:"cloudformation,sam,terraform" default:"cloudformation" help:"What reads the template: cloudformation, sam or terraform (default ${default})."`
+	Format string   `enum:"cloudformation,sam,terraform" env:"WEIR_TEMPLATE_FORMAT" default:"cloudformation" help:"What reads the template: cloudformation, sam or terraform (default ${default})."`
 }
 
 func (deployTemplate) Help() string {

@@ -16,6 +16,7 @@ import (
 // commands embed it.
 type Extras struct {
 	Version    VersionFlag       `env:"-" help:"Print the version and the formats of stored data."`
+	Config     string            `placeholder:"FILE" help:"A file that says what flags say, as YAML or JSON; without it ${config_file}, if that is here."`
 	Completion completionCommand `cmd:"" help:"Print what completes command lines in bash, zsh or fish."`
 	Man        manCommand        `cmd:"" help:"Print the manual page, for man."`
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Print what a command line can go on with."`

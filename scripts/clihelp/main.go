@@ -35,11 +35,27 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 | 130 | interrupted |
 
 **Environment.** The variable of a flag is its name in capitals behind ` + "`WEIR_`" + `: ` + "`WEIR_DATA`" + ` is ` + "`--data`" + `,
-` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. A flag on the command line comes first. The help
-of each command names the variable behind each flag. There is no configuration file of its own: a file of ` + "`NAME=value`" + ` lines is what
-` + "`EnvironmentFile=`" + ` of systemd and ` + "`--env-file`" + ` of containers take. Keys are no flag, since others can read command
+` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. The help
+of each command names the variable behind each flag. Where a flag means something else for another command, the variable has the command's
+name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_TEMPLATE_FORMAT`, `WEIR_DASHBOARD_FORMAT`" + `. Keys are no flag, since others can read command
 lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
 single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--hand-over`, `--prune`, `--roll-back`" + `.
+
+**Configuration.** A file says what flags say, in YAML or JSON: ` + "`--config FILE`" + ` (` + "`WEIR_CONFIG`" + `), or the program's own (` + "`projector.yaml`, `ingest.yaml`" + `) in the
+directory where it is started. A name below a command is for that command, any other for each command that has the flag. A flag on the
+command line comes first, then its variable, then the file. A key that no command has, or that asks for a single act, is refused
+with its line.
+
+` + "```yaml" + `
+aws: true
+stage: prod
+tables: ["gallery=gallery-prod"]
+run:
+  addr: ":8480"
+  write-budget: 200
+dead:
+  list: {output: json}
+` + "```" + `
 
 **Shells.** ` + "`projector completion bash`, `zsh` or `fish`" + ` prints what completes command lines, ` + "`projector man`" + ` the manual page.
 No output has colours, so ` + "`NO_COLOR`" + ` changes nothing. Progress is shown on a terminal only.

@@ -19,6 +19,27 @@ import (
 // mean something else there.
 var others = []string{"WEIR_MODEL", "WEIR_GROUP", "WEIR_KEYS"}
 
+// meant is, by variable, the flag that was found first.
+var meant = map[string]*kong.Flag{}
+
+// means checks that a variable means the same for each command: flags of one type, of which one has all values of the
+// other.
+func means(t *testing.T, node *kong.Node, f *kong.Flag) {
+	for _, name := range f.Envs {
+		first := meant[name]
+		if first == nil {
+			meant[name], first = f, f
+		}
+		fewer, more := f.EnumSlice(), first.EnumSlice()
+		if len(fewer) > len(more) {
+			fewer, more = more, fewer
+		}
+		if f.Target.Type() != first.Target.Type() || slices.ContainsFunc(fewer, func(v string) bool { return !slices.Contains(more, v) }) || len(fewer) == 0 && len(more) > 0 {
+			t.Errorf("%s --%s: %s means something else for another command; give it a name of its own", node.FullPath(), f.Name, name)
+		}
+	}
+}
+
 // acts finds the flags of a single act on the page.
 var acts = regexp.MustCompile("single act have no variable: ([^.]+)")
 
@@ -56,11 +77,13 @@ func Environment(t *testing.T, page string, program func() *cli.Program) {
 			}
 			checked++
 			want := "WEIR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+			ofCommand := "WEIR_" + strings.ToUpper(node.Name) + strings.TrimPrefix(want, "WEIR")
+			means(t, node, f)
 			switch act := slices.Contains(single, "--"+f.Name); {
 			case act && len(f.Envs) > 0:
 				t.Errorf("%s --%s has %q; the page says that it has none", node.FullPath(), f.Name, f.Envs)
-			case !act && !slices.Equal(f.Envs, []string{want}):
-				t.Errorf("%s --%s has %q, should have %s", node.FullPath(), f.Name, f.Envs, want)
+			case !act && !slices.Equal(f.Envs, []string{want}) && !slices.Equal(f.Envs, []string{ofCommand}):
+				t.Errorf("%s --%s has %q, should have %s, or %s where that means something else", node.FullPath(), f.Name, f.Envs, want, ofCommand)
 			case slices.Contains(others, want):
 				t.Errorf("%s --%s: %s means something else", node.FullPath(), f.Name, want)
 			}
