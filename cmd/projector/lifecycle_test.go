@@ -677,10 +677,9 @@ func (l *life) streamOffAndOn() {
 	l.exact(m)
 }
 
-// replicated puts a front before DynamoDB, since DynamoDB Local has no global tables.
-func (l *life) replicated() {
-	m := l.begun()
-	l.runs(m, map[string]int{"orders": 6})
+// replicas puts a front before DynamoDB that says that tables are replicated, since DynamoDB Local has no global tables.
+func (l *life) replicas() {
+	l.Helper()
 	to, err := url.Parse(os.Getenv(dynamodbtest.Endpoint))
 	if err != nil {
 		l.Fatal(err)
@@ -702,8 +701,14 @@ func (l *life) replicated() {
 			return nil
 		},
 	})
-	defer front.Close()
+	l.Cleanup(front.Close)
 	l.Setenv("AWS_ENDPOINT_URL_DYNAMODB", front.URL)
+}
+
+func (l *life) replicated() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	l.replicas()
 	l.refused(m, "Shop", "--derive-in")
 	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--derive-in", "us-east-1"}, "us-east-1")
 	l.write(2)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,11 +56,40 @@ func TestRunbook(t *testing.T) {
 	if alarms == 0 {
 		t.Error("no model has an alarm")
 	}
+	tested(t, runbook)
 	there := tests(t)
 	for _, name := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(runbook, -1) {
 		if !there[name[1]] {
 			t.Errorf("the runbook names %s, and there is no such test", name[1])
 		}
+	}
+}
+
+// recipes are the recipes of the runbook that a test does as they say: on DynamoDB Local, but for a hot partition, which
+// that does not have.
+var recipes = []string{
+	"behind the stream", "a gap", "a poison record", "a hot partition", "the cluster is down", "a build stands still",
+	"a wrong model was deployed", "a table was restored", "a disk is full", "another region derives",
+}
+
+// tested holds the table of recipes to that list: each has a line, and its test.
+func tested(t *testing.T, runbook string) {
+	t.Helper()
+	_, table, _ := strings.Cut(runbook, "\n| what | what to do | over when | tested by |\n|---|---|---|---|\n")
+	var have []string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if !strings.HasPrefix(line, "| ") {
+			break
+		}
+		what := strings.TrimPrefix(cells[0], "| ")
+		have = append(have, what)
+		if len(cells) != 4 || !regexp.MustCompile("`Test[A-Za-z]+`").MatchString(cells[3]) {
+			t.Errorf("the recipe %q has no test", what)
+		}
+	}
+	if !slices.Equal(have, recipes) {
+		t.Errorf("the runbook has the recipes %q, should have %q", have, recipes)
 	}
 }
 
