@@ -4,7 +4,7 @@ GO ?= go
 SCHEDULES ?= 5000
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size release module record cli clean
+.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -54,6 +54,9 @@ planted: ## mistakes planted one by one, and the seed that notices each: docs/pl
 
 bench: build ## speed and memory beside their peers
 	./scripts/bench.sh
+
+bench-peers: build ## the same counts by SQLite, and by PostgreSQL, DuckDB, Flink and Kafka Streams where they are
+	./scripts/peers.sh
 
 bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
 	./scripts/bench-aws.sh

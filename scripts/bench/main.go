@@ -76,8 +76,14 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
 	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
 	flag.TextVar(&b.size, "memory", memory.Default, "what the process that is measured may have resident, as projector's --memory")
+	generate := flag.String("generate", "", "only write the gallery's recording of -records to `file`")
+	records := flag.Int("records", 100_000, "how many records -generate writes")
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
+	if *generate != "" {
+		_, err := b.recordingAt(*generate, "gallery", newWorld(1).next, *records)
+		return err
+	}
 	if flag.NArg() > 0 {
 		*only = strings.Join(flag.Args(), ",")
 	}
