@@ -17,6 +17,9 @@ import (
 // window is how much of the memory the rows of a window get: so many MB of every 256.
 const window = 32 * memory.MB
 
+// pieces is how many times as much the records of a window may take on disk, where they are sorted.
+const pieces = 64
+
 // worthSaying is how many bytes of recordings take so long that it is said why they are not
 // replayed in bulk.
 const worthSaying = 4 << 20
@@ -48,6 +51,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *
 		}
 		return 0, false, nil
 	}
+	defer func() { err = errors.Join(err, b.Close()) }()
 	reading := progress.New(p.stderr, "records in bulk")
 	defer reading.End()
 	gaps.out, bad.out = reading, reading
@@ -88,5 +92,6 @@ func (c *replayCommand) bulk(ctx context.Context, s *system.System, inputs []inp
 	if searched {
 		return nil, "the search indexes have documents, which follow the stream; --no-search leaves them to be made again", nil
 	}
-	return bulk.New(ctx, r, int(c.Memory.Share(window)))
+	memory := c.Memory.Share(window)
+	return bulk.New(ctx, r, bulk.Size{Memory: int(memory), Disk: pieces * memory})
 }

@@ -8,8 +8,9 @@
 // that a kill leaves whole windows. Each row carries the mark of the newest record that
 // was written into it, so the same command goes on after a kill, and skips what landed.
 //
-// Where nothing reads a derived value, the changes of a row in a window are reduced to one
-// (replay.Reduction), and the ledger of a target is written once.
+// Where nothing reads a derived value, the records of a window are sorted by their rows on disk,
+// the changes of each row are reduced to one (replay.Reduction), and the ledger of a target is
+// written once. Such a window is as large as its files may be. Else it is as large as its memory.
 //
 // What a window cannot hold exactly ends the bulk (ErrLive): the window is given up, and
 // the caller replays its records, and those that follow, into the store itself.
@@ -19,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"weir/internal/events"
@@ -37,13 +39,14 @@ var ErrLive = errors.New("the rest is replayed record by record")
 // Bulk is one replay in windows. It belongs to one goroutine, and has the store to itself.
 type Bulk struct {
 	to     *replay.Replay // as the caller made it; its Summary counts what has landed
-	most   int            // bytes of a window
+	size   Size
 	load   store.Load
 	replay *replay.Replay // into the load
 	run    *runner.Runner // over the load
 
 	reduced *replay.Reduction     // nil if each change is applied
 	next    chan *replay.Prepared // of the batch given last, nil for none
+	odd     bool                  // the window is written record by record
 
 	shardKey string
 	admitted map[string]bool // tables that the catalog knows as read
@@ -51,17 +54,30 @@ type Bulk struct {
 	deriving bool                 // the runner writes
 	cascades bool                 // some derivation reads what another one shows
 	changes  []projections.Change // that are not applied yet
-	said     []func()             // what the caller is told when the window lands
+	said     []message            // what the caller is told when the window lands
 	entries  int                  // of the window
 	landed   int
+}
+
+// Size is how large a window may become, about, in bytes.
+type Size struct {
+	Memory int
+	Disk   int64 // of files beside the store that are gone when the window has landed
+}
+
+// message is what the caller is told about a record, the number of which in the window is known
+// where changes are reduced.
+type message struct {
+	number uint64
+	say    func()
 }
 
 // atOnce is how many changes the runner gathers into one write for each target.
 const atOnce = 4096
 
 // New returns a Bulk for a replay that has not begun, or the reason why there can be none.
-// A window has about so many bytes at the most. The runner must have been started.
-func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, err error) {
+// The runner must have been started. Close the Bulk when it has ended.
+func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string, err error) {
 	if why := unfit(r.Model); why != "" {
 		return nil, why, nil
 	}
@@ -69,11 +85,11 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 	for _, t := range r.Model.Tables {
 		tables = append(tables, t.Name)
 	}
-	b = &Bulk{to: r, most: most, cascades: cascades(r.Model), admitted: map[string]bool{}}
+	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var position string
 	b.shardKey, position = owntable.Unlogged()
-	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: position})
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: position, Memory: size.Memory / 4})
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
@@ -99,7 +115,7 @@ func New(ctx context.Context, r *replay.Replay, most int) (b *Bulk, why string, 
 	}
 	b.begin()
 	if reducible(r.Model) {
-		b.reduced = replay.NewReduction(b.replay, b.load)
+		b.reduced = replay.NewReduction(b.replay, b.load, size.Memory)
 		if r.Runner.Index != nil {
 			b.reduced.Odd = func(ref store.Ref) bool { return !indexable(ref) }
 		}
@@ -189,7 +205,22 @@ func (b *Bulk) begin() {
 	b.replay = &again
 }
 
-func (b *Bulk) say(what func()) { b.said = append(b.said, what) }
+func (b *Bulk) say(what func()) {
+	m := message{say: what}
+	if b.reduced != nil {
+		m.number = b.reduced.Number()
+	}
+	b.said = append(b.said, m)
+}
+
+// Close gives up what has not landed. After an error of the Bulk, too, nothing of it is left.
+func (b *Bulk) Close() error {
+	err := b.load.Close()
+	if b.reduced != nil {
+		err = errors.Join(err, b.reduced.Close())
+	}
+	return err
+}
 
 // unmoved is the Mover of a model none of whose migrations is on.
 type unmoved struct{}
@@ -234,30 +265,33 @@ func (b *Bulk) full(ctx context.Context, err error) error {
 	switch {
 	case err != nil:
 		return live(err)
-	case b.load.Bytes() < b.most && (b.reduced == nil || b.load.Bytes()+b.reduced.Bytes() < b.most):
+	case b.load.Bytes() < b.size.Memory && (b.reduced == nil || b.reduced.Len() < b.size.Disk):
 		return nil
 	}
 	return b.land(ctx)
 }
 
-// reduce takes a batch that is being prepared, nil for none.
+// reduce takes a batch that is being prepared, nil for none. A batch that is written record by
+// record lands before the next one that is not, which is decided by what the store has then.
 func (b *Bulk) reduce(ctx context.Context, next chan *replay.Prepared) error {
 	if next == nil {
 		return nil
 	}
 	p := <-next
+	if p.Odd != b.odd {
+		if b.entries > 0 {
+			if err := b.land(ctx); err != nil {
+				return err
+			}
+		}
+		b.odd = p.Odd
+	}
 	b.entries += p.Len()
 	if !p.Odd {
 		return b.reduced.Add(ctx, p)
 	}
-	if err := b.settle(ctx); err != nil { // what came before the batch is read by it
-		return err
-	}
 	entries, table := p.Entries()
-	if err := b.oneByOne(ctx, entries, table); err != nil {
-		return err
-	}
-	return b.derive(ctx, 1)
+	return b.oneByOne(ctx, entries, table)
 }
 
 // oneByOne has each record written into the load, and derives from its change.
@@ -271,14 +305,13 @@ func (b *Bulk) oneByOne(ctx context.Context, entries []events.Entry, table strin
 
 // settle writes what was reduced into the load, and what is derived from it.
 func (b *Bulk) settle(ctx context.Context) error {
-	if b.reduced == nil {
+	if b.reduced == nil || b.odd {
 		return nil
 	}
-	if err := b.admit(ctx, b.reduced.Tables()); err != nil {
-		return err
-	}
 	b.deriving = true
-	err := b.reduced.Settle(ctx, func(s replay.Settled) error {
+	defer func() { b.deriving = false }()
+	return b.reduced.Settle(ctx, func(tables []string) error { return b.admit(ctx, tables) }, func(s replay.Settled) error {
+		defer b.load.Take() // of what is derived, nothing is derived
 		if len(s.Changes) == 0 && len(s.Sums) == 0 {
 			return nil
 		}
@@ -287,9 +320,6 @@ func (b *Bulk) settle(ctx context.Context) error {
 		}
 		return b.run.Summed(ctx, runner.Batch{ShardKey: b.shardKey, Changes: s.Changes}, s.Sums)
 	})
-	b.deriving = false
-	b.load.Take() // of what is derived, nothing is derived
-	return err
 }
 
 // live makes an error that is a window's own one that wraps ErrLive.
@@ -327,11 +357,33 @@ func (b *Bulk) land(ctx context.Context) error {
 	}
 	n, sum := b.replay.Summary, &b.to.Summary
 	sum.Applied, sum.Skipped, sum.Dead, sum.Gaps = sum.Applied+n.Applied, sum.Skipped+n.Skipped, sum.Dead+n.Dead, sum.Gaps+n.Gaps
-	for _, say := range b.said {
-		say()
+	if err := b.tell(); err != nil {
+		return err
 	}
 	b.landed += b.entries
 	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
+	return nil
+}
+
+// tell tells the caller of the window's records, in their order, and forgets them.
+func (b *Bulk) tell() error {
+	before := func(number uint64) {
+		for len(b.said) > 0 && b.said[0].number < number {
+			b.said[0].say()
+			b.said = b.said[1:]
+		}
+	}
+	if b.reduced != nil {
+		err := b.reduced.Gaps(func(number uint64, g replay.Gap) {
+			if before(number); b.to.Gap != nil {
+				b.to.Gap(g)
+			}
+		})
+		if err = errors.Join(err, b.reduced.Close()); err != nil {
+			return err
+		}
+	}
+	before(math.MaxUint64)
 	return nil
 }
 

@@ -103,11 +103,14 @@ func (w *world) settle() {
 	must(w.t, f.CatchUp(context.Background(), done))
 }
 
+// sized is windows of so many bytes, which are sorted in many pieces.
+func sized(most int) bulk.Size { return bulk.Size{Memory: min(most, 1<<20)/8 + 1, Disk: int64(most)} }
+
 // bulk replays batches in windows of so many bytes, and goes on live where it has to.
 func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
 	w.t.Helper()
 	r := w.replay()
-	b, why, err := bulk.New(context.Background(), r, most)
+	b, why, err := bulk.New(context.Background(), r, sized(most))
 	must(w.t, err)
 	if why != "" {
 		w.t.Fatalf("not in bulk: %s", why)
@@ -123,6 +126,7 @@ func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
 	if err == nil {
 		err = b.Land(context.Background())
 	}
+	must(w.t, b.Close())
 	if errors.Is(err, bulk.ErrLive) {
 		w.t.Logf("after %d: %v", b.Landed(), err)
 		w.rest(r, dropped(batches, b.Landed()))
@@ -293,7 +297,7 @@ func TestRecordings(t *testing.T) {
 		must(t, err)
 		batches := read(t, systemtest.Files(t, dir))
 		live, one := newWorld(t, m), newWorld(t, m)
-		if _, why, err := bulk.New(context.Background(), one.replay(), 1); err != nil || why != "" {
+		if _, why, err := bulk.New(context.Background(), one.replay(), sized(1)); err != nil || why != "" {
 			must(t, err)
 			t.Logf("%s: not in bulk: %s", m.Name, why)
 			continue

@@ -31,7 +31,7 @@ func shopStream(seed uint64, n int) [][]events.Entry {
 func TestFollowed(t *testing.T) {
 	w := newWorld(t, shopModel(t, ""))
 	w.live(shopStream(1, 10))
-	if _, why, err := bulk.New(context.Background(), w.replay(), 1); err != nil || why == "" {
+	if _, why, err := bulk.New(context.Background(), w.replay(), sized(1)); err != nil || why == "" {
 		t.Errorf("in bulk beside a stream: %q, %v", why, err)
 	}
 }
@@ -45,7 +45,7 @@ func TestUnfit(t *testing.T) {
 	} {
 		m, err := model.Load(x[0])
 		must(t, err)
-		_, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), 1)
+		_, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), sized(1))
 		if err != nil || (why == "") != (x[1] == "") || !strings.Contains(why, x[1]) {
 			t.Errorf("%s: %q, %v; want %q", x[0], why, err, x[1])
 		}

@@ -34,7 +34,7 @@ func TestVictim(t *testing.T) {
 	must(t, err)
 	w := &world{t: t, m: m, dir: dir}
 	w.open()
-	b, why, err := bulk.New(context.Background(), w.replay(), most)
+	b, why, err := bulk.New(context.Background(), w.replay(), sized(most))
 	must(t, err)
 	if why != "" {
 		t.Fatal(why)
@@ -43,6 +43,7 @@ func TestVictim(t *testing.T) {
 		must(t, b.Batch(context.Background(), batch, ""))
 	}
 	must(t, b.Land(context.Background()))
+	must(t, b.Close())
 	must(t, w.sys.Close())
 }
 

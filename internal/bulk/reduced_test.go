@@ -3,6 +3,7 @@ package bulk_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,19 @@ func TestAmongBad(t *testing.T) {
 	torn := s.all[2]
 	torn.Bad = &events.Bad{Err: fmt.Errorf("torn"), Raw: []byte(`{"torn`), Size: 6}
 	both(t, flat, "among bad", s.all[:2], []events.Entry{torn, s.all[2]}, s.all[3:])
+}
+
+// TestAmongLarge: a batch with a row that may be too large for the store is written record by
+// record. It sees what came before it, and what comes behind it sees the batch.
+func TestAmongLarge(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "d", "note", strings.Repeat("x", 150_000))
+	s.put("B#b", "O#p", "kind", "order", "city", "e", "note", strings.Repeat("x", 500_000))
+	s.put("B#b", "O#o", "kind", "order", "city", "e")
+	s.put("B#b", "O#q", "kind", "order", "city", "e")
+	both(t, flat, "among large", s.all[:2], s.all[2:3], s.all[3:4], s.all[4:5], s.all[5:])
 }
 
 // TestBecomesAnother: a row that was a target and is one of no entity keeps none of the values.

@@ -1,9 +1,6 @@
 package replay
 
-import (
-	"weir/internal/events"
-	"weir/internal/value"
-)
+import "weir/internal/value"
 
 // history is what the recorded changes that were written into a row say of it.
 type history struct {
@@ -15,6 +12,7 @@ type history struct {
 // compared is what a record's images, without what weir derives, have to do with the row in
 // the store (stored).
 type compared struct {
+	saysOld                    bool // the record has an old image
 	old, stored, image         bool // there is one
 	oldIsStored, storedIsImage bool // they are equal; both missing is equal, too
 	oldIsImage                 func() bool
@@ -40,12 +38,12 @@ type verdict struct {
 }
 
 // decide says what becomes of a record, whether it is written by itself or reduced.
-func (h *history) decide(rec *events.Record, c compared) (v verdict) {
-	v.mark = markFrom(rec)
+func (h *history) decide(m mark, c compared) (v verdict) {
+	v.mark = m
 	if !v.mark.after(h.seen, h.ever, c) {
 		return v
 	}
-	v.gap, v.applied = h.gapIn(rec, c), !c.storedIsImage
+	v.gap, v.applied = h.gapIn(m, c), !c.storedIsImage
 	switch {
 	case !c.image:
 		v.outcome = removal
@@ -62,9 +60,9 @@ func (h *history) take(v verdict) { *h = history{seen: v.mark, ever: true} }
 
 // gapIn compares the old image with the row in the store. It describes the gap, "" if
 // there is none.
-func (h *history) gapIn(rec *events.Record, c compared) string {
+func (h *history) gapIn(m mark, c compared) string {
 	switch {
-	case !h.ever && !c.stored || rec.Position.IsZero() && rec.Old == nil:
+	case !h.ever && !c.stored || m.position.IsZero() && !c.saysOld:
 		return "" // the recording begins here for this row, or holds rows only
 	case !c.old && c.stored:
 		return "an insert of a row that was there: its removal is missing"

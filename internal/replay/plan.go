@@ -27,8 +27,9 @@ func (e *entry) plan(old, image stripped) (p plan) {
 	if !e.stripped {
 		e.stored, e.stripped = strip(e.table, e.now).row, true
 	}
-	v := e.decide(&e.Record, compared{
-		old: old.row != nil, stored: e.stored != nil, image: image.row != nil,
+	v := e.decide(markFrom(&e.Record), compared{
+		saysOld: e.Record.Old != nil,
+		old:     old.row != nil, stored: e.stored != nil, image: image.row != nil,
 		oldIsStored: value.EqualItems(old.row, e.stored), storedIsImage: value.EqualItems(e.stored, image.row),
 		oldIsImage: func() bool { return value.EqualItems(old.row, image.row) },
 		digest:     func() value.Value { return owntable.Digest(old.row) },

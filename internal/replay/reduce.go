@@ -2,7 +2,11 @@ package replay
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
 	"maps"
 	"slices"
 
@@ -11,12 +15,15 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/sorter"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// Reduction decides records as Batch does, and writes nothing before Settle. It keeps of each
-// row what became of it, not how, and of each target the sum of what the changes come to.
+// Reduction decides records as Batch does, but row by row: it sorts the records of a window by
+// their rows, on disk if need be, reduces each row's changes to what became of the row, and sorts
+// what these come to by target. So each row is read and written once for the window, and each
+// target's ledger once, whatever the window's size; nothing is written before Settle.
 //
 // That is enough where what a row contributes is decided by what the application wrote into
 // it: f(new) − f(old) of all changes of a row, summed, is f(last) − f(first). So the caller
@@ -25,60 +32,88 @@ import (
 type Reduction struct {
 	r    *Replay
 	load store.Load
+	most int // bytes of memory of what is sorted first
 	// Odd, if set, is asked about each row whether its changes need to be applied one by one.
 	Odd func(store.Ref) bool
 
-	free chan *Prepared // that are taken, for the next batches
+	free     chan *Prepared // that are taken, for the next batches
+	entities map[*model.Entity]uint64
+	seeds    [2]maphash.Seed
 
-	rows   map[string]*chain // by name
-	order  []*chain
-	sums   map[string]*sum // by target
-	tables map[string]bool // of rows that are to be written
-	bytes  int
+	records *sorter.Sorter // by row
+	rows    *sorter.Sorter // what became of them
+	sums    *sorter.Sorter // what their changes add, by target
+	gaps    *sorter.Sorter // by number
+	tables  map[string]bool
+	files   []string // that records are in
+	number  uint64   // of the record that is counted
+	buf     []byte
+	name    []byte
+
+	done []*chain // whose effects are not sorted yet
 }
 
-// chain is what became of one row since the last Settle.
+// chain is what became of one row.
 type chain struct {
 	row
 	entity *model.Entity
 	image  []byte       // the row without derived attributes, in stored form; empty for no row
+	digest digest       // of image
 	shows  []value.Attr // what it shows, or would go on to show
-	marks  []store.Write
-	writes bool // it was written or removed
-	shown  bool // shows is of entity
+	marks  []mark       // of removals
+	writes bool         // it was written or removed
+	shown  bool         // shows is of entity
 
-	was   *model.Entity // what the load has
 	exist bool          // whether the load has it
+	was   *model.Entity // what the load has
+	// What the load has, without derived attributes.
+	first       []byte
+	firstEntity *model.Entity
 }
 
-// sum is what a target's changes come to.
-type sum struct {
-	target projections.Target
-	adds   []projections.Add
-	most   int // adds that are kept before they are summed
-}
+// digest tells images apart.
+type digest [2]uint64
 
-// About what a row and an amount take beside their content, in bytes.
+// Shares of the memory. What is sorted later is smaller.
 const (
-	chainBytes = 600
-	addBytes   = 100
-	fewAdds    = 16
+	rowsShare = 4
+	gapsShare = 16
 )
 
-// NewReduction returns a Reduction for a replay into a load.
-func NewReduction(r *Replay, load store.Load) *Reduction {
-	x := &Reduction{r: r, load: load, free: make(chan *Prepared, 2)}
+// NewReduction returns a Reduction for a replay into a load. What it sorts takes about most bytes
+// of memory, and half as much again; the rest is in files of the load.
+func NewReduction(r *Replay, load store.Load, most int) *Reduction {
+	x := &Reduction{
+		r: r, load: load, most: most, free: make(chan *Prepared, 2),
+		entities: map[*model.Entity]uint64{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+	}
+	for i, e := range r.Model.Entities {
+		x.entities[e] = uint64(i) + 1
+	}
 	x.begin()
 	return x
 }
 
-// begin forgets all rows, sums and tables, after they were settled.
+// begin has nothing to settle.
 func (x *Reduction) begin() {
-	x.rows, x.order, x.sums, x.tables, x.bytes = map[string]*chain{}, nil, map[string]*sum{}, map[string]bool{}, 0
+	file := func() (sorter.File, error) { return x.load.Scratch() }
+	x.records, x.rows = sorter.New(x.most, file), sorter.New(x.most/rowsShare, file)
+	x.sums, x.gaps = sorter.New(x.most/rowsShare, file), sorter.New(x.most/gapsShare, file)
+	x.tables, x.files, x.number, x.done = map[string]bool{}, nil, 0, nil
 }
 
-// Bytes is about how much memory is taken by what is not settled.
-func (x *Reduction) Bytes() int { return x.bytes }
+// Close forgets what was not settled. The Reduction may be used again.
+func (x *Reduction) Close() error {
+	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close(), x.gaps.Close())
+	x.begin()
+	return err
+}
+
+// Len is about how many bytes are not settled. Most of them are on disk.
+func (x *Reduction) Len() int64 { return x.records.Len() }
+
+// Number counts the records since the last Settle, up to the one that is counted at the moment.
+func (x *Reduction) Number() uint64 { return x.number }
 
 // Prepared is a batch of records of which everything is known that does not depend on rows.
 type Prepared struct {
@@ -86,8 +121,7 @@ type Prepared struct {
 	entries []prepared
 	table   string
 	buf     []byte
-	changes []projections.Change  // without derived attributes
-	asked   *projections.Gathered // by the changes
+	changes []projections.Change // of rows that count for something: what each is
 	// Odd says that some record is not for a Reduction.
 	Odd bool
 }
@@ -98,28 +132,28 @@ func (p *Prepared) Len() int { return len(p.given) }
 // Entries returns the batch as it was given.
 func (p *Prepared) Entries() (entries []events.Entry, table string) { return p.given, p.table }
 
-// prepared is one record of a batch. All before change is known without a row; chain and asIs are
-// set when its row was read. Its images are in the batch's buffer, so it must not outlive taken.
+// prepared is one record of a batch, with its images in the batch's buffer. Without a name it is
+// for no row.
 type prepared struct {
-	*events.Entry
-	table      *model.Table
-	ref        store.Ref
 	name       span
-	old, image reduced
-	change     *projections.Change
-	chain      *chain // of its row, once that was read
-	asIs       bool   // the record is applied as it is
+	old, image digest
+	stored     span
+	flags      byte
+	entity     *model.Entity
 }
 
-// reduced is an image in stored form, without derived attributes; ours as in stripped.
-type reduced struct {
-	span
-	entity *model.Entity
-	ours   bool
-}
+// What a record's flags say.
+const (
+	saysOld    = 1 << iota // the record has an old image
+	hasOld                 // which is a row that is not ours
+	hasImage               // it has a new image, and it is not ours
+	oldIsImage             // without derived attributes
+)
 
 // span is a part of a batch's buffer.
 type span struct{ from, to int }
+
+func (s span) empty() bool { return s.from == s.to }
 
 func (p *Prepared) at(s span) []byte { return p.buf[s.from:s.to] }
 
@@ -127,7 +161,8 @@ func (p *Prepared) at(s span) []byte { return p.buf[s.from:s.to] }
 // it shows.
 const mostStored = store.MaxItemBytes / 4
 
-// Prepare prepares a batch. It reads and changes nothing but the batch, so another goroutine may call it.
+// Prepare prepares a batch. It reads and changes nothing but the batch, so another goroutine may
+// call it. It notes of entries that have no table or key of the model that they are bad.
 func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 	var p *Prepared
 	select {
@@ -137,20 +172,22 @@ func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 	}
 	p.given, p.table, p.buf, p.Odd = entries, table, p.buf[:0], false
 	p.entries = slices.Grow(p.entries[:0], len(entries))[:len(entries)]
-	p.changes = slices.Grow(p.changes[:0], len(entries))
+	p.changes = p.changes[:0]
 	for i := range entries {
 		if p.Odd = !x.prepare(p, &p.entries[i], &entries[i]); p.Odd {
 			return p
 		}
 	}
-	p.asked, _ = runner.Fold(x.r.Runner.Kinds, x.r.Model, p.changes)
+	if len(p.changes) > 0 { // a row that a derivation cannot use needs a dead letter, if it is applied
+		asked, _ := runner.Fold(x.r.Runner.Kinds, x.r.Model, p.changes)
+		p.Odd = len(asked.Faults) > 0
+	}
 	return p
 }
 
 // taken has a batch used again.
 func (x *Reduction) taken(p *Prepared) {
-	p.given, p.asked = nil, nil
-	clear(p.entries)
+	p.given = nil
 	clear(p.changes)
 	select {
 	case x.free <- p:
@@ -158,101 +195,212 @@ func (x *Reduction) taken(p *Prepared) {
 	}
 }
 
-// prepare reports whether a record is one for a Reduction. It is not if it is unusable, if Odd says
-// so, or if its row may be too large for the store: such a record needs what Batch does, with its
+// prepare reports whether a record is one for a Reduction. It is not if Odd says so, or if its row
+// may be too large for the store: such a record needs what Batch does, with its
 // dead letters. What it appends to the batch's buffer stays there in any case.
 func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
-	if *e = (prepared{Entry: entry}); e.Bad != nil {
-		return false
+	*e = prepared{}
+	if entry.Bad != nil {
+		return true
 	}
 	t, key, err := x.r.locate(entry, p.table)
 	if err != nil {
+		entry.Bad = &events.Bad{Err: err}
+		return true
+	}
+	ref := store.Ref{Table: t.Name, Key: key}
+	if x.Odd != nil && x.Odd(ref) {
 		return false
 	}
-	e.table, e.ref = t, store.Ref{Table: t.Name, Key: key}
-	if x.Odd != nil && x.Odd(e.ref) {
-		return false
+	old, image := strip(t, entry.Record.Old), strip(t, entry.Record.New)
+	if image.ours || old.ours && image.row == nil {
+		return true
 	}
 	from := len(p.buf)
-	p.buf = appendName(p.buf, t.Name, key)
-	e.name = span{from, len(p.buf)}
-	old, image := strip(t, entry.Record.Old), strip(t, entry.Record.New)
-	e.old, e.image = p.reduce(old), p.reduce(image)
-	stored := e.image.to - e.image.from
-	if stored > mostStored || image.row != nil && x.load.Fits(e.ref, image.row, stored) != nil {
+	if p.buf, err = x.load.AppendName(p.buf, ref); err != nil {
 		return false
 	}
-	p.changes = append(p.changes, projections.Change{Table: t, Row: e.ref, Old: old.row, New: image.row, Record: &entry.Record})
-	e.change = &p.changes[len(p.changes)-1]
-	if old.row != nil {
-		e.change.Was = old.entity
+	e.name = span{from, len(p.buf)}
+	if entry.Record.Old != nil {
+		e.flags |= saysOld
 	}
 	if image.row != nil {
-		e.change.Is = image.entity
+		from = len(p.buf)
+		p.buf = value.AppendItem(p.buf, image.row)
+		e.stored, e.flags, e.entity = span{from, len(p.buf)}, e.flags|hasImage, image.entity
+		e.image = x.digest(p.at(e.stored))
+		stored := len(p.buf) - from
+		if stored > mostStored || x.load.Fits(ref, image.row, stored) != nil {
+			return false
+		}
+		if image.entity != nil && len(image.entity.Sources) > 0 {
+			p.changes = append(p.changes, projections.Change{Table: t, Row: ref, New: image.row, Is: image.entity, Record: &entry.Record})
+		}
+	}
+	if old.row != nil {
+		from = len(p.buf)
+		p.buf = value.AppendItem(p.buf, old.row)
+		e.flags |= hasOld
+		e.old = x.digest(p.buf[from:])
+		if e.flags&hasImage != 0 && string(p.buf[from:]) == string(p.at(e.stored)) {
+			e.flags |= oldIsImage
+		}
+		p.buf = p.buf[:from]
 	}
 	return true
 }
 
-// reduce appends an image to the batch's buffer in stored form. No image is an empty span, and so
-// two images are equal where their bytes are, since a stored form is made in one way only.
-func (p *Prepared) reduce(s stripped) reduced {
-	from := len(p.buf)
-	if s.row != nil {
-		p.buf = value.AppendItem(p.buf, s.row)
-	}
-	return reduced{span{from, len(p.buf)}, s.entity, s.ours}
+// digest is of an image in stored form, which is made in one way only. It has 128 bits, of seeds
+// that no recording can know.
+func (x *Reduction) digest(stored []byte) digest {
+	return digest{maphash.Bytes(x.seeds[0], stored), maphash.Bytes(x.seeds[1], stored)}
 }
 
-// Add decides the records of a batch that is not odd. After an error that wraps
-// store.ErrLoading nothing may be settled.
+// Add takes the records of a batch that is not odd. A record that cannot be used becomes a dead
+// letter at once, in the load.
 func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
-	if err := x.open(ctx, p); err != nil {
-		return err
-	}
 	for i := range p.entries {
-		e := &p.entries[i]
-		v, err := x.take(p, e)
-		if err != nil {
-			return err
-		}
-		done := entry{Entry: e.Entry, row: &e.chain.row, gap: v.gap, applied: v.applied}
-		if err := x.r.count(ctx, &done, p.table); err != nil {
-			return err
-		}
-	}
-	err := x.sumUp(p.asked, func(i int) bool { return p.entries[i].asIs })
-	x.taken(p)
-	return err
-}
-
-// open reads the rows of a batch that were not met before.
-func (x *Reduction) open(ctx context.Context, p *Prepared) error {
-	var rows []*row
-	from := len(x.order)
-	for i := range p.entries {
-		e := &p.entries[i]
-		name := p.at(e.name)
-		if e.chain = x.rows[string(name)]; e.chain != nil {
+		e, given := &p.entries[i], &p.given[i]
+		x.number++
+		if e.name.empty() {
+			if err := x.r.count(ctx, &entry{Entry: given}, p.table); err != nil {
+				return err
+			}
 			continue
 		}
-		key := store.Key{Partition: e.ref.Key.Partition.Clone(), Sort: e.ref.Key.Sort.Clone()}
-		c := &chain{row: row{name: string(name), ref: store.Ref{Table: e.table.Name, Key: key}, table: e.table}}
-		x.rows[c.name], e.chain = c, c
-		x.order, rows = append(x.order, c), append(rows, &c.row)
-		x.bytes += chainBytes + 2*len(name)
+		if n := len(x.files); n == 0 || x.files[n-1] != given.File {
+			x.files = append(x.files, given.File)
+		}
+		r := record{
+			number: x.number, file: len(x.files) - 1, line: given.Line, offset: given.Offset, mark: markFrom(&given.Record),
+			flags: e.flags, entity: x.entities[e.entity], old: e.old, image: e.image, stored: p.at(e.stored),
+		}
+		x.buf = r.append(x.buf[:0])
+		if err := x.records.Add(p.at(e.name), x.buf); err != nil {
+			return err
+		}
 	}
-	if err := x.r.load(ctx, rows); err != nil {
+	x.taken(p)
+	return nil
+}
+
+// reduce reads the records row by row, and sorts what became of the rows and what they add. After
+// an error that wraps store.ErrLoading nothing may be settled.
+func (x *Reduction) reduce(ctx context.Context) error {
+	in, err := x.records.Sorted()
+	if err != nil {
 		return err
 	}
-	for _, c := range x.order[from:] {
+	var b block
+	var c *chain
+	for {
+		name, val, err := in.Next()
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
+			return err
+		}
+		if end || b.full() {
+			if c, err = x.take(ctx, &b, c); err != nil {
+				return err
+			}
+		}
+		if end {
+			break
+		}
+		b.add(name, val)
+	}
+	if err := x.finish(c); err != nil {
+		return err
+	}
+	if err := x.fold(); err != nil {
+		return err
+	}
+	return x.records.Close()
+}
+
+// block is records of some rows that follow each other, whose rows are read together.
+type block struct {
+	buf   []byte
+	parts []part
+}
+
+type part struct{ name, record span }
+
+const (
+	blockRecords = 1024
+	blockBytes   = 1 << 20
+)
+
+func (b *block) full() bool { return len(b.parts) >= blockRecords || len(b.buf) >= blockBytes }
+
+func (b *block) add(name, record []byte) {
+	from := len(b.buf)
+	b.buf = append(append(b.buf, name...), record...)
+	b.parts = append(b.parts, part{span{from, from + len(name)}, span{from + len(name), len(b.buf)}})
+}
+
+func (b *block) at(s span) []byte { return b.buf[s.from:s.to] }
+
+// take decides the records of a block, and empties it. before is the row of the record before them;
+// it returns that of the last.
+func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, error) {
+	chains, err := x.open(ctx, b, before)
+	if err != nil {
+		return nil, err
+	}
+	c := before
+	for _, p := range b.parts {
+		if c == nil || c.name != string(b.at(p.name)) {
+			if err := x.finish(c); err != nil {
+				return nil, err
+			}
+			c, chains = chains[0], chains[1:]
+		}
+		r, err := decodeRecord(b.at(p.record))
+		if err != nil {
+			return nil, err
+		}
+		if err := x.decide(c, &r); err != nil {
+			return nil, err
+		}
+	}
+	b.buf, b.parts = b.buf[:0], b.parts[:0]
+	return c, x.load.Stage(ctx) // it need not keep what was read
+}
+
+// open reads the rows of a block, but for the one before it.
+func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
+	last := ""
+	if before != nil {
+		last = before.name
+	}
+	var rows []*row
+	for _, p := range b.parts {
+		if last == string(b.at(p.name)) {
+			continue
+		}
+		last = string(b.at(p.name))
+		ref, err := x.load.Named([]byte(last))
+		if err != nil {
+			return nil, err
+		}
+		c := &chain{row: row{name: last, ref: ref, table: x.r.Model.Table(ref.Table)}}
+		chains, rows = append(chains, c), append(rows, &c.row)
+	}
+	if err := x.r.load(ctx, rows); err != nil {
+		return nil, err
+	}
+	for _, c := range chains {
+		if !c.swept.IsMissing() {
+			return nil, fmt.Errorf("%w: %s: the row expired here", store.ErrLoading, c.ref)
+		}
 		if c.now == nil {
 			continue
 		}
 		is := strip(c.table, c.now)
-		c.exist, c.entity = true, is.entity
-		c.was = c.table.Classify(c.now)
-		c.image = value.AppendItem(nil, is.row)
-		x.bytes += cap(c.image)
+		c.exist, c.entity, c.firstEntity, c.was = true, is.entity, is.entity, c.table.Classify(c.now)
+		c.first = value.AppendItem(nil, is.row)
+		c.image, c.digest = slices.Clone(c.first), x.digest(c.first)
 		for _, a := range c.now {
 			if isDerived(is.entity, a.Name) {
 				c.shows = append(c.shows, value.Attr{Name: a.Name, Value: a.Value.Clone()})
@@ -260,110 +408,163 @@ func (x *Reduction) open(ctx context.Context, p *Prepared) error {
 		}
 		c.now = nil
 	}
+	return chains, nil
+}
+
+// decide decides a record, counts it, and notes what it does to its row.
+func (x *Reduction) decide(c *chain, r *record) error {
+	is := compared{
+		saysOld: r.flags&saysOld != 0, old: r.flags&hasOld != 0, stored: len(c.image) > 0, image: r.flags&hasImage != 0,
+		oldIsImage: func() bool { return r.flags&oldIsImage != 0 },
+		digest:     value.OfNull, // of nothing that was swept
+	}
+	is.oldIsStored = is.old == is.stored && (!is.old || r.old == c.digest)
+	is.storedIsImage = is.stored == is.image && (!is.image || r.image == c.digest)
+	v := c.decide(r.mark, is)
+	if v.applied {
+		x.r.Summary.Applied++
+	} else {
+		x.r.Summary.Skipped++
+	}
+	if v.gap != "" {
+		x.r.Summary.Gaps++
+		if err := x.gap(c, r, v.gap); err != nil {
+			return err
+		}
+	}
+	if v.outcome == skipped || v.outcome == nothing {
+		return nil
+	}
+	c.take(v)
+	c.writes = true
+	if v.outcome == removal {
+		c.marks = append(c.marks, v.mark)
+		c.image, c.shows, c.shown, c.entity = c.image[:0], nil, false, nil
+		return nil
+	}
+	c.image, c.digest = append(c.image[:0], r.stored...), r.image
+	e := x.entity(r.entity)
+	if !c.shown || c.entity != e {
+		c.shows = carried(e, c.shows)
+	}
+	c.entity, c.shown = e, true
 	return nil
 }
 
-// take decides a record and notes what it does to its row.
-func (x *Reduction) take(p *Prepared, e *prepared) (v verdict, err error) {
-	if e.image.ours || e.old.ours && e.image.from == e.image.to {
-		return v, nil
+// entity is the entity with a number, nil for 0.
+func (x *Reduction) entity(n uint64) *model.Entity {
+	if n == 0 {
+		return nil
 	}
-	c, old, image := e.chain, p.at(e.old.span), p.at(e.image.span)
-	is := compared{
-		old: len(old) > 0, stored: len(c.image) > 0, image: len(image) > 0,
-		oldIsStored: string(old) == string(c.image), storedIsImage: string(c.image) == string(image),
-		oldIsImage: func() bool { return string(old) == string(image) },
-		digest:     func() value.Value { return owntable.Digest(e.change.Old) },
-	}
-	v = c.decide(&e.Record, is)
-	if v.outcome == skipped || v.outcome == nothing {
-		return v, nil
-	}
-	if e.asIs = is.oldIsStored; !e.asIs && v.applied {
-		if err := x.contribute(c, e); err != nil {
-			return v, err
-		}
-	}
-	c.take(v)
-	c.writes, x.tables[c.table.Name] = true, true
-	if v.outcome == removal {
-		c.marks = append(c.marks, v.mark.leave(c.ref))
-		c.image, c.shows, c.shown, c.entity = c.image[:0], nil, false, nil
-		return v, nil
-	}
-	before := cap(c.image)
-	c.image = append(c.image[:0], image...)
-	x.bytes += cap(c.image) - before
-	if !c.shown || c.entity != e.image.entity {
-		c.shows = carried(e.image.entity, c.shows)
-	}
-	c.entity, c.shown = e.image.entity, true
-	return v, nil
+	return x.r.Model.Entities[n-1]
 }
 
-// contribute sums up a change whose old image is not the row.
-func (x *Reduction) contribute(c *chain, e *prepared) error {
-	change := *e.change
-	change.Old, change.Was = nil, nil
-	if len(c.image) > 0 {
-		item, _, err := value.DecodeItem(c.image)
+// foldAtOnce is how many rows are folded together.
+const foldAtOnce = 512
+
+// finish sorts in what became of a row, nil for none.
+func (x *Reduction) finish(c *chain) error {
+	if c == nil || !c.writes {
+		return nil
+	}
+	x.tables[c.table.Name] = true
+	x.buf = x.appendChain(x.buf[:0], c)
+	if err := x.rows.Add([]byte(c.name), x.buf); err != nil {
+		return err
+	}
+	if !counts(c.firstEntity) && !counts(c.entity) {
+		return nil
+	}
+	if x.done = append(x.done, c); len(x.done) < foldAtOnce {
+		return nil
+	}
+	return x.fold()
+}
+
+func counts(e *model.Entity) bool { return e != nil && len(e.Sources) > 0 }
+
+// fold sorts in what the changes of rows add to targets.
+func (x *Reduction) fold() error {
+	changes := make([]projections.Change, len(x.done))
+	for i, c := range x.done {
+		changes[i] = projections.Change{Table: c.table, Row: c.ref, Was: c.firstEntity, Is: c.entity}
+		var err error
+		if changes[i].Old, err = decoded(c.first); err == nil {
+			changes[i].New, err = decoded(c.image)
+		}
 		if err != nil {
 			return err
 		}
-		change.Old, change.Was = item, c.table.Classify(item)
 	}
-	asked, _ := runner.Fold(x.r.Runner.Kinds, x.r.Model, []projections.Change{change})
-	return x.sumUp(asked, func(int) bool { return true })
-}
-
-// sumUp adds what some changes ask for.
-func (x *Reduction) sumUp(asked *projections.Gathered, applied func(i int) bool) error {
-	for i, of := range asked.FaultOf {
-		if applied(of) {
-			f := asked.Faults[i]
-			return fmt.Errorf("%w: %s: %s", store.ErrLoading, f.Derivation, f.Reason)
-		}
+	x.done = x.done[:0]
+	asked, _ := runner.Fold(x.r.Runner.Kinds, x.r.Model, changes)
+	if len(asked.Faults) > 0 {
+		f := asked.Faults[0]
+		return fmt.Errorf("%w: %s: %s", store.ErrLoading, f.Derivation, f.Reason)
 	}
 	for _, t := range asked.Targets {
+		if len(t.Steps) == 0 {
+			continue
+		}
+		var err error
+		if x.name, err = x.load.AppendName(x.name[:0], t.Row); err != nil {
+			return err
+		}
 		for i := range t.Steps {
-			if s := &t.Steps[i]; applied(s.Change) {
-				x.add(t, s.Adds)
+			for _, a := range t.Steps[i].Adds {
+				x.buf = binary.AppendUvarint(x.buf[:0], x.entities[t.Entity])
+				x.buf = value.AppendItem(x.buf, value.Item{{Name: a.Field, Value: a.Amount}})
+				if err := x.sums.Add(x.name, x.buf); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// add puts amounts to those that a target has. It copies the key and the amounts, which belong to
-// the batch. When a target has more amounts than its limit they are summed, so that it takes memory
-// by its fields and not by its changes.
-func (x *Reduction) add(t *projections.Target, adds []projections.Add) {
-	name := owntable.RowText(t.Row)
-	s := x.sums[name]
-	if s == nil {
-		key := store.Key{Partition: t.Row.Key.Partition.Clone(), Sort: t.Row.Key.Sort.Clone()}
-		s = &sum{target: projections.Target{Row: store.Ref{Table: t.Row.Table, Key: key}, Entity: t.Entity}, most: fewAdds}
-		x.sums[name] = s
-		x.bytes += chainBytes
+// decoded is an image, nil for an empty one.
+func decoded(stored []byte) (value.Item, error) {
+	if len(stored) == 0 {
+		return nil, nil
 	}
-	for _, a := range adds {
-		s.adds = append(s.adds, projections.Add{Field: a.Field, Amount: a.Amount.Clone()})
-		x.bytes += addBytes
-	}
-	if len(s.adds) > s.most {
-		x.bytes -= addBytes * len(s.adds)
-		s.total()
-		x.bytes += addBytes * len(s.adds)
-		s.most = max(fewAdds, 2*len(s.adds))
-	}
+	item, _, err := value.DecodeItem(stored)
+	return item, err
 }
 
-// total sums up the amounts.
-func (s *sum) total() {
-	total := projections.Sum(s.adds)
-	s.adds = s.adds[:0]
-	for _, a := range total {
-		s.adds = append(s.adds, projections.Add{Field: a.Name, Amount: a.Value})
+// gap sorts in a gap.
+func (x *Reduction) gap(c *chain, r *record, reason string) error {
+	b := binary.AppendUvarint(x.buf[:0], uint64(r.file))
+	b = binary.AppendVarint(binary.AppendVarint(b, r.line), r.offset)
+	b = append(binary.AppendUvarint(b, uint64(len(c.name))), c.name...)
+	x.buf = append(b, reason...)
+	return x.gaps.Add(binary.BigEndian.AppendUint64(x.name[:0], r.number), x.buf)
+}
+
+// Gaps calls yield for each gap of what was settled, with the number of its record, in order.
+func (x *Reduction) Gaps(yield func(number uint64, g Gap)) error {
+	in, err := x.gaps.Sorted()
+	if err != nil {
+		return err
+	}
+	for {
+		key, val, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d := reading{b: val}
+		g := Gap{Where: events.Location{File: x.files[d.uvarint()], Line: d.varint(), Offset: d.varint()}}
+		name := d.bytes(int(d.uvarint()))
+		if g.Reason = string(d.b); d.bad {
+			return errTorn
+		}
+		if g.Row, err = x.load.Named(name); err != nil {
+			return err
+		}
+		yield(binary.BigEndian.Uint64(key), g)
 	}
 }
 
@@ -373,76 +574,48 @@ type Settled struct {
 	Sums    []*projections.Target // each with the amounts that its ledger gets
 }
 
-// Tables are the tables with rows that Settle will write.
-func (x *Reduction) Tables() []string { return slices.Sorted(maps.Keys(x.tables)) }
-
 // settledAtOnce is how many rows are settled at a time. It bounds what is decoded.
-const settledAtOnce = 2048
+const settledAtOnce = 1024
 
-// Settle writes what became of the rows into the load, some of them at a time, and begins again.
-// The sums of a target are handed over together with what became of its row. After an error
-// nothing may land.
-func (x *Reduction) Settle(ctx context.Context, apply func(Settled) error) error {
-	for len(x.order) > 0 {
-		n := min(settledAtOnce, len(x.order))
-		s, err := x.settle(ctx, x.order[:n])
+// Settle writes what became of the rows into the load, some of them at a time, and stages them.
+// Before the first, admit is told of the tables of all. The sums of a target are handed over
+// together with what became of its row. After an error nothing may land. Close the Reduction when
+// what was settled has landed.
+func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) error, apply func(Settled) error) error {
+	if err := x.reduce(ctx); err != nil {
+		return err
+	}
+	if err := admit(slices.Sorted(maps.Keys(x.tables))); err != nil {
+		return err
+	}
+	j, err := x.join()
+	if err != nil {
+		return err
+	}
+	for {
+		next, err := j.next(settledAtOnce)
+		if err != nil || len(next) == 0 {
+			return err
+		}
+		s, err := x.settle(ctx, next)
 		if err == nil {
 			err = apply(s)
+		}
+		if err == nil {
+			err = x.load.Stage(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		for _, c := range x.order[:n] {
-			delete(x.rows, c.name)
-		}
-		clear(x.order[:n])
-		x.order = x.order[n:]
-	}
-	var rest Settled // for targets that no record wrote
-	for name := range x.sums {
-		x.sumOf(name, &rest)
-		if len(rest.Sums) == settledAtOnce {
-			if err := apply(rest); err != nil {
-				return err
-			}
-			rest = Settled{}
-		}
-	}
-	if err := apply(rest); err != nil {
-		return err
-	}
-	x.begin()
-	return nil
-}
-
-// sumOf moves the sums of a target, if it has any.
-func (x *Reduction) sumOf(name string, to *Settled) {
-	s := x.sums[name]
-	if s == nil {
-		return
-	}
-	delete(x.sums, name)
-	if s.total(); len(s.adds) > 0 {
-		s.split()
-		to.Sums = append(to.Sums, &s.target)
-	}
-}
-
-// split makes the amounts into steps that one write of a ledger takes.
-func (s *sum) split() {
-	for adds := s.adds; len(adds) > 0; {
-		n := min(len(adds), owntable.AddsAtOnce)
-		s.target.Steps = append(s.target.Steps, projections.Step{Adds: adds[:n]})
-		adds = adds[n:]
 	}
 }
 
 // settle writes some rows, and the marks of their removals.
-func (x *Reduction) settle(ctx context.Context, chains []*chain) (out Settled, err error) {
+func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err error) {
 	var marks []store.Write
-	var refs []store.Ref // of rows whose former image is asked for
-	for _, c := range chains {
-		if c.writes && c.exist && concerns(c.was, c.entity) {
+	var refs []store.Ref // of rows whose former image is needed
+	for i := range all {
+		if c := all[i].chain; c != nil && c.exist {
 			refs = append(refs, c.ref)
 		}
 	}
@@ -450,11 +623,24 @@ func (x *Reduction) settle(ctx context.Context, chains []*chain) (out Settled, e
 	if err != nil {
 		return out, err
 	}
-	for _, c := range chains {
-		if !c.writes {
+	for i := range all {
+		if s := all[i].sum; s != nil {
+			if s.total(); len(s.adds) > 0 {
+				s.split()
+				out.Sums = append(out.Sums, &s.target)
+			}
+		}
+		c := all[i].chain
+		if c == nil {
 			continue
 		}
-		marks = append(marks, c.marks...)
+		var old value.Item
+		if c.exist {
+			old, former = former[0], former[1:]
+		}
+		for _, m := range c.marks {
+			marks = append(marks, m.leave(c.ref))
+		}
 		next, err := c.dressed()
 		if err == nil {
 			err = x.load.Place(c.ref, next)
@@ -462,15 +648,11 @@ func (x *Reduction) settle(ctx context.Context, chains []*chain) (out Settled, e
 		if err != nil {
 			return out, err
 		}
-		if !concerns(c.was, c.entity) {
-			continue
+		if concerns(c.was, c.entity) {
+			out.Changes = append(out.Changes, projections.Change{
+				Table: c.table, Row: c.ref, Was: c.was, Old: old, New: next, Is: c.table.Classify(next),
+			})
 		}
-		change := projections.Change{Table: c.table, Row: c.ref, Was: c.was, New: next, Is: c.table.Classify(next)}
-		if c.exist {
-			change.Old, former = former[0], former[1:]
-		}
-		out.Changes = append(out.Changes, change)
-		x.sumOf(owntable.RowText(c.ref), &out)
 	}
 	if len(marks) > 0 { // a condition that fails means that a newer removal has its mark
 		_, err = x.load.Write(ctx, marks)
@@ -480,11 +662,8 @@ func (x *Reduction) settle(ctx context.Context, chains []*chain) (out Settled, e
 
 // dressed is the row as it is to be written, nil for none.
 func (c *chain) dressed() (value.Item, error) {
-	if len(c.image) == 0 {
-		return nil, nil
-	}
-	item, _, err := value.DecodeItem(c.image)
-	if err != nil {
+	item, err := decoded(c.image)
+	if item == nil || err != nil {
 		return nil, err
 	}
 	return item.With(append(c.shows, value.Attr{Name: owntable.SeenMark, Value: c.seen.value()})...), nil

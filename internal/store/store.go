@@ -42,6 +42,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"weir/internal/events"
@@ -476,6 +477,16 @@ type LoadOptions struct {
 	Refuse func(Ref) error
 	// Drop is an attribute that rows of tables without a stream never get, "" for none.
 	Drop string
+	// Memory is about how many bytes the Load may take for what is staged.
+	Memory int
+}
+
+// Scratch is a file that is written at its end, and read anywhere. It has no name, and is gone
+// when it is closed, or the process ends.
+type Scratch interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
 }
 
 // Load is a Store whose writes stay in memory until Land puts all of them on disk in one
@@ -485,9 +496,20 @@ type LoadOptions struct {
 //
 // Until it is given up, no one else may write rows that the Load reads, and it belongs to
 // one goroutine. Queries and sweeps would not see what has not landed, and are refused with
-// ErrLoading; what concerns streams is the store's. Close does nothing.
+// ErrLoading; what concerns streams is the store's. Close gives up what has not landed.
 type Load interface {
 	Store
+	// Stage moves everything that was written to disk, beside the store, so that it takes no
+	// memory. Until the next Land the Load shows those rows as they were before, so a caller must
+	// not come to a staged row again. Of the tables with streams, rows must be staged in the order
+	// of their names; else the error wraps ErrLoading.
+	Stage(ctx context.Context) error
+	// AppendName appends a row's name to b. Names sort as rows are staged.
+	AppendName(b []byte, ref Ref) ([]byte, error)
+	// Named returns the row that AppendName made a name of.
+	Named(name []byte) (Ref, error)
+	// Scratch returns an empty file.
+	Scratch() (Scratch, error)
 	// Take returns the stream records of the writes since the last Take, in their order.
 	// Their positions ascend, and mean nothing to another Load.
 	Take() []events.Record
@@ -495,12 +517,12 @@ type Load interface {
 	// row's stored form (package value). Any goroutine may call it.
 	Fits(ref Ref, row value.Item, stored int) error
 	// Place puts a row whatever the present one is, or removes it if row is nil. It leaves no
-	// record. The caller must have read the row since the last Land.
+	// record. The caller must have read the row since the last Stage or Land, if it exists.
 	Place(ref Ref, row value.Item) error
 	// Bytes is about how much memory is taken by what has not landed.
 	Bytes() int
-	// Land puts everything that was written on disk, durably, after what the store has
-	// acknowledged. After an error it is not known whether it landed: give up the Load
+	// Land makes everything that was written, and staged, part of the store, durably, after what
+	// the store has acknowledged. After an error it is not known whether it landed: give up the Load
 	// and the store.
 	Land(ctx context.Context) error
 }

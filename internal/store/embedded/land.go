@@ -6,28 +6,132 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"os"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/sorter"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
-// landFile is the table that is being made. A crash leaves it; the next Open deletes it.
-const landFile = "landing.sst"
+// landing is how the names of tables begin that are being made. A crash leaves them; the next Open
+// deletes them.
+const landing = "landing-"
 
-// Land puts everything that was written since the last Land on disk, rows and index
+// landBytes is about how large a table becomes before another one is begun.
+const landBytes = 64 << 20
+
+// staged is what a Load has on disk and is not part of the store yet: sorted tables of the rows
+// that have streams, and of everything else what is sorted first.
+type staged struct {
+	paths  []string
+	w      *sstable.Writer // of the last path, nil for none
+	last   []byte          // the last key in w's table
+	size   int
+	own    *sorter.Sorter // rows of tables without a stream, as change encodes them
+	index  *sorter.Sorter // index entries
+	parted []*table       // tables with rows
+}
+
+// Stage puts everything that was written since the last Stage into tables beside the store.
+func (l *load) Stage(ctx context.Context) error {
+	if err := l.s.enter(ctx); err != nil {
+		return fmt.Errorf("stage: %w", err)
+	}
+	defer l.s.gate.RUnlock()
+	if err := l.stage(); err != nil {
+		return fmt.Errorf("stage: %w", err)
+	}
+	return nil
+}
+
+// stage is Stage, inside the gate.
+func (l *load) stage() error {
+	for _, key := range l.changed() {
+		r := l.rows[key]
+		l.s.cache.keys.add(maphash.String(l.s.seed, key)) // before it lands
+		var err error
+		if r.tab.Stream {
+			err = l.append([]byte(key), r.now, r.now == nil)
+			if !slices.Contains(l.staged.parted, r.tab) {
+				l.staged.parted = append(l.staged.parted, r.tab)
+			}
+		} else {
+			l.scratch = appendChange(l.scratch[:0], r.now, r.now == nil)
+			err = l.staged.own.Add([]byte(key), l.scratch)
+		}
+		if err == nil {
+			err = l.entries(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	l.forget()
+	clear(l.rows)
+	l.bytes = 0
+	return nil
+}
+
+// appendChange appends a row as it becomes, or that it is gone.
+func appendChange(b, stored []byte, gone bool) []byte {
+	if gone {
+		return append(b, 0)
+	}
+	return append(append(b, 1), stored...)
+}
+
+// append adds a key to the table that is being made. Keys must ascend, so what is derived from a
+// row is staged with it or before it.
+func (l *load) append(key, stored []byte, gone bool) (err error) {
+	g := &l.staged
+	if g.w != nil {
+		switch c := bytes.Compare(key, g.last); {
+		case c <= 0 && len(g.last) > 0:
+			return fmt.Errorf("%w: a row changes again, or out of order: key %x", store.ErrLoading, key)
+		case g.size >= landBytes || !bytes.Equal(key[:spaceLen], g.last[:spaceLen]):
+			if err := g.end(); err != nil {
+				return err
+			}
+		}
+	}
+	if g.w == nil {
+		fs := l.s.po.FS
+		path := fs.PathJoin(l.s.files.dir, fmt.Sprintf("%s%d.sst", landing, len(g.paths)))
+		f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			return err
+		}
+		// Options of the lowest level would leave removals out. Level 0 keeps them.
+		g.w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), l.s.po.MakeWriterOptions(0, l.s.db.TableFormat()))
+		g.paths, g.size = append(g.paths, path), 0
+	}
+	g.last, g.size = append(g.last[:0], key...), g.size+len(key)+len(stored)
+	if gone {
+		return g.w.Delete(key)
+	}
+	return g.w.Set(key, stored)
+}
+
+// end finishes the table that is being made, if there is one.
+func (g *staged) end() error {
+	if g.w == nil {
+		return nil
+	}
+	w := g.w
+	g.w = nil
+	return w.Close()
+}
+
+// Land stages what is left, and puts everything that is staged into the store: rows and index
 // entries, in one step. It is durable when Land returns; a crash before leaves all of it or
 // nothing. What the store acknowledged before is durable first.
 func (l *load) Land(ctx context.Context) error {
-	if len(l.rows) == 0 {
-		return nil
-	}
 	if err := l.s.Sync(ctx); err != nil {
 		return err
 	}
@@ -35,25 +139,111 @@ func (l *load) Land(ctx context.Context) error {
 		return fmt.Errorf("land: %w", err)
 	}
 	defer l.s.gate.RUnlock()
-	err := l.parted()
-	if err == nil {
-		err = l.land(ctx)
-	}
-	if err != nil {
+	if err := l.land(ctx); err != nil {
 		return fmt.Errorf("land: %w", err)
 	}
-	l.forget()
-	l.rows, l.bytes = map[string]*loaded{}, 0
 	return nil
 }
+
+// land puts all that is staged into the store, in one change of Pebble's manifest: after a crash
+// either all of it is there or none. Tables that did not land are deleted when the store is opened
+// again. While they land, the row cache answers for no row.
+func (l *load) land(ctx context.Context) error {
+	err := l.stage()
+	g := &l.staged
+	for _, rest := range []*sorter.Sorter{g.own, g.index} {
+		if err == nil {
+			err = g.end()
+		}
+		if err == nil {
+			g.last = g.last[:0]
+			err = l.merge(rest)
+		}
+	}
+	if err == nil {
+		err = g.end()
+	}
+	if err == nil {
+		err = l.parted()
+	}
+	if err != nil || len(g.paths) == 0 {
+		return errors.Join(err, l.giveUp())
+	}
+	l.s.cache.beginAll()
+	err = l.s.db.Ingest(ctx, g.paths)
+	l.s.cache.endAll()
+	if err == nil {
+		g.paths = nil // they are the store's
+	}
+	return errors.Join(err, l.giveUp())
+}
+
+// merge makes a table of what was sorted. A key that comes twice is an error: a row was read again
+// after it was staged.
+func (l *load) merge(sorted *sorter.Sorter) error {
+	r, err := sorted.Sorted()
+	for err == nil {
+		var key, val []byte
+		if key, val, err = r.Next(); err == nil {
+			err = l.append(key, val[1:], val[0] == 0)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// giveUp deletes what did not land. It may be called again.
+func (l *load) giveUp() error {
+	g := &l.staged
+	err := errors.Join(g.end(), g.own.Close(), g.index.Close())
+	for _, path := range g.paths {
+		err = errors.Join(err, l.s.po.FS.Remove(path))
+	}
+	l.forget()
+	clear(l.rows)
+	l.bytes = 0
+	l.begin()
+	return err
+}
+
+// begin has nothing staged.
+func (l *load) begin() {
+	most := max(l.opts.Memory/2, minStaged)
+	l.staged = staged{own: sorter.New(most, l.scratchFile), index: sorter.New(most, l.scratchFile)}
+}
+
+// minStaged is the least memory for what is sorted.
+const minStaged = 64 << 10
+
+// scratchName is the name of a file for a moment, until it is open.
+const scratchName = "scratch"
+
+// scratchFile makes a file that has no name: it is gone when it is closed, or the process ends.
+func (l *load) scratchFile() (sorter.File, error) {
+	fs := l.s.files.fs // below the guard: a full disk ends the load, not the process
+	path := fs.PathJoin(l.s.files.dir, scratchName)
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	if err := fs.Remove(path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Scratch makes a file beside the store that is gone when it is closed, or the process ends.
+func (l *load) Scratch() (store.Scratch, error) { return l.scratchFile() }
 
 // parted notes, before the first rows land, that the streams of the tables do not have
 // every change: Identity tells it from then on.
 func (l *load) parted() error {
 	changed := false
-	for _, r := range l.rows {
-		if r.tab.Stream && r.tab.meta.Streamed {
-			r.tab.meta.Streamed, changed = false, true
+	for _, tab := range l.staged.parted {
+		if tab.meta.Streamed {
+			tab.meta.Streamed, changed = false, true
 		}
 	}
 	if !changed {
@@ -65,37 +255,6 @@ func (l *load) parted() error {
 		return err
 	}
 	return b.Commit(pebble.Sync)
-}
-
-// land puts all that the window has changed into the store, in one change of Pebble's manifest:
-// after a crash either all of it is there or none. A table that did not land is deleted when the
-// store is opened again. While it lands, the row cache answers for none of the keys.
-func (l *load) land(ctx context.Context) error {
-	keys := l.changed()
-	if len(keys) == 0 {
-		return nil
-	}
-	fs := l.s.po.FS
-	path := fs.PathJoin(l.s.files.dir, landFile)
-	err := l.table(fs, path, keys)
-	if err != nil {
-		return errors.Join(err, dropLanding(fs, l.s.files.dir))
-	}
-	hashes := make([]uint64, len(keys))
-	for i, key := range keys {
-		hashes[i] = maphash.String(l.s.seed, key)
-		l.s.cache.begin(hashes[i], []byte(key))
-	}
-	err = l.s.db.Ingest(ctx, []string{path})
-	for i, key := range keys {
-		if err == nil { // the next window asks for many of them again
-			l.s.cache.put(hashes[i], []byte(key), l.rows[key].now)
-		} else {
-			l.s.cache.drop(hashes[i], []byte(key))
-		}
-		l.s.cache.end(hashes[i])
-	}
-	return err
 }
 
 // changed returns the keys of the rows that differ from the store's, sorted.
@@ -110,88 +269,55 @@ func (l *load) changed() []string {
 	return keys
 }
 
-// dropLanding deletes a table that did not land.
+// dropLanding deletes tables that did not land.
 func dropLanding(fs vfs.FS, dir string) error {
-	path := fs.PathJoin(dir, landFile)
-	if _, err := fs.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return fs.Remove(path)
-}
-
-// table writes the sorted table of the rows with these keys and of their index entries.
-func (l *load) table(fs vfs.FS, path string, keys []string) error {
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	names, err := fs.List(dir)
 	if err != nil {
 		return err
 	}
-	// Options of the lowest level would leave removals out. Level 0 keeps them.
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), l.s.po.MakeWriterOptions(0, l.s.db.TableFormat()))
-	var entries []entryChange
-	for _, key := range keys {
-		r := l.rows[key]
-		if r.now == nil {
-			err = w.Delete([]byte(key))
-		} else {
-			err = w.Set([]byte(key), r.now)
-		}
-		if err == nil {
-			entries, err = l.entries(entries, r)
-		}
-		if err != nil {
-			return errors.Join(err, w.Close())
+	for _, name := range names {
+		if strings.HasPrefix(name, landing) || name == scratchName {
+			err = errors.Join(err, fs.Remove(fs.PathJoin(dir, name)))
 		}
 	}
-	slices.SortFunc(entries, func(a, b entryChange) int { return bytes.Compare(a.key, b.key) })
-	for _, e := range entries {
-		if e.gone {
-			err = w.Delete(e.key)
-		} else {
-			err = w.Set(e.key, nil)
-		}
-		if err != nil {
-			return errors.Join(err, w.Close())
-		}
-	}
-	return w.Close()
+	return err
 }
 
-// entryChange is an index entry that a row gets or loses.
-type entryChange struct {
-	key  []byte
-	gone bool
-}
-
-// entries appends the changes of a row's index entries.
-func (l *load) entries(to []entryChange, r *loaded) ([]entryChange, error) {
+// entries sorts in the changes of a row's index entries.
+func (l *load) entries(r *loaded) error {
 	if len(r.tab.indexes) == 0 {
-		return to, nil
+		return nil
 	}
-	var items [2]value.Item
-	for i, stored := range [][]byte{r.was, r.now} {
-		var err error
-		if items[i], err = decodeRow(stored); err != nil {
-			return to, err
-		}
+	was, err := decodeRow(r.was)
+	if err != nil {
+		return err
 	}
-	l.values = r.tab.keyValues(l.values[:0], items[0])
-	l.values = r.tab.keyValues(l.values, items[1])
+	is, err := l.itemOf(r)
+	if err != nil {
+		return err
+	}
+	l.values = r.tab.keyValues(l.values[:0], was)
+	l.values = r.tab.keyValues(l.values, is)
 	n := len(r.tab.indexed)
-	was, is := l.values[:n], l.values[n:]
-	add := func(ix *index, entry store.Key, gone bool) {
+	before, now := l.values[:n], l.values[n:]
+	add := func(ix *index, entry store.Key, gone bool) error {
 		l.scratch = appendEntryKey(l.scratch[:0], ix, entry, r.id)
-		to = append(to, entryChange{bytes.Clone(l.scratch), gone})
+		return l.staged.index.Add(l.scratch, appendChange(nil, nil, gone))
 	}
 	for _, ix := range r.tab.indexes {
-		if ix.same(was, is) {
+		if ix.same(before, now) {
 			continue
 		}
-		if entry, ok, err := ix.entry(was); ok && err == nil {
-			add(ix, entry, true)
+		if entry, ok, err := ix.entry(before); ok && err == nil {
+			if err := add(ix, entry, true); err != nil {
+				return err
+			}
 		}
-		if entry, ok, err := ix.entry(is); ok && err == nil {
-			add(ix, entry, false)
+		if entry, ok, err := ix.entry(now); ok && err == nil {
+			if err := add(ix, entry, false); err != nil {
+				return err
+			}
 		}
 	}
-	return to, nil
+	return nil
 }

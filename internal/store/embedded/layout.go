@@ -19,6 +19,9 @@ var (
 	keyCatalog = []byte("mtables")
 )
 
+// spaceLen is the length of what appendSpace appends.
+const spaceLen = 3
+
 // appendSpace begins a key of one of the spaces that the package comment lists.
 func appendSpace(b []byte, space byte, id uint16) []byte {
 	return append(b, space, byte(id>>8), byte(id))

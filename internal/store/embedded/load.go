@@ -21,11 +21,13 @@ type load struct {
 	s           *Store
 	opts        store.LoadOptions
 
+	byID    map[uint16]*table
 	rows    map[string]*loaded // by key
 	bytes   int
 	records []events.Record
 	last    uint64 // the position of the last record
 	known   []*loaded
+	staged  staged
 
 	key, scratch []byte
 	values       []value.Value
@@ -65,11 +67,38 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 			}
 		}
 	}
-	return &load{Store: s, s: s, opts: o, rows: map[string]*loaded{}}, nil
+	l := &load{Store: s, s: s, opts: o, rows: map[string]*loaded{}, byID: map[uint16]*table{}}
+	for _, tab := range s.tables {
+		l.byID[tab.id] = tab
+	}
+	l.begin()
+	return l, nil
 }
 
-// Close does nothing.
-func (l *load) Close() error { return nil }
+// Close gives up what has not landed.
+func (l *load) Close() error { return l.giveUp() }
+
+// AppendName appends the key under which the row is stored.
+func (l *load) AppendName(b []byte, ref store.Ref) ([]byte, error) {
+	tab, err := l.s.table(ref.Table)
+	if err != nil {
+		return b, err
+	}
+	return appendRowKey(b, tab, ref.Key), nil
+}
+
+// Named reads a name of AppendName.
+func (l *load) Named(name []byte) (store.Ref, error) {
+	if len(name) < spaceLen {
+		return store.Ref{}, errKeyForm
+	}
+	tab := l.byID[uint16(name[1])<<8|uint16(name[2])]
+	if tab == nil {
+		return store.Ref{}, errKeyForm
+	}
+	key, _, err := takeKey(name[spaceLen:], &tab.Key)
+	return store.Ref{Table: tab.Name, Key: key}, err
+}
 
 // Load is refused.
 func (l *load) Load(context.Context, store.LoadOptions) (store.Load, error) {

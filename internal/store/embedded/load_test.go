@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -187,6 +188,93 @@ func TestLoadLimits(t *testing.T) {
 	}
 }
 
+// TestStage: what is staged in pieces is in the store once it lands, and not before. What comes out
+// of order is refused, and what is given up is gone.
+func TestStage(t *testing.T) {
+	ctx := context.Background()
+	own := store.Table{Name: "own", Key: store.KeySchema{Partition: str("k")}}
+	other := things()
+	other.Name, other.Indexes = "other", nil
+	mem := vfs.NewMem()
+	s := open(t, "data", []store.Table{things(), own, other}, Options{FS: mem})
+	l, err := s.Load(ctx, store.LoadOptions{Tables: []string{"things", "other"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(ws ...store.Write) {
+		t.Helper()
+		out, err := l.Write(ctx, ws)
+		for _, o := range out {
+			err = errors.Join(err, o.Err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stage := func() error { return l.Stage(ctx) }
+	note := func(key string) store.Write {
+		return store.Write{Ref: store.Ref{Table: "own", Key: store.Key{Partition: val(key)}}, Put: item("k", key)}
+	}
+	elsewhere := put("a", "a")
+	elsewhere.Table = "other"
+	left := func() (names []string) {
+		all, err := mem.List("data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, landing) && name != scratchName })
+	}
+
+	write(put("b", "b", "kind", "k"), note("z"))
+	err = stage()
+	write(put("c", "c", "kind", "k"), note("a"), elsewhere)
+	if err = errors.Join(err, stage()); err != nil {
+		t.Fatal(err)
+	}
+	if rows := allRows(t, s, s.tables["things"]); len(rows) > 0 || l.Bytes() > 0 {
+		t.Fatalf("%d rows before they landed, %d bytes", len(rows), l.Bytes())
+	}
+	land(t, l)
+	rows := allRows(t, s, s.tables["things"])
+	verifyIndexes(t, s, s.tables["things"], rows)
+	got, err := s.Get(ctx, []store.Ref{ref("b", "b"), ref("c", "c"), note("a").Ref, note("z").Ref, elsewhere.Ref})
+	if err != nil || len(rows) != 2 || slices.ContainsFunc(got, func(row value.Item) bool { return row == nil }) || len(left()) > 0 {
+		t.Fatalf("%d rows landed; %v, %v; left: %v", len(rows), got, err, left())
+	}
+
+	write(put("e", "e"))
+	err = stage()
+	write(put("d", "d"))
+	if again := stage(); err != nil || !errors.Is(again, store.ErrLoading) {
+		t.Errorf("rows out of order: %v, %v", err, again)
+	}
+	if err := l.Close(); err != nil || len(left()) > 0 {
+		t.Errorf("given up: %v, left: %v", err, left())
+	}
+	write(note("q"))
+	err = stage()
+	write(note("q"), put("f", "f"))
+	if err := errors.Join(err, stage()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Land(ctx); !errors.Is(err, store.ErrLoading) || len(left()) > 0 {
+		t.Errorf("a row that is staged twice: %v, left: %v", err, left())
+	}
+	if rows := allRows(t, s, s.tables["things"]); len(rows) != 2 {
+		t.Errorf("%d rows, though nothing more has landed", len(rows))
+	}
+	for _, ref := range []store.Ref{ref("b", "b"), note("z").Ref} {
+		name, err := l.AppendName([]byte(nil), ref)
+		back, err2 := l.Named(name)
+		if err != nil || err2 != nil || back.String() != ref.String() {
+			t.Errorf("%s is named %x, which is %s: %v, %v", ref, name, back, err, err2)
+		}
+	}
+	if _, err := l.Named([]byte("r\xff\xff")); err == nil {
+		t.Error("a name of no table is a row")
+	}
+}
+
 // TestLandCrash: wherever the power fails, windows are in the store as a whole, all that
 // landed are, and what the store acknowledged before them is too.
 func TestLandCrash(t *testing.T) {
@@ -266,7 +354,7 @@ func checkLanded(t *testing.T, c crash, tables []store.Table, states []map[strin
 	if is, err := s.Identity(context.Background(), "things"); err != nil || n > 0 && is.Whole {
 		t.Fatalf("%s: the stream is whole after %d windows: %v", c.at, n, err)
 	}
-	if names, err := c.disk.List("data"); err != nil || slices.Contains(names, landFile) {
+	if names, err := c.disk.List("data"); err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, landing) || name == scratchName }) {
 		t.Fatalf("%s: a table that did not land is left: %v", c.at, err)
 	}
 }

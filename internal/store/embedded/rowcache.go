@@ -127,6 +127,37 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	p.forget(hash, key)
 }
 
+// beginAll says that a commit is about to change rows whose keys the filter has already. endAll
+// must follow.
+func (c *rowCache) beginAll() {
+	c.eachPart(func(p *cachePart) {
+		p.young, p.old = rowBuffer{}, rowBuffer{}
+		for i := range p.counts {
+			p.counts[i].changes++
+			p.counts[i].commits++
+		}
+	})
+}
+
+// endAll says that the commit of beginAll is over, whether it succeeded or not.
+func (c *rowCache) endAll() {
+	c.eachPart(func(p *cachePart) {
+		for i := range p.counts {
+			p.counts[i].changes++
+			p.counts[i].commits--
+		}
+	})
+}
+
+func (c *rowCache) eachPart(do func(*cachePart)) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mu.Lock()
+		do(p)
+		p.mu.Unlock()
+	}
+}
+
 // end says that the commit of a row is over, whether it succeeded or not.
 func (c *rowCache) end(hash uint64) {
 	p := c.part(hash)

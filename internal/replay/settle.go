@@ -1,0 +1,277 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"weir/internal/events"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/sorter"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// joined is a row with what is added to its ledger. One of the two may be missing.
+type joined struct {
+	*chain
+	sum *sum
+}
+
+// join reads what became of rows beside what is added to targets, both in the order of names.
+type join struct {
+	x          *Reduction
+	rows, sums *sorter.Reader
+	row, add   pair
+}
+
+// pair is a name and what is next under it; the name is nil at the end.
+type pair struct{ name, val []byte }
+
+func (p *pair) read(in *sorter.Reader) (err error) {
+	p.name, p.val, err = in.Next()
+	if errors.Is(err, io.EOF) {
+		p.name, err = nil, nil
+	}
+	return err
+}
+
+// join begins to read what reduce has sorted.
+func (x *Reduction) join() (*join, error) {
+	j := &join{x: x}
+	var err error
+	if j.rows, err = x.rows.Sorted(); err == nil {
+		err = j.row.read(j.rows)
+	}
+	if err == nil {
+		j.sums, err = x.sums.Sorted()
+	}
+	if err == nil {
+		err = j.add.read(j.sums)
+	}
+	return j, err
+}
+
+// next returns the next rows, at most so many, none at the end.
+func (j *join) next(most int) (out []joined, err error) {
+	for len(out) < most && (j.row.name != nil || j.add.name != nil) {
+		var is joined
+		name := bytes.Clone(j.row.name)
+		if j.row.name == nil || j.add.name != nil && bytes.Compare(j.add.name, name) < 0 {
+			name = bytes.Clone(j.add.name)
+		}
+		ref, err := j.x.load.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(j.row.name, name) {
+			if is.chain, err = j.x.decodeChain(ref, j.row.val); err == nil {
+				err = j.row.read(j.rows)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		for j.add.name != nil && bytes.Equal(j.add.name, name) {
+			if is.sum == nil {
+				is.sum = &sum{target: projections.Target{Row: ref}, most: fewAdds}
+			}
+			if err = is.sum.add(j.x, j.add.val); err == nil {
+				err = j.add.read(j.sums)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, is)
+	}
+	return out, nil
+}
+
+// sum is what a target's changes come to.
+type sum struct {
+	target projections.Target
+	adds   []projections.Add
+	most   int // adds that are kept before they are summed
+}
+
+const fewAdds = 16
+
+// add takes in an amount as fold wrote it. When there are more amounts than the limit they are
+// summed, so that a target takes memory by its fields and not by its changes.
+func (s *sum) add(x *Reduction, val []byte) error {
+	d := reading{b: bytes.Clone(val)}
+	s.target.Entity = x.entity(d.uvarint())
+	amount, _, err := value.DecodeItem(d.b)
+	if err != nil {
+		return err
+	}
+	s.adds = append(s.adds, projections.Add{Field: amount[0].Name, Amount: amount[0].Value})
+	if len(s.adds) > s.most {
+		s.total()
+		s.most = max(fewAdds, 2*len(s.adds))
+	}
+	return nil
+}
+
+// total sums up the amounts.
+func (s *sum) total() {
+	total := projections.Sum(s.adds)
+	s.adds = s.adds[:0]
+	for _, a := range total {
+		s.adds = append(s.adds, projections.Add{Field: a.Name, Amount: a.Value})
+	}
+}
+
+// split makes the amounts into steps that one write of a ledger takes.
+func (s *sum) split() {
+	for adds := s.adds; len(adds) > 0; {
+		n := min(len(adds), owntable.AddsAtOnce)
+		s.target.Steps = append(s.target.Steps, projections.Step{Adds: adds[:n]})
+		adds = adds[n:]
+	}
+}
+
+// errTorn means that a scratch file does not hold what was written there.
+var errTorn = errors.New("what was sorted cannot be read again")
+
+// record is a record as it is sorted.
+type record struct {
+	number       uint64
+	file         int
+	line, offset int64
+	mark         mark
+	flags        byte
+	entity       uint64
+	old, image   digest
+	stored       []byte
+}
+
+// append appends a record. Its stored image comes last.
+func (r *record) append(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, r.flags), r.number)
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(b, uint64(r.file)), r.line), r.offset)
+	b = binary.AppendUvarint(r.mark.append(b), r.entity)
+	return append(r.image.append(r.old.append(b)), r.stored...)
+}
+
+// decodeRecord reads a record, which shares b's memory.
+func decodeRecord(b []byte) (r record, err error) {
+	d := reading{b: b}
+	r = record{
+		flags: d.byte(), number: d.uvarint(), file: int(d.uvarint()), line: d.varint(), offset: d.varint(),
+		mark: d.mark(), entity: d.uvarint(), old: d.digest(), image: d.digest(), stored: d.b,
+	}
+	if d.bad {
+		err = errTorn
+	}
+	return r, err
+}
+
+// What a row's flags say.
+const (
+	existed = 1 << iota
+	stays   // it is not removed
+)
+
+// appendChain appends what became of a row. Its image comes last.
+func (x *Reduction) appendChain(b []byte, c *chain) []byte {
+	var flags byte
+	if c.exist {
+		flags |= existed
+	}
+	if len(c.image) > 0 {
+		flags |= stays
+	}
+	b = binary.AppendUvarint(binary.AppendUvarint(append(b, flags), x.entities[c.was]), x.entities[c.entity])
+	b = binary.AppendUvarint(c.seen.append(b), uint64(len(c.marks)))
+	for _, m := range c.marks {
+		b = m.append(b)
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.shows)))
+	for _, a := range c.shows {
+		b = value.AppendItem(b, value.Item{a})
+	}
+	return append(b, c.image...)
+}
+
+// decodeChain reads what became of a row, into memory of its own.
+func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
+	d := reading{b: bytes.Clone(b)}
+	c := &chain{row: row{ref: ref, table: x.r.Model.Table(ref.Table)}, writes: true}
+	c.exist = d.byte()&existed != 0
+	c.was, c.entity = x.entity(d.uvarint()), x.entity(d.uvarint())
+	c.seen = d.mark()
+	for range d.uvarint() {
+		c.marks = append(c.marks, d.mark())
+	}
+	for range d.uvarint() {
+		attr, rest, err := value.DecodeItem(d.b)
+		if err != nil {
+			return nil, err
+		}
+		c.shows, d.b = append(c.shows, attr...), rest
+	}
+	c.image = d.b
+	if d.bad {
+		return nil, errTorn
+	}
+	return c, nil
+}
+
+// append appends the mark's bytes.
+func (m mark) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint64(append(b, m.position[:]...), uint64(m.time))
+}
+
+func (g digest) append(b []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, g[0]), g[1])
+}
+
+// reading reads what was appended. bad says that it was not all there; what is read then is 0.
+type reading struct {
+	b   []byte
+	bad bool
+}
+
+func (d *reading) bytes(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.b, d.bad = nil, true
+		return make([]byte, max(0, min(n, markBytes)))
+	}
+	out := d.b[:n]
+	d.b = d.b[n:]
+	return out
+}
+
+func (d *reading) byte() byte { return d.bytes(1)[0] }
+
+func (d *reading) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	d.bytes(max(n, 0))
+	d.bad = d.bad || n <= 0
+	return v
+}
+
+func (d *reading) varint() int64 {
+	v, n := binary.Varint(d.b)
+	d.bytes(max(n, 0))
+	d.bad = d.bad || n <= 0
+	return v
+}
+
+// markBytes is the length of a mark.
+const markBytes = len(events.Position{}) + 8
+
+func (d *reading) mark() (m mark) {
+	b := d.bytes(markBytes)
+	copy(m.position[:], b)
+	m.time = int64(binary.BigEndian.Uint64(b[len(m.position):]))
+	return m
+}
+
+func (d *reading) digest() digest {
+	return digest{binary.LittleEndian.Uint64(d.bytes(8)), binary.LittleEndian.Uint64(d.bytes(8))}
+}
