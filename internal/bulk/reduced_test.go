@@ -125,6 +125,23 @@ func TestAmongLarge(t *testing.T) {
 	both(t, flat, "among large", s.all[:2], s.all[2:3], s.all[3:4], s.all[4:5], s.all[5:])
 }
 
+// TestUnfitBetween: a row is for a while one that a derivation cannot use. Live, that leaves a dead
+// letter, so it does in bulk, though nothing of it is left in the end.
+func TestUnfitBetween(t *testing.T) {
+	var s scripted
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	s.put("B#b", "O#o", "kind", "order", "city", "c", "amount", "much")
+	s.put("B#b", "O#o", "kind", "order", "city", "d")
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	live, one := newWorld(t, m), newWorld(t, m)
+	want := live.live(copied([][]events.Entry{s.all}))
+	same(t, "unfit for a while", live, one, want, one.bulk(copied([][]events.Entry{s.all}), 1<<30))
+	if live.derivedLetters() == 0 {
+		t.Error("there is no letter")
+	}
+}
+
 // TestBecomesAnother: a row that was a target and is one of no entity keeps none of the values.
 func TestBecomesAnother(t *testing.T) {
 	var s scripted

@@ -51,14 +51,20 @@ type Reduction struct {
 	name    []byte
 
 	done []*chain // whose effects are not sorted yet
+
+	// Blank says that the store has no rows of the model's tables, and no marks of removed ones:
+	// none are read. A Close ends it.
+	Blank bool
 }
 
 // chain is what became of one row.
 type chain struct {
 	row
 	entity *model.Entity
-	image  []byte       // the row without derived attributes, in stored form; empty for no row
+	there  bool         // it is a row
+	image  []byte       // without derived attributes, in stored form
 	digest digest       // of image
+	lost   bool         // image is an older one, because a record that follows has the same or a newer one
 	shows  []value.Attr // what it shows, or would go on to show
 	marks  []mark       // of removals
 	writes bool         // it was written or removed
@@ -99,11 +105,13 @@ func (x *Reduction) begin() {
 	file := func() (sorter.File, error) { return x.load.Scratch() }
 	x.records, x.rows = sorter.New(x.most, file), sorter.New(x.most/rowsShare, file)
 	x.sums, x.gaps = sorter.New(x.most/rowsShare, file), sorter.New(x.most/gapsShare, file)
+	x.records.Shorten = shorten
 	x.tables, x.files, x.number, x.done = map[string]bool{}, nil, 0, nil
 }
 
 // Close forgets what was not settled. The Reduction may be used again.
 func (x *Reduction) Close() error {
+	x.Blank = false
 	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close(), x.gaps.Close())
 	x.begin()
 	return err
@@ -299,7 +307,7 @@ func (x *Reduction) reduce(ctx context.Context) error {
 		if err != nil && !end {
 			return err
 		}
-		if end || b.full() {
+		if end || b.full(x.most) {
 			if c, err = x.take(ctx, &b, c); err != nil {
 				return err
 			}
@@ -326,12 +334,16 @@ type block struct {
 
 type part struct{ name, record span }
 
+// A block has so many records, and about so many bytes, or that part of the memory if it is less.
 const (
 	blockRecords = 1024
 	blockBytes   = 1 << 20
+	blockShare   = 16
 )
 
-func (b *block) full() bool { return len(b.parts) >= blockRecords || len(b.buf) >= blockBytes }
+func (b *block) full(memory int) bool {
+	return len(b.parts) >= blockRecords || len(b.buf) >= min(blockBytes, memory/blockShare)
+}
 
 func (b *block) add(name, record []byte) {
 	from := len(b.buf)
@@ -387,6 +399,9 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		c := &chain{row: row{name: last, ref: ref, table: x.r.Model.Table(ref.Table)}}
 		chains, rows = append(chains, c), append(rows, &c.row)
 	}
+	if x.Blank {
+		return chains, nil
+	}
 	if err := x.r.load(ctx, rows); err != nil {
 		return nil, err
 	}
@@ -400,7 +415,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		is := strip(c.table, c.now)
 		c.exist, c.entity, c.firstEntity, c.was = true, is.entity, is.entity, c.table.Classify(c.now)
 		c.first = value.AppendItem(nil, is.row)
-		c.image, c.digest = slices.Clone(c.first), x.digest(c.first)
+		c.there, c.image, c.digest = true, slices.Clone(c.first), x.digest(c.first)
 		for _, a := range c.now {
 			if isDerived(is.entity, a.Name) {
 				c.shows = append(c.shows, value.Attr{Name: a.Name, Value: a.Value.Clone()})
@@ -414,7 +429,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 // decide decides a record, counts it, and notes what it does to its row.
 func (x *Reduction) decide(c *chain, r *record) error {
 	is := compared{
-		saysOld: r.flags&saysOld != 0, old: r.flags&hasOld != 0, stored: len(c.image) > 0, image: r.flags&hasImage != 0,
+		saysOld: r.flags&saysOld != 0, old: r.flags&hasOld != 0, stored: c.there, image: r.flags&hasImage != 0,
 		oldIsImage: func() bool { return r.flags&oldIsImage != 0 },
 		digest:     value.OfNull, // of nothing that was swept
 	}
@@ -432,17 +447,23 @@ func (x *Reduction) decide(c *chain, r *record) error {
 			return err
 		}
 	}
-	if v.outcome == skipped || v.outcome == nothing {
+	if v.outcome == skipped {
+		return nil
+	}
+	if v.outcome == removal {
+		c.take(v)
+		c.marks = append(c.marks, v.mark)
+		c.writes, c.there, c.lost, c.shows, c.shown, c.entity = true, false, false, nil, false, nil
+		return nil
+	}
+	if v.applied || c.lost {
+		c.image, c.lost = append(c.image[:0], r.stored...), len(r.stored) == 0
+	}
+	if v.outcome == nothing {
 		return nil
 	}
 	c.take(v)
-	c.writes = true
-	if v.outcome == removal {
-		c.marks = append(c.marks, v.mark)
-		c.image, c.shows, c.shown, c.entity = c.image[:0], nil, false, nil
-		return nil
-	}
-	c.image, c.digest = append(c.image[:0], r.stored...), r.image
+	c.writes, c.there, c.digest = true, true, r.image
 	e := x.entity(r.entity)
 	if !c.shown || c.entity != e {
 		c.shows = carried(e, c.shows)
@@ -466,6 +487,12 @@ const foldAtOnce = 512
 func (x *Reduction) finish(c *chain) error {
 	if c == nil || !c.writes {
 		return nil
+	}
+	if c.lost {
+		return errTorn
+	}
+	if !c.there {
+		c.image = c.image[:0]
 	}
 	x.tables[c.table.Name] = true
 	x.buf = x.appendChain(x.buf[:0], c)

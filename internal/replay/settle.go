@@ -157,6 +157,20 @@ func (r *record) append(b []byte) []byte {
 	return append(r.image.append(r.old.append(b)), r.stored...)
 }
 
+// shorten leaves the image out of a record before one of the same row that is certainly newer: if
+// the row takes the first, it also takes the second, or has the same image.
+func shorten(val, next []byte) int {
+	r, err := decodeRecord(val)
+	if err != nil {
+		return len(val)
+	}
+	n, err := decodeRecord(next)
+	if err != nil || r.mark.position.IsZero() || n.mark.position.Compare(r.mark.position) <= 0 {
+		return len(val)
+	}
+	return len(val) - len(r.stored)
+}
+
 // decodeRecord reads a record, which shares b's memory.
 func decodeRecord(b []byte) (r record, err error) {
 	d := reading{b: b}
@@ -170,20 +184,14 @@ func decodeRecord(b []byte) (r record, err error) {
 	return r, err
 }
 
-// What a row's flags say.
-const (
-	existed = 1 << iota
-	stays   // it is not removed
-)
+// existed is the flag of a row that the load has.
+const existed = 1
 
 // appendChain appends what became of a row. Its image comes last.
 func (x *Reduction) appendChain(b []byte, c *chain) []byte {
 	var flags byte
 	if c.exist {
 		flags |= existed
-	}
-	if len(c.image) > 0 {
-		flags |= stays
 	}
 	b = binary.AppendUvarint(binary.AppendUvarint(append(b, flags), x.entities[c.was]), x.entities[c.entity])
 	b = binary.AppendUvarint(c.seen.append(b), uint64(len(c.marks)))

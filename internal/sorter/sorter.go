@@ -5,6 +5,7 @@ package sorter
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,6 +24,10 @@ type File interface {
 // Sorter takes values under keys, in any order, and gives them back in the order of their keys,
 // and those of one key in the order in which they were added. It belongs to one goroutine.
 type Sorter struct {
+	// Shorten, if set, is asked of a value that another of the same key follows in its piece how
+	// many of its first bytes are needed. The rest may be left out.
+	Shorten func(val, next []byte) int
+
 	most int // bytes of a piece
 	make func() (File, error)
 
@@ -35,7 +40,7 @@ type Sorter struct {
 	pieces []span
 }
 
-// ref is a key, and its value behind it, in the buffer. first is the key's first bytes, as a number.
+// ref is a key, and its value behind it, in the buffer. first is bytes of the key, as a number.
 type ref struct {
 	first    uint64
 	at       uint32
@@ -79,23 +84,42 @@ func (s *Sorter) key(r *ref) []byte { return s.buf[r.at : r.at+r.key] }
 func (s *Sorter) val(r *ref) []byte { return s.buf[r.at+r.key : r.at+r.key+r.val] }
 
 // sort sorts what is in memory.
-func (s *Sorter) sort() {
-	for i := range s.refs {
-		r := &s.refs[i]
-		r.first = firstOf(s.key(r))
+func (s *Sorter) sort() { s.sortFrom(s.refs, 0) }
+
+// sortFrom sorts values whose keys have their first bytes in common. It compares eight bytes at a
+// time, which it has beside each other.
+func (s *Sorter) sortFrom(refs []ref, skip uint32) {
+	for i := range refs {
+		refs[i].first = firstOf(s.key(&refs[i])[min(skip, refs[i].key):])
 	}
-	slices.SortFunc(s.refs, func(a, b ref) int {
-		switch {
-		case a.first < b.first:
-			return -1
-		case a.first > b.first:
+	slices.SortFunc(refs, func(a, b ref) int {
+		switch ends, other := a.key <= skip+8, b.key <= skip+8; {
+		case a.first != b.first:
+			return cmp.Compare(a.first, b.first)
+		case ends && other && a.key != b.key:
+			return cmp.Compare(a.key, b.key)
+		case ends != other:
+			if ends {
+				return -1
+			}
 			return 1
 		}
-		if c := bytes.Compare(s.key(&a), s.key(&b)); c != 0 {
-			return c
-		}
-		return int(int64(a.at) - int64(b.at))
+		return cmp.Compare(a.at, b.at)
 	})
+	for from := 0; from < len(refs); {
+		to := from + 1
+		for to < len(refs) && refs[to].first == refs[from].first {
+			to++
+		}
+		more := from // behind those that end here
+		for more < to && refs[more].key <= skip+8 {
+			more++
+		}
+		if to-more > 1 {
+			s.sortFrom(refs[more:to], skip+8)
+		}
+		from = to
+	}
 }
 
 // firstOf is the first bytes of a key as a number that compares as they do.
@@ -122,6 +146,9 @@ func (s *Sorter) spill() error {
 	var head [2 * binary.MaxVarintLen32]byte
 	for i := range s.refs {
 		r := &s.refs[i]
+		if s.Shorten != nil && i+1 < len(s.refs) && bytes.Equal(s.key(r), s.key(&s.refs[i+1])) {
+			r.val = uint32(s.Shorten(s.val(r), s.val(&s.refs[i+1])))
+		}
 		h := binary.AppendUvarint(binary.AppendUvarint(head[:0], uint64(r.key)), uint64(r.val))
 		if _, err := s.out.Write(h); err != nil {
 			return fmt.Errorf("sorting: %w", err)

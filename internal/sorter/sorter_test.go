@@ -70,6 +70,9 @@ func TestSorter(t *testing.T) {
 		for i := range r.IntN(3000) {
 			p := pair{fmt.Sprintf("%.*s%d", r.IntN(12), "a common beginning", r.IntN(40)), fmt.Sprint(i)}
 			if r.IntN(9) == 0 {
+				p.key += string(make([]byte, r.IntN(9)))
+			}
+			if r.IntN(9) == 0 {
 				p.key, p.val = p.key[:r.IntN(len(p.key)+1)], ""
 			}
 			want = append(want, p)
@@ -90,6 +93,26 @@ func TestSorter(t *testing.T) {
 		if err := s.Close(); err != nil || len(files) == 1 && !files[0].closed || s.Len() != 0 {
 			t.Fatalf("seed %d: after Close: %v, %d bytes", seed, err, s.Len())
 		}
+	}
+}
+
+// TestShorten: a value is shortened before the next of its key in the same piece, and no other.
+func TestShorten(t *testing.T) {
+	s := sorter.New(150, func() (sorter.File, error) { return &memory{}, nil })
+	s.Shorten = func(val, next []byte) int {
+		if string(next) == "long 3" {
+			return len(val)
+		}
+		return 4
+	}
+	for i, key := range []string{"b", "a", "b", "b", "c", "b", "a"} {
+		if err := s.Add([]byte(key), []byte(fmt.Sprint("long ", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []pair{{"a", "long 1"}, {"a", "long 6"}, {"b", "long"}, {"b", "long 2"}, {"b", "long 3"}, {"b", "long 5"}, {"c", "long 4"}}
+	if got := read(t, s); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }
 

@@ -48,7 +48,7 @@ type loaded struct {
 const loadedBytes = 400
 
 // mostKnown is how many rows are kept as items, too.
-const mostKnown = 1024
+const mostKnown = 4096
 
 // Load returns a Load if all rows of the tables, if there are any, were loaded.
 func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, error) {
