@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,6 +72,15 @@ var ways = []struct {
 	{line: "derive from a table that is replicated", way: (*life).replicated, on: "DynamoDB", where: "there are no replicas"},
 	{line: "use a stream with `NEW_IMAGE`", way: (*life).newImages, on: "DynamoDB", where: "a stream always has both images"},
 	{line: "run a process and a function", way: (*life).twoReaders},
+	{line: "run an older version of weir beside a newer one", way: (*life).twoVersions},
+	{line: "copy a `--data` directory", way: (*life).copied, on: "embedded", where: "rows are not in the directory"},
+	{line: "move the machine's clock by days", way: (*life).clockMoved},
+	{line: "let TTL delete rows while a build runs", way: (*life).expiring},
+	{line: "change the key of the rows that are counted", way: (*life).keyChanged},
+	{line: "run `projector build --prune` beside", way: (*life).pruned},
+	{line: "change a definition again while its build runs", way: (*life).changedTwice},
+	{line: "run two models of one table in turn", way: (*life).inTurn},
+	{line: "have two models show values on the same rows", way: (*life).sameRows},
 }
 
 // TestLifecycleTable does what each line of the table says, on the embedded store.
@@ -140,6 +150,7 @@ type life struct {
 	orders map[string]int // the totals of the customer's orders
 	next   int
 	to     store.Store // the store, if it is open
+	serves string      // the name of the model, "" for shop
 }
 
 const (
@@ -311,7 +322,7 @@ func (l *life) begins(model string, more ...string) (until func(shows map[string
 }
 
 func (l *life) differs(base string, shows map[string]int) string {
-	res, err := http.Get(base + "/shop/customer?id=1")
+	res, err := http.Get(base + "/" + cmp.Or(l.serves, "shop") + "/customer?id=1")
 	if err != nil {
 		return err.Error()
 	}

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -69,6 +70,9 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 	if found.Own, err = c.own(ctx); err != nil {
 		return err
 	}
+	if err := c.beside(ctx, true); err != nil {
+		return err
+	}
 	for range attempts {
 		was, err := c.read(ctx)
 		if err != nil {
@@ -85,13 +89,15 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 				return err
 			}
 		}
-		if refused != nil && was.Same(next) {
-			return refused
+		if refused == nil || !was.Same(next) {
+			if written, err := c.write(ctx, was, next); err != nil {
+				return err
+			} else if !written {
+				continue
+			}
 		}
-		if written, err := c.write(ctx, was, next); err != nil {
+		if err := c.overtake(ctx, found.behind); err != nil { // the catalog says by now what that lacks
 			return err
-		} else if !written {
-			continue
 		}
 		if refused == nil {
 			c.mu.Lock()
@@ -122,7 +128,54 @@ func (c *Catalog) found(ctx context.Context) (Found, error) {
 		}
 		f.Tables[t] = is
 	}
-	return f, nil
+	return f, c.passed(ctx, &f)
+}
+
+// passed finds the tables whose streams no longer have what comes after the model's checkpoints,
+// in a store that numbers all changes in one order: another model, which ran alone, has trimmed
+// them. A store whose streams forget by time has readers that report a gap.
+func (c *Catalog) passed(ctx context.Context, f *Found) error {
+	if c.store.Tip().Given.IsZero() {
+		return nil
+	}
+	f.Passed = map[string]events.Position{}
+	for t := range c.program.Needs {
+		shards, err := c.store.Shards(ctx, t)
+		if err != nil && !errors.Is(err, store.ErrNoTable) {
+			return fmt.Errorf("looking how far the streams of table %s are trimmed: %w", t, err)
+		}
+		for _, s := range shards {
+			oldest, err := c.store.Horizon(ctx, t, s.ID)
+			if err != nil {
+				return err
+			}
+			at := owntable.Checkpoint(c.model.Name, owntable.GroupRows, t, s.ID)
+			row, err := store.GetRow(ctx, c.store, at)
+			if err != nil {
+				return fmt.Errorf("reading checkpoints of model %s: %w", c.model.Name, err)
+			}
+			is, err := owntable.DecodeCheckpoint(row)
+			if err != nil || is.Done || is.At.Compare(oldest) >= 0 {
+				continue // of a row that cannot be read, nothing is applied until it is put right
+			}
+			if f.Passed[t].Compare(oldest) < 0 {
+				f.Passed[t] = oldest
+			}
+			f.behind = append(f.behind, owntable.OvertakeCheckpoint(at, oldest, false))
+		}
+	}
+	return nil
+}
+
+// overtake moves the checkpoints that passed has found to where the streams begin.
+func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
+	if len(behind) == 0 {
+		return nil
+	}
+	if _, err := c.store.Write(ctx, behind); err != nil {
+		return fmt.Errorf("moving checkpoints of model %s: %w", c.model.Name, err)
+	}
+	return nil
 }
 
 // lost takes back that streams are complete, if a checkpoint of the model has moved and its
@@ -371,6 +424,11 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 		return row, nil, err
 	}
 	if row, err = c.read(ctx); err != nil {
+		return row, nil, err
+	}
+	if err := c.beside(ctx, false); errors.Is(err, ErrRefused) {
+		return row, err, nil
+	} else if err != nil {
 		return row, nil, err
 	}
 	_, _, refused = c.program.Start(row, found)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -87,6 +88,8 @@ var (
 	ErrUnknown = kind("unknown")
 	// ErrReplica: another region derives from the table, or none was named.
 	ErrReplica = kind("replica")
+	// ErrModel: another model shows values on the same rows.
+	ErrModel = kind("model")
 	// ErrReader: another reader has the stream.
 	ErrReader = kind("reader")
 )
@@ -151,8 +154,12 @@ func isSearch(name string) bool {
 }
 
 // Switch is a stream that was switched off and on again: what was written in between is in
-// no stream.
-type Switch struct{ Table, From, To string }
+// no stream. With Passed, it is one from which another model has removed what came before the
+// position To.
+type Switch struct {
+	Table, From, To string
+	Passed          bool
+}
 
 // Found is what is found when a program starts. Tables has an entry for each table of
 // Program.Needs; the zero Identity stands for a table that does not exist.
@@ -160,6 +167,10 @@ type Found struct {
 	Own    string // the id of weir's own table; "" if it is not known
 	Tables map[string]store.Identity
 	Now    time.Time
+	// Passed has the tables whose streams lack what comes after the model's checkpoints, with the
+	// position from which on they have all.
+	Passed map[string]events.Position
+	behind []store.Write // moves these checkpoints there
 	// Assume: the operator says that no table of the model has a change that its stream
 	// no longer has.
 	Assume bool
@@ -182,13 +193,20 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		pin, is := was.Tables[t], f.Tables[t]
 		switch other := pin.Stream != "" && is.Stream != "" && pin.Stream != is.Stream; {
 		case other && pin.Reader != "":
-			switched = append(switched, Switch{t, pin.Stream, is.Stream})
+			switched = append(switched, Switch{Table: t, From: pin.Stream, To: is.Stream})
 		case other: // what was written since the builds were announced, no program reads any more
 			p.lose(&next, f.Now, func(d *model.Derivation, is owntable.Derived) bool {
 				return d == nil && is.Generation > 1 || d != nil && slices.Contains(d.Reads, t) && (is.Generation > 1 || p.hasBuild(was, d.Name))
 			})
 		}
-		next.Tables[t] = pinned(pin, is, f)
+		next.Tables[t] = pinned(t, pin, is, f)
+		if to, passed := f.Passed[t]; passed {
+			reads := func(d *model.Derivation, _ owntable.Derived) bool { return d == nil || slices.Contains(d.Reads, t) }
+			p.lose(&next, f.Now, reads)
+			if pin.Reader != "" && slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.History && slices.Contains(d.Reads, t) }) {
+				switched = append(switched, Switch{Table: t, To: to.String(), Passed: true})
+			}
+		}
 	}
 	if f.Own != "" {
 		if was.Own != "" && was.Own != f.Own { // its ledgers are older than what rows show
@@ -289,7 +307,7 @@ func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 
 // pinned is a table's pin after a start. Until its stream was read, another table or stream
 // takes its place, and it is found out again whether the stream is complete.
-func pinned(pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
+func pinned(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 	if pin.Reader == "" && (pin.ID != is.ID || pin.Stream != is.Stream) {
 		pin = owntable.Pin{}
 	}
@@ -301,7 +319,9 @@ func pinned(pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 		return pin
 	}
 	complete := pin.Complete
-	switch {
+	switch _, passed := f.Passed[t]; {
+	case passed:
+		complete = ""
 	case f.Assume:
 		complete = owntable.CompleteAssumed
 	case complete == owntable.CompleteAssumed:
@@ -513,7 +533,7 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 // unbuilt says why a derivation is not built, and what to do.
 func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	if is := row.Derivations[d.Name]; is.Generation > 1 {
-		return refuse(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, or a stream was switched off and on before it was read; %s (%s)",
+		return refuse(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, another model that ran here alone has removed records of them, or a stream was switched off and on before it was read; %s (%s)",
 			p.Model, d.Name, stamp(is.Since), owntable.TableName, p.derive(row, d), guide)
 	}
 	for _, t := range d.Reads {
@@ -534,7 +554,7 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 		if pin.Complete == owntable.CompleteMade {
 			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
 		} else if pin.ARN == "" {
-			why = "it is not known by which model its rows were derived until now: this directory is from an older weir"
+			why = "it is not known by which model its rows were derived until now: another model has read its stream, or this directory is from an older weir"
 		}
 		return refuse(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
 			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.derive(row, d), guide)

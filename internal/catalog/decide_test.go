@@ -249,7 +249,7 @@ func TestTables(t *testing.T) {
 	is.Stream = "2"
 	w.tables["rows"] = is
 	next, switched, err := p.Start(w.row, Found{Tables: w.tables, Now: now})
-	if err != nil || len(switched) != 1 || switched[0] != (Switch{"rows", "1", "2"}) || next.Tables["rows"].Stream != "2" {
+	if err != nil || len(switched) != 1 || switched[0] != (Switch{Table: "rows", From: "1", To: "2"}) || next.Tables["rows"].Stream != "2" {
 		t.Errorf("%v, %v, %+v", switched, err, next.Tables["rows"])
 	}
 	if _, again, _ := p.Start(next, Found{Tables: w.tables, Now: now}); len(again) > 0 {

@@ -39,15 +39,17 @@ const (
 )
 
 // The formats of a catalog. A program refuses one that is newer or older than it knows. A
-// catalog without builds has the first one. Those of 1 and 2 stand beside rows whose names
-// have changed since.
+// catalog without builds and without the id of our own table has the first one. A program that does
+// not know that id would write the row without it, and nobody would notice that the table was
+// restored. Those of 1 and 2 stand beside rows whose names have changed since.
 const (
 	catalogVersion = 3
 	catalogBuilds  = 4
+	catalogOfTable = 5
 )
 
 // Formats are the first and the last format of a catalog that the program reads.
-func Formats() (first, last int) { return catalogVersion, catalogBuilds }
+func Formats() (first, last int) { return catalogVersion, catalogOfTable }
 
 // Complete says how it is known that the stream of a table, when weir began to read it, had
 // every change since the table was made.
@@ -142,8 +144,8 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d and up; go on with the weir that wrote it, or begin with an empty --data directory or another stage",
 			ErrOlder, quoted(row.Get(Partition)), TableName, format, catalogVersion)
 	}
-	if format > catalogBuilds {
-		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogBuilds)
+	if format > catalogOfTable {
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogOfTable)
 	}
 	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
 		return c, err
@@ -246,6 +248,7 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 	}
 	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(format)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
 	if next.Own != "" {
+		attrs[0].Value = value.OfInt(catalogOfTable)
 		attrs = append(attrs, value.Attr{Name: catalogOwn, Value: value.OfString(next.Own)})
 	}
 	for _, b := range next.Builds {

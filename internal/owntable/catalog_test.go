@@ -76,7 +76,7 @@ func TestBadCatalogs(t *testing.T) {
 		want error
 	}{
 		"no format":        {catalogFormat, value.Value{}, ErrRow},
-		"a newer format":   {catalogFormat, value.OfInt(catalogBuilds + 1), ErrNewer},
+		"a newer format":   {catalogFormat, value.OfInt(catalogOfTable + 1), ErrNewer},
 		"an older format":  {catalogFormat, value.OfInt(catalogVersion - 1), ErrOlder},
 		"no count":         {catalogCount, value.OfString("3"), ErrRow},
 		"a pin":            {"t:gallery", value.OfString("x"), ErrRow},

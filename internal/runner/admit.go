@@ -65,9 +65,15 @@ func (r *Runner) switched(ctx context.Context, s catalog.Switch) error {
 	return err
 }
 
-// SwitchedGap is the dead letter of a stream that was switched off and on. It is the same
-// whenever it is made.
+// SwitchedGap is the dead letter of a stream that was switched off and on, or lacks what another
+// model has removed. It is the same whenever it is made.
 func SwitchedGap(r *Runner, s catalog.Switch) Dead {
+	if s.Passed {
+		return Dead{
+			Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(), Source: "up to " + s.To,
+			Reason: fmt.Sprintf("another model ran here alone and has removed records of %s before %s: what they say is missing from history. All else is built again from the rows (docs/guide/lifecycle.md)", s.Table, s.To),
+		}
+	}
 	return Dead{
 		Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(),
 		Source: fmt.Sprintf("of %s, up to %s", s.From, s.To),

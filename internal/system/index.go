@@ -17,6 +17,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/query"
+	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -156,14 +157,24 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 }
 
 // current reads a generation. One that no program has applied for longer than a stream keeps
-// its records is marked first, so that its indexes are made again.
+// its records, or of which another model has removed records, is marked first, so that its indexes
+// are made again.
 func (s *System) current(ctx context.Context, g *generation) (owntable.GenerationRow, error) {
 	for range maxTries {
 		row, by, err := s.read(ctx, g)
 		if err != nil {
 			return row, err
 		}
-		if !s.shared || !row.Exists() || !row.Filled && !row.Begun || by.Hash == g.hash || s.now().Sub(row.Kept) < keptFor {
+		if !row.Exists() || !row.Filled && !row.Begun {
+			return row, nil
+		}
+		old := by.Hash != g.hash && s.now().Sub(row.Kept) >= keptFor
+		if !s.shared {
+			if old, err = s.passed(ctx, g); err != nil {
+				return row, err
+			}
+		}
+		if !old {
 			return row, nil
 		}
 		if err := s.dropCheckpoints(ctx, g.model, g.hash); err != nil {
@@ -175,6 +186,31 @@ func (s *System) current(ctx context.Context, g *generation) (owntable.Generatio
 		}
 	}
 	return owntable.GenerationRow{}, errBusy
+}
+
+// passed reports whether a stream of the model no longer has what comes after a checkpoint of the
+// generation.
+func (s *System) passed(ctx context.Context, g *generation) (bool, error) {
+	for _, t := range g.model.AllTables() {
+		shards, err := s.Store.Shards(ctx, t.Name)
+		if err != nil {
+			return false, fmt.Errorf("looking how far the stream of table %s is trimmed: %w", t.Name, err)
+		}
+		for _, sh := range shards {
+			oldest, err := s.Store.Horizon(ctx, t.Name, sh.ID)
+			if err != nil {
+				return false, err
+			}
+			row, err := store.GetRow(ctx, s.Store, owntable.Checkpoint(g.model.Name, runner.SearchGroup(g.hash), t.Name, sh.ID))
+			if err != nil {
+				return false, err
+			}
+			if is, err := owntable.DecodeCheckpoint(row); err == nil && !is.Done && is.At.Compare(oldest) < 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // maxTries limits how often a row is changed again that others have changed meanwhile.
