@@ -86,7 +86,7 @@ func Minus(f, was []value.Attr) []value.Attr {
 // Sum adds up amounts for each accumulator, leaves out those of 0, and orders them as they
 // first appear.
 func Sum(amounts []value.Attr) []value.Attr {
-	var out []value.Attr
+	out := make([]value.Attr, 0, len(amounts))
 	at := make(map[string]int, 4)
 	for _, a := range amounts {
 		i, ok := at[a.Name]

@@ -21,17 +21,17 @@ func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []p
 	e := folding{Faults: &faults}
 	for _, src := range is.Sources {
 		if slices.Contains(of, src.Tally) {
+			if e.adds == nil { // a mean adds two amounts, and few add more
+				e.adds = make([]projections.Add, 0, 2*len(is.Sources))
+			}
 			e.contribute(src, row, false)
 		}
 	}
-	at := map[string]int{}
 	for _, a := range e.adds {
-		name := owntable.RowText(a.Target)
-		i, met := at[name]
-		if !met {
+		i := slices.IndexFunc(out, func(c projections.Contribution) bool { return projections.SameRow(c.Target, a.Target) })
+		if i < 0 {
 			i = len(out)
-			at[name] = i
-			out = append(out, projections.Contribution{Target: a.Target})
+			out = append(out, projections.Contribution{Target: a.Target, Amounts: make([]value.Attr, 0, len(e.adds))})
 		}
 		out[i].Amounts = append(out[i].Amounts, value.Attr{Name: a.Field, Value: a.Amount})
 	}
