@@ -512,6 +512,10 @@ func (l *life) inTurn() {
 	m, sizes := l.begun(), l.sizes()
 	other := *l
 	other.serves = "sizes"
+	l.with(m, func(o *opened) { o.ok(o.applies()) })
+	if l.db == nil { // what an operator says of the stream is known to be wrong
+		l.ends(exitUsage, []string{"run", sizes, "--build=never", "--assume-complete", "--addr", "127.0.0.1:0"}, "projector build "+sizes)
+	}
 	for range 3 {
 		l.runs(m, map[string]int{"orders": len(l.orders)})
 		l.exact(m)
