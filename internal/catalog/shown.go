@@ -12,6 +12,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // Two models show nothing on one row: the row has one version, and each would take the other's for
@@ -57,7 +58,7 @@ func shapeOf(e *model.Entity) *owntable.Shape {
 	for i := range e.Where {
 		if f := e.Where[i].Field; f.Key == nil {
 			for _, v := range e.Where[i].Listed() {
-				s.Is[f.Attr] = append(s.Is[f.Attr], v.Text())
+				s.Is[f.Attr] = append(s.Is[f.Attr], value.Scalar(v))
 			}
 		}
 	}
