@@ -150,6 +150,25 @@ func (l *life) twoVersions() {
 	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
 	l.exact(m)
 	l.counted("orders")
+	if l.db != nil { // one that runs ends, and so leaves its shards to the newer one
+		ended, said := make(chan int, 1), &buffer{}
+		go func() {
+			ended <- run(l.Context(), slices.Concat([]string{"run", m, "--addr", "127.0.0.1:0"}, l.flags), strings.NewReader(""), io.Discard, said)
+		}()
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(said.text(), "reading a shard") && time.Now().Before(deadline); {
+			time.Sleep(20 * time.Millisecond)
+		}
+		l.catalogRow(store.Write{Ops: []store.Op{store.Assign("f", value.OfInt(99))}})
+		l.write(2)
+		select {
+		case code := <-ended:
+			if code != exitUsage || !strings.Contains(said.text(), "a newer weir wrote it") || !strings.Contains(said.text(), "replace this program") {
+				l.Errorf("exit code %d: %s", code, said.text())
+			}
+		case <-time.After(time.Minute):
+			l.Errorf("it goes on: %s", said.text())
+		}
+	}
 }
 
 // copied has the directory copied file by file, in any order, while an application writes and a

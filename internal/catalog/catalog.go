@@ -354,7 +354,10 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 		return c.row, nil
 	}
 	row, err := owntable.DecodeCatalog(is)
-	if err != nil {
+	switch {
+	case errors.Is(err, owntable.ErrNewer), errors.Is(err, owntable.ErrOlder): // a program that waits would keep its shards
+		return row, &refusal{errors.Join(ErrFormat, err), fmt.Sprintf("the catalog of model %s: %v; replace this program by that version (%s)", c.model.Name, err, guide)}
+	case err != nil:
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
 	}
 	if row.Count < c.row.Count { // of a table that was restored

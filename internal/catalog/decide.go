@@ -88,6 +88,8 @@ var (
 	ErrUnknown = kind("unknown")
 	// ErrReplica: another region derives from the table, or none was named.
 	ErrReplica = kind("replica")
+	// ErrFormat: another version of weir wrote the catalog.
+	ErrFormat = kind("format")
 	// ErrModel: another model shows values on the same rows.
 	ErrModel = kind("model")
 	// ErrReader: another reader has the stream.

@@ -40,7 +40,7 @@ const (
 
 // The formats of a catalog. A program refuses one that is newer or older than it knows. A
 // catalog without builds and without the id of our own table has the first one. A program that does
-// not know that id would write the row without it, and nobody would notice that the table was
+// not know that id would write the row without it, and no program would notice that the table was
 // restored. Those of 1 and 2 stand beside rows whose names have changed since.
 const (
 	catalogVersion = 3
