@@ -15,8 +15,8 @@ func checks() []func(*compiler) {
 	return append(append(all, flowChecks...), designChecks...)
 }
 
-// designChecks are the checks of derivations that have no effect.
-var designChecks = []func(*compiler){checkUnwritten, checkCounted, checkConstantKeys}
+// designChecks are the checks of derivations that have no effect, or that no write can hold.
+var designChecks = []func(*compiler){checkUnwritten, checkCounted, checkConstantKeys, checkWidths}
 
 // entityChecks are the checks of tables, entities and their keys.
 var entityChecks = []func(*compiler){

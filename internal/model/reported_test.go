@@ -33,6 +33,7 @@ func TestEveryProblemIsShown(t *testing.T) {
 
 	TestLint(t)
 	TestHugeFilesAreRefused(t)
+	TestWidths(t)
 	TestTextThatIsNotUTF8IsRefusedAtItsPlace(t)
 	base := sections(t, "testdata/base.yaml")
 	for _, c := range golden.Read(t, "../../testdata/bad/models.txtar").Cases {

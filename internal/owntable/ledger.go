@@ -183,6 +183,9 @@ func RaiseLedger(at store.Ref, before value.Value, put []PutFacts, skips ...Skip
 	return w
 }
 
+// MaxPut is how many PutFacts a RaiseLedger can ask about. A caller with more takes the skips away.
+const MaxPut = 49
+
 // PutFacts are the names of facts that were put, of those that decide an attribute (Ordered).
 type PutFacts struct {
 	Attr  string

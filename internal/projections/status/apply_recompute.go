@@ -56,7 +56,7 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]ownt
 		ws := make([]store.Write, len(todo))
 		for j, i := range todo {
 			switch at := owntable.Ledger(r.Model.Name, refs[i]); {
-			case put == nil || try == raisesAtOnce:
+			case put == nil || try == raisesAtOnce || len(put[i]) > owntable.MaxPut:
 				ws[j] = owntable.RaiseLedger(at, r.First(), nil, noSkips(r.Model.Table(refs[i].Table))...)
 			case try == 0:
 				ws[j] = owntable.RaiseLedger(at, r.First(), put[i])

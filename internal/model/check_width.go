@@ -1,0 +1,119 @@
+package model
+
+import (
+	"slices"
+
+	"weir/internal/aggregate"
+)
+
+// What one row shows is written at once, in one expression of DynamoDB (4 KB, 300 operators). These
+// are the widths up to which every write of weir fits: the live ones, a retry, a build and a
+// repair. The runner's TestWidestModels writes models of exactly these widths.
+const (
+	maxAdded      = 290 // accumulators of one row to which one source row may add
+	maxRecomputed = 110 // attributes of one row that come from facts
+	maxCopied     = 400 // attributes of one copy
+	maxMoved      = 110 // attributes of a row that a migration reads and writes
+)
+
+// checkWidths reports what is too wide to be written: each record would be parked, or refused.
+// It is reported at the first declaration that is too much, in the order of the file.
+func checkWidths(c *compiler) {
+	for _, e := range c.Entities {
+		c.widthOfTallies(e)
+		c.widthOfFacts(e)
+	}
+	for _, r := range c.Rows {
+		n := 0
+		for i := range r.Fields {
+			n++
+			if r.Fields[i].Expr.Follow != nil {
+				n += 2 // its position, and which row it is of
+			}
+		}
+		if n > maxCopied {
+			c.report(c.rules[r].name.pos, "copy fewer attributes, or put some of them into a map and copy the map",
+				"a row of %s has %d attributes of the rule, which are too many for one write: the limit is %d, and one that follows another row is three", r.Into.Name, n, maxCopied)
+		}
+	}
+	for _, m := range c.Migrations {
+		for _, mk := range m.Makes {
+			for _, e := range []*Entity{m.From, mk.Into} {
+				if n := len(e.Attributes); n > maxMoved {
+					c.report(c.makings[mk].entity.pos, "move its rows by a program of your own, or declare as a map what belongs together",
+						"rows of %s have %d attributes, which are too many for a migration: it asks for each of them as it was read, and the limit is %d", e.Name, n, maxMoved)
+					break
+				}
+			}
+		}
+	}
+}
+
+// widthOfTallies reports the first tally on rows of an entity with which one source row would add to too
+// many accumulators of one target.
+func (c *compiler) widthOfTallies(e *Entity) {
+	adds := map[*Entity]int{}
+	for _, t := range e.Values {
+		var of []*Entity // each once, whatever the number of sources
+		for _, s := range t.Sources {
+			if s.Entity != nil && !slices.Contains(of, s.Entity) {
+				of = append(of, s.Entity)
+			}
+		}
+		for _, source := range of {
+			before := adds[source]
+			if adds[source] += added(t.Kind); before <= maxAdded && adds[source] > maxAdded {
+				d := c.tallies[t]
+				c.report(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+					"a row of %s would add to more than %d counts and sums of one row of %s: one write cannot hold them, so none would count. A mean and a distinct are two", source.Name, maxAdded, e.Name)
+			}
+		}
+	}
+}
+
+// added returns to how many accumulators an edit of one source row adds at most, if its numbers are of
+// ordinary size.
+func added(kind *aggregate.Aggregate) int {
+	switch kind {
+	case aggregate.Mean, aggregate.Distinct: // the sum and the number; the old value and the new one
+		return 2
+	case aggregate.Set: // has rows of its own
+		return 0
+	}
+	return 1
+}
+
+// widthOfFacts reports the first latest or status with which a row of an entity would have too many
+// attributes that come from facts: a recompute asks for each of them as it was read.
+func (c *compiler) widthOfFacts(e *Entity) {
+	seen := map[string]bool{}
+	add := func(at pos, names []string) {
+		before := len(seen)
+		for _, name := range names {
+			seen[name] = true
+		}
+		if before <= maxRecomputed && len(seen) > maxRecomputed {
+			c.report(at, "leave some out, or derive them on another entity, which has a row of its own",
+				"more than %d attributes of %s are of statuses and of the latest of rows: one write cannot hold them, so none would be shown", maxRecomputed, e.Name)
+		}
+	}
+	for _, s := range e.Statuses {
+		names := s.Attributes()
+		for _, st := range s.Stages {
+			if st.List != nil {
+				names = append(names, st.List.Name)
+			}
+			if st.List != nil && st.List.Others != nil {
+				for i := range st.List.Others.Key {
+					if f := st.List.Others.Key[i].Expr.Field; f != nil {
+						names = append(names, f.Attr)
+					}
+				}
+			}
+		}
+		add(c.moves[s].name.pos, names)
+	}
+	for _, l := range e.Latest {
+		add(c.latest[l].name.pos, l.Attributes())
+	}
+}
