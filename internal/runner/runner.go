@@ -321,12 +321,34 @@ func (w *Work) results(to func(i int) *Result) {
 	for i := range w.Touched {
 		to(i).Counts.Add(count(w.Touched[i:i+1], w.kept[i:i+1]))
 	}
+	// Most changes ask the same derivations in the same order, so the next one is guessed.
+	type asked struct {
+		of   *Result
+		name string
+	}
+	var all []asked
+	var counts []Counts
+	at, next := map[asked]int{}, 0
 	for _, a := range w.Asks {
-		is := Counts{Applied: 1}
-		if w.lost[a] || w.lost[projections.Ask{Change: a.Change}] {
-			is = Counts{Dead: 1}
+		is := asked{to(a.Change), a.Derivation}
+		if next == len(all) || all[next] != is {
+			known := false
+			if next, known = at[is]; !known {
+				next = len(all)
+				at[is], all, counts = next, append(all, is), append(counts, Counts{})
+			}
 		}
-		to(a.Change).of(a.Derivation, is)
+		if len(w.lost) > 0 && (w.lost[a] || w.lost[projections.Ask{Change: a.Change}]) {
+			counts[next].Dead++
+		} else {
+			counts[next].Applied++
+		}
+		if next++; next == len(all) {
+			next = 0
+		}
+	}
+	for i, a := range all {
+		a.of.of(a.name, counts[i])
 	}
 }
 
