@@ -42,6 +42,7 @@ func LimitMemory(size memory.Size, beside int64) *Limit {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
 	}
+	giveBack()
 	l.To(size)
 	go l.follow()
 	return l

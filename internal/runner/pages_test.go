@@ -71,7 +71,7 @@ func (h *holding) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 // TestOrderedShardsInLittleMemory: a model with a feed, a group and a latest holds a page of each of
 // 60 shards at the same time, 60 MB of records all in all. What it holds is bounded, and the
 // changes of all shards are applied in their order, though pages end at their size.
-// WEIR_TEST_SHARDS=100 CGO_ENABLED=0 has that many shards, on disk, with 1,000 records of 10 KB each,
+// WEIR_TEST_SHARDS=100, with CGO_ENABLED=0 or 1, has that many shards, on disk, with 1,000 records of 10 KB each,
 // and ends the test if more than 256 MB are resident meanwhile.
 func TestOrderedShardsInLittleMemory(t *testing.T) {
 	m, err := loadText(t, letters)
