@@ -23,8 +23,8 @@ import (
 // churner makes and removes rows of every kind while a simulated year passes.
 type churner struct {
 	*harness
-	at     map[string]events.Position // how far each shard was read
-	round  func(day, n int) []store.Write
+	at     map[string]events.Position           // how far each shard was read
+	round  func(day, from, n int) []store.Write // n of a day, from the from-th on
 	byItem bool
 	made   int
 }
@@ -41,10 +41,10 @@ func (c *churner) row(pk, sk, kind string, attrs ...string) store.Write {
 }
 
 // orders are of shops that go again and of one that stays, each day with groups of its own.
-func (c *churner) orders(day, n int) (ws []store.Write) {
+func (c *churner) orders(day, from, n int) (ws []store.Write) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, day).Format(time.RFC3339)
 	for i := range n {
-		id := fmt.Sprintf("%d.%d", day, i)
+		id := fmt.Sprintf("%d.%d", day, from+i)
 		for _, shop := range []string{"stays", id} {
 			ws = append(ws, c.row("ORDER#"+id+shop, "ORDER", "order", "shop", shop, "at", at, "customer", id, "status", "paid"))
 			ws = append(ws, c.row("ORDER#"+id+shop, "REFUND#1", "refund", "shop", shop, "at", at, "customer", id, "status", "paid"))
@@ -55,11 +55,11 @@ func (c *churner) orders(day, n int) (ws []store.Write) {
 
 // messages are in a channel that goes again and in one that stays, each day by other people, with
 // members who have read some, and reactions. A month has more authors than its distinct may have.
-func (c *churner) messages(day, n int) (ws []store.Write) {
+func (c *churner) messages(day, from, n int) (ws []store.Write) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).AddDate(0, 0, day)
 	put := func(pk, sk, kind string, attrs ...string) { ws = append(ws, c.row(pk, sk, kind, attrs...)) }
 	for i := range n {
-		id := fmt.Sprintf("%d.%d", day, i)
+		id := fmt.Sprintf("%d.%d", day, from+i)
 		for _, channel := range []string{"stays", id} {
 			for person := range 5 {
 				who, when := fmt.Sprint(id, "-", person), at.Add(time.Duration(person)*time.Minute).Format(time.RFC3339)
@@ -77,11 +77,11 @@ func (c *churner) messages(day, n int) (ws []store.Write) {
 }
 
 // posts are the rows that one round makes: of an author that goes again, and of one that stays.
-func (c *churner) posts(day, n int) (ws []store.Write) {
+func (c *churner) posts(day, from, n int) (ws []store.Write) {
 	put := func(pk, sk, kind string, attrs ...string) { ws = append(ws, c.row(pk, sk, kind, attrs...)) }
 	const at = "2026-01-01T00:00:00Z"
 	for i := range n {
-		id := fmt.Sprintf("%d.%d", day, i)
+		id := fmt.Sprintf("%d.%d", day, from+i)
 		for _, author := range []string{"stays", id} {
 			reader := id + "." + author
 			put("READER#"+reader, "READS#"+author, "Reader", "since", at)
@@ -222,6 +222,10 @@ func TestChurnOfChannels(t *testing.T) {
 	})
 }
 
+// atOnce is how many of a day's rounds are there at one time: all posts of an author reach all of its
+// readers, so the news of a day are as many as the square of this.
+const atOnce = 5
+
 func churn(t *testing.T, name string, begins func(*churner)) {
 	text, err := os.ReadFile(name)
 	must(t, err)
@@ -242,15 +246,17 @@ func churn(t *testing.T, name string, begins func(*churner)) {
 			if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
 				n, err := strconv.Atoi(s)
 				must(t, err)
-				perDay = max(1, n/days/len(c.round(0, 1)))
+				perDay = max(1, n/days/len(c.round(0, 0, 1)))
 			}
 			var week map[string]int
 			var weekBytes int
 			for day := range days {
-				ws := c.round(day, perDay)
-				c.write(ws)
-				c.made += len(ws)
-				c.removed(ws)
+				for from := 0; from < perDay; from += atOnce {
+					ws := c.round(day, from, min(atOnce, perDay-from))
+					c.write(ws)
+					c.made += len(ws)
+					c.removed(ws)
+				}
 				c.passes(24 * time.Hour)
 				if day == 6 {
 					week, weekBytes = c.own()
