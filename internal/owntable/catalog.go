@@ -106,6 +106,7 @@ type CatalogRow struct {
 	Builds      Builds             // of ledgers
 	Count       int64              // how often it was written; 0 if it does not exist
 	was         value.Value
+	others      []value.Attr // of a newer version with the same format: they stay
 }
 
 // Catalog refers to a model's catalog.
@@ -154,25 +155,26 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 		return c, unreadable(row, catalogOwn, "the id of a table", catalogDo)
 	}
 	c.Own = row.Get(catalogOwn).Text()
+	known := []string{Partition, Sort, catalogFormat, catalogCount, catalogOwn}
 	for _, a := range row {
 		if name, ok := strings.CutPrefix(a.Name, catalogTable); ok {
 			if c.Tables[name], err = pin(row, a); err != nil {
 				return c, err
 			}
-		}
-		if name, ok := strings.CutPrefix(a.Name, catalogName); ok {
+		} else if name, ok := strings.CutPrefix(a.Name, catalogName); ok {
 			d, ok := derived(a.Value.Text())
 			if !ok || a.Value.Kind() != value.String {
 				return c, unreadable(row, a.Name, "a hash, a generation, a state and a time", catalogDo)
 			}
 			c.Derivations[name] = d
-		}
-		if name, ok := strings.CutPrefix(a.Name, buildsEntry); ok {
+		} else if name, ok := strings.CutPrefix(a.Name, buildsEntry); ok {
 			b, ok := buildFrom(name, a.Value.Text())
 			if !ok {
 				return c, unreadable(row, a.Name, "a state, two times, a version and an entity", catalogDo)
 			}
 			c.Builds = append(c.Builds, b)
+		} else if !slices.Contains(known, a.Name) {
+			c.others = append(c.others, a)
 		}
 	}
 	slices.SortFunc(c.Builds, func(x, y Build) int { return cmp.Compare(x.Generation, y.Generation) })
@@ -240,7 +242,7 @@ func derived(text string) (d Derived, ok bool) {
 }
 
 // Becomes replaces the catalog by next, on condition that it has not changed since it was
-// read. The write returns the row.
+// read. Attributes that this version does not know stay. The write returns the row.
 func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 	own, format := Table(), int64(catalogVersion)
 	if len(next.Builds) > 0 {
@@ -251,6 +253,7 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 		attrs[0].Value = value.OfInt(catalogOfTable)
 		attrs = append(attrs, value.Attr{Name: catalogOwn, Value: value.OfString(next.Own)})
 	}
+	attrs = append(attrs, c.others...)
 	for _, b := range next.Builds {
 		attrs = append(attrs, b.attr())
 	}

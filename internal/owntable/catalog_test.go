@@ -46,6 +46,23 @@ func TestCatalogRow(t *testing.T) {
 	}
 }
 
+// TestCatalogOfANewerVersion: what a newer version noted in a catalog of the same format stays when
+// this one writes it.
+func TestCatalogOfANewerVersion(t *testing.T) {
+	note := value.Attr{Name: "z:noted", Value: value.OfString("x")}
+	c, err := DecodeCatalog(CatalogRow{}.Becomes(Catalog("m"), someCatalog(3)).Put.With(note))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := c.Clone()
+	next.Own = "another"
+	next.Builds = Builds{}
+	row := c.Becomes(Catalog("m"), next).Put
+	if is, err := DecodeCatalog(row); err != nil || is.Own != "another" || !value.Equal(row.Get(note.Name), note.Value) {
+		t.Errorf("%+v, %v", row, err)
+	}
+}
+
 // TestCatalogSize: a model of two tables and 100 derivations costs one read unit.
 func TestCatalogSize(t *testing.T) {
 	w := CatalogRow{}.Becomes(Catalog("gallery"), someCatalog(70))
