@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"weir/internal/cli"
 	"weir/internal/deploy"
@@ -24,7 +25,10 @@ streams are given.
   projector deploy template gallery > template.yaml
   aws cloudformation deploy --template-file template.yaml --stack-name weir-gallery \
     --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
-  projector deploy template gallery --format terraform > weir.tf`
+  projector deploy template gallery --format terraform > weir.tf
+
+CloudFormation takes at most 51,200 bytes from a command, and 1 MB from a bucket. Above the first, the
+command says so: aws cloudformation deploy needs --s3-bucket then, sam deploy --resolve-s3.`
 }
 
 // Run asks no store. Models that cannot share one are a usage error, exit code 2. Nothing is
@@ -45,13 +49,20 @@ func (c *deployTemplate) Run(p *program) error {
 	if err != nil {
 		return templateError(err)
 	}
-	_, err = p.stdout.Write(text)
-	return err
+	if _, err := p.stdout.Write(text); err != nil {
+		return err
+	}
+	how := map[string]string{"cloudformation": "aws cloudformation deploy --s3-bucket BUCKET", "sam": "sam deploy --resolve-s3"}[c.Format]
+	if how != "" && len(text) > deploy.InlineBytes {
+		fmt.Fprintf(p.stderr, "the template has %d bytes, and CloudFormation takes %d of them from a command: deploy it from a bucket, with %s\n", len(text), deploy.InlineBytes, how)
+	}
+	return nil
 }
 
-// templateError makes a usage error of names that collide: the models have to be changed or given apart.
+// templateError makes a usage error of names that collide, and of too large a template: the models have to be changed or
+// given apart.
 func templateError(err error) error {
-	if errors.Is(err, deploy.ErrName) {
+	if errors.Is(err, deploy.ErrName) || errors.Is(err, deploy.ErrLarge) {
 		return usage("%v", err)
 	}
 	return err

@@ -8,13 +8,20 @@ import (
 )
 
 // CloudFormation is the plan as a CloudFormation template.
-// The packages of the functions are objects in a bucket that a parameter names. Two resources of one name are ErrName.
+// The packages of the functions are objects in a bucket that a parameter names. Two resources of one name are ErrName,
+// and more than CloudFormation takes is ErrLarge.
 func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
 
 // SAM is the plan as a template of the Serverless Application Model, whose packages are files
 // beside it.
-// It differs from CloudFormation in the functions, their packages and their event sources alone.
-func (p *Plan) SAM() ([]byte, error) { return (&stack{plan: p, sam: true}).print() }
+// It differs from CloudFormation in the functions, their packages and their event sources alone. SAM makes a CloudFormation
+// template of it, so the limits are those of that one too.
+func (p *Plan) SAM() ([]byte, error) {
+	if _, err := p.CloudFormation(); err != nil {
+		return nil, err
+	}
+	return (&stack{plan: p, sam: true}).print()
+}
 
 // stack writes a template.
 // It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
@@ -104,7 +111,19 @@ func (s *stack) print() ([]byte, error) {
 	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Transform", transform),
 		is("Description", "weir: "+s.plan.about()),
 		is("Parameters", s.parameters()), is("Conditions", s.conditions()), is("Resources", object(s.resources...)), is("Outputs", s.outputs()))
-	return printed(s.plan.head(s.format()), root)
+	text, err := printed(s.plan.head(s.format()), root)
+	if err == nil {
+		err = fits(len(text), len(s.resources))
+	}
+	return text, err
+}
+
+// fits holds a template to the limits of CloudFormation.
+func fits(bytes, resources int) error {
+	if bytes <= MostBytes && resources <= MostResources {
+		return nil
+	}
+	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model, or use --format terraform", ErrLarge, bytes, resources, MostBytes, MostResources)
 }
 
 // format is the name of the format as the command line has it.

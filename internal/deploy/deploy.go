@@ -30,6 +30,16 @@ import (
 	"weir/internal/store"
 )
 
+// Limits of CloudFormation. A template above InlineBytes is uploaded to a bucket by the command that deploys it.
+const (
+	InlineBytes   = 51_200
+	MostBytes     = 1 << 20
+	MostResources = 500
+)
+
+// ErrLarge means that CloudFormation would refuse the template.
+var ErrLarge = errors.New("the template is too large for CloudFormation")
+
 // ErrName means that two things of the models would have one name in a template.
 var ErrName = errors.New("two things would have one name in the template")
 

@@ -281,3 +281,58 @@ func TestGrants(t *testing.T) {
 		}
 	}
 }
+
+// TestLarge: what CloudFormation would refuse is refused, also for SAM, which makes a template for it; Terraform has no
+// such limits.
+func TestLarge(t *testing.T) {
+	var models []*model.Model
+	for i := range 12 {
+		m, err := model.Parse("m.yaml", []byte(strings.ReplaceAll(many, "NAME", fmt.Sprint("m", i))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+	}
+	all, err := Of(models)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := Of(models[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(*Plan) ([]byte, error){"CloudFormation": (*Plan).CloudFormation, "SAM": (*Plan).SAM} {
+		if _, err := of(all); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "make a template for each model") {
+			t.Errorf("%s of many: %v", name, err)
+		}
+		if _, err := of(few); err != nil {
+			t.Errorf("%s of two: %v", name, err)
+		}
+	}
+	if _, err := all.Terraform(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		bytes, resources int
+		ok               bool
+	}{{MostBytes, MostResources, true}, {MostBytes + 1, 1, false}, {1, MostResources + 1, false}} {
+		if err := fits(c.bytes, c.resources); (err == nil) != c.ok {
+			t.Errorf("%d bytes and %d resources: %v", c.bytes, c.resources, err)
+		}
+	}
+}
+
+// many is a model with tables enough for a dozen of them to be too large.
+const many = `model: NAME
+tables: {NAME-a: {key: [id]}, NAME-b: {key: [id]}, NAME-c: {key: [id]}, NAME-d: {key: [id]}}
+entities:
+  A: {table: NAME-a, key: {id: "{id}"}, attributes: {id: string!}}
+  B: {table: NAME-b, key: {id: "{id}"}, attributes: {id: string!, a: string!}}
+  C: {table: NAME-c, key: {id: "{id}"}, attributes: {id: string!, a: string!}}
+  D: {table: NAME-d, key: {id: "{id}"}, attributes: {id: string!, a: string!}}
+derive:
+  A.b: {count: B, to: {id: a}}
+  A.c: {count: C, to: {id: a}}
+  A.d: {count: D, to: {id: a}}
+search: {a: {of: A, text: [id]}}
+`
