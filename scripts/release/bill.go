@@ -96,7 +96,7 @@ func (b *bill) write(to string) error {
 	packages, relations := []spdxPackage{weir}, []spdxRelation{{"SPDXRef-DOCUMENT", "DESCRIBES", weir.ID}}
 	link := func(n int, path, version, licence string) {
 		p := spdxPackage{ID: fmt.Sprintf("SPDXRef-%d", n), Name: path, Version: version, Location: none, License: licence, Concluded: none, Copyright: none,
-			ExternalIDs: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}}}
+			ExternalIDs: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")}}}
 		packages, relations = append(packages, p), append(relations, spdxRelation{weir.ID, "STATIC_LINK", p.ID})
 	}
 	link(0, "std", b.tool, "BSD-3-Clause")
