@@ -1,20 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"io"
 	"text/tabwriter"
 
 	"weir/internal/cli"
+	"weir/internal/console"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
-	"weir/internal/value"
 	"weir/internal/verify"
-	"weir/internal/web"
 )
 
 // deadCommands are the commands on dead letters. List and show only read; retry and discard write, and need the
@@ -29,6 +29,7 @@ type deadCommands struct {
 // deadTarget is the model whose dead letters a command is about, and where its rows are.
 type deadTarget struct {
 	data
+	running
 	Model string `arg:"" help:"Name of a built-in model or path of a model file."`
 }
 
@@ -48,7 +49,8 @@ discarded.
   projector dead show gallery ID
   projector dead retry gallery ID
   projector dead retry gallery --all
-  projector dead discard gallery ID`
+  projector dead discard gallery ID
+  projector dead list gallery --server http://127.0.0.1:8480`
 }
 
 func (deadList) Help() string {
@@ -65,54 +67,13 @@ fewer) and gap (records that the stream no longer had).
   projector dead list gallery Album:a1`
 }
 
-// shown is a dead letter as people read it.
-// Its JSON is a format that scripts rely on: names do not change, and what is unknown is left out.
-type shown struct {
-	ID   string          `json:"id"`
-	Kind runner.DeadKind `json:"kind"`
-	// Target is for what it was, in words: a row, a rule, an index.
-	Target string `json:"target"`
-	Reason string `json:"reason"`
-	Source string `json:"source,omitempty"`
-	// Position is the sequence number of the record, and Time its time in RFC 3339; either may be
-	// unknown.
-	Position string `json:"position,omitempty"`
-	Time     string `json:"time,omitempty"`
-	// Adds has the amounts of a parked target, as people read them; Record the record in DynamoDB's
-	// JSON; Raw the bytes of one that could not be decoded.
-	Adds   []string        `json:"adds,omitempty"`
-	Record json.RawMessage `json:"record,omitempty"`
-	Raw    string          `json:"raw,omitempty"`
-}
-
-// show makes it from a dead letter. Times are in UTC; a record is shown with the types of its values, as DynamoDB's
-// own JSON has them, so that nothing is lost.
-func show(d runner.Dead) shown {
-	s := shown{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
-	for _, a := range d.Adds {
-		s.Adds = append(s.Adds, a.Field+" "+a.Amount.Text())
-	}
-	if !d.Position.IsZero() {
-		s.Position = d.Position.String()
-	}
-	if !d.Time.IsZero() && d.Time.Unix() != 0 {
-		s.Time = d.Time.Format("2006-01-02T15:04:05Z")
-	}
-	if len(d.Record) > 0 {
-		s.Record = value.AppendTypedItem(nil, d.Record)
-	}
-	return s
-}
-
 // with opens the model's data, calls use, and closes it. It does not create data: a directory without any is a
-// usage error. Of one that another process has, the error says where that process shows dead letters: no
-// answer of the API has them, since they contain rows as they are, with what the model hides.
+// usage error. Of one that another process has, the error says how to ask that process, whose console has
+// dead letters without what the model hides.
 func (t *deadTarget) with(p *program, writes bool, use func(*system.System) error) error {
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if errors.Is(err, store.ErrOwned) {
-		if m, loaded := cli.LoadModel(p.ctx, t.Model); loaded == nil {
-			err = fmt.Errorf("%w; or, if that process serves, see %s%s/dead there: its console shows dead letters, and with --console=write retries and discards them", err, web.Console, url.PathEscape(m.Name))
-		}
+		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
 	}
 	if err != nil {
 		return err
@@ -123,6 +84,9 @@ func (t *deadTarget) with(p *program, writes bool, use func(*system.System) erro
 
 // Run prints letters as they are read, so a long list needs no memory but with -o json.
 func (c *deadList) Run(p *program) error {
+	if c.Server != "" {
+		return c.ask(p)
+	}
 	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
 		only, err := rowsOnly(p, s, c.Targets)
@@ -131,18 +95,14 @@ func (c *deadList) Run(p *program) error {
 		}
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		enc := json.NewEncoder(p.stdout)
-		all := []shown{}
+		all := []console.Letter{}
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
 			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, d.Row)}) {
 				return nil
 			}
-			switch s := show(d); c.Output {
+			switch s := console.LetterOf(&d); c.Output {
 			case "text":
-				at := s.Source
-				if at == "" {
-					at = s.Position
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(at), brief(s.Reason))
+				letterLine(table, &s)
 			case "jsonl":
 				return enc.Encode(s)
 			default:
@@ -156,6 +116,11 @@ func (c *deadList) Run(p *program) error {
 		table.Flush()
 		return err
 	})
+}
+
+// letterLine prints a letter as a line of a table.
+func letterLine(table io.Writer, s *console.Letter) {
+	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(cmp.Or(s.Source, s.Position)), brief(s.Reason))
 }
 
 // brief is a text as a column of a table shows it; dead show has the whole.
@@ -186,6 +151,9 @@ func (deadShow) Help() string {
 
 // Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
+	if c.Server != "" {
+		return c.ask(p)
+	}
 	return c.with(p, false, func(s *system.System) error {
 		r := s.Models[0].Runner
 		d, err := r.DeadByID(p.ctx, c.ID)
@@ -194,7 +162,7 @@ func (c *deadShow) Run(p *program) error {
 		}
 		enc := json.NewEncoder(p.stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(show(d))
+		return enc.Encode(console.LetterOf(&d))
 	})
 }
 
@@ -218,6 +186,9 @@ With --all, a dead letter that no retry can help stays, too.
 func (c *deadRetry) Run(p *program) error {
 	if c.All == (c.ID != "") {
 		return usage("say which dead letter with its ID from dead list, or --all")
+	}
+	if c.Server != "" {
+		return c.ask(p)
 	}
 	return c.with(p, true, func(s *system.System) error {
 		if err := s.Start(p.ctx); err != nil {
@@ -305,6 +276,9 @@ sums, means and sets as they are, so prefer a retry there.
 
 // Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
+	if c.Server != "" {
+		return c.ask(p)
+	}
 	return c.with(p, true, func(s *system.System) error {
 		r := s.Models[0].Runner
 		if err := r.Discard(p.ctx, c.ID); err != nil {

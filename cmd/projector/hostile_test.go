@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"weir/internal/cli"
+	"weir/internal/console"
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/ingest"
@@ -463,7 +464,7 @@ func (h *hostile) deadLetters() {
 	h.documents(list)
 	seen := map[string]int{}
 	for line := range strings.Lines(list) {
-		var d shown
+		var d console.Letter
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			h.Fatal(err)
 		}
@@ -484,7 +485,7 @@ func (h *hostile) deadLetters() {
 func (h *hostile) documents(list string) {
 	n := 0
 	for line := range strings.Lines(list) {
-		var d shown
+		var d console.Letter
 		if err := json.Unmarshal([]byte(line), &d); err != nil {
 			h.Fatal(err)
 		}

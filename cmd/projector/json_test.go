@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/internal/cli/clitest"
+	"weir/internal/console"
 	"weir/internal/doctor"
 	"weir/internal/model"
 	"weir/internal/stage"
@@ -95,8 +96,8 @@ func TestJSON(t *testing.T) {
 	check("projector verify", reflect.TypeFor[recounted](), on(data, exitCheck, "verify", "gallery"))
 	check("projector repair", reflect.TypeFor[[]verify.Difference](), on(data, exitGood, "repair", "gallery"))
 	list := on(bad, exitGood, "dead", "list", "gallery")
-	check("projector dead list", reflect.TypeFor[[]shown](), list)
-	var letters []shown
+	check("projector dead list", reflect.TypeFor[[]console.Letter](), list)
+	var letters []console.Letter
 	if err := json.Unmarshal(list, &letters); err != nil || len(letters) != 1 {
 		t.Fatalf("%s: %v", list, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -85,13 +86,29 @@ func (f *running) key() (string, error) {
 // get asks for a path, and reads the JSON of the answer into to. What the server says is wrong with
 // the question is a usage error.
 func (a *asker) get(ctx context.Context, path string, params url.Values, to any) (http.Header, error) {
+	return a.send(ctx, http.MethodGet, path, params, nil, to)
+}
+
+// send is get with any method, and with a body of JSON unless it is nil.
+func (a *asker) send(ctx context.Context, method, path string, params url.Values, what, to any) (http.Header, error) {
 	at := a.base + path
 	if len(params) > 0 {
 		at += "?" + params.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	var said io.Reader
+	if what != nil {
+		b, err := json.Marshal(what)
+		if err != nil {
+			return nil, err
+		}
+		said = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at, said)
 	if err != nil {
 		return nil, err
+	}
+	if what != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if a.key != "" {
 		req.Header.Set("Authorization", "Bearer "+a.key)
@@ -116,6 +133,11 @@ func (a *asker) get(ctx context.Context, path string, params url.Values, to any)
 	return res.Header, nil
 }
 
+// absent is the error for what the server does not have.
+type absent struct{ error }
+
+func (e *absent) Unwrap() error { return e.error }
+
 // refused is the error for an answer that is none.
 func (a *asker) refused(status int, body []byte) error {
 	var said web.Problem
@@ -128,6 +150,8 @@ func (a *asker) refused(status int, body []byte) error {
 		return usage("the server %s needs a key: give it in %s or with --keys-file FILE", a.base, web.EnvKeys)
 	case status == http.StatusUnauthorized:
 		return usage("the server %s does not know the key", a.base)
+	case status == http.StatusNotFound:
+		return &absent{usage("the server %s: %s (%d)", a.base, detail, status)}
 	case status < 500 && status != http.StatusTooManyRequests:
 		return usage("the server %s: %s (%d)", a.base, detail, status)
 	}

@@ -39,6 +39,7 @@
 //	why.go, history.go, picture.go     what counts towards a value, the records that changed it, its course
 //	queries.go                         forms for queries and searches
 //	hub.go, tail.go, effects.go        what followers tell, handed to tails that may be slow
+//	letters.go                         the same for programs, as JSON
 //	dead.go, retry.go                  dead letters, and what is done with one
 //	health.go, course.go, check.go     lag and its last hour, leases, builds; a recount
 //	act.go, try.go, busy.go            what every action must prove; the tools of dev
@@ -152,6 +153,10 @@ func New(s *system.System, o Options) (*Console, error) {
 	} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
+	for path, h := range map[string]func(*request) error{"/letters.json": c.letters, "/letter.json": c.oneLetter} {
+		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(asJSON(h)))
+	}
+	mux.HandleFunc("POST "+web.Console+"{model}/letter.json", c.page(asJSON(c.command(c.onLetter))))
 	for path, h := range map[string]func(*request) error{"/try": c.try, "/new/{entity}": c.newRow} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(c.ifTry(h)))
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"text/tabwriter"
+
+	"weir/internal/cli"
+	"weir/internal/console"
+	"weir/internal/web"
+)
+
+// With --server, the commands on dead letters ask the console of a running process, which has to read, or to write for a
+// retry or a discard. What the model hides is left out.
+
+// asks returns what asks the server, and the path of the model's console there.
+func (t *deadTarget) asks(p *program) (*asker, string, error) {
+	a, err := t.running.asker()
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := cli.LoadModel(p.ctx, t.Model)
+	if err != nil {
+		return nil, "", err
+	}
+	return a, web.Console + url.PathEscape(m.Name), nil
+}
+
+// ask prints the dead letters of a server, in the forms that Run prints.
+func (c *deadList) ask(p *program) error {
+	if len(c.Targets) > 0 {
+		return usage("with --server, all dead letters are listed: name no rows")
+	}
+	a, at, err := c.asks(p)
+	if err != nil {
+		return err
+	}
+	var all console.Letters
+	if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
+		return err
+	}
+	table, enc := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), json.NewEncoder(p.stdout)
+	for i := range all.Letters {
+		switch c.Output {
+		case "text":
+			letterLine(table, &all.Letters[i])
+		case "jsonl":
+			if err := enc.Encode(all.Letters[i]); err != nil {
+				return err
+			}
+		}
+	}
+	table.Flush()
+	if all.More {
+		fmt.Fprintf(p.stderr, "there are more than these %d\n", len(all.Letters))
+	}
+	if c.Output == "json" {
+		return enc.Encode(append([]console.Letter{}, all.Letters...))
+	}
+	return nil
+}
+
+func (c *deadShow) ask(p *program) error {
+	a, at, err := c.asks(p)
+	if err != nil {
+		return err
+	}
+	var is console.Letter
+	if _, err := a.get(p.ctx, at+"/letter.json", url.Values{"id": {c.ID}}, &is); err != nil {
+		return err
+	}
+	enc := json.NewEncoder(p.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(is)
+}
+
+// act has a server do an action on a letter.
+func (a *asker) act(p *program, at, id, action string) (done console.Acted, err error) {
+	_, err = a.send(p.ctx, "POST", at+"/letter.json", url.Values{"id": {id}}, map[string]string{"action": action}, &done)
+	return done, err
+}
+
+// ask retries one letter, or each of those that the server lists. It ends with exit code 1 if some stay.
+func (c *deadRetry) ask(p *program) error {
+	a, at, err := c.asks(p)
+	if err != nil {
+		return err
+	}
+	all := console.Letters{Letters: []console.Letter{{ID: c.ID}}}
+	if c.All {
+		if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
+			return err
+		}
+	}
+	applied, left := 0, 0
+	for _, l := range all.Letters {
+		done, err := a.act(p, at, l.ID, "retry")
+		if gone := (*absent)(nil); c.All && errors.As(err, &gone) {
+			continue // it went with another one
+		}
+		if err != nil {
+			return cli.Partly(err, applied > 0)
+		}
+		if applied += done.Applied; done.Why != "" {
+			left++
+			fmt.Fprintf(p.stderr, "%s: %s\n", l.ID, done.Why)
+		}
+	}
+	fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
+	if all.More {
+		fmt.Fprintln(p.stderr, "there are more; the same command again goes on")
+	}
+	if left > 0 || all.More {
+		return failed(exitCheck)
+	}
+	return nil
+}
+
+func (c *deadDiscard) ask(p *program) error {
+	a, at, err := c.asks(p)
+	if err != nil {
+		return err
+	}
+	if _, err := a.act(p, at, c.ID, "discard"); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, "discarded")
+	return nil
+}

@@ -1,0 +1,181 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+
+	"weir/internal/model"
+	"weir/internal/runner"
+	"weir/internal/value"
+	"weir/internal/web"
+)
+
+// For programs, such as projector dead --server, there are the same dead letters as JSON, under the same keys and with
+// the same values left out as on the pages:
+//
+//	GET  /console/{model}/letters.json          the first of them
+//	GET  /console/{model}/letter.json?id=ID     one
+//	POST /console/{model}/letter.json?id=ID     {"action": "retry"} or {"action": "discard"}
+
+// Letter is a dead letter as programs read it. Its JSON is a format that scripts rely on: names do not change, and what
+// is unknown is left out.
+type Letter struct {
+	ID   string          `json:"id"`
+	Kind runner.DeadKind `json:"kind"`
+	// Target is for what it was, in words: a row, a rule, an index.
+	Target string `json:"target"`
+	Reason string `json:"reason"`
+	Source string `json:"source,omitempty"`
+	// Position is the sequence number of the record, and Time its time in RFC 3339; either may be
+	// unknown.
+	Position string `json:"position,omitempty"`
+	Time     string `json:"time,omitempty"`
+	// Adds has the amounts of a parked target, as people read them; Record the record in DynamoDB's
+	// JSON; Raw the bytes of one that could not be decoded.
+	Adds   []string        `json:"adds,omitempty"`
+	Record json.RawMessage `json:"record,omitempty"`
+	Raw    string          `json:"raw,omitempty"`
+}
+
+// LetterOf makes it from a dead letter, whole. Times are in UTC; a record is shown with the types of its values, as
+// DynamoDB's own JSON has them, so that nothing is lost.
+func LetterOf(d *runner.Dead) Letter {
+	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
+	for _, a := range d.Adds {
+		s.Adds = append(s.Adds, a.Field+" "+a.Amount.Text())
+	}
+	if !d.Position.IsZero() {
+		s.Position = d.Position.String()
+	}
+	if !d.Time.IsZero() && d.Time.Unix() != 0 {
+		s.Time = d.Time.Format("2006-01-02T15:04:05Z")
+	}
+	if len(d.Record) > 0 {
+		s.Record = value.AppendTypedItem(nil, d.Record)
+	}
+	return s
+}
+
+// shownLetter is a letter without what the model hides. If it hides anything, the record, amounts and bytes are left out
+// whole, since what they contain cannot be told apart.
+func shownLetter(m *model.Model, d *runner.Dead) Letter {
+	l := LetterOf(d)
+	l.Reason = reasonOf(m, d)
+	if hidesSome(m) {
+		l.Adds, l.Record, l.Raw = nil, nil, ""
+	}
+	return l
+}
+
+// Letters are the first dead letters of a model, at most as many as a page reads. More says that there are others.
+type Letters struct {
+	Letters []Letter `json:"letters"`
+	More    bool     `json:"more"`
+}
+
+// Acted is what an action on a letter came to. Why is why the letter stays, "" if it does not.
+type Acted struct {
+	Applied int    `json:"applied"`
+	Why     string `json:"why,omitempty"`
+}
+
+// answer writes JSON.
+func (r *request) answer(what any) error {
+	setHeaders(r.w, "application/json")
+	if err := json.NewEncoder(r.w).Encode(what); err != nil {
+		return http.ErrAbortHandler
+	}
+	return nil
+}
+
+// asJSON makes a problem of what is the caller's mistake, where a page would say it.
+func asJSON(h func(*request) error) func(*request) error {
+	return func(r *request) error {
+		err := h(r)
+		if m := (*mistake)(nil); errors.As(err, &m) {
+			web.ProblemOf(m.status, "mistake", m.text).Write(r.w)
+			return nil
+		}
+		return err
+	}
+}
+
+// letters answers with the dead letters of a model.
+func (c *Console) letters(r *request) error {
+	out := Letters{Letters: []Letter{}}
+	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if len(out.Letters) == readLetters {
+			return errEnough
+		}
+		out.Letters = append(out.Letters, shownLetter(r.part.Model, &d))
+		return nil
+	})
+	if out.More = errors.Is(err, errEnough); err != nil && !out.More {
+		return err
+	}
+	return r.answer(&out)
+}
+
+// oneLetter answers with one dead letter.
+func (c *Console) oneLetter(r *request) error {
+	d, err := r.part.Runner.DeadByID(r.ctx, r.param("id"))
+	if errors.Is(err, runner.ErrNoDead) {
+		return errNoLetter
+	}
+	if err != nil {
+		return err
+	}
+	return r.answer(shownLetter(r.part.Model, &d))
+}
+
+// command has h do an action of a program, one at a time, if the console may act. No page of another origin can send
+// it: its body is JSON, which a form cannot be, and a browser that says from where it comes has to say this origin.
+func (c *Console) command(h func(r *request, action string) error) func(*request) error {
+	return func(r *request) error {
+		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		var asked struct {
+			Action string `json:"action"`
+		}
+		switch {
+		case !c.options.Write:
+			return &mistake{http.StatusForbidden, "This console only reads. Start the program with --console=write for actions."}
+		case kind != "application/json" || http.NewCrossOriginProtection().Check(r.Request) != nil:
+			return &mistake{http.StatusForbidden, "An action is JSON, and not of a page of another origin."}
+		}
+		if err := json.NewDecoder(http.MaxBytesReader(r.w, r.Body, 4<<10)).Decode(&asked); err != nil {
+			return &mistake{http.StatusBadRequest, "The body is no JSON."}
+		}
+		select {
+		case c.one <- struct{}{}:
+			defer func() { <-c.one }()
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		}
+		c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", asked.Action)
+		return h(r, asked.Action)
+	}
+}
+
+// onLetter retries or discards a dead letter.
+func (c *Console) onLetter(r *request, action string) (err error) {
+	id, out := r.param("id"), Acted{}
+	switch action {
+	case "retry":
+		out.Applied, err = c.retry(r, id)
+	case "discard":
+		err = r.part.Runner.Discard(r.ctx, id)
+	default:
+		return errNoAction
+	}
+	switch {
+	case errors.Is(err, runner.ErrNoDead):
+		return errNoLetter
+	case stays(err):
+		out.Why = c.refusal(r, err)
+	case err != nil:
+		return err
+	}
+	return r.answer(&out)
+}
