@@ -145,6 +145,11 @@ func (w *world) page(path string) string {
 	if got := a.Header().Get("Content-Security-Policy"); a.Code == 200 && got != policy {
 		w.t.Errorf("%s: the policy is %q", path, got)
 	}
+	for _, want := range []string{"default-src 'none'", "script-src 'self';", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"} {
+		if got := a.Header().Get("Content-Security-Policy"); a.Code == 200 && (!strings.Contains(got+";", want) || strings.Contains(got, "unsafe")) {
+			w.t.Errorf("%s: the policy is %q", path, got)
+		}
+	}
 	if at := styleIn.FindStringSubmatch(a.Body.String()); a.Code == 200 && !strings.Contains(path, ".json") {
 		if sum := sha256.Sum256([]byte(at[1])); !strings.Contains(policy, "style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"';") {
 			w.t.Errorf("%s: the policy does not allow its style", path)

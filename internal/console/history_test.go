@@ -69,8 +69,8 @@ func TestHistory(t *testing.T) {
 	w.derive()
 	body := w.wants(whyReviews,
 		`The last \d+ records that this process applied, from 20`,
-		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
-		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · ABOUT</bdi>`,
+		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
+		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · ABOUT</bdi>`,
 		`<figcaption class="muted">\d values from 0|<figcaption class="muted">\d values from 1 to 3, the last is 3`,
 		`<svg class="picture"[^>]*><title>[^<]*</title><path d="M1\.0 `)
 	if strings.Contains(body[strings.Index(body, "What changed it"):], "other") {
@@ -109,7 +109,7 @@ func TestRecordedHistory(t *testing.T) {
 	w.deriveAlso(take)
 	w.wants(whyReviews, `href="([^"]*&history=recordings#history)">Look at the recordings`)
 	path := whyReviews + "&history=recordings"
-	body := w.wants(path, `All 7\d records of the recordings\.`, `<bdi>\+1</bdi></td><td class="num"><bdi>70</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u69</bdi></a></th><td class="muted">one\.jsonl:\d+`,
+	body := w.wants(path, `All 7\d records of the recordings\.`, `<bdi>\+1</bdi></td><td class="num"><bdi>70</bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u69</bdi></a></th><td class="muted">one\.jsonl:\d+`,
 		`50 of 7\d records shown`, `70 values from 1 to 70, the last is 70|7\d values from 0 to 70, the last is 70`)
 	if strings.Contains(body, "REVIEW#u01</bdi></a></th><td class=\"muted") {
 		t.Error("the page has records of the next one")
@@ -118,7 +118,7 @@ func TestRecordedHistory(t *testing.T) {
 	if next == nil {
 		t.Fatalf("no next page in\n%s", body)
 	}
-	w.wants(next[1], `<bdi>\+1</bdi></td><td class="num"><bdi>1</bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u00</bdi>`, `Last records`)
+	w.wants(next[1], `<bdi>\+1</bdi></td><td class="num"><bdi>1</bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u00</bdi>`, `Last records`)
 
 	w.c.options.mostRecorded = 11
 	if body = w.wants(path, `The first 11 records of the recordings\. The recordings go on after these`); strings.Contains(body, "REVIEW#u69</bdi></a></th><td class=\"muted") {
@@ -144,7 +144,7 @@ func TestSpooledHistory(t *testing.T) {
 	w.seen.models["shop"].recent = queue{} // all of them are too old for it
 	w.wants(whyReviews, `None of them has a part in it`, `href="[^"]*&history=spool#history">Look at the files of this process, which go further back</a>`)
 	body := w.wants(whyReviews+"&history=spool", `All \d+ records of the files of this process's shards, from 20[0-9-]+ [0-9:]+ UTC on\.`,
-		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
+		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
 		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi>`, `values from [01] to 3, the last is 3`,
 		`Look at what this process applied last`)
 	if strings.Contains(body, "one.jsonl") {

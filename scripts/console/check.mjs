@@ -193,6 +193,33 @@ async function typing() {
 	await plain.context().close();
 }
 
+// What a page would do that had markup of a row in it: the policy of the page stops all of it.
+async function policy() {
+	const context = await browser.newContext(), page = await context.newPage(); // errors are expected here
+	const asked = [];
+	page.on('requestfinished', (r) => asked.push(r.url())); // what a policy stops fails
+	await page.goto(address + pages.rows);
+	const before = asked.length;
+	const did = await page.evaluate(async () => {
+		const box = document.createElement('div');
+		box.innerHTML = '<p id="styled" style="margin-left: 77px">x</p><img src="/console/x.png" onerror="window.ran = true"><style>#styled { margin-top: 78px }</style><form action="https://example.invalid/"></form>';
+		document.body.append(box);
+		const script = document.createElement('script');
+		script.textContent = 'window.ran = true';
+		document.body.append(script);
+		box.querySelector('form').submit();
+		try { await fetch('https://example.invalid/'); } catch { /* as it is to be */ }
+		await new Promise((done) => setTimeout(done, 300));
+		const is = getComputedStyle(document.querySelector('#styled'));
+		return { ran: window.ran === true, styled: is.marginLeft === '77px' || is.marginTop === '78px' };
+	});
+	check(!did.ran, 'the policy lets an inline script run');
+	check(!did.styled, 'the policy lets a foreign style apply');
+	check(asked.length === before, `the policy lets a page ask for ${asked.slice(before)}`);
+	check(page.url() === address + pages.rows, 'the policy lets a form go elsewhere');
+	await context.close();
+}
+
 // Rows with markup, disorder and long texts: every page of theirs is walked.
 async function hostile() {
 	const texts = ['<script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "'-alert(3)-'", 'javascript:alert(4)', '</title><svg onload=alert(5)>', 'a\u202eb\u2066c', 'ü'.repeat(90000)];
@@ -294,6 +321,7 @@ const n = await timed(looks);
 await Promise.all([timed(keyboard), timed(typing)]);
 const fast = await timed(speed);
 const walked = await timed(hostile);
+await timed(policy);
 await browser.close();
 if (failures > 0) {
 	console.error(`${failures} failures`);
