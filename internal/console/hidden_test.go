@@ -95,6 +95,9 @@ func TestHiddenInLedgers(t *testing.T) {
 			t.Errorf("%s is shown as %q", line[1], line[2])
 		}
 	}
+	if !regexp.MustCompile(`<bdi>p:[^<]+</bdi></th><td class="wide"><bdi>[0-9]+(, in batch [0-9]+)?</bdi></td><td class="muted">position`).MatchString(ledger) {
+		t.Errorf("no position that people can read in\n%s", ledger)
+	}
 	if len(lines) < 3 {
 		t.Errorf("%d attributes", len(lines))
 	}

@@ -1,10 +1,12 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -165,7 +167,10 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 		for _, a := range row {
 			if a.Name != owntable.Partition && a.Name != owntable.Sort {
 				one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, cellRunes), Type: ledgerWord(a.Name)}
-				if secret && !owntable.IsPosition(a.Name) {
+				switch {
+				case owntable.IsPosition(a.Name):
+					one.Value = shown{Text: offsetText(a.Value)}
+				case secret:
 					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: hiddenText}
 				}
 				l.Attributes = append(l.Attributes, one)
@@ -174,6 +179,19 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// offsetText is a position of a ledger as people read it: the sequence number and, in the log of a
+// process, the batch that had it.
+func offsetText(v value.Value) string {
+	o := mergedlog.OffsetFrom(v)
+	switch {
+	case o.IsZero():
+		return brief(text(v), cellRunes)
+	case o.Batch == 0:
+		return o.Position.String()
+	}
+	return fmt.Sprintf("%s, in batch %d", o.Position, o.Batch)
 }
 
 // accumulatorOf returns the name of an accumulator without the value that one of a distinct has in
