@@ -37,5 +37,9 @@ workspace
 cat >"$work/bad.jsonl" <<'RECORD'
 {"eventID":"1","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{"Keys":{"PK":{"S":"<script>alert(6)</script>"}},"NewImage":{"PK":{"S":"<script>alert(6)</script>"},"title":{"S":"\"><img src=x onerror=alert(7)>"}},"SequenceNumber":"100000000000000000001"}}
 RECORD
+# A second process has no row yet, so that every page is looked at empty, too.
+serve projector run wardrobe --data "$work/empty"
+empty=$address first=$pid
 serve projector dev gallery --sample testdata/streams/gallery --sample "$work/bad.jsonl" --data "$work/data" --rate 0
-CHROMIUM=$chromium TOOLS=$tool node scripts/console/check.mjs "$address" "$@"
+pid="$pid $first"
+CHROMIUM=$chromium TOOLS=$tool EMPTY=$empty node scripts/console/check.mjs "$address" "$@"

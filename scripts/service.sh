@@ -55,8 +55,8 @@ POM
   printf '%s\n' "$dir"
 }
 
-# workspace: make the folder $work. At the end of the script it is removed, after the process $pid
-# was ended, if the script has set it.
+# workspace: make the folder $work. At the end of the script it is removed, after the processes $pid
+# were ended, if the script has set it.
 workspace() {
   work=$(mktemp -d)
   pid=
@@ -64,8 +64,8 @@ workspace() {
 }
 
 leave() {
-  [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
-  [ -z "$pid" ] || wait "$pid" 2>/dev/null || true
+  [ -z "$pid" ] || kill $pid 2>/dev/null || true
+  [ -z "$pid" ] || wait $pid 2>/dev/null || true
   rm -rf "$work"
 }
 

@@ -28,6 +28,10 @@ const pages = {
 	refused: '/console/gallery/new/Album',
 	nothing: '/console/nothing',
 };
+// The pages of a model without any row, of another process.
+for (const path of ['', '/rows', '/rows?entity=Item', '/row?table=WardrobeTable&pk=ITEM%23gone&sk=METADATA', '/queries', '/tail', '/dead', '/health']) {
+	pages['no rows' + path] = process.env.EMPTY + '/console/wardrobe' + path;
+}
 // What is done on a page before it is looked at.
 const letter = (page) => page.locator('tbody a').first().click();
 const prepare = {
@@ -79,7 +83,8 @@ async function looks() {
 		for (let next = todo.shift(); next; next = todo.shift()) {
 			const [name, path] = next;
 			await page.emulateMedia({ colorScheme: 'light' });
-			await page.goto(address + path);
+			const answer = await page.goto(path.startsWith('/') ? address + path : path);
+			check(answer.status() === (name === 'nothing' ? 404 : 200), `${name}: ${answer.status()}`);
 			await prepare[name]?.(page);
 			await page.evaluate(axe); // by the debugger, which no policy holds up
 			for (const colorScheme of ['light', 'dark']) {
