@@ -236,7 +236,7 @@ func (f *fixture) manyWritten(consume func(*fixture, <-chan struct{}), scan func
 		p := b.Done()
 		did.Rows, did.Puts, did.Targets, did.Units = did.Rows+p.Rows, did.Puts+p.Puts, did.Targets+p.Targets, did.Units+p.Units
 	}
-	for live := false; !live; {
+	for live, fought := false, 0; !live; {
 		ctx, kill := context.WithCancel(f.Context())
 		b := f.builder("Movie")
 		at := int64(rows / 12)
@@ -246,7 +246,8 @@ func (f *fixture) manyWritten(consume func(*fixture, <-chan struct{}), scan func
 			}
 		}
 		var beside sync.WaitGroup
-		if kills%3 == 1 { // two side by side
+		if kills%3 == 1 && fought < kills { // two side by side, until one has lost: in earnest it would wait then
+			fought = kills
 			beside.Go(func() {
 				other := f.builder("Movie")
 				_, _ = other.Run(ctx)
