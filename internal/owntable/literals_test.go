@@ -25,6 +25,7 @@ func TestAttributesStandHere(t *testing.T) {
 		"internal/api/problem.go":                 {"Retry-After"},
 		"internal/console/queries.go":             {"ask", "Authorization", "limit"}, // parameters and a header
 		"internal/console/busy.go":                {"action", "rate"},                // the console's forms and headers
+		"internal/console/letters.go":             {"Content-Type"},
 		"internal/console/retry.go":               {"action", "sure"},
 		"internal/console/tail.go":                {"Retry-After", "Last-Event-ID"},
 		"internal/console/try.go":                 {"action", "v"},
