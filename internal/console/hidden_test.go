@@ -48,7 +48,7 @@ derive:
 			t.Fatal(err)
 		}
 	}
-	secret := regexp.MustCompile("geheim|4711|4\\.711|42\\.399|42399")
+	secret := regexp.MustCompile(`geheim|4711|4\.711|42\.399|42399`)
 	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `is not a DynamoDB number: \(hidden\)[, ]`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>\(hidden\)</bdi>`)
 	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
 	for _, d := range w.letters() {

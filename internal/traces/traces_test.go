@@ -118,7 +118,7 @@ func rowOf(attrs ...string) (out value.Item) {
 func of(s *tracetest.SpanStub, name string) string {
 	for _, a := range s.Attributes {
 		if a.Key == attribute.Key("weir."+name) {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
