@@ -93,6 +93,13 @@ func (s *spans) paths() map[string]int {
 	return out
 }
 
+// service is the service that the last spans are of, and how many requests there were.
+func (s *spans) service() (by string, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by, s.asked
+}
+
 // await waits until a way was received.
 func (s *spans) await(path string) {
 	s.t.Helper()
@@ -111,8 +118,8 @@ func TestTraces(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		serve(t, nil, exitInterrupted, "run", "gallery", "--data", dir, "--addr", "127.0.0.1:0", "--traces", "otlp")
 		s.await("batch rows > target > write")
-		if s.by != "weir" {
-			t.Errorf("the service is %q", s.by)
+		if by, _ := s.service(); by != "weir" {
+			t.Errorf("the service is %q", by)
 		}
 	})
 	t.Run("build", func(t *testing.T) {
@@ -125,14 +132,14 @@ func TestTraces(t *testing.T) {
 		t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "60000") // only what is flushed comes
 		f := startFunction(t, "WEIR_DATA="+dir, "WEIR_TRACES=otlp", "OTEL_SERVICE_NAME=albums")
 		answerTo(t, f, triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`))
-		if s.paths()["batch rows > target > write"] == 0 || s.by != "albums" {
-			t.Errorf("the function answers before it has sent %v of %q", s.paths(), s.by)
+		if by, _ := s.service(); s.paths()["batch rows > target > write"] == 0 || by != "albums" {
+			t.Errorf("the function answers before it has sent %v of %q", s.paths(), by)
 		}
 	})
 	t.Run("off", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		command(t, "build", "gallery", "--data", dir, "--again")
-		if s.asked > 0 {
+		if _, asked := s.service(); asked > 0 {
 			t.Errorf("without --traces it sends %v", s.paths())
 		}
 	})
