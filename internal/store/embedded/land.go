@@ -217,22 +217,32 @@ func (l *load) begin() {
 // minStaged is the least memory for what is sorted.
 const minStaged = 64 << 10
 
-// scratchName is the name of a file for a moment, until it is open.
-const scratchName = "scratch"
+// scratchName is how the names of files begin that are sorted in.
+const scratchName = "scratch-"
 
-// scratchFile makes a file that has no name: it is gone when it is closed, or the process ends.
+// scratchFile makes a file that is gone when it is closed. Where an open file can lose its name it is also gone
+// when the process ends; elsewhere, as on Windows, the next Open deletes it.
 func (l *load) scratchFile() (sorter.File, error) {
 	fs := l.s.files.fs // below the guard: a full disk ends the load, not the process
-	path := fs.PathJoin(l.s.files.dir, scratchName)
+	l.scratches++
+	path := fs.PathJoin(l.s.files.dir, fmt.Sprint(scratchName, l.scratches))
 	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
-	if err := fs.Remove(path); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if fs.Remove(path) == nil {
+		return f, nil
 	}
-	return f, nil
+	return &namedScratch{f, func() error { return fs.Remove(path) }}, nil
 }
+
+// namedScratch is a file that is removed when it is closed.
+type namedScratch struct {
+	vfs.File
+	remove func() error
+}
+
+func (f *namedScratch) Close() error { return errors.Join(f.File.Close(), f.remove()) }
 
 // Scratch makes a file beside the store that is gone when it is closed, or the process ends.
 func (l *load) Scratch() (store.Scratch, error) { return l.scratchFile() }
@@ -276,7 +286,7 @@ func dropLanding(fs vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, landing) || name == scratchName {
+		if strings.HasPrefix(name, landing) || strings.HasPrefix(name, scratchName) {
 			err = errors.Join(err, fs.Remove(fs.PathJoin(dir, name)))
 		}
 	}

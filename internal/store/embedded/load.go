@@ -21,13 +21,14 @@ type load struct {
 	s           *Store
 	opts        store.LoadOptions
 
-	byID    map[uint16]*table
-	rows    map[string]*loaded // by key
-	bytes   int
-	records []events.Record
-	last    uint64 // the position of the last record
-	known   []*loaded
-	staged  staged
+	byID      map[uint16]*table
+	rows      map[string]*loaded // by key
+	bytes     int
+	records   []events.Record
+	last      uint64 // the position of the last record
+	known     []*loaded
+	staged    staged
+	scratches int // files that were made to sort in
 
 	key, scratch []byte
 	values       []value.Value

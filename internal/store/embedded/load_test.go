@@ -222,7 +222,9 @@ func TestStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, landing) && name != scratchName })
+		return slices.DeleteFunc(all, func(name string) bool {
+			return !strings.HasPrefix(name, landing) && !strings.HasPrefix(name, scratchName)
+		})
 	}
 
 	write(put("b", "b", "kind", "k"), note("z"))
@@ -272,6 +274,85 @@ func TestStage(t *testing.T) {
 	}
 	if _, err := l.Named([]byte("r\xff\xff")); err == nil {
 		t.Error("a name of no table is a row")
+	}
+}
+
+// openStay is a disk on which an open file keeps its name, as on Windows.
+type openStay struct {
+	vfs.FS
+	opened map[string]bool
+}
+
+func (d *openStay) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.OpenReadWrite(name, c, opts...)
+	if strings.Contains(name, scratchName) {
+		d.opened[name] = true
+		f = &closing{f, func() { delete(d.opened, name) }}
+	}
+	return f, err
+}
+
+func (d *openStay) Remove(name string) error {
+	if d.opened[name] {
+		return errors.New("the file is open")
+	}
+	return d.FS.Remove(name)
+}
+
+type closing struct {
+	vfs.File
+	closed func()
+}
+
+func (f *closing) Close() error { f.closed(); return f.File.Close() }
+
+// TestScratchStays: where an open file cannot be removed, files to sort in go when they are closed, or when the store
+// is opened after a crash.
+func TestScratchStays(t *testing.T) {
+	mem := vfs.NewMem()
+	disk := &openStay{mem, map[string]bool{}}
+	s := open(t, "data", []store.Table{things()}, Options{FS: disk})
+	l, err := s.Load(t.Context(), store.LoadOptions{Tables: []string{"things"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []store.Scratch
+	for _, text := range []string{"one", "two"} {
+		f, err := l.Scratch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	for i, text := range []string{"one", "two"} {
+		b := make([]byte, 3)
+		if _, err := files[i].ReadAt(b, 0); err != nil || string(b) != text {
+			t.Errorf("file %d has %q, %v", i, b, err)
+		}
+	}
+	left := func() []string {
+		all, err := mem.List("data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, scratchName) })
+	}
+	if err := files[0].Close(); err != nil || len(left()) != 1 {
+		t.Errorf("after one of two was closed: %v, %v", left(), err)
+	}
+	if err := errors.Join(l.Close(), s.Close()); err != nil { // the other one is as after a crash
+		t.Fatal(err)
+	}
+	clear(disk.opened)
+	again := open(t, "data", []store.Table{things()}, Options{FS: disk})
+	if len(left()) > 0 {
+		t.Errorf("the next open leaves %v", left())
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -354,7 +435,9 @@ func checkLanded(t *testing.T, c crash, tables []store.Table, states []map[strin
 	if is, err := s.Identity(context.Background(), "things"); err != nil || n > 0 && is.Whole {
 		t.Fatalf("%s: the stream is whole after %d windows: %v", c.at, n, err)
 	}
-	if names, err := c.disk.List("data"); err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, landing) || name == scratchName }) {
+	if names, err := c.disk.List("data"); err != nil || slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, landing) || strings.HasPrefix(name, scratchName)
+	}) {
 		t.Fatalf("%s: a table that did not land is left: %v", c.at, err)
 	}
 }
