@@ -3,6 +3,7 @@ package owntable
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,12 +87,7 @@ func (l *LetterRow) Rows(model string) (head store.Write, parts []store.Write) {
 	if len(body) <= inlineBytes {
 		it = append(it, attr(letterBody, value.OfBinary(string(body))))
 	} else {
-		for ; len(body) > 0; body = body[min(len(body), partBytes):] {
-			part := body[:min(len(body), partBytes)]
-			parts = append(parts, store.Write{
-				Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))},
-			})
-		}
+		parts = partsOf(model, l.ID, body)
 	}
 	it = append(it, attr(letterParts, value.OfInt(int64(len(parts)))))
 	return store.Write{Ref: Letter(model, l.ID), Put: value.NewItem(it...), If: NotThere()}, parts
@@ -132,6 +128,14 @@ func (l *LetterRow) head(model string) (it value.Item, whole []value.Attr) {
 		it = append(it, attr(letterMore, value.OfBool(true)))
 	}
 	return it, whole
+}
+
+// partsOf returns the writes of what is in parts of its own, under a letter's id or a record's hash.
+func partsOf(model, id string, packed []byte) (ws []store.Write) {
+	for part := range slices.Chunk(packed, partBytes) {
+		ws = append(ws, store.Write{Ref: DeadPart(model, id, len(ws)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))}})
+	}
+	return ws
 }
 
 // packed encodes and compresses the body: the record, the attributes for which the head

@@ -30,9 +30,8 @@ const (
 
 // SharedRecord is a record that dead letters name, as its rows hold it.
 type SharedRecord struct {
-	model string
-	hash  string
-	parts []string
+	at    store.Ref     // the row that counts the letters
+	parts []store.Write // its parts
 }
 
 // Sharing encodes a dead letter whose record other letters may name: its head, on condition that
@@ -53,11 +52,9 @@ func (l *LetterRow) Sharing(model string) (head store.Write, record SharedRecord
 	if len(rest) > inlineBytes {
 		return head, record, false
 	}
-	record = SharedRecord{model: model, hash: HashOf(packed)}
-	for ; len(packed) > 0; packed = packed[min(len(packed), partBytes):] {
-		record.parts = append(record.parts, string(packed[:min(len(packed), partBytes)]))
-	}
-	it = append(it, attr(letterRecord, value.OfString(record.hash)), attr(letterOf, value.OfInt(int64(len(record.parts)))),
+	hash := HashOf(packed)
+	record = SharedRecord{LetterRecord(model, hash), partsOf(model, hash, packed)}
+	it = append(it, attr(letterRecord, value.OfString(hash)), attr(letterOf, value.OfInt(int64(len(record.parts)))),
 		attr(letterRest, value.OfBinary(string(rest))))
 	return store.Write{Ref: Letter(model, l.ID), Put: value.NewItem(it...), If: NotThere()}, record, true
 }
@@ -65,7 +62,7 @@ func (l *LetterRow) Sharing(model string) (head store.Write, record SharedRecord
 // Refer counts another letter that names the record, on condition that the record is kept.
 func (s *SharedRecord) Refer() store.Write {
 	return store.Write{
-		Ref: LetterRecord(s.model, s.hash), If: store.Cond{{{Attr: Partition, Is: store.Exists}}},
+		Ref: s.at, If: store.Cond{{{Attr: Partition, Is: store.Exists}}},
 		Ops: []store.Op{plus(sharedCount, 1)},
 	}
 }
@@ -73,11 +70,8 @@ func (s *SharedRecord) Refer() store.Write {
 // Keep returns the writes that keep the record for its first letter, on condition that it is
 // not kept.
 func (s *SharedRecord) Keep() []store.Write {
-	ws := []store.Write{{Ref: LetterRecord(s.model, s.hash), If: NotThere(), Ops: []store.Op{set(sharedCount, value.OfInt(1))}}}
-	for i, part := range s.parts {
-		ws = append(ws, store.Write{Ref: DeadPart(s.model, s.hash, i), Ops: []store.Op{set(letterBody, value.OfBinary(part))}})
-	}
-	return ws
+	first := store.Write{Ref: s.at, If: NotThere(), Ops: []store.Op{set(sharedCount, value.OfInt(1))}}
+	return append([]store.Write{first}, s.parts...)
 }
 
 // LetterRecord refers to the row that counts the letters which name a record.
