@@ -49,7 +49,7 @@ const maxForm = 1 << 20
 func (c *Console) act(h func(*request) error) func(*request) error {
 	return func(r *request) error {
 		if !c.options.Write {
-			return &mistake{http.StatusForbidden, "This console only reads. Start the program with --console=write for actions."}
+			return errReadsOnly
 		}
 		if !isOwn(r.Request) {
 			return &mistake{http.StatusForbidden, "The browser does not say that this comes from a page of the console."}
@@ -61,15 +61,20 @@ func (c *Console) act(h func(*request) error) func(*request) error {
 		if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(c.token)) != 1 {
 			return &mistake{http.StatusForbidden, "The form is not of this run of the program. Load its page again."}
 		}
-		select {
-		case c.one <- struct{}{}:
-			defer func() { <-c.one }()
-		case <-r.ctx.Done():
-			return r.ctx.Err()
-		}
-		c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", r.PostForm.Get("action"))
-		return h(r)
+		return c.alone(r, r.PostForm.Get("action"), func() error { return h(r) })
 	}
+}
+
+// alone does an action that is allowed, once no other one is being done, and logs it.
+func (c *Console) alone(r *request, action string, do func() error) error {
+	select {
+	case c.one <- struct{}{}:
+		defer func() { <-c.one }()
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+	c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", action)
+	return do()
 }
 
 // work is what an action begins and what goes on by itself afterwards: at most one of a kind for a model.

@@ -232,11 +232,12 @@ func asset(kind string, content []byte) http.HandlerFunc {
 // errNothing answers a path that has no page.
 var errNothing = &mistake{http.StatusNotFound, "There is nothing here."}
 
-// errNoAction answers a form with an action that its page does not have, errNoLetter the id of no
-// dead letter.
+// errReadsOnly answers an action where the console has none, errNoAction a form with an action that its
+// page does not have, errNoLetter the id of no dead letter.
 var (
-	errNoAction = &mistake{http.StatusBadRequest, "There is no such action."}
-	errNoLetter = &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
+	errReadsOnly = &mistake{http.StatusForbidden, "This console only reads. Start the program with --console=write for actions."}
+	errNoAction  = &mistake{http.StatusBadRequest, "There is no such action."}
+	errNoLetter  = &mistake{http.StatusNotFound, "There is no dead letter with this id. It may have been retried or discarded."}
 )
 
 // mistake is an error that the reader can correct. Its text is shown on a page with the status, so

@@ -140,41 +140,23 @@ func (c *Console) command(h func(r *request, action string) error) func(*request
 		}
 		switch {
 		case !c.options.Write:
-			return &mistake{http.StatusForbidden, "This console only reads. Start the program with --console=write for actions."}
+			return errReadsOnly
 		case kind != "application/json" || http.NewCrossOriginProtection().Check(r.Request) != nil:
 			return &mistake{http.StatusForbidden, "An action is JSON, and not of a page of another origin."}
 		}
 		if err := json.NewDecoder(http.MaxBytesReader(r.w, r.Body, 4<<10)).Decode(&asked); err != nil {
 			return &mistake{http.StatusBadRequest, "The body is no JSON."}
 		}
-		select {
-		case c.one <- struct{}{}:
-			defer func() { <-c.one }()
-		case <-r.ctx.Done():
-			return r.ctx.Err()
-		}
-		c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", asked.Action)
-		return h(r, asked.Action)
+		return c.alone(r, asked.Action, func() error { return h(r, asked.Action) })
 	}
 }
 
 // onLetter retries or discards a dead letter.
 func (c *Console) onLetter(r *request, action string) (err error) {
-	id, out := r.param("id"), Acted{}
-	switch action {
-	case "retry":
-		out.Applied, err = c.retry(r, id)
-	case "discard":
-		err = r.part.Runner.Discard(r.ctx, id)
-	default:
-		return errNoAction
-	}
-	switch {
-	case errors.Is(err, runner.ErrNoDead):
-		return errNoLetter
-	case stays(err):
+	var out Acted
+	if out.Applied, err = c.settle(r, r.param("id"), action); stays(err) {
 		out.Why = c.refusal(r, err)
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	return r.answer(&out)

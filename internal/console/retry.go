@@ -16,27 +16,32 @@ import (
 // A letter that is refused again is 409 and stays as it was. One that another reader has settled
 // meanwhile is 404.
 func (c *Console) actOnLetter(r *request) error {
-	id := r.PathValue("id")
-	var err error
-	switch action := r.PostForm.Get("action"); {
-	case action == "retry":
-		_, err = c.retry(r, id)
-	case action == "discard" && r.PostForm.Get("sure") != "yes":
+	action := r.PostForm.Get("action")
+	if action == "discard" && r.PostForm.Get("sure") != "yes" {
 		return c.showLetter(r, http.StatusOK, "", true)
-	case action == "discard":
-		err = r.part.Runner.Discard(r.ctx, id)
-	default:
-		return errNoAction
 	}
-	switch {
-	case errors.Is(err, runner.ErrNoDead):
-		return errNoLetter
-	case stays(err):
+	if _, err := c.settle(r, r.PathValue("id"), action); stays(err) {
 		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+c.refusal(r, err), false)
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	return r.done(r.path("/dead"))
+}
+
+// settle retries a dead letter or discards it, by the name of the action. See stays for the error of a retry.
+func (c *Console) settle(r *request, id, action string) (applied int, err error) {
+	switch action {
+	case "retry":
+		applied, err = c.retry(r, id)
+	case "discard":
+		err = r.part.Runner.Discard(r.ctx, id)
+	default:
+		return 0, errNoAction
+	}
+	if errors.Is(err, runner.ErrNoDead) {
+		return 0, errNoLetter
+	}
+	return applied, err
 }
 
 // stays reports whether a retry failed because of the letter, not because of a service.
