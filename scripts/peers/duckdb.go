@@ -58,7 +58,7 @@ func loadDuck(recording, dir string) (*exec.Cmd, error) {
 	return duckCommand(dir, fmt.Sprintf(duckSQL, strings.ReplaceAll(recording, "'", "''")), false)
 }
 
-func dumpDuck(dir string, out io.Writer) error {
+func dumpDuck(_ *peers, dir string, out io.Writer) error {
 	cmd, err := duckCommand(dir, duckDump, true)
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@
 // them end with the same counts, and prints what each cost.
 //
 //	scripts/peers.sh                                 sqlite always; the others that this machine has
-//	scripts/peers.sh -records 1000000 -rounds 1
+//	RECORDS=1000000 scripts/peers.sh -rounds 1
 //	scripts/peers.sh -only weir,sqlite
 //
 // Rounds of all contenders alternate, and the table has medians, so that other load on the machine affects all
@@ -18,7 +18,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -37,17 +36,17 @@ type contender struct {
 
 var contenders = []contender{
 	{name: "weir", keeps: "rows, indexes, ledgers, counts; exactly once, resumable", load: (*peers).loadWeir, dump: (*peers).dumpWeir},
-	{name: "sqlite", keeps: "rows, indexes, counts; resumable", load: self, dump: func(_ *peers, dir string, out io.Writer) error { return dumpSQLite(dir, out) }},
+	{name: "sqlite", keeps: "rows, indexes, counts; resumable", load: self("sqlite"), dump: dumpSQLite},
 	{
-		name: "postgres", keeps: "rows, indexes, counts; resumable", load: self, prepare: initPostgres,
+		name: "postgres", keeps: "rows, indexes, counts; resumable", load: self("postgres"), prepare: initPostgres,
 		missing: func() error { _, err := postgresTool("initdb"); return err },
-		dump:    func(_ *peers, dir string, out io.Writer) error { return dumpPostgres(dir, out) },
+		dump:    dumpPostgres,
 	},
 	{
 		name: "duckdb", keeps: "counts of the whole file; begins again",
 		missing: func() error { _, err := duckCommand("", "", false); return err },
 		load:    func(_ *peers, recording, dir string) (*exec.Cmd, error) { return loadDuck(recording, dir) },
-		dump:    func(_ *peers, dir string, out io.Writer) error { return dumpDuck(dir, out) },
+		dump:    dumpDuck,
 	},
 	{
 		name: "flink", keeps: "counts in state; exactly once, resumable",
@@ -59,7 +58,7 @@ var contenders = []contender{
 		missing: func() error { return javaMissing("KAFKA_HOME", "libs") },
 		load:    (*peers).loadKafkaStreams, dump: dumpFiles,
 	},
-	{name: "decoding", keeps: "nothing: the limit of the Go peers, which decode in one goroutine", load: self},
+	{name: "decoding", keeps: "nothing: the limit of the Go peers, which decode in one goroutine", load: self("decoding")},
 }
 
 // goal is what weir's cost is compared with.
@@ -260,12 +259,10 @@ func median(costs []cost, of func(cost) float64) float64 {
 
 func mb(n int64) float64 { return float64(n) / 1e6 }
 
-// self is a load of this program, in a process of its own.
-func self(p *peers, recording, dir string) (*exec.Cmd, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
+// self is a load of this program, by its name, in a process of its own.
+func self(name string) func(p *peers, recording, dir string) (*exec.Cmd, error) {
+	return func(_ *peers, recording, dir string) (*exec.Cmd, error) {
+		exe, err := os.Executable()
+		return exec.Command(exe, "load", name, recording, dir), err
 	}
-	name, _, _ := strings.Cut(filepath.Base(dir), "-")
-	return exec.Command(exe, "load", name, recording, dir), nil
 }

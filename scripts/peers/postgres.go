@@ -219,14 +219,10 @@ func commitPostgres(ctx context.Context, tx pgx.Tx, rows [][]any, last int) erro
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"batch"}, append(slices.Clone(names), "n"), pgx.CopyFromRows(rows)); err != nil {
 		return err
 	}
-	var set []string
-	for _, name := range names[2:] {
-		set = append(set, name+" = excluded."+name)
-	}
 	newest := "SELECT DISTINCT ON (pk, sk) * FROM batch ORDER BY pk, sk, n DESC"
 	for _, s := range []string{
 		fmt.Sprintf("INSERT INTO rows (%s) SELECT %s FROM (%s) b WHERE image IS NOT NULL ON CONFLICT (pk, sk) DO UPDATE SET %s",
-			columns, columns, newest, strings.Join(set, ", ")),
+			columns, columns, newest, overwritten()),
 		fmt.Sprintf("DELETE FROM rows r USING (%s) b WHERE b.image IS NULL AND r.pk = b.pk AND r.sk = b.sk", newest),
 		"DELETE FROM applied",
 		fmt.Sprintf("INSERT INTO applied VALUES (%d)", last),
@@ -239,21 +235,13 @@ func commitPostgres(ctx context.Context, tx pgx.Tx, rows [][]any, last int) erro
 }
 
 // dumpPostgres prints what was derived.
-func dumpPostgres(dir string, out io.Writer) error {
+func dumpPostgres(_ *peers, dir string, out io.Writer) error {
 	return withPostgres(dir, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, derivedValues)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		for rows.Next() {
-			var target, value string
-			var n int64
-			if err := rows.Scan(&target, &value, &n); err != nil {
-				return err
-			}
-			fmt.Fprintln(out, target, value, n)
-		}
-		return rows.Err()
+		return printDerived(rows, out)
 	})
 }

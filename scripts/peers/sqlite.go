@@ -44,6 +44,15 @@ END;
 
 const columns = "pk, sk, target, value, i1, s1, i2, s2, i3, s3, i4, s4, i5, s5, image"
 
+// overwritten says, in the SQL of both databases, that a row that exists gets all columns of the new one but its key.
+func overwritten() string {
+	var set []string
+	for _, name := range strings.Split(columns, ", ")[2:] {
+		set = append(set, name+" = excluded."+name)
+	}
+	return strings.Join(set, ", ")
+}
+
 // derivedValues lists what is derived for rows that exist.
 const derivedValues = `SELECT d.target, d.value, d.n FROM derived d JOIN rows r ON r.pk = d.target AND r.sk = 'METADATA' WHERE d.n <> 0`
 
@@ -75,13 +84,8 @@ func applySQLite(db *sql.DB, recording string) error {
 	if err := db.QueryRow("SELECT coalesce(max(n), 0) FROM applied").Scan(&applied); err != nil {
 		return err
 	}
-	names := strings.Split(columns, ", ")
-	var set []string
-	for _, name := range names[2:] {
-		set = append(set, name+" = excluded."+name)
-	}
 	put, err := db.Prepare(fmt.Sprintf("INSERT INTO rows (%s) VALUES (?%s) ON CONFLICT (pk, sk) DO UPDATE SET %s",
-		columns, strings.Repeat(", ?", len(names)-1), strings.Join(set, ", ")))
+		columns, strings.Repeat(", ?", strings.Count(columns, ",")), overwritten()))
 	if err != nil {
 		return err
 	}
@@ -157,7 +161,7 @@ func null(s string) any {
 }
 
 // dumpSQLite prints what was derived.
-func dumpSQLite(dir string, out io.Writer) error {
+func dumpSQLite(_ *peers, dir string, out io.Writer) error {
 	db, err := openSQLite(dir)
 	if err != nil {
 		return err
@@ -168,6 +172,15 @@ func dumpSQLite(dir string, out io.Writer) error {
 		return err
 	}
 	defer rows.Close()
+	return printDerived(rows, out)
+}
+
+// printDerived prints what derivedValues answers.
+func printDerived(rows interface {
+	Next() bool
+	Scan(to ...any) error
+	Err() error
+}, out io.Writer) error {
 	for rows.Next() {
 		var target, value string
 		var n int64
