@@ -137,7 +137,7 @@ func writeTables(t *testing.T, model string) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended, dir := make(chan int, 1), t.TempDir()
 	go func() {
-		ended <- run(ctx, []string{"run", model, "--aws", "--data", dir, "--addr", "127.0.0.1:0"}, strings.NewReader(""), &locked{}, &locked{})
+		ended <- run(ctx, []string{"run", model, "--aws", "--data", dir, "--addr", "127.0.0.1:0"}, strings.NewReader(""), &buffer{}, &buffer{})
 	}()
 	verified := func() bool {
 		var out, talk bytes.Buffer

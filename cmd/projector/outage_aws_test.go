@@ -98,7 +98,7 @@ func TestRowsDoNotWaitForSearchOnServices(t *testing.T) {
 	s := w.serve("gallery")
 	w.put("a", "alpha")
 	w.picture("a", "1")
-	w.counts("a", "1", s.said.String)
+	w.counts("a", "1", s.said.text)
 	if res, err := http.Get(s.base + "/gallery/search-albums?q=alpha"); err != nil || res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a search while the cluster is down: %+v, %v", res, err)
 	}
@@ -108,7 +108,7 @@ func TestRowsDoNotWaitForSearchOnServices(t *testing.T) {
 	w.put("b", "beta")
 	w.picture("b", "1")
 	w.picture("b", "2")
-	w.counts("b", "2", s.said.String)
+	w.counts("b", "2", s.said.text)
 	down.Store(false)
 	s.finds("beta", "b")
 	s.stop()

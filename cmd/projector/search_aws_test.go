@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -135,13 +134,13 @@ func killed(t *testing.T, times int, build func() *exec.Cmd, begun func(try int)
 			t.Fatalf("it went on %v", wentOn)
 		}
 		cmd := build()
-		var said locked
+		var said buffer
 		cmd.Stderr = &said
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		for range 20000 { // until it has read a page
-			if strings.Contains(said.String(), "going on") || begun(try) {
+			if strings.Contains(said.text(), "going on") || begun(try) {
 				break
 			}
 			time.Sleep(time.Millisecond)
@@ -149,33 +148,15 @@ func killed(t *testing.T, times int, build func() *exec.Cmd, begun func(try int)
 		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
 		_ = cmd.Process.Signal(syscall.SIGKILL)
 		if err := cmd.Wait(); err == nil {
-			t.Fatalf("it was built before it was killed, and went on %v\n%s", wentOn, said.String())
+			t.Fatalf("it was built before it was killed, and went on %v\n%s", wentOn, said.text())
 		}
-		if m := goingOn.FindStringSubmatch(said.String()); m != nil {
+		if m := goingOn.FindStringSubmatch(said.text()); m != nil {
 			var n int
 			fmt.Sscan(m[1], &n)
 			wentOn = append(wentOn, n)
 		}
 	}
 	return wentOn
-}
-
-// locked is a buffer for the output of a process.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // TestBuildKilledOnServices: the program is killed while it fills an index, three times (each time
@@ -292,7 +273,7 @@ func TestBuildKilled(t *testing.T) {
 type server struct {
 	w    *albumsWorld
 	cmd  *exec.Cmd
-	said locked
+	said buffer
 	base string
 }
 
@@ -307,11 +288,11 @@ func (w *albumsWorld) serve(model string) *server {
 	}
 	w.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	for deadline := time.Now().Add(time.Minute); s.base == ""; time.Sleep(20 * time.Millisecond) {
-		if m := serving.FindStringSubmatch(s.said.String()); m != nil {
+		if m := serving.FindStringSubmatch(s.said.text()); m != nil {
 			s.base = m[1]
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("it does not serve: %s", s.said.String())
+			w.Fatalf("it does not serve: %s", s.said.text())
 		}
 	}
 	return s
@@ -334,7 +315,7 @@ func (s *server) finds(q, id string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.w.Fatalf("%s: %v %s\n%s", q, err, body, s.said.String())
+			s.w.Fatalf("%s: %v %s\n%s", q, err, body, s.said.text())
 		}
 	}
 }
@@ -343,7 +324,7 @@ func (s *server) stop() {
 	s.w.Helper()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if err := s.cmd.Wait(); err != nil {
-		s.w.Errorf("%v\n%s", err, s.said.String())
+		s.w.Errorf("%v\n%s", err, s.said.text())
 	}
 }
 

@@ -85,7 +85,7 @@ type deployment struct {
 	stage, table string
 	flags        []string
 	indexes      int // that the cluster had before
-	log          locked
+	log          buffer
 }
 
 func newStages(t *testing.T, bin string) *stages {
@@ -160,20 +160,20 @@ func (w *stages) process(s *deployment) (stop func()) {
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 	return func() {
 		w.Helper()
-		for w.search != "" && !strings.Contains(s.log.String(), "the search indexes are complete") { // only then they answer
+		for w.search != "" && !strings.Contains(s.log.text(), "the search indexes are complete") { // only then they answer
 			if time.Sleep(20 * time.Millisecond); w.Context().Err() != nil {
-				w.Fatal(s.log.String())
+				w.Fatal(s.log.text())
 			}
 		}
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
-			w.Errorf("%s: %v\n%s", s.stage, err, s.log.String())
+			w.Errorf("%s: %v\n%s", s.stage, err, s.log.text())
 		}
 		if _, err := os.Stat(filepath.Join(w.data, "stage-"+s.stage, "spool")); err != nil {
 			w.Errorf("%s: what was read of the stream is elsewhere: %v", s.stage, err)
 		}
-		if want := "stage " + s.stage; !strings.Contains(s.log.String(), want) {
-			w.Errorf("it does not say %s:\n%s", want, s.log.String())
+		if want := "stage " + s.stage; !strings.Contains(s.log.text(), want) {
+			w.Errorf("it does not say %s:\n%s", want, s.log.text())
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (w *stages) settles(s *deployment) {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.String())
+			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.text())
 		}
 	}
 }
