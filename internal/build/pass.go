@@ -611,8 +611,8 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	return p
 }
 
-// leaveLedgers leaves out the rows of groups that have ledgers. The pass meets these too, in its own
-// time, and shows each group once; a ledger that is made from now on is shown by who makes it.
+// leaveLedgers leaves out the rows of groups that have ledgers: the pass comes to these ledgers too, and
+// shows their groups then. A ledger that is made later is shown by the code that makes it.
 func (s *segment) leaveLedgers(ctx context.Context, of string) error {
 	var names []string
 	var refs []store.Ref

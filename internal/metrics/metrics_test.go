@@ -240,7 +240,7 @@ func TestExemplars(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := metrics.New()
-	of := all.Of(&runner.Runner{Model: m, Now: time.Now, Store: nobody{}})
+	of := all.Of(&runner.Runner{Model: m, Now: time.Now, Store: rowless{}})
 	scrape := func(accept string) string {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", metrics.Path, nil)
 		r.Header.Set("Accept", accept)
@@ -263,7 +263,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// nobody is a store without rows.
-type nobody struct{ store.Store }
+// rowless is a store without rows.
+type rowless struct{ store.Store }
 
-func (nobody) Query(context.Context, store.Query) (store.Page, error) { return store.Page{}, nil }
+func (rowless) Query(context.Context, store.Query) (store.Page, error) { return store.Page{}, nil }

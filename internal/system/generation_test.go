@@ -391,7 +391,7 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 					t.Errorf("%+v %v, want filling %v", gs, err, want)
 				}
 			}
-			fills(true) // nobody can tell yet that it has stopped
+			fills(true) // that it has stopped is not known yet
 			p.later(time.Minute)
 			fills(false)
 		}
