@@ -502,7 +502,8 @@ type Load interface {
 	// Stage moves everything that was written to disk, beside the store, so that it takes no
 	// memory. Until the next Land the Load shows those rows as they were before, so a caller must
 	// not come to a staged row again. Of the tables with streams, rows must be staged in the order
-	// of their names; else the error wraps ErrLoading.
+	// of their names; else the error wraps ErrLoading. Writing goes on when Stage has returned, so its
+	// error may come from the next Stage, or from Land.
 	Stage(ctx context.Context) error
 	// AppendName appends a row's name to b. Names sort as rows are staged.
 	AppendName(b []byte, ref Ref) ([]byte, error)

@@ -17,6 +17,7 @@ import (
 
 	"weir/internal/sorter"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // landing is how the names of tables begin that are being made. A crash leaves them; the next Open
@@ -36,24 +37,45 @@ type staged struct {
 	own    *sorter.Sorter // rows of tables without a stream, as change encodes them
 	index  *sorter.Sorter // index entries
 	parted []*table       // tables with rows
+
+	buf    []byte
+	values []value.Value
 }
 
-// Stage puts everything that was written since the last Stage into tables beside the store.
+// Stage puts everything that was written since the last Stage into tables beside the store. It goes on
+// after it has returned: its error may be that of the next Stage, or of Land.
 func (l *load) Stage(ctx context.Context) error {
-	if err := l.s.enter(ctx); err != nil {
-		return fmt.Errorf("stage: %w", err)
+	err := l.staging.Wait()
+	if err == nil {
+		err = l.s.enter(ctx)
 	}
-	defer l.s.gate.RUnlock()
-	if err := l.stage(); err != nil {
+	if err == nil {
+		rows := l.taken()
+		err = l.staging.Go(func() error {
+			defer l.s.gate.RUnlock()
+			return l.stage(rows)
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("stage: %w", err)
 	}
 	return nil
 }
 
-// stage is Stage, inside the gate.
-func (l *load) stage() error {
-	for _, key := range l.changed() {
-		r := l.rows[key]
+// taken returns the rows of the load, and begins without any. They have to be cleared before it is called
+// again.
+func (l *load) taken() map[string]*loaded {
+	clear(l.known)
+	l.known, l.bytes = l.known[:0], 0
+	l.rows, l.spare = l.spare, l.rows
+	return l.spare
+}
+
+// stage stages rows, inside the gate, and clears them.
+func (l *load) stage(rows map[string]*loaded) error {
+	defer clear(rows)
+	for _, key := range changed(rows) {
+		r := rows[key]
 		l.s.cache.keys.add(maphash.String(l.s.seed, key)) // before it lands
 		var err error
 		if r.tab.Stream {
@@ -62,8 +84,8 @@ func (l *load) stage() error {
 				l.staged.parted = append(l.staged.parted, r.tab)
 			}
 		} else {
-			l.scratch = appendChange(l.scratch[:0], r.now, r.now == nil)
-			err = l.staged.own.Add([]byte(key), l.scratch)
+			l.staged.buf = appendChange(l.staged.buf[:0], r.now, r.now == nil)
+			err = l.staged.own.Add([]byte(key), l.staged.buf)
 		}
 		if err == nil {
 			err = l.entries(r)
@@ -72,9 +94,6 @@ func (l *load) stage() error {
 			return err
 		}
 	}
-	l.forget()
-	clear(l.rows)
-	l.bytes = 0
 	return nil
 }
 
@@ -149,7 +168,10 @@ func (l *load) Land(ctx context.Context) error {
 // either all of it is there or none. Tables that did not land are deleted when the store is opened
 // again. While they land, the row cache answers for no row.
 func (l *load) land(ctx context.Context) error {
-	err := l.stage()
+	err := l.staging.Wait()
+	if err == nil {
+		err = l.stage(l.taken())
+	}
 	g := &l.staged
 	for _, rest := range []*sorter.Sorter{g.own, g.index} {
 		if err == nil {
@@ -196,6 +218,7 @@ func (l *load) merge(sorted *sorter.Sorter) error {
 
 // giveUp deletes what did not land. It may be called again.
 func (l *load) giveUp() error {
+	_ = l.staging.Wait() // what it made is deleted
 	g := &l.staged
 	err := errors.Join(g.end(), g.own.Close(), g.index.Close())
 	for _, path := range g.paths {
@@ -268,9 +291,9 @@ func (l *load) parted() error {
 }
 
 // changed returns the keys of the rows that differ from the store's, sorted.
-func (l *load) changed() []string {
-	keys := make([]string, 0, len(l.rows))
-	for key, r := range l.rows {
+func changed(rows map[string]*loaded) []string {
+	keys := make([]string, 0, len(rows))
+	for key, r := range rows {
 		if (r.was == nil) != (r.now == nil) || !bytes.Equal(r.was, r.now) {
 			keys = append(keys, key)
 		}
@@ -302,17 +325,20 @@ func (l *load) entries(r *loaded) error {
 	if err != nil {
 		return err
 	}
-	is, err := l.itemOf(r)
-	if err != nil {
-		return err
+	is := r.item
+	if !r.known {
+		if is, err = decodeRow(r.now); err != nil {
+			return err
+		}
 	}
-	l.values = r.tab.keyValues(l.values[:0], was)
-	l.values = r.tab.keyValues(l.values, is)
+	g := &l.staged
+	g.values = r.tab.keyValues(g.values[:0], was)
+	g.values = r.tab.keyValues(g.values, is)
 	n := len(r.tab.indexed)
-	before, now := l.values[:n], l.values[n:]
+	before, now := g.values[:n], g.values[n:]
 	add := func(ix *index, entry store.Key, gone bool) error {
-		l.scratch = appendEntryKey(l.scratch[:0], ix, entry, r.id)
-		return l.staged.index.Add(l.scratch, appendChange(nil, nil, gone))
+		g.buf = appendEntryKey(g.buf[:0], ix, entry, r.id)
+		return g.index.Add(g.buf, appendChange(nil, nil, gone))
 	}
 	for _, ix := range r.tab.indexes {
 		if ix.same(before, now) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -27,8 +28,10 @@ type load struct {
 	records   []events.Record
 	last      uint64 // the position of the last record
 	known     []*loaded
-	staged    staged
-	scratches int // files that were made to sort in
+	staging   parallel.Beside    // works on staged
+	staged    staged             // of which it is, while it runs
+	spare     map[string]*loaded // empty, for what is written after the next Stage
+	scratches int                // files that were made to sort in
 
 	key, scratch []byte
 	values       []value.Value
@@ -68,7 +71,7 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 			}
 		}
 	}
-	l := &load{Store: s, s: s, opts: o, rows: map[string]*loaded{}, byID: map[uint16]*table{}}
+	l := &load{Store: s, s: s, opts: o, rows: map[string]*loaded{}, spare: map[string]*loaded{}, byID: map[uint16]*table{}}
 	for _, tab := range s.tables {
 		l.byID[tab.id] = tab
 	}
