@@ -13,6 +13,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/sorter"
@@ -48,9 +49,9 @@ type Reduction struct {
 	files   []string // that records are in
 	number  uint64   // of the record that is counted
 	buf     []byte
-	name    []byte
 
-	done []*chain // whose effects are not sorted yet
+	done    []*chain        // whose effects are not sorted yet
+	folding parallel.Beside // adds to sums
 
 	// Blank says that the store has no rows of the model's tables, and no marks of removed ones:
 	// none are read. A Close ends it.
@@ -299,31 +300,43 @@ func (x *Reduction) reduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var b block
 	var c *chain
-	for {
+	free := make(chan *block, 2)
+	for b, err := range parallel.Ahead(func() (*block, error) { return readBlock(in, free, x.most) }) {
+		if err == nil {
+			c, err = x.take(ctx, b, c)
+		}
+		if err != nil {
+			return errors.Join(err, x.folding.Wait())
+		}
+		free <- b
+	}
+	if err = x.finish(c); err == nil {
+		err = x.fold()
+	}
+	return errors.Join(err, x.folding.Wait(), x.records.Close())
+}
+
+// readBlock reads the next records into a block that is free, io.EOF after the last.
+func readBlock(in *sorter.Reader, free chan *block, memory int) (*block, error) {
+	var b *block
+	select {
+	case b = <-free:
+		b.buf, b.parts = b.buf[:0], b.parts[:0]
+	default:
+		b = &block{}
+	}
+	for len(b.parts) == 0 || !b.full(memory) {
 		name, val, err := in.Next()
-		end := errors.Is(err, io.EOF)
-		if err != nil && !end {
-			return err
-		}
-		if end || b.full(x.most) {
-			if c, err = x.take(ctx, &b, c); err != nil {
-				return err
-			}
-		}
-		if end {
-			break
+		switch {
+		case errors.Is(err, io.EOF) && len(b.parts) > 0:
+			return b, nil // and io.EOF next time
+		case err != nil:
+			return nil, err
 		}
 		b.add(name, val)
 	}
-	if err := x.finish(c); err != nil {
-		return err
-	}
-	if err := x.fold(); err != nil {
-		return err
-	}
-	return x.records.Close()
+	return b, nil
 }
 
 // block is records of some rows that follow each other, whose rows are read together.
@@ -353,8 +366,8 @@ func (b *block) add(name, record []byte) {
 
 func (b *block) at(s span) []byte { return b.buf[s.from:s.to] }
 
-// take decides the records of a block, and empties it. before is the row of the record before them;
-// it returns that of the last.
+// take decides the records of a block. before is the row of the record before them; it returns that
+// of the last.
 func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, error) {
 	chains, err := x.open(ctx, b, before)
 	if err != nil {
@@ -376,7 +389,6 @@ func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, 
 			return nil, err
 		}
 	}
-	b.buf, b.parts = b.buf[:0], b.parts[:0]
 	return c, x.load.Stage(ctx) // it need not keep what was read
 }
 
@@ -510,10 +522,17 @@ func (x *Reduction) finish(c *chain) error {
 
 func counts(e *model.Entity) bool { return e != nil && len(e.Sources) > 0 }
 
-// fold sorts in what the changes of rows add to targets.
+// fold begins to sort in what the changes of rows that are done add to targets.
 func (x *Reduction) fold() error {
-	changes := make([]projections.Change, len(x.done))
-	for i, c := range x.done {
+	done := x.done
+	x.done = make([]*chain, 0, foldAtOnce)
+	return x.folding.Go(func() error { return x.foldRows(done) })
+}
+
+// foldRows sorts in what the changes of rows add to targets.
+func (x *Reduction) foldRows(done []*chain) error {
+	changes := make([]projections.Change, len(done))
+	for i, c := range done {
 		changes[i] = projections.Change{Table: c.table, Row: c.ref, Was: c.firstEntity, Is: c.entity}
 		var err error
 		if changes[i].Old, err = decoded(c.first); err == nil {
@@ -523,25 +542,25 @@ func (x *Reduction) fold() error {
 			return err
 		}
 	}
-	x.done = x.done[:0]
 	asked, _ := runner.Fold(x.r.Runner.Kinds, x.r.Model, changes)
 	if len(asked.Faults) > 0 {
 		f := asked.Faults[0]
 		return fmt.Errorf("%w: %s: %s", store.ErrLoading, f.Derivation, f.Reason)
 	}
+	var name, buf []byte
 	for _, t := range asked.Targets {
 		if len(t.Steps) == 0 {
 			continue
 		}
 		var err error
-		if x.name, err = x.load.AppendName(x.name[:0], t.Row); err != nil {
+		if name, err = x.load.AppendName(name[:0], t.Row); err != nil {
 			return err
 		}
 		for i := range t.Steps {
 			for _, a := range t.Steps[i].Adds {
-				x.buf = binary.AppendUvarint(x.buf[:0], x.entities[t.Entity])
-				x.buf = value.AppendItem(x.buf, value.Item{{Name: a.Field, Value: a.Amount}})
-				if err := x.sums.Add(x.name, x.buf); err != nil {
+				buf = binary.AppendUvarint(buf[:0], x.entities[t.Entity])
+				buf = value.AppendItem(buf, value.Item{{Name: a.Field, Value: a.Amount}})
+				if err := x.sums.Add(name, buf); err != nil {
 					return err
 				}
 			}
@@ -565,7 +584,7 @@ func (x *Reduction) gap(c *chain, r *record, reason string) error {
 	b = binary.AppendVarint(binary.AppendVarint(b, r.line), r.offset)
 	b = append(binary.AppendUvarint(b, uint64(len(c.name))), c.name...)
 	x.buf = append(b, reason...)
-	return x.gaps.Add(binary.BigEndian.AppendUint64(x.name[:0], r.number), x.buf)
+	return x.gaps.Add(binary.BigEndian.AppendUint64(nil, r.number), x.buf)
 }
 
 // Gaps calls yield for each gap of what was settled, with the number of its record, in order.
@@ -619,12 +638,11 @@ func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) erro
 	if err != nil {
 		return err
 	}
-	for {
-		next, err := j.next(settledAtOnce)
-		if err != nil || len(next) == 0 {
-			return err
+	for next, err := range parallel.Ahead(func() ([]joined, error) { return j.next(settledAtOnce) }) {
+		var s Settled
+		if err == nil {
+			s, err = x.settle(ctx, next)
 		}
-		s, err := x.settle(ctx, next)
 		if err == nil {
 			err = apply(s)
 		}
@@ -635,6 +653,7 @@ func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) erro
 			return err
 		}
 	}
+	return nil
 }
 
 // settle writes some rows, and the marks of their removals.

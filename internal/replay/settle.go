@@ -54,7 +54,7 @@ func (x *Reduction) join() (*join, error) {
 	return j, err
 }
 
-// next returns the next rows, at most so many, none at the end.
+// next returns the next rows, at most so many, io.EOF after the last.
 func (j *join) next(most int) (out []joined, err error) {
 	for len(out) < most && (j.row.name != nil || j.add.name != nil) {
 		var is joined
@@ -86,6 +86,9 @@ func (j *join) next(most int) (out []joined, err error) {
 			}
 		}
 		out = append(out, is)
+	}
+	if len(out) == 0 {
+		return nil, io.EOF
 	}
 	return out, nil
 }
