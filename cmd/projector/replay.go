@@ -31,7 +31,7 @@ type replayCommand struct {
 	assume
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
-	Bulk     string   `enum:"auto,never" default:"auto" help:"How rows get into an embedded directory: auto lands many at a time where nothing follows the directory yet and the model allows it; never writes each record by itself."`
+	Bulk     string   `enum:"auto,never" default:"auto" help:"How rows get into an embedded directory: auto lands many at a time where nothing follows the directory yet; never writes each record by itself."`
 	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
 }
 
@@ -44,8 +44,7 @@ names must be there, unchanged. Returns when everything derived has caught up. R
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
-If only replays in bulk have written into the directory, and the model derives nothing
-but counts, sums, means, distincts and search indexes, the rows of many records are
+If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.
 
 With --tables NAME=REAL, the records name the tables as the store does.

@@ -53,8 +53,12 @@ type Bulk struct {
 	admitted map[string]bool // tables that the catalog knows as read
 
 	deriving bool                 // the runner writes
-	cascades bool                 // some derivation reads what another one shows
+	cascades bool                 // something may be derived from what is derived
 	changes  []projections.Change // that are not applied yet
+	waiting  int                  // records from which nothing is derived yet
+	before   int                  // how many bytes the window had before them
+	derived  int                  // how many records there were the last time
+	grown    int                  // and by how many bytes each of them made the window grow
 	said     []message            // what the caller is told when the window lands
 	entries  int                  // of the window
 	landed   int
@@ -73,24 +77,21 @@ type message struct {
 	say    func()
 }
 
-// atOnce is how many changes the runner gathers into one write for each target.
+// atOnce is how many records the runner gathers into one write for each target.
 const atOnce = 4096
 
 // New returns a Bulk for a replay that has not begun, or the reason why there can be none.
 // The runner must have been started. Close the Bulk when it has ended.
 func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string, err error) {
-	if why := unfit(r.Model); why != "" {
-		return nil, why, nil
-	}
 	var tables []string
 	for _, t := range r.Model.Tables {
 		tables = append(tables, t.Name)
 	}
 	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
-	var position string
-	b.shardKey, position = owntable.Unlogged()
-	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: position, Memory: size.Memory / 4})
+	var forget func(value.Item) value.Item
+	b.shardKey, forget = owntable.Unlogged()
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: forget, Memory: size.Memory / 4})
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
@@ -146,29 +147,8 @@ func blank(ctx context.Context, s store.Store, tables []string) (bool, error) {
 	return !slices.ContainsFunc(page.Rows, func(row value.Item) bool { return row.Has(owntable.SeenMark) }), nil
 }
 
-// unfit is why a model's derivations are not applied in bulk, "" if they are: tallies, which
-// have nothing but their ledgers, and search indexes, which are made from the rows.
-func unfit(m *model.Model) string {
-	switch {
-	case len(m.Statuses) > 0:
-		return "the model has a status"
-	case len(m.Latest) > 0:
-		return "the model has the latest of rows"
-	case len(m.Groups) > 0:
-		return "the model has a group"
-	case len(m.Rows) > 0 || len(m.Follows) > 0:
-		return "the model makes rows from rows"
-	}
-	for _, t := range m.Tallies {
-		if t.IsSet() {
-			return fmt.Sprintf("%s is a set", t.Name)
-		}
-	}
-	return ""
-}
-
-// reducible reports whether the changes of a row may be reduced to one: nothing reads a value
-// that is derived.
+// reducible reports whether the changes of a row may be reduced to one: the model has nothing but
+// tallies and search indexes, and nothing reads a value that is derived.
 func reducible(m *model.Model) bool {
 	if cascades(m) {
 		return false
@@ -188,9 +168,15 @@ func reducible(m *model.Model) bool {
 	return true
 }
 
-// cascades reports whether a tally reads a value that another one shows.
+// cascades reports whether something is derived from what is derived, or may be.
 func cascades(m *model.Model) bool {
+	if len(m.Statuses)+len(m.Latest)+len(m.Groups)+len(m.Rows)+len(m.Follows) > 0 {
+		return true
+	}
 	for _, t := range m.Tallies {
+		if t.IsSet() {
+			return true
+		}
 		for _, src := range t.Sources {
 			if slices.ContainsFunc(src.Reads(), func(f *model.Field) bool { return derived(src.Entity, f) }) {
 				return true
@@ -269,8 +255,19 @@ func (b *Bulk) Landed() int { return b.landed }
 // entries from Landed on are as if they had never come, and the Bulk has ended.
 func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) error {
 	if b.reduced == nil {
-		b.entries += len(entries)
-		return b.full(ctx, b.oneByOne(ctx, entries, table))
+		for len(entries) > 0 {
+			n := min(len(entries), b.ahead()-b.waiting)
+			b.entries, b.waiting = b.entries+n, b.waiting+n
+			err := b.replay.Batch(ctx, entries[:n], table)
+			if err == nil && b.waiting >= b.ahead() {
+				err = b.deriveAll(ctx)
+			}
+			if err := b.full(ctx, err); err != nil {
+				return err
+			}
+			entries = entries[n:]
+		}
+		return nil
 	}
 	before := b.next
 	b.next = make(chan *replay.Prepared, 1)
@@ -317,12 +314,31 @@ func (b *Bulk) reduce(ctx context.Context, next chan *replay.Prepared) error {
 	return b.oneByOne(ctx, entries, table)
 }
 
+// ahead is how many records may wait for what is derived from them: fewer where each of them leads to
+// much, as that cannot land before all of it is done, and at most twice as many as the last time.
+func (b *Bulk) ahead() int {
+	return max(fewest, min(atOnce, 2*b.derived, b.size.Memory/2/max(1, b.grown)))
+}
+
+// fewest is how many records are gathered however much each of them leads to.
+const fewest = 16
+
 // oneByOne has each record written into the load, and derives from its change.
 func (b *Bulk) oneByOne(ctx context.Context, entries []events.Entry, table string) error {
 	err := b.replay.Batch(ctx, entries, table)
 	if err == nil {
-		err = b.derive(ctx, atOnce)
+		err = b.derive(ctx)
 	}
+	return err
+}
+
+// deriveAll derives from the records that wait, and notes how much that was.
+func (b *Bulk) deriveAll(ctx context.Context) error {
+	err := b.derive(ctx)
+	if b.waiting > 0 {
+		b.derived, b.grown = b.waiting, (b.load.Bytes()-b.before)/b.waiting
+	}
+	b.waiting, b.before = 0, b.load.Bytes()
 	return err
 }
 
@@ -368,7 +384,7 @@ func (b *Bulk) Land(ctx context.Context) error {
 // error before load.Land nothing of the window is in the store. A crash leaves the store as it was
 // before load.Land, or with the whole window and its positions.
 func (b *Bulk) land(ctx context.Context) error {
-	err := b.derive(ctx, 1)
+	err := b.deriveAll(ctx)
 	if err == nil {
 		err = b.settle(ctx)
 	}
@@ -384,7 +400,7 @@ func (b *Bulk) land(ctx context.Context) error {
 		return err
 	}
 	b.landed += b.entries
-	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
+	b.replay.Summary, b.said, b.entries, b.before = replay.Summary{}, nil, 0, 0
 	return nil
 }
 
@@ -410,8 +426,9 @@ func (b *Bulk) tell() error {
 	return nil
 }
 
-// derive applies changes until fewer than so many are left.
-func (b *Bulk) derive(ctx context.Context, least int) error {
+// derive applies changes, those that this leads to, and so on, until none is left. It does what long
+// lists leave to jobs.
+func (b *Bulk) derive(ctx context.Context) error {
 	for {
 		records := b.load.Take()
 		for i := range records {
@@ -422,7 +439,7 @@ func (b *Bulk) derive(ctx context.Context, least int) error {
 				b.changes = append(b.changes, c)
 			}
 		}
-		if len(b.changes) < least {
+		if len(b.changes) == 0 {
 			return nil
 		}
 		if err := b.apply(ctx); err != nil {
@@ -489,12 +506,15 @@ func (b *Bulk) apply(ctx context.Context) error {
 		return err
 	}
 	b.deriving = true
+	defer func() { b.deriving = false }()
 	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
-	b.deriving = false
-	clear(b.changes)
-	b.changes = b.changes[:0]
 	if !b.cascades {
 		b.load.Take() // of what is derived, nothing is derived
 	}
+	for left := b.cascades; left && err == nil; {
+		left, err = b.run.Jobs(ctx)
+	}
+	clear(b.changes)
+	b.changes = b.changes[:0]
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"weir/internal/bulk"
@@ -36,26 +35,28 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// TestUnfit: models that need every change in order, or rows that weir makes, are not for
-// bulk. Each of these has another reason.
-func TestUnfit(t *testing.T) {
-	for _, x := range [][2]string{
-		{"movienight", "status"}, {"viewing", "set"}, {"wardrobe", "rows"}, {"watchlists", "rows"},
-		{"../../examples/chat/model.yaml", "latest"}, {"../../examples/shop/model.yaml", "group"}, {"gallery", ""},
+// TestReduces: the changes of a row are reduced to one where nothing is derived from what is derived,
+// and all other models are applied change by change.
+func TestReduces(t *testing.T) {
+	for file, reduces := range map[string]bool{
+		"movienight": false, "viewing": false, "wardrobe": false, "watchlists": false, "gallery": true,
+		"../../examples/chat/model.yaml": false, "../../examples/shop/model.yaml": false,
 	} {
-		m, err := model.Load(x[0])
+		m, err := model.Load(file)
 		must(t, err)
-		_, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), sized(1))
-		if err != nil || (why == "") != (x[1] == "") || !strings.Contains(why, x[1]) {
-			t.Errorf("%s: %q, %v; want %q", x[0], why, err, x[1])
+		b, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), sized(1))
+		must(t, err)
+		if why != "" || b.Reduces() != reduces {
+			t.Errorf("%s: reduces %v, not in bulk: %q", file, b.Reduces(), why)
 		}
+		must(t, b.Close())
 	}
 }
 
 // TestNewDerivation: no stream has what came in bulk, so a derivation that is new afterwards
 // is refused until it is built from the rows.
 func TestNewDerivation(t *testing.T) {
-	for _, text := range []string{shop, flat} {
+	for _, text := range []string{shop, flat, made} {
 		testNewDerivation(t, text)
 	}
 }

@@ -49,8 +49,7 @@ func both(t *testing.T, text, what string, batches ...[]events.Entry) *world {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(text))
 	must(t, err)
-	live, one, yes := newWorld(t, m), newWorld(t, m), true
-	one.reduced = &yes
+	live, one := newWorld(t, m), newWorld(t, m)
 	want := live.live(copied(batches))
 	same(t, what, live, one, want, one.bulk(copied(batches), 1<<30))
 	if one.bulks != 1 {

@@ -3,7 +3,9 @@ package owntable
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"weir/internal/mergedlog"
 	"weir/internal/store"
@@ -129,12 +131,23 @@ func Log(model string, number int64) store.Ref {
 // a short shard key, which is longer.
 func LogKey(number int64) string { return strconv.FormatInt(number, 10) }
 
-// Unlogged is the key of changes that are applied once and come again in no log, and the
-// attribute in which ledgers would keep how far they have counted of them.
-func Unlogged() (shardKey, attr string) {
-	key := LogKey(0) // no log has this number
-	return key, PositionOf(key)
+// Unlogged is the key of changes that are applied once and come again in no log, and what leaves
+// out of a row how far it has counted of them. The counter of a list keeps that while it sends.
+func Unlogged() (shardKey string, forget func(row value.Item) value.Item) {
+	position, sending := PositionOf(unlogged), listFirst+unlogged
+	drop := func(name string) bool { return name == position || strings.HasPrefix(name, position+nodeBelow) }
+	return unlogged, func(row value.Item) value.Item {
+		if !slices.ContainsFunc(row, func(a value.Attr) bool { return drop(a.Name) }) || row.Has(sending) {
+			return row
+		}
+		return row.Filter(func(name string) bool { return !drop(name) })
+	}
 }
+
+// IsUnlogged reports whether a key is that of Unlogged.
+func IsUnlogged(shardKey string) bool { return shardKey == unlogged }
+
+const unlogged = "0" // no log has this number
 
 // IsLogKey reports whether a key is that of a merged log.
 func IsLogKey(key string) bool { return len(key) < shardKeyBytes }

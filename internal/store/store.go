@@ -475,8 +475,8 @@ type LoadOptions struct {
 	Tables []string // with streams
 	// Refuse, if set, is asked before each write. Its error ends the call.
 	Refuse func(Ref) error
-	// Drop is an attribute that rows of tables without a stream never get, "" for none.
-	Drop string
+	// Drop, if set, returns what is kept of a row of a table without a stream.
+	Drop func(row value.Item) value.Item
 	// Memory is about how many bytes the Load may take for what is staged.
 	Memory int
 }
@@ -494,9 +494,10 @@ type Scratch interface {
 // stream: their records are given to the caller (Take). From the first Land on, Identity
 // says that the tables' streams are not Whole.
 //
-// Until it is given up, no one else may write rows that the Load reads, and it belongs to
-// one goroutine. Queries and sweeps would not see what has not landed, and are refused with
-// ErrLoading; what concerns streams is the store's. Close gives up what has not landed.
+// Until it is given up, no one else may write rows that the Load reads, or into tables with a
+// stream, and it belongs to one goroutine. Query answers for a partition of a table without a
+// stream, forwards. All other queries and sweeps would not see what has not landed, and are refused
+// with ErrLoading; what concerns streams is the store's. Close gives up what has not landed.
 type Load interface {
 	Store
 	// Stage moves everything that was written to disk, beside the store, so that it takes no
@@ -512,7 +513,8 @@ type Load interface {
 	// Scratch returns an empty file.
 	Scratch() (Scratch, error)
 	// Take returns the stream records of the writes since the last Take, in their order.
-	// Their positions ascend, and mean nothing to another Load.
+	// Their positions ascend from behind all that the store has given. Once a window has landed, the
+	// store, and every Load of it, gives greater ones only, so rows may carry them.
 	Take() []events.Record
 	// Fits returns why the store refuses a row, nil if it takes it. stored is the length of the
 	// row's stored form (package value). Any goroutine may call it.

@@ -243,7 +243,7 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last m
 	}
 	whole := t.notifications[n-1].Offset == last
 	t.notifications = t.notifications[n:]
-	if !any || !whole {
+	if !whole || !any && !owntable.IsUnlogged(w.ShardKey) { // such changes do not come again
 		return nil
 	}
 	_, err := w.Write(ctx, []store.Write{owntable.EndMoment(t.list, w.ShardKey, last)})

@@ -16,18 +16,22 @@ import (
 	"weir/internal/value"
 )
 
-// Format is the version of the format of all keys in the package comment. A store of a newer one is refused.
-const Format = 1
+// Format is the newest version of the format that this program knows. A store of a newer one is
+// refused. Version 2 has numbers that no record has (catalog.Numbered); a directory without them
+// stays at version 1.
+const Format = 2
 
 // catalog is the JSON under "mtables": what the store knows about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for
 // another index. The catalog is written as a whole, in the same batch as the change
 // that it describes.
 type catalog struct {
-	Store     string                `json:"store,omitempty"` // tells the store from all others
-	LastID    uint16                `json:"lastID"`          // of tables and indexes
-	LastShard uint32                `json:"lastShard"`       // of shards
-	Tables    map[string]*tableMeta `json:"tables"`
+	Store     string `json:"store,omitempty"` // tells the store from all others
+	LastID    uint16 `json:"lastID"`          // of tables and indexes
+	LastShard uint32 `json:"lastShard"`       // of shards
+	// Numbered is the greatest number that rows may carry and no record has: a Load gave it.
+	Numbered uint64                `json:"numbered,omitempty"`
+	Tables   map[string]*tableMeta `json:"tables"`
 }
 
 // tableMeta is what the catalog has of a table.
@@ -114,8 +118,12 @@ func (c *catalog) save(b *pebble.Batch) error {
 	if err != nil {
 		return err
 	}
+	format := int64(Format)
+	if c.Numbered == 0 {
+		format = 1
+	}
 	return errors.Join(
-		b.Set(keyFormat, strconv.AppendInt(nil, Format, 10), nil),
+		b.Set(keyFormat, strconv.AppendInt(nil, format, 10), nil),
 		b.Set(keyCatalog, doc, nil))
 }
 

@@ -66,6 +66,7 @@ func (l *load) Stage(ctx context.Context) error {
 // again.
 func (l *load) taken() map[string]*loaded {
 	clear(l.known)
+	clear(l.parts)
 	l.known, l.bytes = l.known[:0], 0
 	l.rows, l.spare = l.spare, l.rows
 	return l.spare
@@ -196,6 +197,7 @@ func (l *load) land(ctx context.Context) error {
 	l.s.cache.endAll()
 	if err == nil {
 		g.paths = nil // they are the store's
+		l.s.numbers.skip(l.last)
 	}
 	return errors.Join(err, l.giveUp())
 }
@@ -227,12 +229,15 @@ func (l *load) giveUp() error {
 	l.forget()
 	clear(l.rows)
 	l.bytes = 0
+	err = errors.Join(err, l.endQueries())
 	l.begin()
 	return err
 }
 
-// begin has nothing staged.
+// begin has nothing staged. Numbers of a window that did not land are not used again by this Load.
 func (l *load) begin() {
+	l.last = max(l.last, l.s.numbers.given())
+	l.first = l.last
 	most := max(l.opts.Memory/2, minStaged)
 	l.staged = staged{own: sorter.New(most, l.scratchFile), index: sorter.New(most, l.scratchFile)}
 }
@@ -270,10 +275,14 @@ func (f *namedScratch) Close() error { return errors.Join(f.File.Close(), f.remo
 // Scratch makes a file beside the store that is gone when it is closed, or the process ends.
 func (l *load) Scratch() (store.Scratch, error) { return l.scratchFile() }
 
-// parted notes, before the first rows land, that the streams of the tables do not have
-// every change: Identity tells it from then on.
+// parted notes, before rows land, that the streams of the tables do not have every change: Identity
+// tells it from then on. It also notes the numbers that the rows may carry, so that no record gets
+// one of them, whatever lands.
 func (l *load) parted() error {
-	changed := false
+	changed := l.last > l.first
+	if changed {
+		l.s.catalog.Numbered = l.last
+	}
 	for _, tab := range l.staged.parted {
 		if tab.meta.Streamed {
 			tab.meta.Streamed, changed = false, true

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"weir/internal/events"
 	"weir/internal/parallel"
 	"weir/internal/store"
@@ -24,9 +26,12 @@ type load struct {
 
 	byID      map[uint16]*table
 	rows      map[string]*loaded // by key
+	parts     map[string]*part   // of tables without a stream, by what the keys of a partition begin with
+	below     *pebble.Iterator   // the store's rows, nil before the first query of a window
 	bytes     int
 	records   []events.Record
-	last      uint64 // the position of the last record
+	first     uint64 // the last number before the window
+	last      uint64 // the number of the last record
 	known     []*loaded
 	staging   parallel.Beside    // works on staged
 	staged    staged             // of which it is, while it runs
@@ -71,7 +76,9 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 			}
 		}
 	}
-	l := &load{Store: s, s: s, opts: o, rows: map[string]*loaded{}, spare: map[string]*loaded{}, byID: map[uint16]*table{}}
+	l := &load{
+		Store: s, s: s, opts: o, rows: map[string]*loaded{}, spare: map[string]*loaded{}, parts: map[string]*part{}, byID: map[uint16]*table{},
+	}
 	for _, tab := range s.tables {
 		l.byID[tab.id] = tab
 	}
@@ -118,7 +125,7 @@ func (l *load) Sweep(context.Context, time.Time, int, store.Prepare) (int, error
 func (l *load) Bytes() int { return l.bytes }
 
 // Take returns the stream records of the writes since the last Take, in their order. Their
-// positions ascend from 1, and mean nothing to another Load.
+// positions are behind all that the store has given, and it gives greater ones once they landed.
 func (l *load) Take() []events.Record {
 	out := l.records
 	l.records = nil
@@ -220,7 +227,11 @@ func (l *load) fetch(f *fetching) error {
 // remember keeps a row as the store has it.
 func (l *load) remember(key []byte, tab *table, id store.Key, stored []byte) {
 	id = store.Key{Partition: id.Partition.Clone(), Sort: id.Sort.Clone()}
-	l.rows[string(key)] = &loaded{tab: tab, id: id, was: stored, now: stored}
+	name := string(key)
+	l.rows[name] = &loaded{tab: tab, id: id, was: stored, now: stored}
+	if !tab.Stream && tab.Key.Sort.Name != "" {
+		l.partOf(name, id).add(name)
+	}
 	l.bytes += loadedBytes + len(key)*(1+len(tab.indexes)) + len(stored)
 }
 
@@ -255,11 +266,6 @@ func (l *load) forget() {
 	}
 	clear(l.known)
 	l.known = l.known[:0]
-}
-
-// Query is refused.
-func (l *load) Query(context.Context, store.Query) (store.Page, error) {
-	return store.Page{}, fmt.Errorf("query: %w", store.ErrLoading)
 }
 
 // Write executes each write by itself, in order.
@@ -343,8 +349,8 @@ func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err e
 	if err != nil {
 		return u, row, err
 	}
-	if l.opts.Drop != "" && !tab.Stream && next.Has(l.opts.Drop) {
-		next = next.Filter(func(name string) bool { return name != l.opts.Drop })
+	if l.opts.Drop != nil && !tab.Stream && next != nil {
+		next = l.opts.Drop(next)
 	}
 	if err := l.put(w, r, row, next); err != nil {
 		return u, row, err

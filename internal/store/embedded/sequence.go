@@ -10,7 +10,7 @@ import (
 // parallel, so a record may be in the store before one with a lower number. Readers
 // read only up to visible and so never notice.
 // It is not stored: when a store is opened, numbers go on behind the greatest that is found in it,
-// so numbers of records that a power cut took are given again.
+// so numbers of records that a power cut took are given again. Those of a Load are in the catalog.
 type sequencer struct {
 	visible atomic.Uint64 // every record up to here is committed, or was given up
 
@@ -44,6 +44,18 @@ func (q *sequencer) reserve(n int) *ticket {
 	q.next += uint64(n)
 	q.queue = append(q.queue, t)
 	return t
+}
+
+// skip has all numbers up to n taken for given. No ticket may be out.
+func (q *sequencer) skip(n uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n >= q.next {
+		q.next = n + 1
+		if len(q.queue) == 0 {
+			q.visible.Store(n)
+		}
+	}
 }
 
 // given is the last number that was assigned. No change acknowledged by now has a

@@ -15,6 +15,7 @@ import (
 // loadShards reads the state of the open tables' shards from the store. It returns the
 // greatest sequence number that is or was in use.
 func (s *Store) loadShards() (last uint64, err error) {
+	last = s.catalog.Numbered
 	for name, meta := range s.catalog.Tables {
 		tab := &table{Table: store.Table{Name: name}, id: meta.ID}
 		for _, sh := range meta.Shards {
