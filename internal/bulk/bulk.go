@@ -429,14 +429,16 @@ func (b *Bulk) tell() error {
 // derive applies changes, those that this leads to, and so on, until none is left. It does what long
 // lists leave to jobs.
 func (b *Bulk) derive(ctx context.Context) error {
-	for {
+	for ours := false; ; ours = true {
 		records := b.load.Take()
 		for i := range records {
 			if c, ok := projections.NewChange(b.to.Model.Table(records[i].Table), &records[i]); ok {
 				if err := b.searchable(&c); err != nil {
 					return err
 				}
-				b.changes = append(b.changes, c)
+				if !ours || !unread(c.Was) || !unread(c.Is) {
+					b.changes = append(b.changes, c)
+				}
 			}
 		}
 		if len(b.changes) == 0 {
@@ -446,6 +448,14 @@ func (b *Bulk) derive(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// unread reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and
+// nothing is derived from them or shown on them. What another program did to them would be mended.
+func unread(e *model.Entity) bool {
+	return e == nil || len(e.MadeBy) > 0 && e.Group == nil &&
+		len(e.Values)+len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Statuses)+len(e.Stages)+len(e.Latest)+len(e.LatestOf) == 0 &&
+		len(e.Others)+len(e.Subscribes)+len(e.Unique)+len(e.Migrations)+len(e.Replaces) == 0
 }
 
 // refuse keeps derivations from leaving a dead letter: what would is left to the store's own

@@ -94,31 +94,24 @@ func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err 
 	}
 	p := pager{tab: tab, q: q, keys: keys}
 	low, high := p.bounds()
-	m := merging{load: l, high: string(high)}
-	if err := m.begin(tab, q.Partition, low); err != nil {
+	m := merging{load: l, tab: tab, high: string(high)}
+	if err := m.begin(q.Partition, low); err != nil {
 		return page, err
 	}
 	size := 0
 	for {
-		key, stored, err := m.next()
-		if err != nil || stored == nil {
+		r, err := m.next()
+		if err != nil || r == nil {
 			return page, err
-		}
-		id, rest, err := takeKey([]byte(key[spaceLen:]), &tab.Key)
-		if err == nil && len(rest) > 0 {
-			err = errKeyForm
-		}
-		if err != nil {
-			return page, fmt.Errorf("key %x: %w", key, err)
 		}
 		if n := len(page.Rows); n > 0 && n == q.Limit || size >= store.MaxPageBytes {
 			last, _ := tab.KeyOf(page.Rows[n-1])
 			page.Next = &store.Cursor{Key: last}
 			return page, nil
 		}
-		row, err := decodeRow(stored)
+		row, err := l.itemOf(r)
 		if err != nil {
-			return page, fmt.Errorf("row %v: %w", store.Ref{Table: tab.Name, Key: id}, err)
+			return page, fmt.Errorf("row %v: %w", store.Ref{Table: tab.Name, Key: r.id}, err)
 		}
 		page.Rows = append(page.Rows, row)
 		size += row.Size()
@@ -128,14 +121,15 @@ func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err 
 // merging reads a range of keys of the store, and over it those of a Load.
 type merging struct {
 	*load
+	tab   *table
 	high  string
 	own   []string // the Load's keys that are left
 	valid bool     // below is at a key
 }
 
 // begin is before the first key from low on.
-func (m *merging) begin(tab *table, partition value.Value, low []byte) error {
-	begin := appendKeyValue(appendSpace(nil, spaceRow, tab.id), partition)
+func (m *merging) begin(partition value.Value, low []byte) error {
+	begin := appendKeyValue(appendSpace(nil, spaceRow, m.tab.id), partition)
 	p := m.parts[string(begin)]
 	if p == nil {
 		p = &part{}
@@ -161,8 +155,9 @@ func (m *merging) begin(tab *table, partition value.Value, low []byte) error {
 	return m.below.Error()
 }
 
-// next returns the next row that exists, in stored form; nil behind the last one.
-func (m *merging) next() (key string, stored []byte, err error) {
+// next returns the next row that exists, nil behind the last one. From then on the Load has it, so
+// that it is not read from the store again.
+func (m *merging) next() (*loaded, error) {
 	for {
 		if m.valid && string(m.below.Key()) >= m.high {
 			m.valid = false
@@ -173,7 +168,7 @@ func (m *merging) next() (key string, stored []byte, err error) {
 		order := 0 // of the store's key and the Load's
 		switch {
 		case !m.valid && len(m.own) == 0:
-			return "", nil, nil
+			return nil, nil
 		case !m.valid:
 			order = 1
 		case len(m.own) == 0:
@@ -181,27 +176,43 @@ func (m *merging) next() (key string, stored []byte, err error) {
 		default:
 			order = strings.Compare(string(m.below.Key()), m.own[0])
 		}
+		var r *loaded
 		if order < 0 {
-			key = string(m.below.Key())
-			found, err := m.below.ValueAndErr()
-			if err != nil {
-				return "", nil, err
+			var err error
+			if r, err = m.read(); err != nil {
+				return nil, err
 			}
-			stored = bytes.Clone(found)
 		} else {
-			key, m.own = m.own[0], m.own[1:]
-			stored = m.rows[key].now
+			r, m.own = m.rows[m.own[0]], m.own[1:]
 		}
 		if order <= 0 {
 			m.valid = m.below.Next()
 			if err := m.below.Error(); err != nil {
-				return "", nil, err
+				return nil, err
 			}
 		}
-		if stored != nil {
-			return key, stored, nil
+		if r.now != nil {
+			return r, nil
 		}
 	}
+}
+
+// read has the Load remember the row at which the store's rows are.
+func (m *merging) read() (*loaded, error) {
+	key := m.below.Key()
+	found, err := m.below.ValueAndErr()
+	if err != nil {
+		return nil, err
+	}
+	id, rest, err := takeKey(key[spaceLen:], &m.tab.Key)
+	if err == nil && len(rest) > 0 {
+		err = errKeyForm
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %x: %w", key, err)
+	}
+	m.remember(key, m.tab, id, bytes.Clone(found))
+	return m.rows[string(key)], nil
 }
 
 // endQueries lets go of the store's rows as they were when the window's first query came.
