@@ -55,6 +55,7 @@ type Bulk struct {
 	deriving bool                 // the runner writes
 	cascades bool                 // something may be derived from what is derived
 	changes  []projections.Change // that are not applied yet
+	most     int                  // of records that are gathered
 	waiting  int                  // records from which nothing is derived yet
 	before   int                  // how many bytes the window had before them
 	derived  int                  // how many records there were the last time
@@ -77,8 +78,12 @@ type message struct {
 	say    func()
 }
 
-// atOnce is how many records the runner gathers into one write for each target.
-const atOnce = 4096
+// atOnce is how many records the runner gathers into one write for each target, and atOnceOfLists where
+// one of them may lead to many rows, none of which can land before the others.
+const (
+	atOnce        = 4096
+	atOnceOfLists = 1024
+)
 
 // New returns a Bulk for a replay that has not begun, or the reason why there can be none.
 // The runner must have been started. Close the Bulk when it has ended.
@@ -88,6 +93,9 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 		tables = append(tables, t.Name)
 	}
 	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
+	if b.most = atOnce; lists(r.Model) {
+		b.most = atOnceOfLists
+	}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var forget func(value.Item) value.Item
 	b.shardKey, forget = owntable.Unlogged()
@@ -317,7 +325,7 @@ func (b *Bulk) reduce(ctx context.Context, next chan *replay.Prepared) error {
 // ahead is how many records may wait for what is derived from them: fewer where each of them leads to
 // much, as that cannot land before all of it is done, and at most twice as many as the last time.
 func (b *Bulk) ahead() int {
-	return max(fewest, min(atOnce, 2*b.derived, b.size.Memory/2/max(1, b.grown)))
+	return max(fewest, min(b.most, 2*b.derived, b.size.Memory/2/max(1, b.grown)))
 }
 
 // fewest is how many records are gathered however much each of them leads to.
@@ -448,6 +456,12 @@ func (b *Bulk) derive(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// lists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,
+// of those whose status depends on others.
+func lists(m *model.Model) bool {
+	return len(m.Follows) > 0 || slices.ContainsFunc(m.Entities, func(e *model.Entity) bool { return len(e.Subscribes)+len(e.Others) > 0 })
 }
 
 // unread reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and
