@@ -62,6 +62,7 @@ func (c *deadList) ask(p *program) error {
 	return nil
 }
 
+// ask has a process show the letter, as Run reads it from a store. What the model hides is masked there.
 func (c *deadShow) ask(p *program) error {
 	a, at, err := c.asks(p)
 	if err != nil {
@@ -118,6 +119,7 @@ func (c *deadRetry) ask(p *program) error {
 	return nil
 }
 
+// ask has a process discard the letter. An error leaves the letter as it is.
 func (c *deadDiscard) ask(p *program) error {
 	a, at, err := c.asks(p)
 	if err != nil {

@@ -91,7 +91,9 @@ func (w *Writes) fill(t *table) {
 	t.at = now
 }
 
-// Await waits until the program has no debt on the tables, or until ctx is done.
+// Await waits until the program has no debt on the tables, or until ctx is done, whose error it returns.
+// It takes nothing: a caller that writes says afterwards what that took. So several that wait may go on
+// together, and the debt that they make is paid before the next write. Our own table has no budget.
 func (w *Writes) Await(ctx context.Context, tables ...string) error {
 	if w == nil || w.units <= 0 {
 		return nil

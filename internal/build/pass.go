@@ -276,6 +276,7 @@ func (s *segment) flush(ctx context.Context) error {
 	return err
 }
 
+// clear forgets what was gathered: it was written, or the pass has ended and reads it again.
 func (s *segment) clear() {
 	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*runner.ReadTarget{}, nil, nil, nil, 0
 }

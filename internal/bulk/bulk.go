@@ -222,6 +222,8 @@ func (b *Bulk) begin() {
 	b.replay = &again
 }
 
+// say keeps what the caller is told about the present record until the window has landed: a window that is
+// given up says nothing, because its records come again.
 func (b *Bulk) say(what func()) {
 	m := message{say: what}
 	if b.reduced != nil {

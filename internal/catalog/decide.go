@@ -267,7 +267,8 @@ func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 	return refuse(ErrReplica, "table %s is derived in %s. This is %s, which receives what is derived there with the rows: run nothing that derives here (%s)", t, in, is.Region, guide)
 }
 
-// Fits refuses tables that are not those that are pinned, or lack what is needed.
+// Fits refuses tables that are not those that are pinned, or lack what is needed: a stream, its images, a
+// key. It is pure. The error says which table, what differs, and the command or the page that helps.
 func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
 		pin, is := row.Tables[t], f.Tables[t]

@@ -77,6 +77,9 @@ func (c *Catalog) beside(ctx context.Context, write bool) error {
 	return nil
 }
 
+// besideOn is beside for one table. The row that says which models show values there is written under its
+// version, so of two models that begin together the second sees the first. A crash leaves the row without
+// this model, which is the same as before it began.
 func (c *Catalog) besideOn(ctx context.Context, t string, ours []owntable.Shape, write bool) error {
 	at := owntable.Shown(t)
 	for range attempts {

@@ -69,6 +69,8 @@ func Audit(m Mark, f []value.Attr) (s Step, ok bool) {
 	return s, len(s.Delta) > 0
 }
 
+// becomes is the step from a mark to the one that contributes f, with what the ledger gets in between. Its
+// version is one higher, which is the condition under which both are written.
 func (m Mark) becomes(at events.Position, f []value.Attr) Step {
 	return Step{Delta: Minus(f, m.Amounts), Mark: Mark{Version: m.Version + 1, Position: at, Amounts: f}}
 }

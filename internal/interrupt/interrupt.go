@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-// Do does something, and gives ctx's error instead when ctx is done before.
+// Do does something, and gives ctx's error instead when ctx is done before. What it does then goes on in its
+// goroutine, and its result is dropped, so it must hold nothing that the caller frees.
 func Do[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		v   T

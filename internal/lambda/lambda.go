@@ -65,7 +65,8 @@ type Handler struct {
 	orders map[string]Order // by which tables are read
 }
 
-// New makes a handler. It works on copies of the runner.
+// New makes a handler. It works on copies of the runner, one for each order of events, so the caller's may
+// go on to be used. New reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, o Order, drained catalog.Drained, admit func(context.Context) error) *Handler {
 	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
 	for _, o := range []Order{ByItem, ByShard} {

@@ -47,6 +47,7 @@ func JSON(w io.Writer, level slog.Leveler) *slog.Logger {
 // named is a handler that adds the event of a line. A line that has none in the list has the event "other".
 type named struct{ slog.Handler }
 
+// Handle adds the event of the line, and the trace of an error that has one.
 func (h named) Handle(ctx context.Context, r slog.Record) error {
 	r.AddAttrs(slog.String("event", Of(r.Level, r.Message)))
 	if trace := traceOf(r); trace != "" {

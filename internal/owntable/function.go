@@ -57,7 +57,8 @@ type FunctionShardRow struct {
 
 const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify, because records that come again may count twice"
 
-// DecodeFunctionShard decodes the row of a shard, nil if there is none. The error wraps ErrRow.
+// DecodeFunctionShard decodes the row of a shard, nil if there is none. The error wraps ErrRow, and names
+// the attribute that cannot be read: the row was written by another version, or by hand.
 func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	if row == nil {
 		return FunctionShardRow{Until: time.Unix(0, 0)}, nil

@@ -72,6 +72,7 @@ func (g *Progress) Hold() { g.quiet(true) }
 // Release ends Hold.
 func (g *Progress) Release() { g.quiet(false) }
 
+// quiet holds the line or gives it back. What was added meanwhile is shown by the next call that shows.
 func (g *Progress) quiet(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,6 +123,7 @@ func (g *Progress) End() {
 	g.clear()
 }
 
+// clear takes the line off the terminal. g.mu is locked.
 func (g *Progress) clear() {
 	if g.drawn {
 		fmt.Fprint(g.line, "\r\x1b[K")

@@ -145,7 +145,9 @@ type thing struct {
 	tries       int // how often it was written and found to differ again
 }
 
-// Round verifies once and corrects what it can. The next Round confirms the corrections.
+// Round verifies once and corrects what it can. The next Round confirms the corrections. After an error
+// the Round says what was done before it. Each correction is written by itself, under the version that
+// it was computed from, so a Round may be interrupted at any moment and begun again.
 func (r *Repair) Round(ctx context.Context) (*Round, error) {
 	round := &Round{}
 	things, err := r.find(ctx, round)

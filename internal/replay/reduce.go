@@ -354,10 +354,12 @@ const (
 	blockShare   = 16
 )
 
+// full reports whether the block should be decided before more is added to it.
 func (b *block) full(memory int) bool {
 	return len(b.parts) >= blockRecords || len(b.buf) >= min(blockBytes, memory/blockShare)
 }
 
+// add adds a record, of which the block keeps a copy.
 func (b *block) add(name, record []byte) {
 	from := len(b.buf)
 	b.buf = append(append(b.buf, name...), record...)
@@ -587,7 +589,8 @@ func (x *Reduction) gap(c *chain, r *record, reason string) error {
 	return x.gaps.Add(binary.BigEndian.AppendUint64(nil, r.number), x.buf)
 }
 
-// Gaps calls yield for each gap of what was settled, with the number of its record, in order.
+// Gaps calls yield for each gap of what was settled, with the number of its record, in order. Call it between
+// Settle and Close. It reads a file if there were many, so a recording of gaps needs no memory.
 func (x *Reduction) Gaps(yield func(number uint64, g Gap)) error {
 	in, err := x.gaps.Sorted()
 	if err != nil {

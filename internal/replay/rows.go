@@ -39,7 +39,8 @@ func (r *Rows) Images(e *events.Entry, table string) (old, new *projections.Chan
 	return old, new, nil
 }
 
-// Take follows a record; ok is false if a replay would skip it.
+// Take follows a record, and returns what it changes; ok is false if a replay would skip it. The error is
+// that of a record which has no table or key of the model; the rows are then as before.
 func (r *Rows) Take(e *events.Entry, table string) (c projections.Change, ok bool, err error) {
 	t, key, err := (&Replay{Model: r.Model}).locate(e, table)
 	if err != nil {

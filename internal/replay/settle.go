@@ -30,6 +30,7 @@ type join struct {
 // pair is a name and what is next under it; the name is nil at the end.
 type pair struct{ name, val []byte }
 
+// read goes to the next pair. What it had is not valid any more.
 func (p *pair) read(in *sorter.Reader) (err error) {
 	p.name, p.val, err = in.Next()
 	if errors.Is(err, io.EOF) {
@@ -247,6 +248,8 @@ type reading struct {
 	bad bool
 }
 
+// bytes takes the next n bytes, and zeros if they are not there, at most as many as a mark has: what is
+// read after that is not used, because bad is set.
 func (d *reading) bytes(n int) []byte {
 	if n < 0 || n > len(d.b) {
 		d.b, d.bad = nil, true

@@ -150,6 +150,7 @@ func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) (er
 	return errs, err
 }
 
+// applyDocuments is ApplyDocuments without its span.
 func (r *Runner) applyDocuments(ctx context.Context, docs []search.Document) ([]error, error) {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil, err

@@ -183,7 +183,10 @@ func (f *ShownFix) Thing() string { return owntable.RowText(f.Row) }
 // Stage returns StageShown.
 func (*ShownFix) Stage() Stage { return StageShown }
 
-// Correct shows the row again.
+// Correct shows the row again by the ledger that it has now. It writes under the row's version and the
+// ledger's, so a change that is applied meanwhile is not overwritten. It refuses a row whose target is
+// parked (ErrParked), and a row of a group that an application wrote (ErrNotOurs). A crash leaves the
+// row as it was or as it should be.
 func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, differs bool, err error) {
 	if r, err = r.shown(ctx, f.Row); err != nil {
 		return false, true, err

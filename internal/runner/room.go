@@ -84,8 +84,10 @@ type roomier struct {
 	moved  []value.Attr // those of gone that are amounts other than 0
 }
 
+// enough reports whether the ledger has the room that is needed, or one write takes no more.
 func (g *roomier) enough() bool { return g.need <= 0 || len(g.gone) >= moveMost }
 
+// leaves notes that an attribute leaves the ledger, which gets its bytes.
 func (g *roomier) leaves(a value.Attr) {
 	g.gone = append(g.gone, a)
 	g.need -= value.Item{a}.Size()

@@ -293,6 +293,7 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 	return err
 }
 
+// checkpoint is the row that says how far the group has come in a shard.
 func (c *consumer) checkpoint(at place) store.Ref {
 	return owntable.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }

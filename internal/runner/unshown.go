@@ -59,6 +59,8 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 	return true, fmt.Errorf("noting what cannot be shown of %s: %w", ref, err)
 }
 
+// unshownOnce tries once. It writes under the version that it has read, so it has to be tried again after
+// store.ErrCondition.
 func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
 	_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger), sure)
 	return changed, err

@@ -33,7 +33,8 @@ type FieldTerm struct{ Field, Term string }
 // Every reports whether the text restricts nothing: all documents match equally well.
 func (p *Plan) Every() bool { return p.Last == "" }
 
-// Plan checks a query and makes its plan. Its errors wrap ErrQuery or ErrCursor.
+// Plan checks a query and makes its plan, which means the same for every index. Its errors wrap ErrQuery, and
+// name what can be asked instead, or ErrCursor.
 func (s *Schema) Plan(q Query) (Plan, error) {
 	p := Plan{Fuzzy: q.Fuzzy, Sort: q.Sort, Reverse: q.Reverse && q.Sort != "", Limit: q.Limit}
 	if q.Limit < 1 {

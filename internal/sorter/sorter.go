@@ -163,7 +163,8 @@ func (s *Sorter) spill() error {
 	return nil
 }
 
-// Sorted begins to give back what was added. Close the Sorter afterwards.
+// Sorted begins to give back what was added. Close the Sorter afterwards. Of each piece it has 32 KB in
+// memory, and not what it had while it was added to. Call it once.
 func (s *Sorter) Sorted() (*Reader, error) {
 	if s.file == nil {
 		s.sort()
@@ -213,7 +214,8 @@ type Reader struct {
 	begun bool
 }
 
-// Next returns the next value and its key, which are valid until the call after it; io.EOF ends them.
+// Next returns the next value and its key, which are valid until the call after it; io.EOF ends them. Another
+// error means that the file could not be read, and that values are missing.
 func (r *Reader) Next() (key, val []byte, err error) {
 	if r.in != nil {
 		if r.at == len(r.in.refs) {

@@ -67,7 +67,8 @@ func (s *named) writes(ws []store.Write) []store.Write {
 }
 
 // Get, Query, Write and the other methods of a store translate names on the way in, and errors on
-// the way out.
+// the way out. They keep what a store promises, because each call is one call of the inner store: a write
+// has its conditions, a transaction is whole, and a page ends where the inner one does.
 func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	refs = slices.Clone(refs)
 	for i := range refs {

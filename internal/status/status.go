@@ -120,7 +120,8 @@ type Index struct {
 	ByFunction bool `json:"byFunction,omitempty"`
 }
 
-// Of reads the status of one of a system's models. It writes nothing.
+// Of reads the status of one of a system's models. It writes nothing, takes no lease and needs no program that
+// runs. That this program would be refused is no error: the status has the reason.
 func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	of := part.Runner.Catalog
 	row, refused, err := of.Look(ctx)

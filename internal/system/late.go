@@ -64,7 +64,9 @@ func opened[T any](l *late, call func(search.Index) (T, error)) (none T, err err
 	return call(ix)
 }
 
-// Apply and the methods below are those of search.Index.
+// Apply and the methods below are those of search.Index. Until the index is open they do nothing and return
+// errLate, or an empty answer where there is no error to return: a caller tries again later, as it does
+// when an open index does not answer.
 func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
 	return opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
 }

@@ -34,7 +34,9 @@ type batch struct {
 // batchKey is the key of the batch of a context.
 type batchKey struct{}
 
-// Begin begins a span for work of the runner. See runner.Tracer.
+// Begin begins a span for work of the runner. See runner.Tracer. The function that it returns ends the
+// span and gives back the error, which then names the trace, so that a log line can. A span without a parent
+// is that of a consumer. Where the trace is not sampled, nothing else is kept.
 func (t *Tracing) Begin(ctx context.Context, s runner.Span) (context.Context, func(error) error) {
 	kind := trace.SpanKindInternal
 	if !trace.SpanContextFromContext(ctx).IsValid() {

@@ -78,7 +78,7 @@ func (s *Server) handle(a Access, h http.Handler) {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close ends a server that was not run.
+// Close ends a server that was not run. One that runs is ended by the context of Run.
 func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves until ctx is done, then lets requests in progress end. It returns nil

@@ -40,7 +40,10 @@ type Handler struct {
 // answer.
 func margin(left time.Duration) time.Duration { return min(time.Second, left/5) }
 
-// Invoke handles one event.
+// Invoke handles one event: of an HTTP API (either format), a load balancer, or a queue. Work stops a
+// second, or a fifth of the time, before the invocation's end, so that there is time to answer. An error
+// that wraps ErrEvent is about an event of another kind; of a queue's event, messages that failed are in
+// the answer, and only these come again.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var kind struct {
 		Records []struct {

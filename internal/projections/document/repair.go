@@ -22,7 +22,9 @@ func (f *Fix) Thing() string { return f.Search.Name + "\x00" + f.ID }
 // Stage returns StageDocuments.
 func (*Fix) Stage() runner.Stage { return runner.StageDocuments }
 
-// Correct indexes the document as its row is now, or deletes it.
+// Correct indexes the document as its row is now, or deletes it. It does so under the position that
+// the index has for it, or the floor of the verification, so a later change wins over the repair. What
+// the index already holds is left alone. An index that cannot be reached is an error; nothing is lost.
 func (f *Fix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	d := search.Document{Index: Index(r.Model, f.Search), ID: f.ID}
 	at, err := r.Index.Positions(ctx, []search.Document{d})

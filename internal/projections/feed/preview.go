@@ -33,7 +33,7 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 	return v
 }
 
-// Add takes in the subscriptions of a row.
+// Add takes in the subscriptions of a row. Above runner.PreviewValues of them nothing is compared.
 func (v *preview) Add(row *projections.Change) {
 	if v.rule == "" || v.held > runner.PreviewValues {
 		return
@@ -51,7 +51,8 @@ func (v *preview) Add(row *projections.Change) {
 	}
 }
 
-// End compares the lists with those that notifications go to now.
+// End compares the lists with those that notifications go to now. Where these are of an
+// earlier generation of the build, that one is read.
 func (v *preview) End(ctx context.Context) error {
 	if v.rule == "" || v.held > runner.PreviewValues {
 		return nil

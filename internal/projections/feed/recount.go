@@ -38,7 +38,8 @@ func (v *recount) Add(row *projections.Change, faults *projections.Faults) {
 // place names the subscriber with a sort key on a list.
 func place(list, at string) string { return list + "\x00" + at }
 
-// OwnRow compares a subscriber on a list with the row that subscribes.
+// OwnRow compares a subscriber on a list with the row that subscribes, and forgets that row: those that are
+// left at the end have no subscriber. Rows of other kinds and of other generations are passed over.
 func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 	list, ok := v.listOf(row.Get(owntable.Partition).Text())
 	if !ok {

@@ -94,7 +94,8 @@ func entry(r *runner.Runner, f projections.Following, row store.Ref) store.Write
 	return owntable.FollowerRow{Row: keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r, f), f.Attr, row))
 }
 
-// Enter enters the rows on the lists of what they follow.
+// Enter enters the rows on the lists of what they follow. It comes before the rows are written: an entry
+// without a row is harmless and is taken off later, a row without an entry would never get a new value.
 func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
@@ -109,7 +110,8 @@ func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
-// Current reads the values that the rows follow.
+// Current reads the values that the rows follow, each list once. What has no value yet is not in the
+// result. A value may change at once; Compare finds the rows for which it did.
 func (w *Work) Current(ctx context.Context, puts []*projections.Put) (Values, error) {
 	values := Values{}
 	var refs []store.Ref

@@ -39,7 +39,8 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 	return v
 }
 
-// Add takes in what the copies of a row will follow.
+// Add takes in what the copies of a row will follow, of at most runner.PreviewTargets copies. Rows that
+// keep their history are left out: nothing follows there.
 func (v *preview) Add(row *projections.Change) {
 	if row.Is == nil || len(v.tells) == 0 {
 		return
@@ -60,7 +61,8 @@ func (v *preview) Add(row *projections.Change) {
 // readAtOnce is how many copies are read together.
 const readAtOnce = 50
 
-// End compares what copies show with what they will follow.
+// End compares what copies show with what they will follow, 50 at a time. A copy that keeps the last
+// value of a row that is gone is left out, because no row tells that value.
 func (v *preview) End(ctx context.Context) error {
 	for len(v.rows) > 0 {
 		some := v.rows[:min(readAtOnce, len(v.rows))]

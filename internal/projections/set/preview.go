@@ -72,7 +72,7 @@ func (v *preview) Add(row *projections.Change) {
 	}
 }
 
-// Compare takes in the members that a row shows.
+// Compare takes in the members that a row shows. A set may be spread over rows, so End compares.
 func (v *preview) Compare(row *projections.Change) error {
 	if v.full() || row.Is != v.Entity {
 		return nil

@@ -66,7 +66,8 @@ func (v *recount) Added() {
 	}
 }
 
-// Each yields the facts of a list from memory.
+// Each yields the facts of a list from memory, in the order of their names, until yield returns false. The
+// facts are those that the source rows tell, whatever our own table has.
 func (v *recount) Each(of string, part Names, yield func(string, value.Item) bool) error {
 	l := v.lists[of]
 	if l == nil {
@@ -271,7 +272,8 @@ func entityOf(m *model.Model, list string) *model.Entity {
 	return nil
 }
 
-// End reports the recounted facts and ledgers that our own table lacks.
+// End reports the recounted facts and ledgers that our own table lacks. It is called after all its rows
+// were compared, so a fact that no row had is missing.
 func (v *recount) End(ctx context.Context) error {
 	for _, partition := range slices.Sorted(maps.Keys(v.over)) {
 		if err := v.letter(ctx, partition, nil); err != nil {

@@ -78,7 +78,8 @@ func (v *recount) generation(partition string) bool {
 	return strings.HasPrefix(partition, v.ledgers) && (!built || v.expect[partition] != nil)
 }
 
-// Compare compares the tallies that target rows show with their recounted ledgers.
+// Compare compares the tallies that target rows show with their recounted ledgers. It is called when all
+// source rows were added. A value that cannot be computed is said to be so, and is no difference.
 func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 	for i := range rows {
 		f := &rows[i]

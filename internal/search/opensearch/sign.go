@@ -34,7 +34,8 @@ func newSigner(ctx context.Context, next http.RoundTripper, region, service stri
 	return &signer{next, v4.NewSigner(), c.Credentials, region, service, time.Now}, nil
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip signs a request with AWS Signature Version 4, of its whole body, and sends it. A body is
+// read into memory first. Each request asks for the credentials, so those that expire are renewed.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {

@@ -132,7 +132,8 @@ func (l *load) Take() []events.Record {
 	return out
 }
 
-// Get reads rows by key.
+// Get reads rows by key, as the load has written them, or as the store has them. What it reads stays in
+// memory until the next Stage or Land.
 func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := l.s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -268,7 +269,8 @@ func (l *load) forget() {
 	l.known = l.known[:0]
 }
 
-// Write executes each write by itself, in order.
+// Write executes each write by itself, in order. Nothing of it is in the store before Land. An error of the
+// whole call means that the load has to be given up; what is wrong with one write is in its Outcome.
 func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
 	if err := l.s.enter(ctx); err != nil {

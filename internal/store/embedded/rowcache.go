@@ -149,6 +149,7 @@ func (c *rowCache) endAll() {
 	})
 }
 
+// eachPart does something with each part, while no one else reads or writes that part.
 func (c *rowCache) eachPart(do func(*cachePart)) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -46,7 +46,8 @@ func shardName(id uint32) string {
 	return fmt.Sprintf("shard-%06d", id)
 }
 
-// Shards lists a table's shards, parents before children.
+// Shards lists a table's shards, parents before children. Those that were
+// divided stay on the list, closed, so a reader that stood in one finds its children.
 func (s *Store) Shards(ctx context.Context, name string) ([]store.Shard, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
