@@ -251,6 +251,11 @@ func (b *builds) rough(turns int) {
 			} else if len(running) > 0 && b.sched.chance(0.2) {
 				pick(b.sched, running).die()
 				b.counted["builders killed"]++
+			} else if len(running) > 0 && b.sched.chance(0.5) { // what it has read grows old meanwhile
+				for _, f := range pick(b.sched, running).fibers {
+					f.asleep = max(f.asleep, 50+b.sched.n(300))
+				}
+				b.counted["builders paused"]++
 			}
 		default:
 			for b.mapping == nil && len(b.nodes)-len(b.builders()) < crowd {

@@ -86,7 +86,7 @@ func TestFull(t *testing.T) {
 		}
 		fmt.Println(string(line))
 	}
-	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builds that end while faults strike"} {
+	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builders paused", "builds that end while faults strike"} {
 		if builds.Counted[what] < *full/100 {
 			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/100)
 		}
