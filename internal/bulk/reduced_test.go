@@ -3,6 +3,7 @@ package bulk_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,5 +202,46 @@ func TestClaimFreed(t *testing.T) {
 		if there := row != nil; there != want {
 			t.Errorf("the claim on %s: %v, not %v", mood, there, want)
 		}
+	}
+}
+
+// TestOlderBehind: an older record of a row stands behind a newer one, in what is sorted on disk at once.
+func TestOlderBehind(t *testing.T) {
+	var s scripted
+	for round := range 60 {
+		for i := range 10 {
+			s.put("B#b", fmt.Sprint("O#", i), "kind", "order", "city", fmt.Sprint(round, strings.Repeat("x", 200)))
+		}
+	}
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	slices.Reverse(s.all)
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	live, one := newWorld(t, m), newWorld(t, m)
+	batches := [][]events.Entry{s.all}
+	want := live.live(copied(batches))
+	same(t, "backwards", live, one, want, one.bulk(copied(batches), 128<<10))
+	if one.bulks != 1 {
+		t.Error("it was not done in bulk")
+	}
+}
+
+// TestTargetComesLater: a row shows what a window before it has counted for it.
+func TestTargetComesLater(t *testing.T) {
+	var s scripted
+	s.put("B#b", "O#o", "kind", "order", "city", "c")
+	s.put("B#b", "O#p", "kind", "order", "city", "c")
+	first := len(s.all)
+	s.put("B#b", "META", "kind", "branch", "city", "c")
+	m, err := model.Parse("shop.yaml", []byte(flat))
+	must(t, err)
+	w := newWorld(t, m)
+	w.bulk([][]events.Entry{s.all[:first]}, 1<<30)
+	w.bulk([][]events.Entry{s.all[first:]}, 1<<30)
+	w.verified()
+	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: "shop", Key: store.Key{Partition: value.OfString("B#b"), Sort: value.OfString("META")}})
+	must(t, err)
+	if n := row.Get("orders").Text(); n != "2" {
+		t.Errorf("the branch shows %q orders, not 2", n)
 	}
 }
