@@ -57,7 +57,7 @@ type Bulk struct {
 	changes  []projections.Change // that are not applied yet
 	most     int                  // of records that are gathered
 	waiting  int                  // records from which nothing is derived yet
-	before   int                  // how many bytes the window had before them
+	before   int                  // how many bytes the window had before them, less those that landed since
 	derived  int                  // how many records there were the last time
 	grown    int                  // and by how many bytes each of them made the window grow
 	said     []message            // what the caller is told when the window lands
@@ -93,8 +93,8 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 		tables = append(tables, t.Name)
 	}
 	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
-	if b.most = atOnce; lists(r.Model) {
-		b.most = atOnceOfLists
+	if b.most = atOnce; lists(r.Model) { // what a burst of lists adds to a window needs room, too
+		b.most, b.size.Memory = atOnceOfLists, size.Memory/4
 	}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var forget func(value.Item) value.Item
@@ -401,6 +401,12 @@ func (b *Bulk) land(ctx context.Context) error {
 	if err != nil {
 		return live(err)
 	}
+	return b.commit(ctx)
+}
+
+// commit makes the window part of the store, and counts and tells of what it had.
+func (b *Bulk) commit(ctx context.Context) error {
+	b.before -= b.load.Bytes()
 	if err := b.load.Land(ctx); err != nil {
 		return err
 	}
@@ -410,7 +416,7 @@ func (b *Bulk) land(ctx context.Context) error {
 		return err
 	}
 	b.landed += b.entries
-	b.replay.Summary, b.said, b.entries, b.before = replay.Summary{}, nil, 0, 0
+	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
 	return nil
 }
 
@@ -439,6 +445,7 @@ func (b *Bulk) tell() error {
 // derive applies changes, those that this leads to, and so on, until none is left. It does what long
 // lists leave to jobs.
 func (b *Bulk) derive(ctx context.Context) error {
+	jobs := b.cascades // a replay that was killed may have left some
 	for ours := false; ; ours = true {
 		records := b.load.Take()
 		for i := range records {
@@ -451,13 +458,34 @@ func (b *Bulk) derive(ctx context.Context) error {
 				}
 			}
 		}
-		if len(b.changes) == 0 {
+		var err error
+		switch {
+		case len(b.changes) > 0:
+			err = b.apply(ctx)
+			jobs = b.cascades
+		case jobs:
+			jobs, err = b.job(ctx)
+		default:
 			return nil
 		}
-		if err := b.apply(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// job does one step of each job. Nothing else is left to derive then, so a window that is full lands first:
+// what long lists lead to may be more than any window. A crash between two steps leaves jobs in
+// our own table, which any process goes on with.
+func (b *Bulk) job(ctx context.Context) (left bool, err error) {
+	if b.load.Bytes() >= b.size.Memory {
+		if err := b.commit(ctx); err != nil {
+			return true, err
+		}
+	}
+	b.deriving = true
+	defer func() { b.deriving = false }()
+	return b.run.Jobs(ctx)
 }
 
 // lists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,
@@ -536,9 +564,6 @@ func (b *Bulk) apply(ctx context.Context) error {
 	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
 	if !b.cascades {
 		b.load.Take() // of what is derived, nothing is derived
-	}
-	for left := b.cascades; left && err == nil; {
-		left, err = b.run.Jobs(ctx)
 	}
 	clear(b.changes)
 	b.changes = b.changes[:0]

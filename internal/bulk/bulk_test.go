@@ -363,13 +363,17 @@ func same(t testing.TB, what string, live, bulk *world, one, other replay.Summar
 	t.Helper()
 	bulk.verified()
 	ok := true
+	reduced := bulk.reduced != nil && *bulk.reduced
+	if !reduced { // a refused record that comes twice is skipped within a batch, and refused again in the next one
+		one, other = skipped(one), skipped(other)
+	}
 	if one != other {
 		t.Errorf("%s: live %+v, bulk %+v", what, one, other)
 		ok = false
 	}
 	said, says := live.talk, bulk.talk
-	if bulk.reduced == nil || !*bulk.reduced { // what is bad in a batch is told first, and a window's batches are smaller
-		said, says = slices.Sorted(slices.Values(said)), slices.Sorted(slices.Values(says))
+	if !reduced { // what is bad in a batch is told first, and a window's batches are smaller
+		said, says = slices.Compact(slices.Sorted(slices.Values(said))), slices.Compact(slices.Sorted(slices.Values(says)))
 	}
 	if d := gocmp.Diff(said, says); d != "" {
 		t.Errorf("%s: what is said: %s", what, head(d))
@@ -384,6 +388,12 @@ func same(t testing.TB, what string, live, bulk *world, one, other replay.Summar
 		ok = false
 	}
 	return ok
+}
+
+// skipped counts what cannot be used with what is skipped.
+func skipped(s replay.Summary) replay.Summary {
+	s.Skipped, s.Dead = s.Skipped+s.Dead, 0
+	return s
 }
 
 func head(s string) string {
@@ -417,15 +427,16 @@ func TestRecordings(t *testing.T) {
 		if one.bulks != 2 {
 			t.Errorf("%s: %d of 2 replays were in bulk to their end", m.Name, one.bulks)
 		}
+		if testing.Short() {
+			continue
+		}
 		many := newWorld(t, m)
 		got := many.bulk(batches, 1)
 		many.bulk(batches, 1)
 		same(t, m.Name+", in small windows", live, many, sum, got)
-		if !testing.Short() {
-			backwards := copied(batches)
-			slices.Reverse(backwards)
-			live, one := newWorld(t, m), newWorld(t, m)
-			same(t, m.Name+", backwards", live, one, live.live(copied(backwards)), one.bulk(backwards, 1<<30))
-		}
+		backwards := copied(batches)
+		slices.Reverse(backwards)
+		live, one = newWorld(t, m), newWorld(t, m)
+		same(t, m.Name+", backwards", live, one, live.live(copied(backwards)), one.bulk(backwards, 1<<30))
 	}
 }

@@ -192,7 +192,7 @@ func TestMuchOfEach(t *testing.T) {
 	must(t, b.Batch(context.Background(), slices.Clone(s.all), ""))
 	must(t, b.Land(context.Background()))
 	must(t, b.Close())
-	if w.verified(); most < 2<<20 || most > 8<<20 {
+	if w.verified(); most < 512<<10 || most > 2<<20 {
 		t.Errorf("a window of 2 MB has %d bytes", most)
 	}
 }
