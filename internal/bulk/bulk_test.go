@@ -273,6 +273,9 @@ func (w *world) exists(ref store.Ref) bool {
 	return row != nil
 }
 
+// digits is how many a $position has.
+const digits = 40
+
 // made is the rows that weir made of rows of the application, those of each source row in the order of
 // their positions. Changes of different rows have no order: it depends on how records are batched.
 func (w *world) made() []string {
@@ -293,7 +296,11 @@ func (w *world) made() []string {
 			of := w.text(row.Filter(func(name string) bool { return name == "of" }), nil) // a history's $key
 			if !row.Has("of") {
 				sort := key.Sort.Text()
-				of = sort[:max(0, strings.LastIndexByte(sort, '#'))] // before $position
+				at := strings.LastIndexByte(sort, '#')
+				if len(sort)-at <= digits { // no $position: nothing in the key says of which row it is
+					continue
+				}
+				of = sort[:at]
 			}
 			rows = append(rows, made{of, owntable.RowText(store.Ref{Table: table.Name, Key: key}), at})
 		}

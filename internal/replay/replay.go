@@ -91,7 +91,8 @@ type row struct {
 	stored value.Item // now without derived attributes, once stripped is true
 	history
 	read   bool // this batch has read it
-	stale  bool // the store rejected a write of the batch, so the later ones are wrong
+	lost   bool // something that was decided did not happen, so what follows is decided again
+	stale  bool // the store rejected a write of the batch, so the later decisions are wrong
 	leaves bool // the batch removes it, and the removal is not sent yet
 
 	stripped bool
@@ -104,10 +105,11 @@ type entry struct {
 	gap     string // why it does not follow from the row in the store
 	applied bool   // it changes its row
 	again   bool   // the store rejected it; decide it again
+	sent    bool   // the store took what it writes
 }
 
 // rounds is how often a batch's writes are decided again because another writer changed
-// the rows in the meantime.
+// the rows in the meantime. A record that the table refuses does not count: it is decided once.
 const rounds = 20
 
 // Batch writes entries in their order. table is the name of the table of those records
@@ -173,10 +175,17 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 		}
 		again := b.entries[:0]
 		for i := range b.entries {
-			if e := &b.entries[i]; e.again {
-				e.read = false
+			e := &b.entries[i]
+			refused := e.row != nil && e.Bad != nil
+			if e.again || e.row != nil && e.lost && !e.sent && !refused {
+				e.read, e.lost = false, true
 				again = append(again, entry{Entry: e.Entry, row: e.row})
-			} else if err := r.count(ctx, e, b.table); err != nil {
+				continue
+			}
+			if refused {
+				e.lost, round = true, -1
+			}
+			if err := r.count(ctx, e, b.table); err != nil {
 				return err
 			}
 		}
@@ -246,7 +255,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	refs = refs[:0]
 	gone := make([]*row, 0, len(rows))
 	for i, w := range rows {
-		w.now, w.stale, w.stripped, w.swept = got[i], false, false, value.Value{}
+		w.now, w.stale, w.lost, w.stripped, w.swept = got[i], false, false, false, value.Value{}
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
 			refs = append(refs, owntable.Seen(w.ref))

@@ -10,6 +10,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -225,6 +226,33 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d records are kept", n)
 		}
 	}
+}
+
+// TestBehindRefused: an older record that comes behind one that the table refuses is written,
+// however they are cut into batches.
+func TestBehindRefused(t *testing.T) {
+	all := []events.Entry{album(5, ``, `{"mood":7}`), album(2, ``, `{"title":"two"}`), album(3, `{"title":"two"}`, `{"title":"three"}`)}
+	for size := 1; size <= len(all); size++ {
+		w := newWorld(t)
+		if s := w.replay(all, size); s != (replay.Summary{Applied: 2, Dead: 1}) {
+			t.Errorf("batches of %d: %+v", size, s)
+		}
+		same(t, fmt.Sprintf("the row in batches of %d", size), w.row("ALBUM#a", "METADATA"), `{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"three","type":"Album","weir":0}`)
+	}
+}
+
+// TestManyRefused: a batch may have more records of one row that the table refuses than there are
+// rounds.
+func TestManyRefused(t *testing.T) {
+	var all []events.Entry
+	for i := range 50 {
+		all = append(all, album(1+i, ``, fmt.Sprintf(`{"mood":%d}`, i)))
+	}
+	w := newWorld(t)
+	if s := w.replay(append(all, album(60, ``, `{"title":"last"}`)), 0); s != (replay.Summary{Applied: 1, Dead: 50}) {
+		t.Errorf("%+v", s)
+	}
+	same(t, "the row", w.row("ALBUM#a", "METADATA"), `{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"last","type":"Album","weir":0}`)
 }
 
 // TestDerived: what another projector derived is no part of a recording, and what
