@@ -209,7 +209,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return nil
 		}
 		wr.Return = true
-		out, err := r.Write(ctx, []store.Write{wr})
+		out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
 		if err == nil && out[0].Err != nil && !errors.Is(out[0].Err, store.ErrRefused) {
 			err = in.reclaim(ctx, target, e, out[0].Row, rows[1])
 		} else if err == nil && out[0].Err == nil {

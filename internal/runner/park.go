@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
@@ -444,7 +445,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 		return nil
 	}
 	wr.Return = true
-	out, err := r.Write(ctx, []store.Write{wr})
+	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
 	switch {
 	case err != nil:
 		return err

@@ -416,31 +416,6 @@ func (r *Runner) Present(table string) []store.Test {
 	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
 }
 
-// IsOf returns the condition that a row exists and passes those tests of an entity's where that
-// list values. An application may make another thing's row of it at any time, with attributes of
-// the same names. Other tests are left out: a store cannot ask them, so a row that ceases to pass
-// one may be written once more.
-func (r *Runner) IsOf(e *model.Entity) store.Cond {
-	cond := store.Cond{r.Present(e.Table.Name)}
-	for i := range e.Where {
-		f := e.Where[i].Field
-		if f.Key != nil || f.Number {
-			continue
-		}
-		var any []store.Test
-		for _, v := range e.Where[i].Listed() {
-			any = append(any, store.Test{Attr: f.Attr, Is: store.Eq, Value: v})
-			if s := value.Scalar(v); s == "true" || s == "false" { // a flag, which is a text or a boolean
-				any = append(any, store.Test{Attr: f.Attr, Is: store.Eq, Value: value.OfString(s)}, store.Test{Attr: f.Attr, Is: store.Eq, Value: value.OfBool(s == "true")})
-			}
-		}
-		if len(any) > 0 {
-			cond = append(cond, any)
-		}
-	}
-	return cond
-}
-
 // Attr returns an attribute.
 func Attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
 

@@ -220,6 +220,7 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws, keep []store.Write
 	var of []*projections.Target
+	var entities []*model.Entity
 	var gone []store.Ref
 	var empty []value.Item
 	for _, t := range w.Targets {
@@ -240,12 +241,12 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		}
 		wr.Return = t.Check || isGroup(t.Entity) || ledger.Empty()
 		ws = append(ws, wr)
-		of = append(of, t)
+		of, entities = append(of, t), append(entities, t.Entity)
 	}
 	if _, err := w.Write(ctx, keep); err != nil {
 		return err
 	}
-	out, err := w.Write(ctx, ws)
+	out, err := w.showOn(ctx, ws, entities)
 	if err != nil {
 		return err
 	}
@@ -300,7 +301,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 		return nil
 	}
 	wr.If = append(r.IsOf(e), []store.Test{store.AsRead(owntable.Version, shown)})
-	out, err := r.Write(ctx, []store.Write{wr})
+	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
 	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
 		err = out[0].Err
 	}
@@ -329,8 +330,8 @@ func Shows(row value.Item, wr *store.Write) bool {
 }
 
 // PublishWrite is statement 2: it makes the target show what its ledger says, if the
-// target exists, is a row of the entity (IsOf) and shows nothing newer. If the target already shows the same, the write
-// changes nothing and leads to no stream record. The write has no Ops if the entity shows
+// target exists, is a row of the entity (IsOf, showOn) and shows nothing newer. If the target already
+// shows the same, the write changes nothing and leads to no stream record. The write has no Ops if the entity shows
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
 func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {

@@ -244,7 +244,7 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 		return store.Write{}, nil, err
 	}
 	shown, _ := projections.Published(r.Shows(e), b)
-	wr := store.Write{Ref: target, Return: true, If: r.IsOf(e)}
+	wr := store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
 	for _, name := range Basis(e) {
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})

@@ -1,0 +1,164 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"weir/internal/condition"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// An application may make another thing's row of a target at any time, with attributes of the same
+// names. What is shown on a row must then not be written there, although it was decided before.
+
+// IsOf returns the condition that a row exists and passes an entity's where, as far as a store can
+// ask for that. AsItWas has the rest.
+func (r *Runner) IsOf(e *model.Entity) store.Cond {
+	cond := store.Cond{r.Present(e.Table.Name)}
+	for i := range e.Where {
+		asked, _ := ask(&e.Where[i])
+		cond = append(cond, asked...)
+	}
+	return cond
+}
+
+// AsItWas returns the condition that everything of which a store cannot be asked whether it passes an
+// entity's where is as it was in a row that was read.
+func AsItWas(e *model.Entity, row value.Item) (cond store.Cond) {
+	for _, name := range unasked(e) {
+		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
+	}
+	return cond
+}
+
+// unasked returns the attributes of tests that a store cannot ask.
+func unasked(e *model.Entity) (names []string) {
+	for i := range e.Where {
+		if _, all := ask(&e.Where[i]); !all {
+			f := e.Where[i].Field
+			name := f.Attr
+			if f.Key != nil {
+				name = f.Name // the key does not change
+			}
+			if key := e.Table.Key; !slices.Contains(names, name) && name != key.Partition.Name && name != key.Sort.Name {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// ask returns the condition that a row passes a test, and whether that is all of the test.
+func ask(t *model.Test) (cond store.Cond, all bool) {
+	f := t.Field
+	if f.Key != nil || f.Number {
+		return nil, f.Key != nil && !f.Number && fixed(t)
+	}
+	all = true
+	for i := range t.Is {
+		clauses := askTerm(f.Attr, &t.Is[i])
+		cond, all = append(cond, clauses...), all && clauses != nil
+	}
+	return cond, all
+}
+
+// fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
+// text from the attribute that has it as it is.
+func fixed(t *model.Test) bool {
+	return !slices.ContainsFunc(t.Is, func(term condition.Term) bool {
+		return term.Op >= condition.AtLeast || slices.ContainsFunc(term.Values, func(v value.Value) bool { return t.Field.Key.Escape(v.Text()) != v.Text() })
+	})
+}
+
+// mostAsked is how many values a condition lists. An expression has room for 300 operators, and each that
+// a value must not be takes three.
+const mostAsked = 20
+
+// askTerm returns the condition that an attribute passes a term, nil if a store is not asked that: it has no
+// instants, orders only what is below a value, and takes few values.
+func askTerm(attr string, term *condition.Term) store.Cond {
+	is := func(op store.Comparison, v value.Value) store.Test { return store.Test{Attr: attr, Is: op, Value: v} }
+	var equal []value.Value
+	for _, v := range term.Values {
+		equal = append(equal, v)
+		if s := value.Scalar(v); s == "true" || s == "false" { // a flag is a text or a boolean
+			equal = append(equal, value.OfString(s), value.OfBool(s == "true"))
+		}
+	}
+	null := value.OfNull()
+	switch {
+	case term.Op == condition.Exists:
+		return store.Cond{{is(store.Exists, value.Value{})}, {is(store.Ne, null)}}
+	case term.Op == condition.Absent:
+		return store.Cond{{is(store.Absent, value.Value{}), is(store.Eq, null)}}
+	case term.As != condition.AsIs || len(equal) > mostAsked:
+		return nil
+	case term.Op == condition.In:
+		clause := []store.Test{}
+		for _, v := range equal {
+			clause = append(clause, is(store.Eq, v))
+		}
+		return store.Cond{clause}
+	case term.Op == condition.NotIn:
+		cond := store.Cond{}
+		for _, v := range equal {
+			cond = append(cond, []store.Test{is(store.Ne, v)})
+		}
+		return cond
+	case term.Op == condition.AtMost:
+		return store.Cond{{is(store.Le, term.Values[0])}}
+	case term.Op == condition.Below:
+		return store.Cond{{is(store.Lt, term.Values[0])}}
+	}
+	return nil
+}
+
+// showOn does writes that show something on rows of entities, one for each write. Where a store cannot
+// ask for all of an entity's where, it reads the row first. A row that is of its entity no more fails the
+// condition.
+func (r *Runner) showOn(ctx context.Context, ws []store.Write, of []*model.Entity) ([]store.Outcome, error) {
+	if !slices.ContainsFunc(of, func(e *model.Entity) bool { return !isGroup(e) && len(unasked(e)) > 0 }) {
+		return r.Write(ctx, ws)
+	}
+	out := make([]store.Outcome, len(ws))
+	var rest []store.Write
+	var at []int
+	for i := range ws {
+		if isGroup(of[i]) || len(unasked(of[i])) == 0 {
+			rest, at = append(rest, ws[i]), append(at, i)
+			continue
+		}
+		var err error
+		if out[i], err = r.showRow(ctx, ws[i], of[i]); err != nil {
+			return nil, err
+		}
+	}
+	done, err := r.Write(ctx, rest)
+	for j, i := range at[:len(done)] {
+		out[i] = done[j]
+	}
+	return out, err
+}
+
+// showRow is showOn of one row that must be read.
+func (r *Runner) showRow(ctx context.Context, wr store.Write, e *model.Entity) (store.Outcome, error) {
+	asked := wr.If
+	wr.Return = true
+	for range MaxRounds {
+		row, err := r.GetRow(ctx, wr.Ref)
+		if err != nil || r.Model.Table(wr.Table).Classify(row) != e {
+			return store.Outcome{Err: wr.Failed(store.ErrCondition), Row: row}, err
+		}
+		was := AsItWas(e, row)
+		wr.If = append(slices.Clip(asked), was...)
+		out, err := r.Write(ctx, []store.Write{wr})
+		if err != nil || !errors.Is(out[0].Err, store.ErrCondition) || was.Holds(out[0].Row) {
+			return out[0], err
+		}
+	}
+	return store.Outcome{}, fmt.Errorf("%v changes all the time", wr.Ref)
+}
