@@ -24,7 +24,7 @@ test: ## every test that needs nothing but Go
 # -short cuts down loops that do the same again, one after the other.
 CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
 # And tests of one goroutine that do much: they measure sizes, units or memory.
-CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere
+CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere
 
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler

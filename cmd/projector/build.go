@@ -315,7 +315,7 @@ func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, be
 	if len(is) == 0 {
 		return nil
 	}
-	fmt.Fprintf(p.stderr, "%d rows read, %d contributions put, %d rows shown, %d write units\n", d.Rows, d.Puts, d.Targets, d.Units)
+	fmt.Fprintf(p.stderr, "%d rows read, %d contributions put, %d rows shown, %d write units and %d read units, $%.4f on demand\n", d.Rows, d.Puts, d.Targets, d.Units, d.ReadUnits(), d.Price())
 	if d.Left > 0 {
 		fmt.Fprintf(p.stderr, "%d things differ and are left as they are: the table refuses what the model says, or another program made the row; verify says which\n", d.Left)
 	}

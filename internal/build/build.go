@@ -80,13 +80,13 @@ type Progress struct {
 	Unfit   int64 // rows that a tally cannot use
 	Left    int64 // things that differ and that a build cannot put right
 	Orphans int64 // rows that weir made, it seems, at keys that the model does not have
-	Bytes   int64 // of the rows read
-	Marks   int64 // marks, and rows of our own table, read before something was put
+	Reads   int64 // read units, by the documented rules; of an estimate, what it need not read itself is counted too
+	Bytes   int64 // of an estimate: of the rows that a build writes, and then scans
 }
 
-// ReadUnits returns the read units, by the documented rules: one for each 4 KB of a strong
-// scan, and one for each mark that is read: where a table is not written, none.
-func (p Progress) ReadUnits() int64 { return (p.Bytes+4095)/4096 + p.Marks }
+// ReadUnits returns the read units, by the documented rules: one for each 4 KB of a page of a
+// strong scan, and of each row that is read by its key, whether there is such a row or not.
+func (p Progress) ReadUnits() int64 { return (p.Bytes+readBytes-1)/readBytes + p.Reads }
 
 // DynamoDB's prices on demand in us-east-1, in dollars for a million units.
 const (
@@ -103,6 +103,8 @@ func (p Progress) Price() float64 {
 // would do, from their beginning. It writes nothing.
 // It reads every source row, so it costs the read units of a build.
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
+	plain := b.Runner // what previews read is no part of a build
+	b.counts()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return b.Done(), err
@@ -119,7 +121,7 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	}
 	for _, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
-		b.preview.begin(b.Runner, name, b.Runner.Catalog.Program().Rebuilt(row, name, b.Again))
+		b.preview.begin(plain, name, b.Runner.Catalog.Program().Rebuilt(row, name, b.Again))
 		for _, p := range slices.Concat(b.filling(is), b.showing(is)) {
 			p.dry = true
 			if err := p.run(ctx); err != nil {
@@ -168,6 +170,7 @@ const attempts = 50
 // audit. It returns nothing if there is nothing to do. The error wraps catalog.ErrRefused
 // if the program could not derive what it built.
 func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
+	b.counts()
 	builds, err := b.Announce(ctx)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) e
 		if s.dry {
 			s.preview.differs(d)
 		}
-		if d.Fix != nil && d.Fix.Stage() <= upTo {
+		if d.Fix != nil && d.Fix.Stage() <= upTo && (values || !s.dry || d.Fix.Stage() > runner.StageValues) { // a dry run leaves values as they are, and counts them once
 			fixes[d.Fix.Stage()] = append(fixes[d.Fix.Stage()], d.Fix)
 		}
 	}}
@@ -136,7 +136,7 @@ const fixTries = 50
 // is.
 func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
 	if s.dry {
-		s.add(Progress{Puts: 1, Marks: 1, Units: int64(f.Units())})
+		s.add(Progress{Puts: 1, Reads: int64(f.Reads()), Units: int64(f.Units())})
 		return nil
 	}
 	for range fixTries {
@@ -150,7 +150,7 @@ func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error
 			return err
 		case done && differs:
 			s.row.Puts++
-			s.add(Progress{Puts: 1, Marks: 1})
+			s.add(Progress{Puts: 1})
 			return nil
 		case done:
 			return nil

@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // meter counts what a builder does, and holds it to its budget.
@@ -11,6 +14,50 @@ type meter struct {
 	mu   sync.Mutex
 	done Progress
 	free time.Time // until when the budget is spent
+	on   bool      // the builder's store counts what it reads
+}
+
+// readBytes is how many bytes of a row, or of a page, a strong read reads for one unit.
+const readBytes = 4096
+
+// readUnits returns the read units of a row, or of a page of rows.
+func readUnits(bytes int64) int64 { return max(1, (bytes+readBytes-1)/readBytes) }
+
+// counts makes the builder count what it reads from now on, each read that its runner does: what
+// a kind reads to put something, and what is read again after a conflict, is known only here.
+func (b *Builder) counts() {
+	if b.meter.on {
+		return
+	}
+	r := *b.Runner
+	r.Store = &counted{b.Runner.Store, b}
+	b.Runner, b.meter.on = &r, true
+}
+
+// counted is a store that counts what is read for a builder.
+type counted struct {
+	store.Store
+	b *Builder
+}
+
+// Get counts each row by itself, as DynamoDB does, also those that there are not.
+func (c *counted) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := c.Store.Get(ctx, refs)
+	n := int64(0)
+	for _, row := range rows {
+		n += readUnits(int64(row.Size()))
+	}
+	c.b.add(Progress{Reads: n})
+	return rows, err
+}
+
+// Query counts a page as a whole.
+func (c *counted) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := c.Store.Query(ctx, q)
+	if err == nil {
+		c.b.add(Progress{Reads: readUnits(sizeOf(page.Rows))})
+	}
+	return page, err
 }
 
 // add counts work, and reports it.
@@ -26,8 +73,8 @@ func (b *Builder) add(p Progress) {
 	d.Unfit += p.Unfit
 	d.Left += p.Left
 	d.Orphans += p.Orphans
+	d.Reads += p.Reads
 	d.Bytes += p.Bytes
-	d.Marks += p.Marks
 	if b.Report != nil {
 		b.Report(*d)
 	}

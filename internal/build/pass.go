@@ -95,6 +95,9 @@ func (p *pass) segment(n, of int) *segment {
 // different sizes under the same names, some rows would be in none.
 func (p *pass) plan(ctx context.Context) (int, error) {
 	count, err := p.count(ctx)
+	if p.dry {
+		p.add(Progress{Units: 1, Reads: 3})
+	}
 	if err != nil || p.dry {
 		return count, err
 	}
@@ -177,6 +180,9 @@ func (s *segment) hold(ctx context.Context) error {
 			is.Plan = strconv.Itoa(s.of)
 		}
 		next, w := is.Take(s.at, s.Runner.Now())
+		if err := s.spend(ctx, 1); err != nil {
+			return err
+		}
 		done, err := s.Runner.Did(ctx, w)
 		if err != nil {
 			return err
@@ -195,10 +201,10 @@ func (s *segment) hold(ctx context.Context) error {
 // most what was scanned since the row was last written; putting a source row twice changes
 // nothing. A dry run holds no segment and writes nothing.
 func (s *segment) run(ctx context.Context) error {
-	if !s.dry {
-		if err := s.hold(ctx); err != nil || s.row.Over {
-			return err
-		}
+	if s.dry {
+		s.add(Progress{Units: 2, Reads: 2}) // to hold it here and at the end
+	} else if err := s.hold(ctx); err != nil || s.row.Over {
+		return err
 	}
 	for ; s.row.Table < len(s.tables); s.row.Table++ {
 		if err := s.scan(ctx, s.tables[s.row.Table]); err != nil {
@@ -233,7 +239,7 @@ func (s *segment) scan(ctx context.Context, t *store.Table) error {
 			}
 		}
 		s.row.Rows += int64(len(page.Rows))
-		s.add(Progress{Rows: int64(len(page.Rows)), Bytes: sizeOf(page.Rows)})
+		s.add(Progress{Rows: int64(len(page.Rows))})
 		if page.Next == nil {
 			return nil
 		}
@@ -286,7 +292,12 @@ func (s *segment) clear() {
 // adds up is what the dry run prints.
 func (s *segment) estimate(ctx context.Context) error {
 	units := 1 + runner.HeldUnits(s.facts, 1)
-	s.add(Progress{Puts: int64(len(s.facts)), Marks: int64(len(s.facts))})
+	s.add(Progress{Puts: int64(len(s.facts)), Reads: int64(len(s.facts))})
+	if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.IsRecomputed() { // it reads them all to show them
+		for i := range s.facts {
+			s.add(Progress{Bytes: int64(s.facts[i].Row.Size())})
+		}
+	}
 	if len(s.changes) > 0 {
 		if err := s.done(ctx, s); err != nil {
 			return err
@@ -298,31 +309,31 @@ func (s *segment) estimate(ctx context.Context) error {
 		ledger, marks := runner.PutBytes(*at)
 		switch shows := at.Rows[0].Key == nil; {
 		case shows:
-			units += showUnits
-			s.add(Progress{Targets: 1})
+			writes, looks := kinds.ShowUnits(e, at.Bytes)
+			units += writes
+			s.add(Progress{Targets: 1, Reads: int64(looks)})
 			if reads && !group { // not of each scan that meets the target
 				s.add(Progress{Bytes: ledger})
 			}
 			delete(s.targets, name)
 		case group:
-			units += showUnits
-			s.add(Progress{Bytes: ledger + marks})
+			writes, looks := kinds.ShowUnits(e, 0)
+			units += writes
+			s.add(Progress{Bytes: ledger + marks, Reads: int64(looks)})
 		case reads:
 			s.add(Progress{Bytes: marks})
 		}
 	}
 	for _, piece := range s.pieces() {
-		put, leaves := kinds.PutUnits(e, piece, 1)
-		units += put + showUnits*leaves
-		s.add(Progress{Puts: contributions(piece), Marks: s.marks(piece), Targets: int64(leaves)})
+		put, reads, leaves := kinds.PutUnits(e, piece, 1)
+		show, looks := kinds.ShowUnits(e, 0)
+		units += put + show*leaves
+		s.add(Progress{Puts: contributions(piece), Reads: int64(reads + 2*looks*leaves), Targets: int64(leaves)}) // the scan of the table meets the rows that are made
 	}
 	s.add(Progress{Units: int64(units)})
 	s.clear()
 	return ctx.Err()
 }
-
-// showUnits is what it takes to show a target, a row of up to 1 KB.
-const showUnits = 1
 
 // close takes all segments, so that a builder that still runs does nothing more.
 // A segment that is not over is runner.ErrLost, and the caller goes on with the pass.
@@ -345,7 +356,7 @@ func (p *pass) close(ctx context.Context) error {
 
 // keep collects what a row adds to a target.
 // s.held counts the rows that are kept.
-func (s *segment) keep(target store.Ref, row runner.ReadRow) {
+func (s *segment) keep(target store.Ref, row runner.ReadRow) *runner.ReadTarget {
 	name := owntable.RowText(target)
 	at := s.targets[name]
 	if at == nil {
@@ -354,6 +365,7 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 	}
 	at.Rows = append(at.Rows, row)
 	s.held++
+	return at
 }
 
 // put puts what was collected, target by target.
@@ -367,11 +379,11 @@ func (s *segment) put(ctx context.Context) error {
 		return err
 	}
 	s.row.Puts += int64(len(s.facts))
-	s.add(Progress{Puts: int64(len(s.facts)), Marks: int64(len(s.facts))})
+	s.add(Progress{Puts: int64(len(s.facts))})
 	e := s.Runner.Model.Entity(s.build.Entity)
 	unread := s.name == passRows
 	for _, piece := range s.pieces() {
-		units, _ := kinds.PutUnits(e, piece, 1)
+		units, _, _ := kinds.PutUnits(e, piece, 1)
 		if err := s.spend(ctx, units); err != nil {
 			return err
 		}
@@ -387,7 +399,7 @@ func (s *segment) put(ctx context.Context) error {
 		}
 		n := contributions(piece)
 		s.row.Puts += n
-		s.add(Progress{Puts: n, Marks: int64(did.Read)})
+		s.add(Progress{Puts: n})
 	}
 	return nil
 }
@@ -403,14 +415,6 @@ func (s *segment) pieces() [][]runner.ReadTarget {
 		targets = append(targets, *s.targets[name])
 	}
 	return kinds.Pieces(s.Runner.Model.Entity(s.build.Entity), targets)
-}
-
-// marks returns how many marks are read before a piece is put, if nothing has put it yet.
-func (s *segment) marks(piece []runner.ReadTarget) int64 {
-	if s.name == passRows && s.Runner.Model.Entity(s.build.Entity).SetOf() == nil {
-		return 0
-	}
-	return contributions(piece)
 }
 
 // contributions is how many source rows a piece has.
@@ -534,26 +538,25 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 	in := b.Runner.In(is)
 	nodes := owntable.Nodes(is.Ledgers(b.Runner.Model.Name))
 	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+		units, reads := kinds.ShowUnits(e, row.Size())
 		switch {
 		case t.Name != owntable.TableName && e.Table.Classify(row) != e:
 			return nil
 		case t.Name == owntable.TableName && !strings.HasPrefix(row.Get(owntable.Partition).Text(), nodes):
 			return nil
 		case p.dry:
-			s.add(Progress{Targets: 1, Units: showUnits})
+			s.add(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
 			if t.Name == owntable.TableName {
 				return nil
 			}
 			key, _ := t.KeyOf(row)
 			return b.preview.compare(&projections.Change{Table: e.Table, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: e})
 		}
-		if err := s.spend(ctx, showUnits); err != nil {
-			return err
-		}
 		key, _ := t.KeyOf(row)
 		s.held += holdRows / compareAtOnce // so that it is saved how far the pass is
 		s.add(Progress{Targets: 1})
-		return kinds.ShowNode(ctx, in, e, store.Ref{Table: t.Name, Key: key}, row)
+		writes, err := kinds.ShowNode(ctx, in, e, store.Ref{Table: t.Name, Key: key}, row)
+		return errors.Join(err, s.spend(ctx, writes*units)) // most rows that the table has show their nodes
 	}
 	p.done = func(context.Context, *segment) error { return nil }
 	return p
@@ -587,7 +590,7 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 			}
 			met := store.Ref{Table: t.Name, Key: key}
 			if e.Group == nil {
-				s.keep(met, runner.ReadRow{})
+				s.keep(met, runner.ReadRow{}).Bytes = row.Size()
 			} else if !s.dry { // which counts the groups that rows lead to
 				s.keep(met, runner.ReadRow{Source: met})
 			}
@@ -599,10 +602,12 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
-			if err := s.spend(ctx, showUnits); err != nil {
+			at := s.targets[name]
+			units, _ := kinds.ShowUnits(e, at.Bytes)
+			if err := s.spend(ctx, units); err != nil {
 				return err
 			}
-			if err := b.Runner.ShowBuilt(ctx, is, s.targets[name].Target, e); err != nil {
+			if err := b.Runner.ShowBuilt(ctx, is, at.Target, e); err != nil {
 				return err
 			}
 			s.add(Progress{Targets: 1})
@@ -688,7 +693,7 @@ func (b *Builder) auditOwn(is owntable.Build) *pass {
 		s.held += holdRows / compareAtOnce
 		differs, err := in.AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
 		if differs && err == nil {
-			s.add(Progress{Puts: 1, Marks: 1})
+			s.add(Progress{Puts: 1})
 			err = s.spend(ctx, runner.HeldUnits([]runner.Held{{Row: row}}, 1))
 		}
 		return err

@@ -30,6 +30,7 @@ type ReadRow struct {
 type ReadTarget struct {
 	Target store.Ref
 	Rows   []ReadRow
+	Bytes  int // of the target itself, as a scan met it
 }
 
 // Pieces groups what is put for ledgers into transactions. Targets of few rows share one: each
@@ -48,7 +49,7 @@ func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
 			}
 			writes, size = writes+n+1, size+more
 			last := &out[len(out)-1]
-			*last, t.Rows = append(*last, ReadTarget{t.Target, t.Rows[:n]}), t.Rows[n:]
+			*last, t.Rows = append(*last, ReadTarget{Target: t.Target, Rows: t.Rows[:n]}), t.Rows[n:]
 		}
 	}
 	return out
@@ -56,7 +57,6 @@ func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
 
 // Put is what it took to put a piece.
 type Put struct {
-	Read  int // marks that were read
 	Tries int // transactions that were tried in vain
 }
 
@@ -77,15 +77,13 @@ func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, 
 		tries = nil
 	}
 	for i, marks := range tries {
-		if did.Tries = i; i > 0 || !unread {
-			did.Read += len(all)
-		}
+		did.Tries = i
 		_, err := w.countOnce(ctx, all, guard, marks)
 		if err == nil || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrRefused) {
 			return did, err
 		}
 	}
-	did.Tries, did.Read = len(tries), did.Read+len(all)
+	did.Tries = len(tries)
 	for _, t := range piece { // one of them is written by others, or takes nothing
 		if err := w.contribute(ctx, t.Target, r.read(t.Target, t.Rows), guard); err != nil {
 			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)

@@ -23,6 +23,8 @@ type Fix interface {
 	Note(ctx context.Context, r *Runner) error
 	// Units returns about the write units of a correction on DynamoDB, with the fence of a builder.
 	Units() int
+	// Reads returns about the read units of a correction, which reads rows of up to 4 KB.
+	Reads() int
 	// Correct corrects the thing. done is false if the thing has changed since it was
 	// noted or read; the caller may note and correct it again. differs is false if the
 	// thing was right already. An error of type Unfixable concerns only this thing.
@@ -62,11 +64,15 @@ type BaseFix struct{ UsualUnits }
 // Note reads nothing.
 func (BaseFix) Note(context.Context, *Runner) error { return nil }
 
-// UsualUnits is what most fixes take: two rows and the fence in a transaction.
+// UsualUnits is what most fixes take: two rows and the fence in a transaction, and these two and
+// their source row are read before.
 type UsualUnits struct{}
 
-// Units returns them.
+// Units returns the write units.
 func (UsualUnits) Units() int { return 6 }
+
+// Reads returns the read units.
+func (UsualUnits) Reads() int { return 3 }
 
 // Unfixable is the reason why a Fix leaves one thing as it is. Other things can be
 // corrected.

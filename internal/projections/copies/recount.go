@@ -41,11 +41,13 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
+	var sizes []int // of the sources
 	for i := range rows {
 		made := Puts(&rows[i])
 		for j := range made {
 			if p := &made[j]; len(p.Rule.Keep) == 0 {
 				puts, refs, sources = append(puts, p), append(refs, p.Row), append(sources, rows[i].Row)
+				sizes = append(sizes, rows[i].New.Size())
 			}
 		}
 	}
@@ -55,7 +57,7 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	}
 	var fs []follow.Follower
 	for i, p := range puts {
-		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i]}
+		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: p.Image.Size(), From: sizes[i]}
 		have := value.Value{}
 		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Moment()) {
 			continue

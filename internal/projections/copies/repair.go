@@ -19,10 +19,15 @@ type RowFix struct {
 	Row, Source store.Ref
 	Rule        *model.RowRule
 	Enters      int // how many rows it will be entered as a follower of: those of a row that is missing
+	Bytes, From int // of the row as it will be, and of its source row, as far as they are known
 }
 
 // Units returns those of the row with its tombstone, and of the entry in each list of followers.
-func (f *RowFix) Units() int { return f.BaseFix.Units() + 4*f.Enters }
+func (f *RowFix) Units() int { return f.BaseFix.Units() + 2*(f.Bytes/1024) + 4*f.Enters }
+
+// Reads returns those of the row, its tombstone and its source row, and of each list of followers:
+// its value before and after, and the entry.
+func (f *RowFix) Reads() int { return f.BaseFix.Reads() + f.From/4096 + 3*f.Enters }
 
 // Thing returns the row and its source.
 func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source) }

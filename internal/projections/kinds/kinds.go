@@ -45,17 +45,31 @@ func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTa
 	return out
 }
 
-// PutUnits returns the write units that PutPiece takes for a piece with n guards, and how many rows
-// show the sets in it: a dry run finds no node of theirs.
-func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, leaves int) {
+// PutUnits returns the write and the read units that PutPiece takes for a piece with n guards, whose
+// rows have no marks, and how many rows show the sets in it: a dry run finds no node of theirs.
+func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, reads, leaves int) {
 	if e.SetOf() == nil {
-		return runner.PutUnits(piece, guards), 0
+		return runner.PutUnits(piece, guards), 0, 0
 	}
 	for _, t := range piece {
-		u, n := set.PutUnits(t, guards)
-		units, leaves = units+u, leaves+n
+		u, r, n := set.PutUnits(e, t, guards)
+		units, reads, leaves = units+u, reads+r, leaves+n
 	}
-	return units, leaves
+	return units, reads, leaves
+}
+
+// ShowUnits returns the write and the read units that it takes to show a target of an entity, or a
+// node of a set: a row of so many bytes, which is read with its ledger, or its node. Where facts
+// are shown, their list is read, and the ledger is written first.
+func ShowUnits(e *model.Entity, bytes int) (units, reads int) {
+	units, reads = max(1, (bytes+1023)/1024), max(1, (bytes+4095)/4096)+1
+	if (status.Kind{}).Shows(e) {
+		units++
+		if projections.MayLack(e) {
+			reads++
+		}
+	}
+	return units, reads
 }
 
 // PutPiece counts rows that a builder has read in what their targets have, in a generation whose
@@ -65,7 +79,6 @@ func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []ru
 		return r.PutPiece(ctx, piece, unread, guard...)
 	}
 	for _, t := range piece {
-		did.Read += len(t.Rows)
 		if err := set.PutRows(ctx, r, e, t.Target, t.Rows, guard...); err != nil {
 			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)
 		}
@@ -74,8 +87,9 @@ func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []ru
 }
 
 // ShowNode makes a row of a set show its node in a generation, whose runner is r. The row is
-// one of the set's, or the node's row of our own table; others are left.
-func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.Ref, row value.Item) error {
+// one of the set's, or the node's row of our own table; others are left. It returns how often it
+// wrote.
+func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.Ref, row value.Item) (writes int, err error) {
 	if ref.Table == owntable.TableName {
 		return set.ShowNodeRow(ctx, r, e, row)
 	}
