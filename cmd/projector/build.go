@@ -32,6 +32,7 @@ type buildCommand struct {
 	RollBack    bool          `xor:"how" env:"-" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
 	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
+	From        []string      `env:"-" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that are not there: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
 	WriteBudget int           `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
 	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
 	HandOver    time.Duration `name:"hand-over" env:"-" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
@@ -68,6 +69,12 @@ With --prune, ledgers that a build has replaced are removed, and so are the inde
 checkpoints and notes of other search definitions. Those that a program applied within
 the hour, or that functions apply, stay.
 
+History (keep) is in no row: weir keeps it from when its derivation began. With --from,
+what was before comes from recordings of DynamoDB Streams, in the forms that replay reads.
+They may overlap, and be given again: an entry that is there stays. Give exports to none:
+they say what rows were, not what was written. Of rows that were gone before weir began, no
+followed values are known.
+
 The price is that of DynamoDB on demand in us-east-1. Without --write-budget, the time
 is for 4,000 write units in a second.
 
@@ -76,7 +83,8 @@ is for 4,000 write units in a second.
   projector build gallery Album.mediaCount --aws --write-budget 500
   projector build gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
   projector build gallery.yaml --aws --opensearch URL --hand-over 16m
-  projector build gallery --aws --opensearch URL --prune`
+  projector build gallery --aws --opensearch URL --prune
+  projector build watchlists Audit --aws --from recorded/`
 }
 
 // usualPace is the write units in a second by which a dry run tells the time.
@@ -93,6 +101,9 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	if c.RollBack && len(c.Derivations) > 0 {
 		return usage("--roll-back takes all of a model back: name no derivations")
+	}
+	if len(c.From) > 0 {
+		return c.recordings(p)
 	}
 	p.log, _ = logs.Logging{}.Open(p.stderr)
 	end, err := p.traced(c.Flag)
@@ -220,7 +231,7 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 		case m.CanBuild(name) && m.Entity(name) != nil:
 			out = append(out, name)
 		case slices.ContainsFunc(m.Derivations(), is):
-			return nil, false, usage("%s is history, which no row tells: it is complete from when weir began to derive it", name)
+			return nil, false, usage("%s is history, which no row tells: it is complete from when weir began to derive it; --from FILE takes what was before from recordings", name)
 		default:
 			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Command())
 		}

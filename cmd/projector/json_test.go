@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/build"
 	"weir/internal/cli/clitest"
 	"weir/internal/console"
 	"weir/internal/doctor"
@@ -82,6 +83,10 @@ func TestJSON(t *testing.T) {
 	}
 	check("projector build", reflect.TypeFor[[]builtNow](), on(data, exitGood, "build", "gallery", "Album.mediaCount", "--again"))
 	check("projector build --dry-run", reflect.TypeFor[estimated](), on(data, exitGood, "build", "gallery", "--again", "--dry-run"))
+	check("projector build --from", reflect.TypeFor[[]enteredNow](), by(func(p *program) {
+		c := buildCommand{output: output{"json"}}
+		c.entered(p, &build.Recording{Of: map[string]*build.Recorded{"Log": {Put: 1, Since: time.Unix(1, 0)}}}, build.Progress{})
+	}))
 	check("projector build --prune", reflect.TypeFor[[]pruned](), by(func(p *program) {
 		json.NewEncoder(p.stdout).Encode([]pruned{{Generation: "1", Removed: true}})
 	}))

@@ -77,6 +77,7 @@ import (
 	"strings"
 
 	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -116,6 +117,12 @@ func FollowVersion(attr string) string { return prefix + attr }
 // Follows names the attribute that says which value attr follows. It holds the hash of
 // the value's partition in the own table.
 func Follows(attr string) string { return prefix + attr + ".of" }
+
+// Recorded returns the Version of a row that is made from a change of a recording, at a position there. It is below
+// that of every row that is made from the store's stream.
+func Recorded(p events.Position) value.Value {
+	return value.OfBinary(events.Position{}.Value().Text() + p.Value().Text())
+}
 
 // IsOurs reports whether the attribute is weir's bookkeeping. Queries never return it.
 func IsOurs(name string) bool { return name == Version || strings.HasPrefix(name, prefix) }

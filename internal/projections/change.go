@@ -29,6 +29,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/mergedlog"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -105,6 +106,18 @@ type Put struct {
 	Unclear string
 	Existed bool // the same row existed before this change
 	Entered bool // and it followed the same rows
+	// Recorded says that the change comes from a recording, the positions of which say nothing about those
+	// of the store's stream.
+	Recorded bool
+}
+
+// Version returns the value under which a row is made. That of a recorded change is below those of all
+// changes of the stream, and above those of recorded changes before it.
+func (p *Put) Version() value.Value {
+	if p.Recorded {
+		return owntable.Recorded(p.Position)
+	}
+	return p.Position.Value()
 }
 
 // Following links an attribute of a row to the field of another row that it follows: the

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 )
 
@@ -19,6 +20,21 @@ func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key,
 		err = t.CheckKey(key)
 	}
 	return t, key, err
+}
+
+// Change returns the change that a record tells of, without looking at any row. table is as for Batch.
+// The change shares the entry's images. The error says why the record is of no row of the model.
+func (r *Replay) Change(e *events.Entry, table string) (projections.Change, error) {
+	if e.Bad != nil {
+		return projections.Change{}, e.Bad.Err
+	}
+	t, key, err := r.locate(e, table)
+	if err != nil {
+		return projections.Change{}, err
+	}
+	e.Record.Table, e.Record.Keys = t.Name, t.Item(key)
+	c, _ := projections.NewChange(t, &e.Record)
+	return c, nil
 }
 
 // keyed finds the table of a record, and its key. A record that names no table takes the

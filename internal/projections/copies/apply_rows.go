@@ -157,7 +157,8 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
 func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{store.Below(owntable.Version, p.Position.Value())}, Return: there}
+	version := p.Version()
+	wr := store.Write{Ref: p.Row, If: store.Cond{store.Below(owntable.Version, version)}, Return: there}
 	if there {
 		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
@@ -175,7 +176,7 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
 		}
 	}
-	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, p.Position.Value()))
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, version))
 	return wr
 }
 

@@ -53,6 +53,14 @@ func listOf(r *runner.Runner, f projections.Following) store.Ref {
 	return owntable.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
+// Kept reports whether there is a value, or that its row is gone, of all that a row follows.
+func (v Values) Kept(r *runner.Runner, p *projections.Put) bool {
+	return !slices.ContainsFunc(p.Follows, func(f projections.Following) bool {
+		_, ok := v[listOf(r, f).Key.Partition.Text()]
+		return !ok
+	})
+}
+
 // listOfValue is listOf for a value that a batch has changed.
 func (w *Work) listOfValue(s *Value) store.Ref {
 	return owntable.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)

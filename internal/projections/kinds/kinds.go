@@ -105,6 +105,16 @@ func InPlace(v *runner.Verification, values bool) []runner.Recount {
 	return []runner.Recount{copies.Kind{}.Recount(v), follow.Kind{}.Recount(v)}
 }
 
+// Entries returns the entries of histories that changes of a recording lead to. See copies.Entries.
+func Entries(changes []projections.Change, rules []*model.RowRule, unusable func(change int, f projections.Fault)) []copies.Entry {
+	return copies.Entries(changes, rules, unusable)
+}
+
+// PutEntries puts entries where there is none. See copies.PutEntries.
+func PutEntries(ctx context.Context, r *runner.Runner, entries []copies.Entry, dry bool, spend func(units int) error) ([]copies.Entered, error) {
+	return copies.PutEntries(ctx, r, entries, dry, spend)
+}
+
 // Excesses lists what a change of a row would lead to that weir could never derive. See
 // projections.Excesses.
 func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
