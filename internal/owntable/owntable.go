@@ -76,8 +76,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/internal/mergedlog"
 	"weir/internal/events"
+	"weir/internal/mergedlog"
 	"weir/internal/store"
 	"weir/internal/value"
 )
