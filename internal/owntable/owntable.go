@@ -275,8 +275,7 @@ const (
 	KindSecret      = "secret"
 	KindSet         = "set"
 	KindTombstone   = "tomb"
-
-	kindDeadPart = "deadpart"
+	KindDeadPart    = "deadpart"
 )
 
 // ShardOf splits the sort key of a checkpoint or a lease into table and shard. A table
@@ -345,7 +344,7 @@ func Dead(model string) string { return "dead|" + model }
 // IsLetter reports whether rows of the own table with a partition key are dead letters, or
 // parts of one.
 func IsLetter(partition string) bool {
-	return strings.HasPrefix(partition, "dead|") || Kind(partition) == kindDeadPart
+	return strings.HasPrefix(partition, "dead|") || Kind(partition) == KindDeadPart
 }
 
 // DeadPart refers to part i of the body of the dead letter with the given id, or of the record

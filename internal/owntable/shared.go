@@ -81,7 +81,7 @@ func LetterRecord(model, hash string) store.Ref { return Ref("deadpart|"+model+"
 // other row.
 func SharedCount(row value.Item) (n int64, ok bool) {
 	n, ok = row.Get(sharedCount).Int64()
-	return n, ok && Kind(row.Get(Partition).Text()) == kindDeadPart && row.Get(Sort).Text() == emptySort
+	return n, ok && Kind(row.Get(Partition).Text()) == KindDeadPart && row.Get(Sort).Text() == emptySort
 }
 
 // Release returns the writes of the transaction that deletes a letter which names a record:

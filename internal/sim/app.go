@@ -33,6 +33,7 @@ type app struct {
 	told      string        // the list of followers in which an event has just got its moment
 	favourite *model.Entity // the entity that half of the run is about, nil for none
 	refused   int
+	wholes    int // rows that it put
 }
 
 // ownRow is a row as the application means it. image is nil if there is none.
@@ -218,9 +219,13 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 	return a.words.assemble(e, vals)
 }
 
-// put writes a whole row. If isNew is set, the write requires that no row has the key.
+// put writes a whole row, now and then with more than a dead letter holds in itself. If isNew is
+// set, the write requires that no row has the key.
 func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	key, _ := e.Table.KeyOf(row)
+	if a.wholes++; newDice(a.seed, "heavy", a.wholes).chance(0.12) {
+		row = row.With(value.Attr{Name: ballast, Value: value.OfString(blanks[:heavy])})
+	}
 	w := store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row}
 	if isNew {
 		w.If = store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}
@@ -581,7 +586,18 @@ func (a *app) large(e *model.Entity, d *dice) {
 // ballast is an attribute that no model knows.
 const ballast = "ballast"
 
-var blanks = string(slices.Repeat([]byte("b"), store.MaxItemBytes))
+// heavy is more than a dead letter has room for.
+const heavy = 8 << 10
+
+// blanks begins with text that does not become shorter when it is packed, so that a record with it is large
+// wherever it is kept.
+var blanks = func() string {
+	d, text := newDice(1, "blanks", 0), slices.Repeat([]byte("b"), store.MaxItemBytes)
+	for i := range heavy {
+		text[i] = byte('!' + d.n(90))
+	}
+	return string(text)
+}()
 
 // bare is a row without bookkeeping and without what is tallied on it.
 func bare(e *model.Entity, row value.Item) value.Item {

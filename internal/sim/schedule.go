@@ -63,6 +63,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 		w.recording()
 		w.machine()
 	}
+	w.discardSome()
 	out := Outcome{
 		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
 		Trace: w.trace.Sum64(), strikes: w.faults.log,
@@ -379,6 +380,7 @@ func (w *world) rest(times int) {
 // heal does what operators do about dead letters: it makes room in rows that are too large,
 // often replaces numbers whose sum no number can hold, and retries.
 func (w *world) heal() {
+	w.lettersHave()
 	tame := newDice(w.seed, "tame", 0).chance(0.3)
 	for _, o := range w.app.standing(nil) {
 		var ops []store.Op
@@ -472,6 +474,7 @@ func (w *world) judge() {
 	t.compareSets()
 	t.past()
 	t.long()
+	w.lettersHave()
 	if w.mapping == nil {
 		w.accounts()
 	}
