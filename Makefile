@@ -2,6 +2,7 @@
 
 GO ?= go
 SCHEDULES ?= 5000
+DOUBLES ?= 3000
 export CGO_ENABLED ?= 0
 
 .PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
@@ -47,7 +48,7 @@ sim: ## thousands of schedules in a simulated world in which everything goes wro
 	$(GO) test ./internal/sim -run '^TestFull$$' -count 1 -v -timeout 30m -schedules $(SCHEDULES)
 
 exhaustive: ## a process dies at every call of a store and an index, in each model's golden scenario, and at pairs
-	$(GO) test ./internal/sim -run '^TestEveryCut$$' -count 1 -v -timeout 30m -exhaustive -doubles 3000
+	$(GO) test ./internal/sim -run '^TestEveryCut$$' -count 1 -v -timeout 30m -exhaustive -doubles $(DOUBLES)
 
 planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
 	$(GO) run ./scripts/planted
