@@ -85,6 +85,12 @@ func FactsWithin(model, list, from, before string, limit int) store.Query {
 	return q
 }
 
+// FactsNamed is FactsFrom for the facts whose names begin with a prefix of Reaching, or MembersBegin.
+func FactsNamed(model, list, begins, from string, limit int) store.Query {
+	end := begins[:len(begins)-1] + string(rune(begins[len(begins)-1]+1))
+	return FactsWithin(model, list, max(begins, from), end, limit)
+}
+
 // FactsFrom returns the query for the facts of a list whose names do not come before from.
 func FactsFrom(model, list, from string, limit int) store.Query {
 	ref := Fact(model, list, from)

@@ -72,16 +72,19 @@ type tasks struct {
 	position uint64
 }
 
-func newTasks(t *testing.T) *tasks {
-	m, err := loadText(t, queue)
+func newTasks(t *testing.T) *tasks { return newTasksOf(t, queue, "queue", "Queue", "QUEUE#q") }
+
+// newTasksOf is newTasks for a model of one table, and its target row.
+func newTasksOf(t *testing.T, text, table, kind, partition string) *tasks {
+	m, err := loadText(t, text)
 	must(t, err)
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	q := &tasks{T: t, model: m, meter: &metered{Store: db}}
 	q.runner = &runner.Runner{Kinds: kinds.All(), Model: m, Store: q.meter, Now: time.Now}
-	q.about = store.Ref{Table: "queue", Key: store.Key{Partition: value.OfString("QUEUE#q"), Sort: value.OfString("ABOUT")}}
-	row := m.Tables[0].Item(q.about.Key).With(value.Attr{Name: "type", Value: value.OfString("Queue")})
+	q.about = store.Ref{Table: table, Key: store.Key{Partition: value.OfString(partition), Sort: value.OfString("ABOUT")}}
+	row := m.Tables[0].Item(q.about.Key).With(value.Attr{Name: "type", Value: value.OfString(kind)})
 	_, err = db.Write(t.Context(), []store.Write{{Ref: q.about, Put: row}})
 	must(t, err)
 	return q
@@ -102,7 +105,7 @@ func (q *tasks) change(old, now value.Item) projections.Change {
 	if keys == nil {
 		keys = old
 	}
-	c, ok := projections.NewChange(q.model.Tables[0], &events.Record{Table: "queue", Keys: keys, Old: old, New: now, Position: events.PositionOf(q.position)})
+	c, ok := projections.NewChange(q.model.Tables[0], &events.Record{Table: q.about.Table, Keys: keys, Old: old, New: now, Position: events.PositionOf(q.position)})
 	if !ok {
 		q.Fatal("a record without its key")
 	}
@@ -112,7 +115,7 @@ func (q *tasks) change(old, now value.Item) projections.Change {
 // apply applies changes as one batch of a runner.
 func (q *tasks) apply(r *runner.Runner, changes ...projections.Change) {
 	q.Helper()
-	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey("queue", "0"), Changes: changes})
+	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey(q.about.Table, "0"), Changes: changes})
 	must(q, err)
 	if n.Applied != len(changes) {
 		q.Fatal(n)

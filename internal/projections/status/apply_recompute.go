@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -329,10 +328,10 @@ func (s *search) read(q store.Query) error {
 	}
 }
 
-// Each reads a partition in pages, each twice as large as the one before.
-// Reads are strong. yield returns false to stop.
+// Each reads a partition in pages, each twice as large as the one before, and no fact with another
+// name. Reads are strong. yield returns false to stop.
 func (k known) Each(list string, names Names, yield func(string, value.Item) bool) error {
-	q := owntable.FactsFrom(k.Model.Name, list, max(names.Begins, names.From), names.Page)
+	q := owntable.FactsNamed(k.Model.Name, list, names.Begins, names.From, names.Page)
 	for {
 		page, err := k.Store.Query(k.ctx, q)
 		if err != nil {
@@ -340,7 +339,7 @@ func (k known) Each(list string, names Names, yield func(string, value.Item) boo
 		}
 		for _, row := range page.Rows {
 			f := owntable.FactFrom(row)
-			if !strings.HasPrefix(f.Name, names.Begins) || f.Says != nil && !yield(f.Name, f.Says) {
+			if f.Says != nil && !yield(f.Name, f.Says) {
 				return nil
 			}
 		}

@@ -134,11 +134,14 @@ func (r *reach) tooMany(what string) {
 // any reports whether some row reaches the word. If the stage takes values from such
 // rows, it reads all of them; otherwise one is enough.
 func (r *reach) any() (bool, error) {
-	n := 0
-	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), Page: pageFirst}, func(_ string, told value.Item) bool {
+	n, page, all := 0, pageOne, r.Max > 0 || len(r.Stage.Set) > 0
+	if all {
+		page = pageFirst
+	}
+	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), Page: page}, func(_ string, told value.Item) bool {
 		r.count(told)
 		n++
-		return r.Max == 0 && len(r.Stage.Set) > 0 || r.Max > 0 && n <= r.Max
+		return all && (r.Max == 0 || n <= r.Max)
 	})
 	if r.Max > 0 && n > r.Max {
 		r.tooMany("rows of " + r.Source.Name)
@@ -151,6 +154,7 @@ func (r *reach) any() (bool, error) {
 // The first name without a row ends the search, usually in the first piece. A list in
 // which every name has a row is read in few large pages.
 const (
+	pageOne   = 8 // where one row is enough: they fit one read unit
 	pageFirst = 50
 	pageMost  = 6400
 	fewNames  = 100 // up to here, read by name; this skips rows for names outside the list
