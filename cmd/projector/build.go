@@ -32,7 +32,7 @@ type buildCommand struct {
 	RollBack    bool          `xor:"how" env:"-" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
 	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
-	From        []string      `env:"-" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
+	From        []string      `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
 	WriteBudget int           `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
 	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
 	HandOver    time.Duration `name:"hand-over" env:"-" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
