@@ -20,8 +20,7 @@ import (
 func (r *Runner) IsOf(e *model.Entity) store.Cond {
 	cond := store.Cond{r.Present(e.Table.Name)}
 	for i := range e.Where {
-		asked, _ := ask(&e.Where[i])
-		cond = append(cond, asked...)
+		cond = append(cond, ask(&e.Where[i])...)
 	}
 	return cond
 }
@@ -38,7 +37,7 @@ func AsItWas(e *model.Entity, row value.Item) (cond store.Cond) {
 // unasked returns the attributes of tests that a store cannot ask.
 func unasked(e *model.Entity) (names []string) {
 	for i := range e.Where {
-		if _, all := ask(&e.Where[i]); !all {
+		if !asks(&e.Where[i]) {
 			f := e.Where[i].Field
 			name := f.Attr
 			if f.Key != nil {
@@ -52,18 +51,30 @@ func unasked(e *model.Entity) (names []string) {
 	return names
 }
 
-// ask returns the condition that a row passes a test, and whether that is all of the test.
-func ask(t *model.Test) (cond store.Cond, all bool) {
-	f := t.Field
-	if f.Key != nil || f.Number {
-		return nil, f.Key != nil && !f.Number && fixed(t)
+// ask returns the condition that a row passes a test, as far as a store is asked that.
+func ask(t *model.Test) (cond store.Cond) {
+	if t.Field.Key != nil || t.Field.Number {
+		return nil
 	}
-	all = true
 	for i := range t.Is {
-		clauses := askTerm(f.Attr, &t.Is[i])
-		cond, all = append(cond, clauses...), all && clauses != nil
+		if asksTerm(&t.Is[i]) {
+			cond = append(cond, askTerm(t.Field.Attr, &t.Is[i])...)
+		}
 	}
-	return cond, all
+	return cond
+}
+
+// asks reports whether ask is all of a test.
+func asks(t *model.Test) bool {
+	if t.Field.Key != nil || t.Field.Number {
+		return t.Field.Key != nil && !t.Field.Number && fixed(t)
+	}
+	for i := range t.Is {
+		if !asksTerm(&t.Is[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
@@ -78,57 +89,61 @@ func fixed(t *model.Test) bool {
 // a value must not be takes three.
 const mostAsked = 20
 
-// askTerm returns the condition that an attribute passes a term, nil if a store is not asked that: it has no
-// instants, orders only what is below a value, and takes few values.
-func askTerm(attr string, term *condition.Term) store.Cond {
-	is := func(op store.Comparison, v value.Value) store.Test { return store.Test{Attr: attr, Is: op, Value: v} }
-	var equal []value.Value
-	for _, v := range term.Values {
-		equal = append(equal, v)
-		if s := value.Scalar(v); s == "true" || s == "false" { // a flag is a text or a boolean
-			equal = append(equal, value.OfString(s), value.OfBool(s == "true"))
-		}
+// asksTerm reports whether a store is asked a term: it has no instants, orders only what is below a value, and
+// takes few values.
+func asksTerm(term *condition.Term) bool {
+	switch term.Op {
+	case condition.Exists, condition.Absent:
+		return true
+	case condition.In, condition.NotIn:
+		return term.As == condition.AsIs && len(term.Values) <= mostAsked
 	}
-	null := value.OfNull()
-	switch {
-	case term.Op == condition.Exists:
-		return store.Cond{{is(store.Exists, value.Value{})}, {is(store.Ne, null)}}
-	case term.Op == condition.Absent:
-		return store.Cond{{is(store.Absent, value.Value{}), is(store.Eq, null)}}
-	case term.As != condition.AsIs || len(equal) > mostAsked:
-		return nil
-	case term.Op == condition.In:
-		clause := []store.Test{}
-		for _, v := range equal {
-			clause = append(clause, is(store.Eq, v))
-		}
-		return store.Cond{clause}
-	case term.Op == condition.NotIn:
-		cond := store.Cond{}
-		for _, v := range equal {
-			cond = append(cond, []store.Test{is(store.Ne, v)})
-		}
-		return cond
-	case term.Op == condition.AtMost:
+	return term.As == condition.AsIs && (term.Op == condition.AtMost || term.Op == condition.Below)
+}
+
+// askTerm returns the condition that an attribute passes a term, which asksTerm has passed.
+func askTerm(attr string, term *condition.Term) (cond store.Cond) {
+	is := func(op store.Comparison, v value.Value) store.Test { return store.Test{Attr: attr, Is: op, Value: v} }
+	switch term.Op {
+	case condition.Exists:
+		return store.Cond{{is(store.Exists, value.Value{})}, {is(store.Ne, value.OfNull())}}
+	case condition.Absent:
+		return store.Cond{{is(store.Absent, value.Value{}), is(store.Eq, value.OfNull())}}
+	case condition.AtMost:
 		return store.Cond{{is(store.Le, term.Values[0])}}
-	case term.Op == condition.Below:
+	case condition.Below:
 		return store.Cond{{is(store.Lt, term.Values[0])}}
 	}
-	return nil
+	var clause []store.Test
+	for _, v := range term.Values {
+		equal := []value.Value{v}
+		if s := value.Scalar(v); s == "true" || s == "false" { // a flag is a text or a boolean
+			equal = []value.Value{value.OfString(s), value.OfBool(s == "true")}
+		}
+		for _, v := range equal {
+			if clause = append(clause, is(store.Eq, v)); term.Op == condition.NotIn {
+				cond = append(cond, []store.Test{is(store.Ne, v)})
+			}
+		}
+	}
+	if term.Op == condition.In {
+		cond = store.Cond{clause}
+	}
+	return cond
 }
 
 // showOn does writes that show something on rows of entities, one for each write. Where a store cannot
 // ask for all of an entity's where, it reads the row first. A row that is of its entity no more fails the
 // condition.
 func (r *Runner) showOn(ctx context.Context, ws []store.Write, of []*model.Entity) ([]store.Outcome, error) {
-	if !slices.ContainsFunc(of, func(e *model.Entity) bool { return !isGroup(e) && len(unasked(e)) > 0 }) {
+	if !slices.ContainsFunc(of, mustRead) {
 		return r.Write(ctx, ws)
 	}
 	out := make([]store.Outcome, len(ws))
 	var rest []store.Write
 	var at []int
 	for i := range ws {
-		if isGroup(of[i]) || len(unasked(of[i])) == 0 {
+		if !mustRead(of[i]) {
 			rest, at = append(rest, ws[i]), append(at, i)
 			continue
 		}
@@ -143,6 +158,9 @@ func (r *Runner) showOn(ctx context.Context, ws []store.Write, of []*model.Entit
 	}
 	return out, err
 }
+
+// mustRead reports whether a row of an entity must be read before something is shown on it.
+func mustRead(e *model.Entity) bool { return !isGroup(e) && len(unasked(e)) > 0 }
 
 // showRow is showOn of one row that must be read.
 func (r *Runner) showRow(ctx context.Context, wr store.Write, e *model.Entity) (store.Outcome, error) {
