@@ -24,7 +24,7 @@ type buildCommand struct {
 	data
 	output
 	traces.Flag
-	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
+	Model       string        `arg:"" help:"Name of a built-in model or path of a model file; with --prune also the name of a model whose file is gone."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool          `xor:"how" env:"-" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
@@ -67,7 +67,8 @@ it compares some.
 
 With --prune, ledgers that a build has replaced are removed, and so are the indexes,
 checkpoints and notes of other search definitions. Those that a program applied within
-the hour, or that functions apply, stay.
+the hour, or that functions apply, stay. Of a model whose file is gone, and all of which
+projector retire has retired, all ledgers are removed.
 
 History (keep) is in no row: weir keeps it from when its derivation began. With --from,
 what was before comes from recordings of DynamoDB Streams, in the forms that replay reads.
@@ -112,12 +113,15 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	defer end()
 	values := c.DryRun || c.Abort // of these, search has no part
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
+	s, gone, err := p.named(c.data, c.Model, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	part := s.Models[0]
+	if gone && !c.Prune {
+		return usage("there is no file of model %s here. A build reads rows as the file says; without it, what is retired can be removed with --prune", c.Model)
+	}
 	names, search, err := buildable(part.Model, c.Derivations)
 	if err != nil {
 		return err
@@ -129,10 +133,12 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, b)
 	case c.Abort:
 		return c.abort(p, b)
+	case gone:
+		return c.prune(p, s, b, false, true)
 	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
 	case c.Prune:
-		return c.prune(p, s, b, search && s.Index != nil)
+		return c.prune(p, s, b, search && s.Index != nil, false)
 	}
 	if c.RollBack {
 		retired, err := b.RollBack(p.ctx)

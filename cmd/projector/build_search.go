@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,8 @@ type pruned struct {
 
 // prune removes what no program applies any more.
 // What was removed before an error is printed too. Indexes are left alone unless search is true.
-func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search bool) error {
+// gone says that there is no file of the model: all of it must be retired then.
+func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search, gone bool) error {
 	all := []pruned{}
 	enc := json.NewEncoder(p.stdout)
 	add := func(is pruned, name string) {
@@ -73,8 +75,12 @@ func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, sea
 		}
 		all = append(all, is)
 	}
-	gone, rows, err := b.Prune(p.ctx)
-	for _, g := range gone {
+	prune := b.Prune
+	if gone {
+		prune = b.PruneRetired
+	}
+	ledgers, rows, err := prune(p.ctx)
+	for _, g := range ledgers {
 		add(pruned{Entity: g.Entity, Generation: fmt.Sprint(g.Generation), Why: g.Why}, fmt.Sprintf("ledgers of %s, generation %d", g.Entity, g.Generation))
 	}
 	if err == nil && search {
@@ -87,6 +93,9 @@ func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, sea
 	}
 	if rows > 0 {
 		fmt.Fprintf(p.stderr, "%d rows of weir's own table are removed\n", rows)
+	}
+	if errors.Is(err, build.ErrDerived) {
+		return usage("%v; there is no file of model %s here, and without it only what is retired can be removed: projector retire %s", err, c.Model, c.Model)
 	}
 	return err
 }

@@ -81,6 +81,7 @@ var ways = []struct {
 	{line: "change a definition again while its build runs", way: (*life).changedTwice},
 	{line: "run two models of one table in turn", way: (*life).inTurn},
 	{line: "have two models show values on the same rows", way: (*life).sameRows},
+	{line: "retire a model whose file is gone", way: (*life).fileGone},
 }
 
 // TestLifecycleTable does what each line of the table says, on the embedded store.

@@ -67,7 +67,7 @@ type commands struct {
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`
 	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
-	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations."`
+	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations, or is gone."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the source rows and print what differs."`
 	Repair repairCommand  `cmd:"" help:"Correct what verify finds, from the source rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
@@ -182,6 +182,12 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 
 // openCounted is open with write units that are counted and limited.
 func (p *program) openCounted(d data, writes *budget.Writes, names []string, o system.Options) (*system.System, error) {
+	at := p.place(d, writes, &o)
+	return cli.Open(p.ctx, at, names, o)
+}
+
+// place is the place that the flags name, with what the command adds to it and to the options.
+func (p *program) place(d data, writes *budget.Writes, o *system.Options) drivers.Place {
 	p.limit.To(d.Memory)
 	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()
@@ -189,7 +195,7 @@ func (p *program) openCounted(d data, writes *budget.Writes, names []string, o s
 	if p.spans != nil {
 		o.Tracer, at.Observe = p.spans, p.spans.Observer
 	}
-	return cli.Open(p.ctx, at, names, o)
+	return at
 }
 
 // traced begins to send spans as flags and environment say. Call it before open, and end at the end of the command.
@@ -203,10 +209,27 @@ func (p *program) traced(f traces.Flag) (end func(), err error) {
 // existing is open for commands that only make sense where there is data.
 // A directory without a store is a usage error, and stays as it is: a typing mistake makes no empty store.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
-	if dir := d.at().Directory(); !d.shared() {
-		if _, err := os.Stat(filepath.Join(dir, "store")); err != nil {
-			return nil, usage("there is no data in %s: replay a recording into it first, or say where it is with --data", dir)
-		}
+	if err := p.hasData(d); err != nil {
+		return nil, err
 	}
 	return p.open(d, names, o)
+}
+
+// named is existing for commands that can do without the model's file: gone says that there is only its name.
+func (p *program) named(d data, name string, o system.Options) (s *system.System, gone bool, err error) {
+	if err := p.hasData(d); err != nil {
+		return nil, false, err
+	}
+	at := p.place(d, nil, &o)
+	return cli.OpenNamed(p.ctx, at, name, o)
+}
+
+// hasData refuses a directory without a store.
+func (p *program) hasData(d data) error {
+	if dir := d.at().Directory(); !d.shared() {
+		if _, err := os.Stat(filepath.Join(dir, "store")); err != nil {
+			return usage("there is no data in %s: replay a recording into it first, or say where it is with --data", dir)
+		}
+	}
+	return nil
 }

@@ -316,6 +316,30 @@ func (c *Catalog) Retire(ctx context.Context, names []string) error {
 	return err
 }
 
+// RetireAll notes that nothing derives the model any more, and returns what was not retired
+// before. It needs nothing of the model but its name. Programs that derive it are refused from
+// their next batch on, and a build of it ends.
+func (c *Catalog) RetireAll(ctx context.Context) (retired []string, err error) {
+	_, err = c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		next, names := RetireAll(was, c.now())
+		if len(names) > 0 { // what was written is looked at again, and has none
+			retired = names
+		}
+		return next, nil
+	})
+	return retired, err
+}
+
+// ShownBy returns what the model shows on rows of a table, by the shapes of these rows.
+func (c *Catalog) ShownBy(ctx context.Context, table string) ([]owntable.Shape, error) {
+	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
+	if err != nil {
+		return nil, err
+	}
+	is, err := owntable.DecodeShown(row)
+	return is.Models[c.model.Name], err
+}
+
 // Made notes that weir has just made a table with its stream. Call it before anything can
 // be written to the table that its stream might lose. A table under this name that was
 // read before stays pinned, and Start refuses the new one.

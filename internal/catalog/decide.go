@@ -611,6 +611,26 @@ func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time)
 	return next, nil
 }
 
+// RetireAll is Retire for all that the catalog of a model has, whatever this program derives. It
+// ends all builds, and returns what was not retired before, sorted. Search indexes are not in it.
+func RetireAll(was owntable.CatalogRow, now time.Time) (next owntable.CatalogRow, retired []string) {
+	next = was.Clone()
+	for _, name := range slices.Sorted(maps.Keys(was.Derivations)) {
+		is := was.Derivations[name]
+		if is.State == owntable.Retired || isSearch(name) {
+			continue
+		}
+		is.State, is.Since = owntable.Retired, now
+		next.Derivations[name], retired = is, append(retired, name)
+	}
+	for i := range next.Builds {
+		if b := &next.Builds[i]; b.State != owntable.BuildDropped {
+			b.State, b.Since = owntable.BuildDropped, now
+		}
+	}
+	return next, retired
+}
+
 // dropRetired drops the builds of which all is retired and that the program cannot count: it
 // would wait for a program that can.
 func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {

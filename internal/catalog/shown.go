@@ -136,8 +136,8 @@ func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours
 		})
 		if len(live) > 0 {
 			return refuse(ErrModel, "model %s shows %s on rows of table %s, and model %s shows %s there: a row has one version, so each would take the other's for a later one of its own, and leave values as they are. "+
-				"Put both into one model; or, if nothing runs model %s any more, take %s out of its file and say so: projector retire FILE '%s' (%s)",
-				c.model.Name, strings.Join(ours[at].Of, ", "), t, other, strings.Join(live, ", "), other, strings.Join(live, ", "), strings.Join(live, "' '"), guide)
+				"Put both into one model; or take %s out of the file of model %s and say so: projector retire FILE '%s'; or, if nothing runs that model any more, retire all of it: projector retire %s --all (%s)",
+				c.model.Name, strings.Join(ours[at].Of, ", "), t, other, strings.Join(live, ", "), strings.Join(live, ", "), other, strings.Join(live, "' '"), other, guide)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 
 	"weir/internal/drivers"
@@ -72,12 +74,41 @@ func Open(ctx context.Context, at drivers.Place, names []string, o system.Option
 	if err != nil {
 		return nil, err
 	}
+	return openModels(ctx, at, models, o)
+}
+
+// OpenNamed is Open for one model whose file may be gone. gone says that it is: then nothing of the
+// model is known but its name and what its catalog has (model.Named). A name for which
+// there is neither a file nor a catalog is the error of Open.
+func OpenNamed(ctx context.Context, at drivers.Place, name string, o system.Options) (s *system.System, gone bool, err error) {
+	m, missing := LoadModel(ctx, name)
+	if errors.Is(missing, fs.ErrNotExist) {
+		m, gone = model.Named(name)
+	}
+	if missing != nil && !gone {
+		return nil, false, missing
+	}
+	if s, err = openModels(ctx, at, []*model.Model{m}, o); err != nil || !gone {
+		return s, gone, err
+	}
+	row, err := s.Models[0].Runner.Catalog.Row(ctx)
+	if err == nil && row.Count == 0 {
+		err = fmt.Errorf("%w; nor does weir's own table have a catalog of a model %s", missing, name)
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, s.Close())
+	}
+	return s, true, nil
+}
+
+// openModels is Open for models that are loaded.
+func openModels(ctx context.Context, at drivers.Place, models []*model.Model, o system.Options) (*system.System, error) {
 	if _, err := system.Tables(models); err != nil {
 		return nil, Usage("%v", err)
 	}
 	s, err := system.OpenAt(ctx, at, models, o)
 	if errors.Is(err, store.ErrNoTable) && at.Store().Deploys() {
-		return nil, Usage("a table does not exist, the model's or weir's own: %v; projector deploy tables %s --aws%s makes what is missing, and changes nothing else", err, names[0], at.Stage.Flags())
+		return nil, Usage("a table does not exist, the model's or weir's own: %v; projector deploy tables %s --aws%s makes what is missing, and changes nothing else", err, models[0].Command(), at.Stage.Flags())
 	}
 	return s, usageOf(err)
 }

@@ -54,6 +54,12 @@ func Load(nameOrPath string) (*Model, error) {
 	return m, err
 }
 
+// Named returns a model of which nothing but the name is known, because its file is gone: it has no
+// tables and derives nothing. ok is false for what cannot be the name of a model.
+func Named(name string) (m *Model, ok bool) {
+	return &Model{Name: name, Arg: name}, kebabName.MatchString(name)
+}
+
 // Command returns the model as commands name it.
 func (m *Model) Command() string { return cmp.Or(m.Arg, m.Name) }
 

@@ -29,6 +29,14 @@ type Shape struct {
 	Is        map[string][]string `json:"is,omitempty"`
 }
 
+// Key returns the patterns of the row's keys, for people.
+func (s Shape) Key() string {
+	if s.Sort == "" {
+		return s.Partition
+	}
+	return s.Partition + " and " + s.Sort
+}
+
 // Meets reports whether a row can be of both shapes.
 func (s Shape) Meets(o Shape) bool {
 	for attr, values := range s.Is {
