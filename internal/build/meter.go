@@ -14,7 +14,7 @@ type meter struct {
 	mu   sync.Mutex
 	done Progress
 	free time.Time // until when the budget is spent
-	on   bool      // the builder's store counts what it reads
+	on   sync.Once // the builder's store counts what it reads
 }
 
 // readBytes is how many bytes of a row, or of a page, a strong read reads for one unit.
@@ -24,14 +24,14 @@ const readBytes = 4096
 func readUnits(bytes int64) int64 { return max(1, (bytes+readBytes-1)/readBytes) }
 
 // counts makes the builder count what it reads from now on, each read that its runner does: what
-// a kind reads to put something, and what is read again after a conflict, is known only here.
+// a kind reads to put something, and what is read again after a conflict, is known only here. It
+// replaces the builder's runner, so all that may be called side by side calls it first.
 func (b *Builder) counts() {
-	if b.meter.on {
-		return
-	}
-	r := *b.Runner
-	r.Store = &counted{b.Runner.Store, b}
-	b.Runner, b.meter.on = &r, true
+	b.meter.on.Do(func() {
+		r := *b.Runner
+		r.Store = &counted{b.Runner.Store, b}
+		b.Runner = &r
+	})
 }
 
 // counted is a store that counts what is read for a builder.

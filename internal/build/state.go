@@ -105,6 +105,7 @@ func (all States) Next(now time.Time) time.Duration {
 // It reads the catalog, the segments and, while ledgers go over to positions, the checkpoints. It
 // writes nothing, and may be called while others build.
 func (b *Builder) States(ctx context.Context) (all States, err error) {
+	b.counts()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return nil, err
