@@ -29,6 +29,7 @@ func (t *deadTarget) asks(p *program) (*asker, string, error) {
 }
 
 // ask prints the dead letters of a server, in the forms that Run prints.
+// The server lists as many as its page has; that there are more is said on stderr.
 func (c *deadList) ask(p *program) error {
 	if len(c.Targets) > 0 {
 		return usage("with --server, all dead letters are listed: name no rows")

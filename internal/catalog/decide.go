@@ -534,6 +534,7 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 }
 
 // unbuilt says why a derivation is not built, and what to do.
+// The error wraps ErrUnbuilt, and names the command that derives it. It asks for the most particular reason first.
 func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	if is := row.Derivations[d.Name]; is.Generation > 1 {
 		return refuse(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, another model that ran here alone has removed records of them, or a stream was switched off and on before it was read; %s (%s)",

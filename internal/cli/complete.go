@@ -111,6 +111,7 @@ type line struct {
 }
 
 // complete returns what can stand for the last word, each with a tab before what it is for.
+// It reads no file and no store. A last ":files" tells the shell to complete names of files too.
 func complete(root *kong.Node, words []string) (out []string) {
 	if words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--" }); len(words) < 2 {
 		return nil

@@ -166,6 +166,7 @@ func readConfig(path string) ([]byte, error) {
 }
 
 // check holds a mapping to the flags of a command and of those below it, and to their names.
+// The error names the file and the line. Values are not parsed yet: that is for the flag they belong to.
 func (c *config) check(m *yaml.Node, of *kong.Node) error {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(m.Content); i += 2 {

@@ -118,6 +118,7 @@ func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusO
 // showLetter shows a letter with what an action came to, or with the question whether to discard it.
 // If the model hides anything, amounts and bytes that could not be decoded are left out whole,
 // since what they contain cannot be told apart.
+// It reads one letter and writes nothing; a letter that is gone meanwhile is errNoLetter.
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
 	if errors.Is(err, runner.ErrNoDead) {

@@ -148,6 +148,7 @@ func lagClass(d time.Duration) string {
 }
 
 // shards shows the lag of each shard now, and over the last hour. All pictures have one scale.
+// Only the first maxSeries shards have a picture, so a page stays small however many there are.
 func (p *healthPage) shards(k *course, now []shardLag) {
 	var courses [][]time.Duration
 	var since time.Time

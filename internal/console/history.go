@@ -192,6 +192,7 @@ func historyPath(why, from string) string {
 }
 
 // lived looks at the records that this process applied last.
+// It reads memory alone: what was applied before the process began, or has been dropped since, is said to be not at hand. An error of the search for what made the value is shown on the page, beside what was found.
 func (c *Console) lived(m *model.Model, out *history, h *teller) {
 	recent, number := c.options.Activity.models[m.Name].last()
 	kept := "Since the program began, it has applied no record."

@@ -57,6 +57,7 @@ type rowLine struct {
 }
 
 // rows lists a table, an index or an item collection in pages: GET /console/{model}/rows.
+// It links to the next page by a cursor. Rows are not counted, so the page costs the same in a table of any size.
 func (c *Console) rows(r *request) error {
 	p := rowsPage{}
 	var err error

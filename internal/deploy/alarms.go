@@ -49,6 +49,7 @@ const namespace = measures.Namespace
 // alarms are the alarms of a model. Lambda never reports expired records: the age of what it
 // reads is the only warning before a gap.
 // Their order is that of the functions, then the queues, and is part of the template: the same model gives the same.
+// Each names the section of operations.md that says what to do.
 func (m *Model) alarms() (out []alarm) {
 	for _, f := range m.Functions {
 		if f.Stream != nil {

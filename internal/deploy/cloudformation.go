@@ -87,6 +87,8 @@ func (s *stack) add(id, about, kind string, entries ...entry) {
 }
 
 // print adds all resources and writes the template. It is called once.
+// The first error of any resource is returned, and no template then. A template above what CloudFormation takes is an error
+// too. The same plan gives the same bytes.
 func (s *stack) print() ([]byte, error) {
 	s.tables()
 	for _, m := range s.plan.Models {
@@ -399,6 +401,7 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 }
 
 // alarm adds an alarm. Missing data is good: a metric that nothing is written to raises no alarm.
+// It tells the topic when it begins and when it ends, if the stack is given one.
 func (s *stack) alarm(a alarm) {
 	dims := func(pairs ...any) node {
 		var out []any

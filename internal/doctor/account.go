@@ -112,6 +112,7 @@ func (x *examination) versions(f *Facts) {
 }
 
 // permissions gives one finding for all actions on a resource that are allowed, and one for each that is not.
+// What could not be asked is unknown, never allowed.
 func (x *examination) permissions(f *Facts) {
 	s := x.at("permissions")
 	var resources []string

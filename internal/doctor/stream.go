@@ -78,6 +78,8 @@ func (s *subject) streamReaders(f *Facts, t *Table) {
 }
 
 // mapping judges the settings of one function on the stream.
+// What loses records is bad, and what costs more or says less a warning; each has the command that changes it. A function
+// that is not weir's is left alone.
 func (s *subject) mapping(m *Mapping, t *Table) {
 	program, ok := m.Program.known()
 	if !ok {

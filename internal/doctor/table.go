@@ -149,6 +149,7 @@ func (x *examination) table(f *Facts, t *Table) {
 }
 
 // definition judges keys, indexes, stream and TTL by the comparison of deploy tables.
+// It reads nothing itself, so a table that could not be described has no finding here but what is unknown.
 func (s *subject) definition(f *Facts, t *Table) {
 	name, seen := t.Want.Name, map[string]bool{}
 	for _, d := range t.Differences() {

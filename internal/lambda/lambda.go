@@ -237,6 +237,7 @@ func (h *Handler) over(ctx context.Context, w *work, applied int) error {
 }
 
 // portion applies records, and stores those that cannot be applied as dead letters.
+// After an error a part of it may be applied: the same records, delivered again, add nothing twice.
 func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	for i := range p.bad {
 		if err := h.keep(ctx, w.table, &p.bad[i]); err != nil {

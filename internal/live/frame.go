@@ -112,6 +112,7 @@ func torn(err error) error {
 }
 
 // decodeFrame decodes the body of a frame. Any error means that the frame is damaged.
+// The record shares memory with b, but for its id.
 func decodeFrame(b []byte) (r events.Record, err error) {
 	const fixed = 2*len(r.Position) + 9
 	if len(b) < fixed {

@@ -304,6 +304,8 @@ func (r *Reader) lease(p place) store.Ref { return owntable.Lease(r.run.Model.Na
 // list lists the shards of all tables, finds those that disappeared before they were
 // finished, and retires those that are over. It does nothing if the last listing is still
 // fresh.
+// Of a table that cannot be listed, what was known stays, and the others go on; the error is set only if all failed. It may be
+// called beside reading: what it learns is put in place under the lock, at once.
 func (r *Reader) list(ctx context.Context) error {
 	r.mu.Lock()
 	fresh := r.since(r.at) < r.opts.List

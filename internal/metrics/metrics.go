@@ -342,6 +342,7 @@ func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 }
 
 // behind collects how far shards are behind: by table, and of the worst ones by shard.
+// It sorts all in place.
 func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
 	tables := map[string]*live.Status{}

@@ -18,6 +18,7 @@ type makingDecl struct {
 }
 
 // readMigration reads a migration. Of two keys that exclude each other it reports one.
+// Names are taken as they stand: whether there are such entities, tables and fields is for the compiler.
 func readMigration(e entry) *migrationDecl {
 	f := e.value.fields("migration")
 	d := &migrationDecl{name: e.name, rows: f.word("rows"), table: f.word("table")}

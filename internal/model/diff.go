@@ -101,6 +101,8 @@ func DiffOf(was, is *Model) *Diff {
 }
 
 // derivations compares those that the old model has with those of the new one.
+// One that has another name and is otherwise the same is renamed, and neither added nor removed. The order is by name, with
+// what was removed at the end.
 func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *yaml.Node) {
 	after := byName(is)
 	builds := is.Builds()

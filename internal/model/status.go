@@ -420,6 +420,7 @@ type use struct {
 }
 
 // tested returns the fields of an entity that a where, a filter or an order uses.
+// Each has the place in the file that an error about it names.
 func (c *compiler) tested(e *Entity) []use {
 	var out []use
 	tests := func(what string, at pos, ts []Test) {

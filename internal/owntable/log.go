@@ -87,6 +87,7 @@ func rangesText(ranges []mergedlog.Range) string {
 }
 
 // rangesFrom decodes what rangesText returned. ok is false for anything else.
+// Only the one text that rangesText gives for the ranges is taken, so two forms of the same ranges cannot differ in a condition.
 func rangesFrom(text string) (out []mergedlog.Range, ok bool) {
 	in, before := []byte(text), ""
 	next := func(most int) (n int, ok bool) {

@@ -152,6 +152,7 @@ const comma = ","
 const maxListed = 1000
 
 // parse reads a parameter's text.
+// The error is a phrase that follows the parameter's name in a message, and quotes at most 60 characters of the text.
 func (d *Parameter) parse(text string) (value.Value, error) {
 	switch {
 	case text == "" && !d.blank:

@@ -303,6 +303,7 @@ func (st *stream) give(p keyRange, rows []value.Item) {
 }
 
 // split reads the group again, that the first part has come to, in parts of its own.
+// What was given before is left out, so no row comes twice, and the order of the range is kept.
 func (st *stream) split(p keyRange, group string) {
 	var parts []keyRange
 	if prefix := st.base + group; len(prefix) == store.MaxSortBytes {

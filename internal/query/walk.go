@@ -138,6 +138,7 @@ func (w *walk) scope(prior value.Item) scope { return scope{args: w.args, prior:
 
 // get reads a row by its key for each row before, and goes on from those there. Where
 // a key may be spelled in two ways it is the first that belongs.
+// It reads maxBatch keys in one call. It reports whether the walk goes on.
 func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	for start := 0; start < len(from); start += maxBatch {
@@ -173,6 +174,8 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 }
 
 // scan reads a range of rows, and goes on from those that belong.
+// It reports whether the walk goes on: false ends the page, which the last cursor given continues. A
+// page that had few rows makes the next read larger, so a sparse range does not take a call for each row.
 func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	sc := w.scope(f.row)

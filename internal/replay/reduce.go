@@ -395,6 +395,8 @@ func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, 
 }
 
 // open reads the rows of a block, but for the one before it.
+// A row that a sweep has removed ends the bulk (store.ErrLoading): only a live replay tells it from a gap. Images are copies,
+// as blocks share their memory with what is read next.
 func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
 	last := ""
 	if before != nil {
@@ -441,6 +443,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 }
 
 // decide decides a record, counts it, and notes what it does to its row.
+// The order of calls for one row is that of the recordings. The store is not asked: c has what the row was before.
 func (x *Reduction) decide(c *chain, r *record) error {
 	is := compared{
 		saysOld: r.flags&saysOld != 0, old: r.flags&hasOld != 0, stored: c.there, image: r.flags&hasImage != 0,
@@ -532,6 +535,8 @@ func (x *Reduction) fold() error {
 }
 
 // foldRows sorts in what the changes of rows add to targets.
+// Each row adds the difference between what it was before the window and what it is after it. A row that a derivation cannot
+// use ends the bulk (store.ErrLoading), since the dead letter about it has to name one record.
 func (x *Reduction) foldRows(done []*chain) error {
 	changes := make([]projections.Change, len(done))
 	for i, c := range done {
@@ -660,6 +665,8 @@ func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) erro
 }
 
 // settle writes some rows, and the marks of their removals.
+// Everything goes into the load, so a crash before it lands leaves nothing. What it returns has the rows in the order of
+// their names, with the images that the store had before the window.
 func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err error) {
 	var marks []store.Write
 	var refs []store.Ref // of rows whose former image is needed

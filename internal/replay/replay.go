@@ -154,6 +154,8 @@ func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string)
 }
 
 // write decides and writes the entries of a batch.
+// What another writer changed meanwhile is read and decided again, rounds times at most. After an error the entries that
+// are not counted may be written or not: the mark of a row tells when they come again.
 func (r *Replay) write(ctx context.Context, b *batch) error {
 	for round := 0; len(b.entries) > 0; round++ {
 		if round == rounds {

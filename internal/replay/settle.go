@@ -56,6 +56,7 @@ func (x *Reduction) join() (*join, error) {
 }
 
 // next returns the next rows, at most so many, io.EOF after the last.
+// A row and the sum for it come together, in the order of names. Nothing is kept of what was returned.
 func (j *join) next(most int) (out []joined, err error) {
 	for len(out) < most && (j.row.name != nil || j.add.name != nil) {
 		var is joined

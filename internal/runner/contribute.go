@@ -479,6 +479,9 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 const contributeTries = 20
 
 // contributeSome counts contributions in one transaction, or parks them.
+// What is too large for one expression is counted in halves, each in a transaction with its marks: after a crash between
+// them the same contributions, delivered again, count the other half alone. After contributeTries the last
+// conflict is the error, and the batch comes again.
 func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	var last error
 	for range contributeTries {

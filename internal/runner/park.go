@@ -422,6 +422,8 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 }
 
 // showRead is show of a target and its ledger as they were read together.
+// The write is conditional on what was read. If the row has changed since, it is shown by what it is now (reclaim), so a later
+// value is never replaced by an earlier one. ErrRefused says that the row has no room.
 func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger value.Item) error {
 	e := r.publisher(target)
 	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger, false); err != nil {

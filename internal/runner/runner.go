@@ -317,6 +317,7 @@ func (w *Work) Kept(i int, derivations ...string) {
 }
 
 // results adds each change to the result that to returns for it.
+// A change counts once, however many derivations ask for it; what a derivation lost counts as dead for it alone.
 func (w *Work) results(to func(i int) *Result) {
 	for i := range w.Touched {
 		to(i).Counts.Add(count(w.Touched[i:i+1], w.kept[i:i+1]))

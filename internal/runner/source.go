@@ -146,6 +146,8 @@ func (c *consumer) holdAll(ctx context.Context, tables []*model.Table) error {
 }
 
 // holdThese fences the checkpoints of shards, and has the shards join the log of this process.
+// A shard that another process fences at the same time, or whose checkpoint cannot be read, is not held afterwards: hold
+// tries it by itself, and says what is wrong. After a crash the next process fences higher.
 func (c *consumer) holdThese(ctx context.Context, all []fenced) error {
 	ws := make([]store.Write, len(all))
 	for i, f := range all {
@@ -180,6 +182,9 @@ func (c *consumer) holdThese(ctx context.Context, all []fenced) error {
 }
 
 // joinAll is join for shards of one log. It returns those that belong to the log of this process.
+// Shards without a log join by a condition on each checkpoint; shards of another log leave it and join this one in one
+// transaction, all or none, once what the other log has begun is settled. Those that another process moved meanwhile
+// are not returned.
 func (c *consumer) joinAll(ctx context.Context, log int64, all []fenced) (joined []fenced, err error) {
 	if c.group != GroupRows || log == c.log.number {
 		return all, nil

@@ -229,6 +229,7 @@ func (s *sample) owner(f field) *model.Entity {
 }
 
 // value returns the kth value of a field, for row i.
+// The same k gives the same value, so rows of different entities meet in it. Values keep to the declared limits.
 func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	f := field{e, name}
 	a := e.Attribute(name)

@@ -88,6 +88,7 @@ func (s *Sorter) sort() { s.sortFrom(s.refs, 0) }
 
 // sortFrom sorts values whose keys have their first bytes in common. It compares eight bytes at a
 // time, which it has beside each other.
+// Equal keys stay in the order in which they were added.
 func (s *Sorter) sortFrom(refs []ref, skip uint32) {
 	for i := range refs {
 		refs[i].first = firstOf(s.key(&refs[i])[min(skip, refs[i].key):])
@@ -133,6 +134,7 @@ func firstOf(key []byte) uint64 {
 }
 
 // spill writes what is in memory to the file, sorted.
+// The memory is free for what is added next. After an error the Sorter is of no more use but to be closed.
 func (s *Sorter) spill() error {
 	if s.file == nil {
 		f, err := s.make()

@@ -68,6 +68,8 @@ const fewOps = 40
 type Expression struct{ Bytes, Operators int }
 
 // Expressions returns the sizes of a write's update and condition.
+// Bytes are those of the text that DynamoDB gets, with placeholders for names and values. A name that occurs twice has one
+// placeholder.
 func (w *Write) Expressions() (update, condition Expression) {
 	p := placeholders{names: map[string]int{}}
 	sections := map[OpKind]bool{}

@@ -66,6 +66,7 @@ type Counted struct {
 func (c Counted) String() string { return c.text }
 
 // counted lists the entities in the order of the model, and last the rows of none.
+// Sums are over the rows that were counted, by the attribute that shows them.
 func counted(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []Counted {
 	var out []Counted
 	for _, e := range m.Entities {

@@ -105,6 +105,8 @@ const noteNone = "none "
 const keptFor = 20 * time.Hour
 
 // openIndex opens the indexes of the place. The store must be open.
+// With Late, an index that cannot be reached yet is opened by a later reach: until then searches are refused and rows go
+// on, and only a mistake of the caller is an error.
 func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
 	d := at.Index()
 	var schemas []search.Schema
@@ -294,6 +296,7 @@ func (s *System) others(ctx context.Context, m *model.Model, yield func(hash str
 }
 
 // rowsOf yields the generations of a model, and the row of functions if there is one.
+// A row that does not have the form of this program is yielded as far as it could be read.
 func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(string, owntable.GenerationRow) error, functions func(owntable.FunctionSearchRow)) error {
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}
 	for {

@@ -33,6 +33,8 @@ func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error 
 }
 
 // prune is Prune for a model. report is called for each generation, after it was removed.
+// What may still be applied stays, and its report says why. A removal that fails ends the call: those that were reported
+// before are done, and the next call goes on with the rest.
 func (s *System) prune(ctx context.Context, m *model.Model, report func(Pruned)) error {
 	own := s.generationOf(m)
 	if own == nil {
@@ -97,6 +99,7 @@ func (s *System) remove(ctx context.Context, m *model.Model, p Pruned, row ownta
 }
 
 // dropCheckpoints deletes the checkpoints of a generation's group, and their counts.
+// It may be called again after a crash: what is gone already is deleted once more. No program may follow with the group.
 func (s *System) dropCheckpoints(ctx context.Context, m *model.Model, hash string) error {
 	group := runner.SearchGroup(hash)
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(m.Name, group))}

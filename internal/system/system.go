@@ -141,6 +141,7 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 }
 
 // assemble adds the secret of cursors, the index and the models. The own table must exist.
+// It reads the secret, and makes it if there is none yet: programs that start together agree on one.
 func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model.Model, o Options) error {
 	secret, err := query.LoadSecret(ctx, s.Store)
 	if err != nil {

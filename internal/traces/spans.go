@@ -144,6 +144,8 @@ type written struct {
 }
 
 // write begins a span for each write of a call, below that of the row that it is for.
+// The caller calls the function that it gets with the error of the call, once. Beyond the batch's room for spans, writes have
+// none; the batch says how many were left out.
 func (t *Tracing) write(ctx context.Context, b *batch, n *stage.Names, c store.Call) (context.Context, func(error)) {
 	var spans []written
 	b.mu.Lock()

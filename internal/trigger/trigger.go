@@ -197,6 +197,7 @@ func (m *Maker) unread(ctx context.Context, e *model.Entity) (out []events.Recor
 }
 
 // payload is a record as Lambda delivers it.
+// Its account, region and stream are made up; its table is the one of the stage. The time is that of the call.
 func (m *Maker) payload(r *events.Record) []byte {
 	type change struct {
 		At       int64           `json:"ApproximateCreationDateTime"`

@@ -57,6 +57,7 @@ func scalar(v value.Value) string { return value.Scalar(v) }
 // command reads what a request asks for.
 // The body wins nowhere: a field of the key that stands in body and query string has to be the same in both.
 // Nothing is checked against the model yet; that is the writer's part.
+// Errors are about the request, for its sender.
 func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
 	c = ingest.Command{Op: op, Entity: e.Name}
 	if c.IfMatch, err = ifMatch(r); err != nil {

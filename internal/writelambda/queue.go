@@ -21,6 +21,8 @@ type message struct {
 }
 
 // queue does the commands of a batch of messages and answers with those that failed.
+// An error is of the whole batch, and nothing of it was done; what fails of one message is in the answer, and Lambda
+// delivers that message again.
 func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Queue == nil {
 		return nil, errors.New("messages of a queue name no model, and this function has several; give it one in WEIR_MODEL")

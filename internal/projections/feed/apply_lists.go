@@ -272,6 +272,8 @@ type sent struct {
 }
 
 // sendPage writes the rows for a page of subscribers that begins after a sort key.
+// A row of a later event stays, so a page may be sent again after a crash. Refused rows leave a dead
+// letter each, and the others are written. done.last is "" after the last page.
 func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Notification, moment int64) (done sent, err error) {
 	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
 	if err != nil {

@@ -72,6 +72,8 @@ func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Nam
 
 // reports returns all facts that a row reports by itself. A fact that our own table cannot
 // hold, or whose target cannot exist, is a fault.
+// It is pure. A row that reports the same list of others in several stages reports it once. old says that the row is the one
+// before a change, whose faults were told when it was written.
 func reports(c *projections.Change, e *model.Entity, row value.Item, faults *projections.Faults, old bool) []Fact {
 	if e == nil {
 		return nil

@@ -119,6 +119,8 @@ func (s *Store) dryQuery(t *store.Table, index string) func(context.Context) err
 }
 
 // dryStream adds the calls on a table's stream. They read at most one record, of the first shard.
+// Each can be made by itself: a call that needs another one before it reports which one failed (beforeError). None of them
+// changes anything.
 func (s *Store) dryStream(t *store.Table, calls map[string]func(context.Context) error) map[string]func(context.Context) error {
 	shardOf := func(ctx context.Context) (arn, shard *string, err error) {
 		found, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})

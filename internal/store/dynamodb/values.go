@@ -121,6 +121,7 @@ func fromSDK(v types.AttributeValue) (value.Value, error) {
 }
 
 // fromStream is fromSDK for the types of the streams' client.
+// It is an error for a type that DynamoDB may have one day and weir does not know: a value is never dropped.
 func fromStream(v streams.AttributeValue) (value.Value, error) {
 	switch v := v.(type) {
 	case *streams.AttributeValueMemberNULL:

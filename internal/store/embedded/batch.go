@@ -253,6 +253,8 @@ func (b *batch) touch(sl *slot) {
 }
 
 // emit adds the stream record of the change from the current row to next.
+// Tables without a stream have none. The record is in the same batch of Pebble as its row, so a crash leaves both or neither; it
+// shares the items of the slot, which must not change after.
 func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 	if !sl.tab.Stream {
 		return

@@ -326,6 +326,8 @@ func dropLanding(fs vfs.FS, dir string) error {
 }
 
 // entries sorts in the changes of a row's index entries.
+// An entry goes where the row leaves its place in an index, and comes where it takes one. Each is staged once in a window, as
+// a row is.
 func (l *load) entries(r *loaded) error {
 	if len(r.tab.indexes) == 0 {
 		return nil
