@@ -44,7 +44,7 @@ attack: build ## keys, hostile bodies, silent connections, one row by many, kill
 notice: ## write NOTICE again: the modules that are linked, with their licences
 	$(GO) run ./scripts/licences
 
-sim: ## thousands of schedules in a simulated world in which everything goes wrong, a sixth of them with builds
+sim: ## thousands of schedules in a simulated world in which everything goes wrong, with builds, and with replays in bulk
 	$(GO) test ./internal/sim -run '^TestFull$$' -count 1 -v -timeout 30m -schedules $(SCHEDULES)
 
 exhaustive: ## a process dies at every call of a store and an index, in each model's golden scenario, and at pairs

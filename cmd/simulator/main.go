@@ -55,7 +55,8 @@ type command struct {
 	Faults    string          `placeholder:"LIST" help:"Only these kinds of faults, with commas between them; none is for none."`
 	Skip      string          `placeholder:"N,N-N" help:"Leave out these acts of the application, by number."`
 	Without   string          `placeholder:"N,N-N" help:"Leave out these faults, by number."`
-	Builds    bool            `help:"Runs with builds: existing rows, builders that are killed, changed derivations."`
+	Bulk      bool            `xor:"how" help:"Runs with replays in bulk of what was recorded, by processes that die of their disk."`
+	Builds    bool            `xor:"how" help:"Runs with builds: existing rows, builders that are killed, changed derivations."`
 	Trace     bool            `help:"Print every step on stderr; for a single run."`
 	Output    string          `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
@@ -111,7 +112,7 @@ func (c *command) Run(p *program) error {
 }
 
 func (c *command) options(p *program) (o sim.Options, err error) {
-	o.Builds = c.Builds
+	o.Builds, o.Bulk = c.Builds, c.Bulk
 	if o.Faults, err = sim.ParseKinds(c.Faults); err != nil {
 		return o, fmt.Errorf("--faults: %w", err)
 	}

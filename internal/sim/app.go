@@ -146,7 +146,7 @@ func (a *app) act(n int) {
 	case u < 83:
 		a.expiring(e, d)
 	case u < 86:
-		if !a.built {
+		if !a.built && !a.bulk {
 			a.large(e, d)
 		}
 	case u < 88:

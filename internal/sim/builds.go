@@ -49,15 +49,7 @@ func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	b := &builds{world: w, d: newDice(seed, "builds", 0), names: slices.Compact(slices.Sorted(maps.Values(m.Builds())))}
 	acts := b.run(o)
-	out := Outcome{
-		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), strikes: w.faults.log,
-	}
-	for _, t := range m.Tables {
-		out.Records += sumRecords(w.base.tables[t.Name])
-	}
-	w.allDie()
-	return out
+	return w.outcome(acts)
 }
 
 // builds is what a run does that has builds.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -27,11 +26,10 @@ import (
 // death the store must hold everything, except some of the newest writes that were not
 // synced.
 type machine struct {
-	*world
+	stored
 	from   *world
 	d      *dice
 	disk   *disk
-	db     *embedded.Store
 	bytes  int // about how many were written since the store was opened
 	dead   string
 	fibers []*fiber
@@ -58,7 +56,7 @@ func (w *world) machine() {
 	o := newWorld(w.model, w.seed, Options{})
 	o.mapping, o.way, o.calm, o.clock = nil, byFollower, true, w.clock
 	o.faults, o.trace, o.log = w.faults, w.trace, w.log
-	m := &machine{world: o, from: w, d: newDice(w.seed, "disk", 0), disk: newDisk()}
+	m := &machine{stored: stored{world: o}, from: w, d: newDice(w.seed, "disk", 0), disk: newDisk()}
 	o.base.keep = true
 	o.base.wrote = func(_ string, t *table, key store.Key, _, _ value.Item) {
 		m.writes++
@@ -166,8 +164,6 @@ func (m *machine) groups() []string {
 	return []string{runner.GroupRows}
 }
 
-func (m *machine) time() time.Time { return m.clock }
-
 // replay does what projector replay does with a recording of the run.
 func (m *machine) replay(run *runner.Runner) error {
 	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run, Apart: true}
@@ -239,18 +235,10 @@ func (m *machine) open() {
 // openOnce opens the store on the disk as it is. If a fault kills the process meanwhile,
 // m.dead says why, and the store is to be discarded.
 func (m *machine) openOnce() (*embedded.Store, error) {
-	var tables []store.Table
-	for _, name := range m.base.names {
-		tables = append(tables, m.base.tables[name].Table)
-	}
 	disk := m.disk
-	return embedded.Open("store", tables, embedded.Options{
-		FS: disk, Now: m.time, ID: "machine", Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
-		Logger: slog.New(slog.DiscardHandler),
-		Fatal: func(reason string) {
-			disk.dies(false) // the next process finds what is on the disk now
-			m.dead = reason
-		},
+	return m.store(disk, func(reason string) {
+		disk.dies(false) // the next process finds what is on the disk now
+		m.dead = reason
 	})
 }
 
@@ -458,108 +446,6 @@ func firstOf(names map[string]bool) (out []string) {
 	}
 	slices.Sort(out)
 	return out[:min(len(out), 5)]
-}
-
-// rows are all rows of the store.
-func (m *machine) rows() map[string]value.Item {
-	have := map[string]value.Item{}
-	for _, name := range m.base.names {
-		t := &m.base.tables[name].Table
-		m.scan(store.Query{Table: name}, func(row value.Item) {
-			k, _ := t.KeyOf(row)
-			have[refName(store.Ref{Table: name, Key: k})] = row
-		})
-	}
-	return have
-}
-
-// scan yields all rows that a query finds, page by page. An error is a failure of the run.
-func (m *machine) scan(q store.Query, yield func(value.Item)) {
-	for {
-		page, err := m.db.Query(context.Background(), q)
-		if err != nil {
-			m.fail(Lost, "reading the rows: %v", err)
-			return
-		}
-		for _, row := range page.Rows {
-			yield(row)
-		}
-		if q.After = page.Next; q.After == nil {
-			return
-		}
-	}
-}
-
-// agree compares the store's indexes and streams with its rows.
-func (m *machine) agree(have map[string]value.Item) {
-	for _, name := range m.base.names {
-		t := &m.base.tables[name].Table
-		for i := range t.Indexes {
-			m.indexed(t, &t.Indexes[i], have)
-		}
-		if t.Stream {
-			m.streamed(t, have)
-		}
-	}
-}
-
-// indexed compares an index of the store with its rows, in both directions.
-func (m *machine) indexed(t *store.Table, ix *store.Index, have map[string]value.Item) {
-	want := map[string]bool{}
-	for name, row := range have {
-		if _, ok, err := store.IndexEntry(ix, row); ok && err == nil && strings.HasPrefix(name, t.Name+"|") {
-			want[name] = true
-		}
-	}
-	m.scan(store.Query{Table: t.Name, Index: ix.Name}, func(row value.Item) {
-		k, _ := t.KeyOf(row)
-		name := refName(store.Ref{Table: t.Name, Key: k})
-		if !want[name] {
-			m.fail(Doubled, "index %s has an entry of %s, which should have none", ix.Name, name)
-		}
-		delete(want, name)
-	})
-	if len(want) > 0 {
-		m.fail(Lost, "index %s has no entry of %v", ix.Name, firstOf(want))
-	}
-}
-
-// streamed checks that each record begins where the row's record before it ended, and that
-// the last one ends at the row.
-func (m *machine) streamed(t *store.Table, have map[string]value.Item) {
-	ctx := context.Background()
-	is := map[string]value.Item{}
-	shards, err := m.db.Shards(ctx, t.Name)
-	for _, sh := range shards {
-		var at events.Position
-		if at, err = m.db.Horizon(ctx, t.Name, sh.ID); err != nil {
-			break
-		}
-		for {
-			var page store.Records
-			if page, err = m.db.Read(ctx, t.Name, sh.ID, at, 1000); err != nil || len(page.Records) == 0 {
-				break
-			}
-			for i := range page.Records {
-				r := &page.Records[i]
-				at = r.Position
-				k, _ := t.KeyOf(r.Keys)
-				name := refName(store.Ref{Table: t.Name, Key: k})
-				if was, ok := is[name]; ok && !value.EqualItems(was, r.Old) {
-					m.fail(Lost, "the stream has a gap before record %v of %s", r.Position, name)
-				}
-				is[name] = r.New
-			}
-		}
-	}
-	if err != nil {
-		m.fail(Lost, "reading the stream of %s: %v", t.Name, err)
-	}
-	for name, row := range is {
-		if !value.EqualItems(row, have[name]) {
-			m.fail(Lost, "the stream ends with %s as %s, it is %s", name, plain(row), plain(have[name]))
-		}
-	}
 }
 
 // atMachine is a fiber's access to the store of its machine.

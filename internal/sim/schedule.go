@@ -23,6 +23,7 @@ type Options struct {
 	Trace   func(line string) // if set, is called with every step
 
 	Builds bool // runs are those of RunBuilds
+	Bulk   bool // runs are those of RunBulk
 	Acts   int  // how many acts the application does; 0: the seed chooses
 }
 
@@ -64,23 +65,26 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 		w.machine()
 	}
 	w.discardSome()
+	return w.outcome(acts)
+}
+
+// outcome ends all processes, and is what the run came to.
+func (w *world) outcome(acts int) Outcome {
 	out := Outcome{
-		Seed: seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), strikes: w.faults.log,
+		Seed: w.seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
+		Trace: w.trace.Sum64(), Records: w.records(), strikes: w.faults.log,
 	}
-	for _, t := range m.Tables {
-		out.Records += sumRecords(w.base.tables[t.Name])
-	}
-	for _, n := range slices.Clone(w.nodes) {
-		n.die()
-	}
+	w.allDie()
 	return out
 }
 
 // run does one run, of the kind that the options say.
 func (o Options) run(m *model.Model, seed uint64) Outcome {
-	if o.Builds {
+	switch {
+	case o.Builds:
 		return RunBuilds(m, seed, o)
+	case o.Bulk:
+		return RunBulk(m, seed, o)
 	}
 	return Run(m, seed, o)
 }

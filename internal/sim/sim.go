@@ -255,8 +255,11 @@ func command(m *model.Model, seed uint64, o Options) string {
 		name = m.File
 	}
 	line := fmt.Sprintf("simulator %s --seed %d --schedules 1", name, seed)
-	if o.Builds {
+	switch {
+	case o.Builds:
 		line += " --builds"
+	case o.Bulk:
+		line += " --bulk"
 	}
 	if len(o.Faults) < len(Kinds) {
 		line += " --faults " + strings.ReplaceAll(cmp.Or(join(o.Faults), "none"), ", ", ",")

@@ -35,11 +35,12 @@ func load(t *testing.T, name string) *model.Model {
 	return m
 }
 
-func many(t *testing.T, seed uint64, n int, builds bool) *Report {
+func many(t *testing.T, seed uint64, n int, o Options) *Report {
 	t.Helper()
 	var total Report
+	o.Faults = Kinds
 	for _, name := range models {
-		r := Many(context.Background(), load(t, name), seed, n, Options{Faults: Kinds, Builds: builds})
+		r := Many(context.Background(), load(t, name), seed, n, o)
 		for _, f := range r.Failed {
 			t.Errorf("%s\n%v", f.Again, f.Failures)
 		}
@@ -54,7 +55,7 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
-	many(t, 0, n, false)
+	many(t, 0, n, Options{})
 }
 
 // TestBuilds is the short form with builds: existing rows, gaps and changed derivations.
@@ -63,12 +64,31 @@ func TestBuilds(t *testing.T) {
 	if testing.Short() {
 		n = 2
 	}
-	r := many(t, 0, n, true)
+	r := many(t, 0, n, Options{Builds: true})
 	for _, how := range []began{beganWithRows, beganLive, beganWithGap, beganWithChanged} {
 		if r.Counted[string(how)] == 0 && n > 2 {
 			t.Errorf("no %s", how)
 		}
 	}
+}
+
+// TestBulk is the short form with replays in bulk, by processes that die of their disk.
+func TestBulk(t *testing.T) {
+	n := 10 // of each model
+	if testing.Short() {
+		n = 2
+	}
+	r := many(t, 0, n, Options{Bulk: true})
+	for _, what := range loaded {
+		if r.Counted[what] == 0 {
+			t.Errorf("no %s", what)
+		}
+	}
+}
+
+// loaded is what runs in bulk must come to.
+var loaded = []string{
+	"replays in bulk", "replays in bulk that reduce changes", "replays in bulk that go on live", "windows", "died in bulk", "died while a window landed",
 }
 
 // TestFull does as many schedules as the flag says, prints what came of them as one
@@ -78,8 +98,8 @@ func TestFull(t *testing.T) {
 		t.Skip("no -schedules")
 	}
 	each := (*full + len(models) - 1) / len(models)
-	r, builds := many(t, 1000, each, false), many(t, 1000, (each+4)/5, true)
-	for _, r := range []*Report{r, builds} {
+	r, builds, loads := many(t, 1000, each, Options{}), many(t, 1000, (each+4)/5, Options{Builds: true}), many(t, 1000, (each+4)/5, Options{Bulk: true})
+	for _, r := range []*Report{r, builds, loads} {
 		line, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -89,6 +109,11 @@ func TestFull(t *testing.T) {
 	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builders paused", "builds that end while faults strike"} {
 		if builds.Counted[what] < *full/100 {
 			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/100)
+		}
+	}
+	for _, what := range loaded {
+		if loads.Counted[what] < *full/100 {
+			t.Errorf("%s: %d times, fewer than %d", what, loads.Counted[what], *full/100)
 		}
 	}
 	least := min(1000, *full/5)

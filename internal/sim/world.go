@@ -54,6 +54,7 @@ type world struct {
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
 	died     int                   // how often a process did
 	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
+	bulk     bool                  // what is recorded is replayed in bulk: no row is too large for a replay's mark
 	assume   bool                  // programs are told that nothing was written before
 	audited  bool                  // what is built is right after the audit only
 	calls    int                   // how many calls of services the run has made
@@ -132,6 +133,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 	w.app = newApp(w)
 	all := ways
+	w.bulk = o.Bulk
 	if w.built = o.Builds; w.built {
 		all = byReader // which is the last
 		w.app.words.numbers = slices.DeleteFunc(w.app.words.numbers, func(n string) bool { return slices.Contains(wildNumbers, n) })
