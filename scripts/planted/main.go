@@ -152,11 +152,7 @@ func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
 	if err != nil {
 		return f, err
 	}
-	kind := "runs"
-	if m.Builds {
-		kind = "builds"
-	}
-	out, err := exec.CommandContext(context.Background(), bin, append([]string{kind, strconv.Itoa(seeds)}, m.Models...)...).Output()
+	out, err := exec.CommandContext(context.Background(), bin, append([]string{m.Runs, strconv.Itoa(seeds)}, m.Models...)...).Output()
 	if err != nil {
 		return f, fmt.Errorf("running it: %w", err)
 	}

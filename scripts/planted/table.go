@@ -96,8 +96,8 @@ func save(all []mistakes.Mistake, found []finding, seeds int) error {
 	text := fmt.Sprintf(`# Planted bugs
 
 Mistakes that a developer would make, each planted by itself, and the first seed of the simulator that notices it. Seeds are tried
-from 0 on, each on all models in which the mistake can be seen; mistakes of builds are tried in runs with builds. A mistake in code
-that the simulator does not run, or seldom reaches, is noticed by a test, which the table names. *As* is how the run fails.
+from 0 on, each on all models in which the mistake can be seen; mistakes of builds, and of replays in bulk, are tried in
+runs with these. A mistake in code that the simulator does not run, or seldom reaches, is noticed by a test, which the table names. *As* is how the run fails.
 
 §make planted§ makes this page. A seed is that of the simulator when its row was made: what a seed does changes with the simulator, and
 §go run ./scripts/planted NAME§ looks for the present one. [testdata/planted.txt](../testdata/planted.txt) has each mistake as a piece of

@@ -14,7 +14,7 @@ type Mistake struct {
 	Name     string
 	File     string   // from the module's root
 	Models   []string // on which it can be seen
-	Builds   bool     // in runs with builds
+	Runs     string   // of which kind: runs, builds or bulk
 	Test     string   // which sees it instead of the simulator: its package and its name
 	Sentence string
 	edits    [][2]string // text as it is, and by mistake
@@ -46,17 +46,17 @@ func parse(part string) (m Mistake, err error) {
 	words := strings.Fields(head)
 	sentence, body, ok := strings.Cut(rest, "<<<<\n")
 	body, _, closed := strings.Cut(body, ">>>>")
-	kind := len(words) > 2 && (words[2] == "builds" && len(words) == 3 || words[2] == "test" && len(words) != 5)
+	kind := len(words) > 2 && ((words[2] == "builds" || words[2] == "bulk") && len(words) == 3 || words[2] == "test" && len(words) != 5)
 	if len(words) < 3 || kind || !ok || !closed || strings.TrimSpace(sentence) == "" {
 		return m, fmt.Errorf("it is not a head, a sentence, <<<<, text, ====, text, >>>>")
 	}
 	m = Mistake{
-		Name: words[0], File: words[1], Models: words[2:],
+		Name: words[0], File: words[1], Models: words[2:], Runs: "runs",
 		Sentence: strings.Join(strings.Fields(sentence), " "),
 	}
 	switch m.Models[0] {
-	case "builds":
-		m.Builds, m.Models = true, m.Models[1:]
+	case "builds", "bulk":
+		m.Runs, m.Models = m.Models[0], m.Models[1:]
 	case "test":
 		m.Test, m.Models = strings.Join(m.Models[1:], " "), nil
 	}

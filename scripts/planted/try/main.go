@@ -1,5 +1,5 @@
 // Command try runs the simulator for some models, with one seed after the other, until a run
-// fails; "builds" in place of "runs" is for runs with builds. It prints the failed run as "MODEL SEED CLASS WHAT", or nothing.
+// fails; "builds" in place of "runs" is for runs with builds, and "bulk" for those that replay in bulk. It prints the failed run as "MODEL SEED CLASS WHAT", or nothing.
 package main
 
 import (
@@ -17,8 +17,11 @@ import (
 func main() {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // failures of services are expected here
 	run := sim.Run
-	if os.Args[1] == "builds" {
+	switch os.Args[1] {
+	case "builds":
 		run = sim.RunBuilds
+	case "bulk":
+		run = sim.RunBulk
 	}
 	seeds, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err != nil {
