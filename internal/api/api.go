@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -345,11 +346,20 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 // chunk is how many bytes are gathered before they are written.
 const chunk = 32 << 10
 
+// chunks are the buffers of writePage. Most of what small pages allocated was their buffer.
+var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
+
 // writePage streams a page: no more than a chunk and a row is in memory as JSON.
 // A client that goes away ends it silently: by then the status is sent, and no client is left to tell.
 func writePage(w http.ResponseWriter, res query.Result, names []string) {
 	web.SetHeaders(w, "application/json")
-	b := append(make([]byte, 0, chunk), `{"items":[`...)
+	buf := chunks.Get().(*[]byte)
+	b := append((*buf)[:0], `{"items":[`...)
+	defer func() {
+		if *buf = b; cap(b) <= 2*chunk { // a large row does not stay in memory
+			chunks.Put(buf)
+		}
+	}()
 	for i, row := range res.Items {
 		if i > 0 {
 			b = append(b, ',')
@@ -367,5 +377,6 @@ func writePage(w http.ResponseWriter, res query.Result, names []string) {
 		b = append(b, `,"cursor":"`...) // base64url needs no escapes
 		b = append(append(b, res.Cursor...), '"')
 	}
-	w.Write(append(b, "}\n"...))
+	b = append(b, "}\n"...)
+	w.Write(b)
 }
