@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/api"
@@ -44,8 +45,9 @@ func (b *bench) ingest() error {
 type served struct {
 	*running
 	*watch
-	base string
-	stop func() error
+	base   string
+	timing *atomic.Pointer[load] // is told how long handlers take, nil for nothing
+	stop   func() error
 }
 
 // serve serves an empty gallery.
@@ -70,7 +72,14 @@ func (b *bench) serveIt(r *running) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := web.Listen("127.0.0.1:0", web.Bounds{}, writes.Beside(queries), log)
+	timing, handler := new(atomic.Pointer[load]), writes.Beside(queries)
+	server, err := web.Listen("127.0.0.1:0", web.Bounds{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		handler.ServeHTTP(w, r)
+		if l := timing.Load(); l != nil {
+			l.handled(time.Since(began))
+		}
+	}), log)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +94,7 @@ func (b *bench) serveIt(r *running) (*served, error) {
 		cancel()
 		return errors.Join(<-errs, <-errs, r.remove())
 	}
-	return &served{r, w, "http://" + server.Addr().String(), stop}, nil
+	return &served{r, w, "http://" + server.Addr().String(), timing, stop}, nil
 }
 
 // ask sends a request and returns the body of the answer. It is an error if the answer does

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -57,9 +59,26 @@ func (b *bench) load() error {
 		return err
 	}
 	l := &load{served: s, took: map[string][]time.Duration{}, albums: w.albums, media: w.media, likes: w.likes}
-	err = l.run(pick(b, 5*time.Second, 30*time.Second))
+	during := pick(b, 5*time.Second, 30*time.Second)
+	idle := &load{took: map[string][]time.Duration{}, albums: w.albums, media: w.media, likes: w.likes}
+	err = idle.nothing(during)
+	if err == nil {
+		b.say("the same requests to the system")
+		err = l.run(during)
+	}
 	if err = errors.Join(err, s.stop()); err != nil {
 		return err
+	}
+	for _, of := range []struct {
+		name string
+		load *load
+	}{{"a handler that does nothing", idle}, {"the system", l}} {
+		for _, what := range []string{aStart, aHandler, anAnswer} {
+			if d := of.load.took[what]; len(d) > 0 {
+				b.table.add(line{what: of.name + ", " + what + ": p50, p99", figure: ms(percentile(d, 50)) + ", " + ms(percentile(d, 99))})
+			}
+		}
+		b.table.add(line{what: of.name + ", processors used, and waited for", figure: fmt.Sprintf("%.2f, %.2f", of.load.used, of.load.waited)})
 	}
 	for _, q := range kindsOfQuery {
 		d, goal := l.took[q.name], keyedGoal
@@ -80,6 +99,10 @@ func (b *bench) load() error {
 }
 
 const (
+	aStart   = "a request until it begins"
+	aHandler = "a request within its handler"
+	anAnswer = "a request until it is answered"
+
 	aWrite = "a write"
 	aCount = "a write until its count shows"
 )
@@ -113,6 +136,10 @@ type load struct {
 
 	refused atomic.Int64 // requests
 
+	// used is the processors that this process had, on average; waited is how many of its
+	// threads were ready to run and had none.
+	used, waited float64
+
 	mu   sync.Mutex
 	took map[string][]time.Duration
 	errs []error
@@ -127,8 +154,31 @@ func (l *load) words() string {
 	return words(l.media[rand.IntN(len(l.media))].n, 0, 1+rand.IntN(2))
 }
 
+// nothing is run with a server in place of the system that answers at once. What it measures
+// is due to the clients, to HTTP and to the machine.
+func (l *load) nothing(during time.Duration) error {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusCreated)
+		}
+	}))
+	defer server.Close()
+	l.served = &served{base: server.URL}
+	return l.run(during)
+}
+
 // run keeps the load up for a time.
 func (l *load) run(during time.Duration) error {
+	if l.timing != nil {
+		l.timing.Store(l)
+		defer l.timing.Store(nil)
+	}
+	cpu, delay, began := cpuTime(), runDelay(), time.Now()
+	defer func() {
+		wall := time.Since(began).Seconds()
+		l.used, l.waited = (cpuTime()-cpu).Seconds()/wall, (runDelay()-delay).Seconds()/wall
+	}()
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 100, 100
 	var wg sync.WaitGroup
@@ -150,7 +200,9 @@ func (l *load) run(during time.Duration) error {
 			})
 		})
 	})
-	wg.Go(func() { l.note(l.counts(start.Add(during))) })
+	if l.running != nil {
+		wg.Go(func() { l.note(l.counts(start.Add(during))) })
+	}
 	wg.Wait()
 	return errors.Join(l.errs[:min(3, len(l.errs))]...)
 }
@@ -167,7 +219,9 @@ func (l *load) every(start time.Time, during, pause time.Duration, do func(i int
 	wg.Wait()
 }
 
+// timed notes when do began and when it had ended, counted from when it was due.
 func (l *load) timed(what string, due time.Time, do func() error) {
+	late := time.Since(due)
 	err := do()
 	took := time.Since(due)
 	if err != nil && strings.Contains(err.Error(), ": 503 ") {
@@ -178,6 +232,16 @@ func (l *load) timed(what string, due time.Time, do func() error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.took[what] = append(l.took[what], took)
+	if what != aCount {
+		l.took[aStart], l.took[anAnswer] = append(l.took[aStart], late), append(l.took[anAnswer], took)
+	}
+}
+
+// handled notes how long a request was within its handler.
+func (l *load) handled(took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.took[aHandler] = append(l.took[aHandler], took)
 }
 
 func (l *load) note(err error) {

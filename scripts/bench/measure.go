@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -36,6 +38,20 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// runDelay is how long the threads of this process were ready to run and had no processor, as
+// Linux counts it; 0 elsewhere. Threads that have ended are not counted.
+func runDelay() (sum time.Duration) {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
+	for _, name := range files {
+		var ran, waited int64
+		if b, err := os.ReadFile(name); err == nil {
+			_, _ = fmt.Sscan(string(b), &ran, &waited)
+		}
+		sum += time.Duration(waited)
+	}
+	return sum
 }
 
 // rate returns how many things were done per second: the median over rounds of n things each.
