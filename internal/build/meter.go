@@ -81,7 +81,8 @@ func (b *Builder) add(p Progress) {
 }
 
 // spend waits until the budget has so many write units, and takes them.
-// Several segments share the budget; each waits for its own turn.
+// Several segments share the budget; each waits for its own turn. Units count as done when they are
+// asked for, also if the context ends before they are spent.
 func (b *Builder) spend(ctx context.Context, units int) error {
 	b.add(Progress{Units: int64(units)})
 	if b.Budget <= 0 {
