@@ -76,7 +76,7 @@ func TestRowCache(t *testing.T) {
 			}
 		}
 	})
-	if grewOld == 0 {
+	if grewOld == 0 && !testing.Short() { // in few runs it may not happen
 		t.Error("no row that was asked for was ever in the old buffer")
 	}
 }
