@@ -527,5 +527,14 @@ func Ledger(model string, target store.Ref) store.Ref {
 // LedgerAt refers to the ledger with a partition key.
 func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
 
+// RowOfLedger returns the row that a ledger is of, by its partition key. ok is false where the key does
+// not tell.
+func RowOfLedger(partition string) (r store.Ref, ok bool) {
+	if parts := strings.SplitN(partition, "|", 3); len(parts) == 3 && parts[0]+"|"+parts[1]+"|" == Ledgers(parts[1]) {
+		return RowOf(parts[2])
+	}
+	return r, false
+}
+
 // Ledgers returns the prefix of the partition keys of a model's ledgers.
 func Ledgers(model string) string { return "ledger|" + model + "|" }

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"weir/internal/model"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -65,14 +65,21 @@ func (v *recount) OwnRow(_ context.Context, row value.Item) error {
 // partition is of the generation that notifications go to.
 func (v *recount) listOf(partition string) (list string, ok bool) {
 	if list, ok = strings.CutPrefix(partition, v.lists); ok {
-		return list, !v.built(list)
+		return list, !v.built(list) && v.feeds(list)
 	}
 	for _, b := range v.Catalog.Builds.Counting() {
 		if list, ok = strings.CutPrefix(partition, owntable.SubscriberLists(b.Ledgers(v.Model.Name))); ok {
-			return list, b.State.Shown()
+			return list, b.State.Shown() && v.feeds(list)
 		}
 	}
 	return "", false
+}
+
+// feeds reports whether the model has the rule of a list. Lists of one that is retired stay, and nothing
+// reads them.
+func (v *recount) feeds(list string) bool {
+	rule, _, _ := strings.Cut(list, "<")
+	return slices.ContainsFunc(v.Model.Rows, func(r *model.RowRule) bool { return r.Name == rule && r.Subscribers != nil })
 }
 
 // built reports whether the lists of the rule of a list were built.

@@ -97,7 +97,7 @@ func (v *recount) setOf(partition string) (name string, ok bool) {
 		if s := v.sets[name]; s != nil && s.entity != nil {
 			return name, v.Built(s.entity) == nil
 		}
-		return name, !v.anyBuilt()
+		return name, !v.anyBuilt() && v.derives(name)
 	}
 	for _, b := range v.Catalog.Builds.Counting() {
 		if name, ok = strings.CutPrefix(partition, owntable.Nodes(b.Ledgers(v.Model.Name))); ok {
@@ -105,6 +105,15 @@ func (v *recount) setOf(partition string) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// derives reports whether the model can have a set of a name. Nodes of one that is retired stay, and
+// nothing reads them.
+func (v *recount) derives(name string) bool {
+	row, told := owntable.RowOf(name)
+	return slices.ContainsFunc(v.Model.Entities, func(e *model.Entity) bool {
+		return e.SetOf() != nil && (!told || e.Table.Name == row.Table && e.MatchKey(e.Table.Item(row.Key)))
+	})
 }
 
 // anyBuilt reports whether any set of the model was built.

@@ -193,7 +193,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 	why := projections.CannotShow(v.Shows(of.entity), want)
 	want, is = dropped(of.entity, want, is)
 	for _, field := range accumulators(want, is) {
-		if v.left(of.entity, field) {
+		if v.left(of.entity, name, field) {
 			continue
 		}
 		is, be := held(is, field), held(want, field)
@@ -242,13 +242,13 @@ func (v *recount) built(name string) runner.Fix {
 }
 
 // left reports whether an accumulator is left from a tally that is retired, or being built
-// by another definition. The entity is nil if no row counts for the ledger.
-func (v *recount) left(e *model.Entity, accumulator string) bool {
+// by another definition. The entity is nil if no row counts for the ledger with this partition key.
+func (v *recount) left(e *model.Entity, ledger, accumulator string) bool {
 	if name := projections.TallyOf(e, accumulator); name != "" {
 		return v.Catalog.Pending(name)
 	}
 	for _, other := range v.Model.Entities {
-		if e == nil && projections.TallyOf(other, accumulator) != "" {
+		if e == nil && projections.TallyOf(other, accumulator) != "" && canBeOf(other, ledger) {
 			return false
 		}
 	}
@@ -262,6 +262,12 @@ func (v *recount) left(e *model.Entity, accumulator string) bool {
 		}
 	}
 	return false
+}
+
+// canBeOf reports whether a ledger, by its partition key, can be of a row of the entity.
+func canBeOf(e *model.Entity, ledger string) bool {
+	row, ok := owntable.RowOfLedger(ledger)
+	return !ok || row.Table == e.Table.Name && e.MatchKey(e.Table.Item(row.Key))
 }
 
 // accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
