@@ -26,11 +26,12 @@ type buildCommand struct {
 	traces.Flag
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file; with --prune also the name of a model whose file is gone."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
-	DryRun      bool          `xor:"how" env:"-" help:"Print the rows, units, price and time that the build would take, and change nothing. Search indexes are left out."`
+	DryRun      bool          `env:"-" help:"Print the rows, units, price and time that the build, or --retired, would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
 	Abort       bool          `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
 	RollBack    bool          `xor:"how" env:"-" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
 	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
+	Retired     string        `env:"WEIR_BUILD_RETIRED" placeholder:"EARLIER" help:"With --prune, remove also what derivations show that are retired: their attributes, and the rows that weir made. EARLIER is the file of the model that had them; names choose some."`
 	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
 	From        []string      `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
 	WriteBudget int           `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
@@ -70,6 +71,12 @@ checkpoints and notes of other search definitions. Those that a program applied 
 the hour, or that functions apply, stay. Of a model whose file is gone, and all of which
 projector retire has retired, all ledgers are removed.
 
+With --prune --retired EARLIER, the values go too that retired derivations have left in
+the rows, as the earlier model file says: attributes, rows that weir made, and what a
+status shows over the application's value, which comes back. --dry-run counts them
+first. What the model derives or declares today stays, and so does what another program
+wrote. History goes only if it is named, since nothing can derive it again.
+
 History (keep) is in no row: weir keeps it from when its derivation began. With --from,
 what was before comes from recordings of DynamoDB Streams, in the forms that replay reads.
 They may overlap, and be given again: entries that exist stay. An export is refused: it
@@ -85,6 +92,7 @@ is for 4,000 write units in a second.
   projector build gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
   projector build gallery.yaml --aws --opensearch URL --hand-over 16m
   projector build gallery --aws --opensearch URL --prune
+  projector build gallery.yaml --aws --prune --retired gallery-before.yaml --dry-run
   projector build watchlists Audit --aws --from recorded/`
 }
 
@@ -103,6 +111,12 @@ func (c *buildCommand) Run(p *program) error {
 	if c.RollBack && len(c.Derivations) > 0 {
 		return usage("--roll-back takes all of a model back: name no derivations")
 	}
+	if c.DryRun && (c.Abort || c.RollBack || c.Prune && c.Retired == "") {
+		return usage("--dry-run is of a build, of --from or of --prune with --retired")
+	}
+	if c.Retired != "" && !c.Prune {
+		return usage("--retired goes with --prune")
+	}
 	if len(c.From) > 0 {
 		return c.recordings(p)
 	}
@@ -112,6 +126,9 @@ func (c *buildCommand) Run(p *program) error {
 		return err
 	}
 	defer end()
+	if c.Retired != "" {
+		return c.retired(p)
+	}
 	values := c.DryRun || c.Abort // of these, search has no part
 	s, gone, err := p.named(c.data, c.Model, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
@@ -134,11 +151,11 @@ func (c *buildCommand) Run(p *program) error {
 	case c.Abort:
 		return c.abort(p, b)
 	case gone:
-		return c.prune(p, s, b, false, true)
+		return c.prune(p, s, b, false, true, nil)
 	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
 	case c.Prune:
-		return c.prune(p, s, b, search && s.Index != nil, false)
+		return c.prune(p, s, b, search && s.Index != nil, false, nil)
 	}
 	if c.RollBack {
 		retired, err := b.RollBack(p.ctx)

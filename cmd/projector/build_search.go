@@ -47,9 +47,14 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 // Why says why a generation stays; Removed is true exactly where it is empty.
 // Generation is a number of a build, or the hash of a search generation. Why says why something
 // stays; it is empty if it was removed.
+// Of values of a retired derivation there is no generation, but how many rows had them, and how many
+// rows stay because another program wrote them.
 type pruned struct {
 	Entity     string            `json:"entity,omitempty"` // of ledgers
-	Generation string            `json:"generation"`
+	Generation string            `json:"generation,omitempty"`
+	Derivation string            `json:"derivation,omitempty"`
+	Rows       int64             `json:"rows,omitempty"`
+	Others     int64             `json:"others,omitempty"`
 	Indexes    map[string]string `json:"indexes,omitempty"` // of a search generation
 	Removed    bool              `json:"removed"`
 	Why        string            `json:"why,omitempty"`
@@ -58,8 +63,9 @@ type pruned struct {
 // prune removes what no program applies any more.
 // What was removed before an error is printed too. Indexes are left alone unless search is true.
 // gone says that there is no file of the model: all of it must be retired then.
-func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search, gone bool) error {
-	all := []pruned{}
+// values says what became of values of retired derivations.
+func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search, gone bool, values []pruned) error {
+	all := append([]pruned{}, values...)
 	enc := json.NewEncoder(p.stdout)
 	add := func(is pruned, name string) {
 		is.Removed = is.Why == ""

@@ -595,10 +595,11 @@ func (l *life) fileGone() {
 	l.ends(exitUsage, []string{"build", "shop", "--prune"}, "Customer.orders is live since", "no file of model shop", "projector retire shop")
 	l.ends(exitCheck, []string{"status", "shop"}, "no file of model shop", "Customer.orders: live since")
 	l.ends(exitGood, []string{"retire", "shop"}, "retired: Customer.orders", "stays: the values of Customer.orders, on rows of table Shop with keys as C#* and METADATA",
-		"the model's file is needed", "the file with model: shop", "weir removes no attributes from rows of applications", "projector build shop --prune")
+		"the model's file is needed", "the file with model: shop", "projector build shop --prune --retired FILE removes them", "projector build shop --prune")
 	l.ends(exitGood, []string{"retire", "shop"}, "nothing to retire")
 	l.ends(exitGood, []string{"status", "shop"}, "Customer.orders: retired since")
 	l.ends(exitGood, []string{"build", "shop", "--prune"}, "stays: a program may still apply it, until")
+	l.ends(exitGood, []string{"build", "shop", "--prune", "--retired", m + ".kept"}, "Customer.orders: stays: a program may still apply it, until")
 
 	other := *l
 	other.serves = "stats"
@@ -616,4 +617,46 @@ func (l *life) fileGone() {
 	l.write(2)
 	l.runs(m, map[string]int{"orders": len(l.orders)})
 	l.exact(m)
+}
+
+// removedValues removes what rows show of a derivation that is retired, an hour after nothing derives
+// it any more.
+func (l *life) removedValues() {
+	l.begun()
+	both := l.model(lifeModel + lifeCount + lifeSum)
+	l.runs(both, map[string]int{"total": l.want()["total"]})
+	m := l.model(lifeModel + lifeCount)
+	prune := []string{"build", m, "--prune", "--retired", both}
+	l.ends(exitGood, prune, "nothing that", "is retired")
+	l.ends(exitGood, []string{"retire", m, "Customer.total"})
+	was := l.want()["total"]
+	l.ends(exitGood, prune, "Customer.total: stays: a program may still apply it, until")
+	earlier := time.Now().Add(-2 * build.InUse)
+	l.with(m, func(o *opened) {
+		_, err := o.Models[0].Runner.Catalog.Change(l.Context(), func(is owntable.CatalogRow) (owntable.CatalogRow, error) {
+			next := is.Clone()
+			d := next.Derivations["Customer.total"]
+			d.Since = earlier
+			next.Derivations["Customer.total"] = d
+			return next, nil
+		})
+		o.ok(err)
+	})
+	l.ends(exitGood, append(prune, "--dry-run"), "Customer.total: would be removed from 1 rows", "1 rows would change, ")
+	l.write(2)
+	l.runs(m, map[string]int{"orders": len(l.orders), "total": was})
+	l.ends(exitUsage, append(prune, "Customer.nothing"), "it does not have Customer.nothing")
+	l.ends(exitGood, append(prune, "Customer.orders"), "Customer.orders: stays: it is live since")
+	l.ends(exitGood, prune, "Customer.total: removed from 1 rows")
+	l.write(2)
+	l.runs(m, map[string]int{"orders": len(l.orders)})
+	l.exact(m)
+	l.counted("orders")
+	l.store(func(db store.Store) {
+		page, err := db.Query(l.Context(), store.Query{Table: "Shop"})
+		if err != nil || slices.ContainsFunc(page.Rows, func(row value.Item) bool { return row.Get("kind").Text() == "customer" && row.Has("total") }) {
+			l.Error(page.Rows, err)
+		}
+	})
+	l.ends(exitGood, prune, "Customer.total: removed from 0 rows")
 }

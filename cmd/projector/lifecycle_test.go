@@ -57,6 +57,7 @@ var ways = []struct {
 	{line: "change a derivation", way: (*life).changed},
 	{line: "rename a derived attribute", way: (*life).renamed},
 	{line: "remove a derivation", way: (*life).removed},
+	{line: "remove what a retired derivation left in the rows", way: (*life).removedValues},
 	{line: "take a change back", way: (*life).rolledBack},
 	{line: "change a search index", way: (*life).searchChanged},
 	{line: "change queries, rules of the write side", way: (*life).nothingChanged},

@@ -23,7 +23,8 @@ func (retireCommand) Help() string {
 	return `A derivation that is taken out of a model stays in the catalog, and programs whose
 model does not have it are refused, since they could be older ones. This notes that it
 is gone: from then on, programs that still have it are refused instead. What it
-derived stays in the rows, and nothing updates it. A month later the note goes too.
+derived stays in the rows, and nothing updates it; projector build MODEL --prune
+--retired EARLIER removes it. A month later the note goes too.
 
 A whole model is retired by its name, also if its file is gone: then all programs that
 derive it are refused, its builds end, and other models may show values on its rows.
@@ -108,7 +109,7 @@ func (c *retireCommand) left(p *program, s *system.System, of *catalog.Catalog) 
 		}
 	}
 	fmt.Fprintf(p.stderr, "To remove these, or to derive them again, the model's file is needed, since only it tells which attributes and rows they are: "+
-		"the file with model: %s whose definitions are those that projector status %s prints. weir removes no attributes from rows of applications.\n", name, name)
+		"the file with model: %s whose definitions are those that projector status %s prints. With it, projector build %s --prune --retired FILE removes them.\n", name, name, name)
 	fmt.Fprintf(p.stderr, "An hour from now, projector build %s --prune removes the ledgers from weir's own table, which needs no file.\n", name)
 	return nil
 }

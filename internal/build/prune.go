@@ -67,7 +67,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 var ErrDerived = errors.New("the model is derived")
 
 // PruneRetired removes what the own table has of a model all of which is retired: ledgers, marks,
-// sets, facts, lists of subscribers and dead letters, of builds and of before. It needs nothing of
+// sets, facts, followed values, lists of subscribers and dead letters, of builds and of before. It needs nothing of
 // the model but its name. The catalog stays, so programs that derive the model are still refused. Within InUse it
 // removes nothing, and the result says why. After a crash, call it again.
 func (b *Builder) PruneRetired(ctx context.Context) (out []Pruned, removed int, err error) {
@@ -97,7 +97,8 @@ func (b *Builder) PruneRetired(ctx context.Context) (out []Pruned, removed int, 
 	if why := b.inUse(is); why != "" {
 		return []Pruned{{is.Entity, is.Generation, why}}, 0, nil
 	}
-	removed, err = b.remove(ctx, row.Builds, owntable.Partitions(b.Runner.Model.Name))
+	ours, followed := owntable.Partitions(b.Runner.Model.Name), owntable.FollowedIn(b.Runner.Model.Name)
+	removed, err = b.remove(ctx, row.Builds, func(partition string) bool { return ours(partition) || strings.HasPrefix(partition, followed) })
 	return out, removed, err
 }
 
@@ -113,8 +114,17 @@ func (b *Builder) inUse(is owntable.Build) string {
 // firstRows returns a function that reports whether a partition is of what no build made, and
 // a build of one of the names has replaced: ledgers, sets, facts and lists.
 func (b *Builder) firstRows(of map[string]bool) func(partition string) bool {
-	m, ledgers := b.Runner.Model, b.firstLedgers(of)
-	names := m.Builds()
+	m, all := b.Runner.Model, true
+	for _, e := range m.Entities {
+		all = all && (len(e.Values) == 0 && !e.IsRecomputed() || of[e.Name])
+	}
+	return firstRowsOf(m, of, all)
+}
+
+// firstRowsOf is firstRows for a model. all says that all ledgers and nodes are meant, whatever row
+// they are of.
+func firstRowsOf(m *model.Model, of map[string]bool, all bool) func(partition string) bool {
+	names, ledgers := m.Builds(), firstLedgers(m, of, all)
 	return func(partition string) bool {
 		if text, ok := strings.CutPrefix(partition, owntable.Facts(m.Name)); ok {
 			list, _, _ := strings.Cut(text, "|")
@@ -142,13 +152,8 @@ func entityOfFacts(m *model.Model, list string) string {
 }
 
 // firstLedgers returns a function that reports whether a partition is a ledger or a node of a
-// set that no build made, of a row of one of the entities.
-func (b *Builder) firstLedgers(of map[string]bool) func(partition string) bool {
-	m := b.Runner.Model
-	all := true
-	for _, e := range m.Entities {
-		all = all && (len(e.Values) == 0 && !e.IsRecomputed() || of[e.Name])
-	}
+// set that no build made, of a row of one of the entities, or with all of any row.
+func firstLedgers(m *model.Model, of map[string]bool, all bool) func(partition string) bool {
 	return func(partition string) bool {
 		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
 		if !ok {

@@ -27,7 +27,8 @@ func shapesOf(m *model.Model) map[string][]owntable.Shape {
 			continue
 		}
 		if by[e.Name] == nil {
-			by[e.Name] = shapeOf(e)
+			s := ShapeOf(e)
+			by[e.Name] = &s
 		}
 		by[e.Name].Of = append(by[e.Name].Of, d.Name)
 	}
@@ -43,9 +44,9 @@ func shapesOf(m *model.Model) map[string][]owntable.Shape {
 // named is what a key template has in place of any text.
 var named = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
 
-// shapeOf is the shape of an entity's rows.
-func shapeOf(e *model.Entity) *owntable.Shape {
-	s := &owntable.Shape{Is: map[string][]string{}}
+// ShapeOf returns the shape of an entity's rows. It is of no derivation.
+func ShapeOf(e *model.Entity) owntable.Shape {
+	s := owntable.Shape{Is: map[string][]string{}}
 	for _, k := range e.Keys {
 		pattern := named.ReplaceAllString(k.Template.String(), "*")
 		switch k.Attr.Name {
@@ -122,18 +123,10 @@ func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours
 		if at < 0 {
 			continue
 		}
-		row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
+		live, err := c.liveOf(ctx, other, their.Of)
 		if err != nil {
-			return fmt.Errorf("reading the catalog of model %s: %w", other, err)
+			return err
 		}
-		is, err := owntable.DecodeCatalog(row)
-		if err != nil {
-			return fmt.Errorf("the catalog of model %s: %w", other, err)
-		}
-		live := slices.DeleteFunc(slices.Clone(their.Of), func(name string) bool {
-			s := is.Derivations[name].State
-			return s == "" || s == owntable.Retired || s == owntable.Unbuilt
-		})
 		if len(live) > 0 {
 			return refuse(ErrModel, "model %s shows %s on rows of table %s, and model %s shows %s there: a row has one version, so each would take the other's for a later one of its own, and leave values as they are. "+
 				"Put both into one model; or take %s out of the file of model %s and say so: projector retire FILE '%s'; or, if nothing runs that model any more, retire all of it: projector retire %s --all (%s)",
@@ -141,4 +134,48 @@ func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours
 		}
 	}
 	return nil
+}
+
+// liveOf returns which derivations of another model are neither retired nor unbuilt.
+func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]string, error) {
+	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalog of model %s: %w", other, err)
+	}
+	is, err := owntable.DecodeCatalog(row)
+	if err != nil {
+		return nil, fmt.Errorf("the catalog of model %s: %w", other, err)
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		s := is.Derivations[name].State
+		return s == "" || s == owntable.Retired || s == owntable.Unbuilt
+	}), nil
+}
+
+// ShownByOthers returns, by model, the rows of a table on which other models show values or which
+// they make, with the derivations that are neither retired nor unbuilt.
+func (c *Catalog) ShownByOthers(ctx context.Context, table string) (map[string][]owntable.Shape, error) {
+	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
+	if err != nil {
+		return nil, fmt.Errorf("reading which models show values on table %s: %w", table, err)
+	}
+	is, err := owntable.DecodeShown(row)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]owntable.Shape{}
+	for other, shapes := range is.Models {
+		for _, shape := range shapes {
+			if other == c.model.Name {
+				continue
+			}
+			if shape.Of, err = c.liveOf(ctx, other, shape.Of); err != nil {
+				return nil, err
+			}
+			if len(shape.Of) > 0 {
+				out[other] = append(out[other], shape)
+			}
+		}
+	}
+	return out, nil
 }

@@ -95,6 +95,17 @@ func (r *RowRule) fixed() map[string]string {
 	return out
 }
 
+// CanMake reports whether a row of the entity that the rule makes rows of has the rule's constants.
+// Rules into one entity may have the same ones, so a row may be of several.
+func (r *RowRule) CanMake(row value.Item) bool {
+	for name, text := range r.fixed() {
+		if value.Scalar(r.Into.Field(name).Get(row)) != text {
+			return false
+		}
+	}
+	return true
+}
+
 // apart reports whether two rules into one entity can never make the same key: they give a
 // name of the key different constants, or both put the record's position into the key and
 // read different entities.

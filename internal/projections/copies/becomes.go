@@ -17,3 +17,13 @@ func (Kind) Becomes(x *model.DerivationDiff) string {
 	}
 	return "history, which no row tells; it is complete from the first program that has it"
 }
+
+// Remains returns the rows that the rules of a name make.
+func (Kind) Remains(m *model.Model, d *model.Derivation) (is projections.Remains) {
+	for _, r := range m.Rows {
+		if r.Name == d.Name {
+			is = is.With(projections.Remains{Makes: r.CanMake})
+		}
+	}
+	return is
+}

@@ -1,0 +1,489 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/parallel"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// What a retired derivation has shown stays in the rows until its removal is asked for: an application
+// may write an attribute of that name since, and nothing on a row tells that from weir's. The earlier
+// version of the model, by which the values were derived, says which they are.
+//
+// A removal scans the tables and writes row by row, on condition that the row is as it was read. It
+// keeps no notes: after a crash, call it again. It may run beside programs of the later model.
+
+// Removal removes what retired derivations have shown. Its creator sets the fields once.
+type Removal struct {
+	*Builder
+	Earlier *model.Model
+	Only    []string // these derivations; without any, all that are retired but history
+	Dry     bool     // writes nothing, and counts what it would write
+	each    []*Removed
+	by      map[*model.Entity][]*Removed          // what goes, by the entity of Earlier on whose rows it is
+	version map[*model.Entity]bool                // rows of the entity keep their Version
+	kept    map[*model.Entity]projections.Remains // what makes rows of the entity and does not go
+}
+
+// Removed says what becomes of the values of a derivation.
+type Removed struct {
+	Derivation string
+	Rows       int64  // that have them, of those that the removal has done
+	Made       bool   // the rows are weir's, and go as a whole
+	Others     int64  // rows that stay: another program wrote them, or such an attribute on them
+	Why        string // why all of it stays; "" if it goes
+
+	since   time.Time
+	remains projections.Remains
+}
+
+// ErrEarlier is wrapped by the error for an earlier version that is none of the model, or does
+// not have what is to be removed.
+var ErrEarlier = errors.New("the earlier model does not fit")
+
+// Begin decides what goes. It reads the catalog, and returns one Removed for each derivation that
+// is named, or retired, sorted.
+func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
+	m := x.Runner.Model
+	if x.Earlier.Name != m.Name {
+		return nil, fmt.Errorf("%w: it is model %s, and not %s", ErrEarlier, x.Earlier.Name, m.Name)
+	}
+	row, err := x.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ds := x.Earlier.Derivations()
+	for _, name := range x.Only {
+		if !slices.ContainsFunc(ds, func(d model.Derivation) bool { return d.Name == name }) {
+			return nil, fmt.Errorf("%w: it does not have %s", ErrEarlier, name)
+		}
+	}
+	x.each, x.by, x.version, x.kept = nil, map[*model.Entity][]*Removed{}, map[*model.Entity]bool{}, map[*model.Entity]projections.Remains{}
+	for i := range ds {
+		d, is := &ds[i], row.Derivations[ds[i].Name]
+		made := madeWith(ds, d.Name)
+		named := slices.Contains(x.Only, d.Name) || made != nil && slices.Contains(x.Only, made.Name)
+		if _, search := model.SearchOf(d.Name); search || !named && (len(x.Only) > 0 || is.State != owntable.Retired) {
+			continue
+		}
+		r := &Removed{Derivation: d.Name, since: is.Since, remains: remainsOf(x.Earlier, d)}
+		r.Made = r.remains.Makes != nil
+		x.each = append(x.each, r)
+		history := d.History || made != nil && made.History
+		if r.Why = x.retired(d, is, named); r.Why == "" && history && !named {
+			r.Why = "it is history, which nothing can derive again: name it to remove it"
+		}
+		if r.Why == "" {
+			e := x.Earlier.Entity(d.Into)
+			x.by[e] = append(x.by[e], r)
+		}
+	}
+	for _, e := range x.Earlier.Entities {
+		if len(x.by[e]) > 0 {
+			if err := x.beside(ctx, e, row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return x.each, nil
+}
+
+// remainsOf returns what a derivation of a model leaves.
+func remainsOf(m *model.Model, d *model.Derivation) (is projections.Remains) {
+	for _, k := range kinds.All() {
+		is = is.With(k.Remains(m, d))
+	}
+	return is
+}
+
+// madeWith returns the rule or the group that makes the rows on which a derivation shows a value,
+// nil for a value on another row.
+func madeWith(ds []model.Derivation, name string) *model.Derivation {
+	rule, _, dotted := strings.Cut(name, ".")
+	i := slices.IndexFunc(ds, func(d model.Derivation) bool { return d.Name == rule })
+	if i < 0 || !dotted {
+		return nil
+	}
+	return &ds[i]
+}
+
+// retired says why a derivation stays that is not retired as the earlier model defines it.
+func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) string {
+	m := x.Runner.Model
+	switch {
+	case m.Table(x.Earlier.Entity(d.Into).Table.Name) == nil:
+		return fmt.Sprintf("the model has no table %s any more: give its earlier version as the model too", x.Earlier.Entity(d.Into).Table.Name)
+	case is.State == "" && named: // the catalog has forgotten it, or it was never derived
+		return ""
+	case is.State != owntable.Retired:
+		return fmt.Sprintf("it is %s since %s; projector retire notes that it is gone", is.State, is.Since.UTC().Format(time.DateTime))
+	case is.Hash != d.Hash:
+		return "what was retired is of another definition, which projector status prints: give the version of the model that has it"
+	}
+	return x.Builder.inUse(owntable.Build{Since: is.Since})
+}
+
+// beside takes back what goes from rows of an entity where something else is shown or made there,
+// and notes whether these rows keep their Version.
+func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.CatalogRow) error {
+	others, err := x.Runner.Catalog.ShownByOthers(ctx, e.Table.Name)
+	if err != nil {
+		return err
+	}
+	shape := catalog.ShapeOf(e)
+	goes := func(name string) bool {
+		return slices.ContainsFunc(x.by[e], func(r *Removed) bool { return r.Derivation == name })
+	}
+	for name := range row.Derivations {
+		x.version[e] = x.version[e] || strings.HasPrefix(name, e.Name+".") && !goes(name)
+	}
+	stays := func(why string, which func(*Removed) bool) {
+		for _, r := range x.by[e] {
+			if which(r) {
+				r.Why = why
+			}
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(others)) {
+		for _, their := range others[model] {
+			if !their.Meets(shape) {
+				continue
+			}
+			x.version[e] = true
+			stays(fmt.Sprintf("model %s shows %s on such rows", model, strings.Join(their.Of, ", ")), func(r *Removed) bool {
+				return r.Made || slices.ContainsFunc(their.Of, func(name string) bool {
+					of, attr, dotted := strings.Cut(name, ".")
+					return !dotted || of == "" || slices.Contains(r.remains.Attrs, attr) || slices.Contains(r.remains.Over, attr)
+				})
+			})
+		}
+	}
+	x.besideOurs(e, shape, row, stays)
+	for _, d := range x.Earlier.Derivations() {
+		if is := remainsOf(x.Earlier, &d); d.Into == e.Name && is.Makes != nil && !goes(d.Name) {
+			x.kept[e] = x.kept[e].With(is)
+		}
+	}
+	x.by[e] = slices.DeleteFunc(x.by[e], func(r *Removed) bool { return r.Why != "" })
+	return nil
+}
+
+// besideOurs is beside for what the model itself derives or declares.
+func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable.CatalogRow, stays func(why string, which func(*Removed) bool)) {
+	m := x.Runner.Model
+	has := func(r *Removed, names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(r.remains.Attrs, n) || slices.Contains(r.remains.Over, n) })
+	}
+	for _, d := range m.Derivations() {
+		into := m.Entity(d.Into)
+		if into == nil || into.Table.Name != e.Table.Name || isRetired(row, &d) || !catalog.ShapeOf(into).Meets(shape) {
+			continue
+		}
+		is := remainsOf(m, &d)
+		var derived []string
+		if is.Makes != nil {
+			x.kept[e] = x.kept[e].With(projections.Remains{Makes: is.Makes})
+			for _, k := range kinds.All() {
+				derived = append(derived, k.Derives(into)...)
+			}
+		}
+		x.version[e] = true
+		stays(fmt.Sprintf("the model derives %s on such rows", d.Name), func(r *Removed) bool {
+			return has(r, is.Attrs) || has(r, is.Over) || has(r, derived)
+		})
+	}
+	for _, now := range m.Entities {
+		if e.Derived || now.Derived || now.Table.Name != e.Table.Name || !catalog.ShapeOf(now).Meets(shape) {
+			continue
+		}
+		for _, a := range now.Attributes {
+			stays(fmt.Sprintf("%s is an attribute of %s: take it out of the model, if the application does not write it", a.Name, now.Name), func(r *Removed) bool {
+				return slices.Contains(r.remains.Attrs, a.Name)
+			})
+		}
+	}
+	for _, d := range x.renamed() {
+		if s := row.Derivations[d.Name].State; s != owntable.Live && s != owntable.Verified {
+			stays(fmt.Sprintf("%s, which takes its place, is not live", d.Name), func(r *Removed) bool { return r.Derivation == d.Was })
+		}
+	}
+}
+
+// isRetired reports whether a derivation is retired by the definition that it has.
+func isRetired(row owntable.CatalogRow, d *model.Derivation) bool {
+	is := row.Derivations[d.Name]
+	return is.State == owntable.Retired && is.Hash == d.Hash
+}
+
+// renamed returns what the model derives under another name than before.
+func (x *Removal) renamed() (out []model.DerivationDiff) {
+	if x.Earlier == x.Runner.Model {
+		return nil
+	}
+	for _, d := range model.DiffOf(x.Earlier, x.Runner.Model).Derivations {
+		if d.What == model.Renamed {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// scanned is how many rows of a page are done at a time.
+const scanned = 100
+
+// Run removes what Begin has decided, and what weir's own table has for it. What Begin returned has
+// the rows that were done. An error wraps ErrDerived if something of it is derived again meanwhile.
+func (x *Removal) Run(ctx context.Context) error {
+	x.counts()
+	for _, t := range x.Runner.Model.AllTables() {
+		if !slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return len(x.by[e]) > 0 && e.Table.Name == t.Name }) {
+			continue
+		}
+		segments := x.Segments
+		if segments == 0 {
+			segments = DefaultSegments
+		}
+		err := parallel.Do(segments, segments, func(i int) error {
+			return x.scan(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.rows(ctx, &t.Table, rows) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if own := x.own(); own != nil {
+		err := x.scan(ctx, store.Query{Table: owntable.TableName}, func(rows []value.Item) error {
+			var ws []store.Write
+			units := 0
+			for _, row := range rows {
+				if own(row.Get(owntable.Partition).Text()) {
+					ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+writeUnits(int64(row.Size()))
+				}
+			}
+			return x.write(ctx, ws, units, nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return x.still(ctx)
+}
+
+// writeUnits returns the write units of a row of so many bytes.
+func writeUnits(bytes int64) int { return int(max(1, (bytes+1023)/1024)) }
+
+// scan hands on the rows of a query, some at a time.
+func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item) error) error {
+	for {
+		page, err := x.Runner.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		x.add(Progress{Rows: int64(len(page.Rows))})
+		for rows := range slices.Chunk(page.Rows, scanned) {
+			if err := do(rows); err != nil {
+				return err
+			}
+		}
+		if page.Next == nil {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// rows removes what goes from rows of a table. A row that changes meanwhile is read again.
+func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) error {
+	counted := map[store.Ref]bool{} // what is in the result already
+	for range fixTries {
+		var ws []store.Write
+		units := 0
+		for _, row := range rows {
+			w, n, ok := x.row(t, row, counted)
+			if ok {
+				ws, units = append(ws, w), units+n
+			}
+		}
+		var again []store.Ref
+		if err := x.write(ctx, ws, units, func(w *store.Write) { again = append(again, w.Ref) }); err != nil || len(again) == 0 {
+			return err
+		}
+		var err error
+		if rows, err = x.Runner.Get(ctx, again); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("rows of table %s change all the time; run it again", t.Name)
+}
+
+// row decides what becomes of a row, and counts it once.
+func (x *Removal) row(t *store.Table, row value.Item, counted map[store.Ref]bool) (w store.Write, units int, ok bool) {
+	e := x.Earlier.Table(t.Name).Classify(row)
+	if row == nil || e == nil || len(x.by[e]) == 0 {
+		return w, 0, false
+	}
+	key, _ := t.KeyOf(row)
+	at, all := store.Ref{Table: t.Name, Key: key}, projections.Remains{}
+	stays := x.kept[e].Made(row) // it can be of a rule that does not go
+	for _, r := range x.by[e] {
+		all = all.With(r.remains)
+		if counted[at] {
+			continue
+		}
+		switch {
+		case r.remains.On(row) && !(r.Made && stays):
+			x.count(&r.Rows)
+		case r.remains.Made(row) || slices.ContainsFunc(r.remains.Attrs, row.Has):
+			x.count(&r.Others)
+		}
+	}
+	counted[at] = true
+	if stays {
+		all.Makes = nil
+	}
+	if w, ok = all.Remove(at, row, x.version[e] || x.shows(e, row)); ok {
+		x.add(Progress{Targets: 1})
+	}
+	return w, removalUnits(t, &w, row), ok
+}
+
+// count adds a row to a result.
+func (x *Removal) count(n *int64) {
+	x.meter.mu.Lock()
+	defer x.meter.mu.Unlock()
+	*n++
+}
+
+// shows reports whether a row has something else that the earlier model showed on it.
+func (x *Removal) shows(e *model.Entity, row value.Item) bool {
+	for _, k := range kinds.All() {
+		for _, name := range k.Derives(e) {
+			if row.Has(name) && !slices.ContainsFunc(x.by[e], func(r *Removed) bool {
+				return slices.Contains(r.remains.Attrs, name) || slices.Contains(r.remains.Over, name)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// removalUnits returns the write units of a removal, by the documented rules: for the row, as it
+// was, and for each of its entries in an index that changes with it.
+func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
+	units := writeUnits(int64(row.Size()))
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		key := []string{ix.Key.Partition.Name}
+		if ix.Key.Sort.Name != "" {
+			key = append(key, ix.Key.Sort.Name)
+		}
+		moves := slices.ContainsFunc(w.Ops, func(op store.Op) bool { return slices.Contains(key, op.Attr) })
+		switch in := !slices.ContainsFunc(key, func(name string) bool { return !row.Has(name) }); {
+		case in && ix.KeysOnly && (w.Delete || moves):
+			units++
+		case in && !ix.KeysOnly:
+			units += writeUnits(int64(row.Size()))
+		}
+	}
+	return units
+}
+
+// write does writes within the budget, if it is no dry run, and calls changed for each whose row
+// has changed. It refuses if what goes is not retired any more.
+func (x *Removal) write(ctx context.Context, ws []store.Write, units int, changed func(*store.Write)) error {
+	if len(ws) == 0 {
+		return nil
+	}
+	if x.Dry {
+		x.add(Progress{Units: int64(units), Reads: 1})
+		return nil
+	}
+	if err := x.spend(ctx, units); err != nil {
+		return err
+	}
+	if err := x.still(ctx); err != nil {
+		return err
+	}
+	out, err := x.Runner.Write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		switch {
+		case out[i].Err == nil:
+		case errors.Is(out[i].Err, store.ErrCondition) && changed != nil:
+			changed(&ws[i])
+		default:
+			return fmt.Errorf("%s: %w", x.Runner.Describe(ws[i].Ref), out[i].Err)
+		}
+	}
+	return nil
+}
+
+// still returns an error if something of what goes is derived again. A build that has read a row
+// before its value was removed would leave the row without it.
+func (x *Removal) still(ctx context.Context) error {
+	row, err := x.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range x.each {
+		if is := row.Derivations[r.Derivation]; r.Why == "" && (is.State != owntable.Retired && is.State != "" || !is.Since.Equal(r.since)) {
+			return fmt.Errorf("%w: %s is %s since %s, so its values are not removed any further; once it is live, projector build %s %s --again puts back what is missing",
+				ErrDerived, r.Derivation, is.State, is.Since.UTC().Format(time.DateTime), x.Runner.Model.Command(), r.Derivation)
+		}
+	}
+	return nil
+}
+
+// own returns a function that reports whether a partition of the own table is of what goes alone;
+// nil if nothing is. Ledgers of builds go with Prune.
+func (x *Removal) own() func(partition string) bool {
+	goes := map[string]bool{}
+	for _, r := range x.each {
+		goes[r.Derivation] = r.Why == ""
+	}
+	of, stays := map[string]bool{}, map[string]bool{}
+	for name, build := range x.Earlier.Builds() {
+		_, rule := strings.CutPrefix(build, model.BuildSubscribers)
+		e := x.Earlier.Entity(build)
+		if goes[name] && (rule || e != nil && !x.version[e]) {
+			of[build] = true
+		} else {
+			stays[build] = true
+		}
+	}
+	maps.DeleteFunc(of, func(build string, _ bool) bool { return stays[build] })
+	var lists []string
+	kept := map[string]bool{}
+	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
+		for _, f := range m.Follows {
+			kept[f.Source.Name+"."+f.Field.Name] = kept[f.Source.Name+"."+f.Field.Name] || !goes[f.Rule.Name+"."+f.Attr]
+		}
+	}
+	for field, is := range kept {
+		if !is {
+			lists = append(lists, owntable.FollowedOf(x.Runner.Model.Name, field))
+		}
+	}
+	if len(of)+len(lists) == 0 {
+		return nil
+	}
+	first := firstRowsOf(x.Earlier, of, false)
+	return func(partition string) bool {
+		return first(partition) || slices.ContainsFunc(lists, func(list string) bool { return strings.HasPrefix(partition, list) })
+	}
+}

@@ -1,0 +1,404 @@
+package build_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// every has every kind that shows something on rows.
+var every = strings.NewReplacer("derive:\n", `  Day:
+    where: {type: Day}
+    key: {PK: "DAY#{up}", SK: VOTES}
+    attributes: {votes: number, points: number}
+derive:
+  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}
+  Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}
+`, "model: mixed", "model: every", "  mixed:", "  every:").Replace(mixed)
+
+// underived is every without what is derived.
+func underived() string {
+	text, _, _ := strings.Cut(every, "derive:\n")
+	return text
+}
+
+// everyRows are rows of applications to which every kind adds something.
+var everyRows = [][]any{
+	{"PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n", "owner", "1", "team", "1", "tag", "a", "status", "open"},
+	{"PK", "TASK#2", "SK", "METADATA", "type", "Task", "name", "n", "owner", "1", "team", "1", "tag", "b", "status", "open"},
+	{"PK", "TASK#3", "SK", "METADATA", "type", "Task", "name", "n", "owner", "2", "team", "1", "tag", "b"},
+	{"PK", "OWNER#1", "SK", "PERSON", "type", "Person", "name", "p"},
+	{"PK", "TEAM#1", "SK", "MEMBER#1", "type", "Member", "name", "m"},
+	{"PK", "USER#1", "SK", "WATCH#1", "type", "Watch", "as", "w"},
+	{"PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 3},
+	{"PK", "TASK#1", "SK", "VOTE#2", "type", "Vote", "up", "no", "points", 4},
+	{"PK", "TASK#2", "SK", "SIGN#1", "type", "Sign", "at", "today"},
+	{"PK", "TASK#3", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 5},
+}
+
+// derivedRows opens a fixture on which every kind has derived something.
+func derivedRows(f *fixture) *fixture {
+	f.Helper()
+	for _, row := range everyRows {
+		f.write(row...)
+	}
+	f.catchUp()
+	return f
+}
+
+// retires goes on with a later model, by which all is retired that it does not have.
+func (f *fixture) retires(later *model.Model) {
+	f.Helper()
+	before := f.model
+	f.with(later)
+	var gone []string
+	for _, d := range before.Derivations() {
+		if !slices.ContainsFunc(later.Derivations(), func(is model.Derivation) bool { return is.Name == d.Name }) {
+			gone = append(gone, d.Name)
+		}
+	}
+	f.ok(f.runner().Catalog.Retire(f.Context(), gone))
+}
+
+// removal decides what goes, and returns it by its name.
+func (f *fixture) removal(earlier *model.Model, dry bool, only ...string) (*build.Removal, map[string]*build.Removed) {
+	f.Helper()
+	b := f.builder()
+	b.Segments = 2
+	x := &build.Removal{Builder: b, Earlier: earlier, Only: only, Dry: dry}
+	each, err := x.Begin(f.Context())
+	f.ok(err)
+	by := map[string]*build.Removed{}
+	for _, r := range each {
+		by[r.Derivation] = r
+	}
+	return x, by
+}
+
+// written returns the rows that an application wrote, as it wrote them.
+func written(f *fixture, rows ...[]any) map[string]value.Item {
+	was := open(f.TB, f.model)
+	for _, row := range rows {
+		was.write(row...)
+	}
+	return was.rows(was.table)
+}
+
+func (f *fixture) same(want map[string]value.Item) {
+	f.Helper()
+	have := f.rows(f.table)
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if !value.EqualItems(have[name], want[name]) {
+			f.Errorf("left: %v\nwant: %v", have[name], want[name])
+		}
+	}
+	for name := range want {
+		if have[name] == nil {
+			f.Errorf("gone: %s", name)
+		}
+	}
+}
+
+// TestRemains: of every kind, what a retired derivation has shown goes, and every row is then as
+// its application wrote it. A dry run counts the same and writes nothing. History stays until it
+// is named. What is derived again afterwards is right.
+func TestRemains(t *testing.T) { remains(open(t, load(t, every))) }
+
+// TestRemainsOnDynamoDB is the same on DynamoDB Local.
+func TestRemainsOnDynamoDB(t *testing.T) { remains(openOnDynamoDB(t, load(t, every))) }
+
+func remains(f *fixture) {
+	t, earlier := f.TB, f.model
+	derivedRows(f)
+	later := load(t, underived())
+	f.retires(later)
+	if _, by := f.removal(earlier, false); len(by) != len(earlier.Derivations()) || by["Task.votes"].Why == "" || by["Owned"].Why == "" {
+		t.Errorf("within the hour: %v", by)
+	}
+	f.clock.Add(2)
+	before := f.rows(f.table)
+	dry, would := f.removal(earlier, true)
+	f.ok(dry.Run(t.Context()))
+	f.same(before)
+	x, did := f.removal(earlier, false)
+	f.unharmed(func() { f.ok(x.Run(t.Context())) })
+	if a, b := dry.Done(), x.Done(); a.Units != b.Units || a.Targets != b.Targets || a.Units == 0 {
+		t.Errorf("the dry run said %+v, it was %+v", a, b)
+	}
+	want := map[string]int64{ // rows of each; -1 stays
+		"Task.votes": 3, "Task.points": 3, "Task.status": 3, "Task.lastPoints": 2, "Tags.tags": 2, "Owned": 3, "Owned.boss": 3,
+		"Day": 2, "Day.votes": 2, "Day.points": 2, "Told": -1, "Log": -1, "Log.name": -1,
+	}
+	for name, n := range want {
+		r, w := did[name], would[name]
+		if r == nil || w == nil || r.Rows != w.Rows || r.Others != 0 || n < 0 != (r.Why != "") || n >= 0 && r.Rows != n {
+			t.Errorf("%s: %+v, want %d rows; the dry run said %+v", name, r, n, w)
+		}
+	}
+	if len(did) != len(want) {
+		t.Errorf("%d derivations, want %d", len(did), len(want))
+	}
+	x, _ = f.removal(earlier, false, "Told", "Log")
+	f.ok(x.Run(t.Context()))
+	f.same(written(f, everyRows...))
+	for name, row := range f.rows(owntable.TableName) {
+		if p := row.Get(owntable.Partition).Text(); owntable.Partitions(f.model.Name)(p) || strings.HasPrefix(p, owntable.FollowedIn(f.model.Name)) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	again, _ := f.removal(earlier, false)
+	f.ok(again.Run(t.Context()))
+	if d := again.Done(); d.Targets != 0 || d.Units != 0 {
+		t.Errorf("the second time: %+v", d)
+	}
+	f.with(earlier)
+	f.build(owntable.BuildLive, slices.Compact(slices.Sorted(maps.Values(earlier.Builds())))...)
+	f.catchUp()
+	f.write("PK", "TASK#1", "SK", "VOTE#3", "type", "Vote", "up", "yes", "points", 9)
+	f.catchUp()
+	f.verified()
+}
+
+// rewritten returns a text with parts replaced, each of which it must have.
+func rewritten(t *testing.T, text string, oldNew ...string) string {
+	t.Helper()
+	for i := 0; i < len(oldNew); i += 2 {
+		if !strings.Contains(text, oldNew[i]) {
+			t.Fatalf("there is no %q", oldNew[i])
+		}
+		text = strings.Replace(text, oldNew[i], oldNew[i+1], 1)
+	}
+	return text
+}
+
+// TestRemainsThatStay: what is derived or declared today, or of which the earlier model does not say
+// what it is, stays, and the result says why. The rows stay as they are.
+func TestRemainsThatStay(t *testing.T) {
+	const (
+		votes    = "  Task.votes: {count: Vote}\n"
+		points   = "  Task.points: {sum: Vote.points}\n"
+		last     = "  Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}\n"
+		closedAt = "      closed_at: string\n"
+	)
+	plain := underived() + "derive:\n"
+	noVotes := rewritten(t, every, votes, "")
+	for _, c := range []struct {
+		name                 string
+		text, earlier, later string // the model that derives it, the one by which it is removed, and the one of today
+		beside               string // what another model derives
+		only                 string
+		stays                map[string]string // a part of why each derivation stays
+	}{
+		{name: "an attribute of the application", text: every, earlier: every, later: rewritten(t, noVotes, closedAt, closedAt+"      votes: number\n"),
+			stays: map[string]string{"Task.votes": "votes is an attribute of Task"}},
+		{name: "another definition", text: every, earlier: rewritten(t, every, votes, "  Task.votes: {count: Vote, where: {up: present}}\n"), later: noVotes,
+			stays: map[string]string{"Task.votes": "of another definition"}},
+		{name: "what is derived", text: every, earlier: every, later: noVotes, only: "Task.points",
+			stays: map[string]string{"Task.points": "it is live since"}},
+		{name: "what was never derived", text: noVotes, earlier: every, later: plain, only: "Task.votes",
+			stays: nil},
+		{name: "an attribute of another derivation", text: every, earlier: every, later: rewritten(t, every, last, "  Task.first: {earliest: Vote.points, by: nr, also: {lastUp: up}}\n"),
+			stays: map[string]string{"Task.lastPoints": "the model derives Task.first"}},
+		{name: "a name that another takes over", text: every, earlier: every, later: rewritten(t, every, votes, "  Task.number: {count: Vote}\n"),
+			stays: map[string]string{"Task.votes": "Task.number, which takes its place, is not live"}},
+		{name: "what another model shows", text: plain + votes, earlier: plain + votes, later: plain + points, beside: votes,
+			stays: map[string]string{"Task.votes": "model beside shows Task.votes on such rows"}},
+		{name: "a table that is gone", text: plain + votes, earlier: plain + votes, later: rewritten(t, plain, "  every: {key: [PK, SK]}", "  other: {key: [PK, SK]}"),
+			stays: map[string]string{"Task.votes": "the model has no table every any more"}},
+		{name: "all of it", text: plain + votes, earlier: plain + votes, later: plain + votes, only: "Task.votes",
+			stays: map[string]string{"Task.votes": "it is live since"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := derivedRows(open(t, load(t, c.text)))
+			was := f.model
+			f.retires(load(t, c.later))
+			if c.beside != "" { // it has been retired here, so another model may show it
+				other := load(t, rewritten(t, plain, "model: every", "model: beside")+c.beside)
+				f.ok(catalog.New(other, f.Store, f.now, catalog.Options{Assume: true}).Start(t.Context(), nil))
+			}
+			f.clock.Add(2)
+			f.model = was
+			before := f.rows(f.table)
+			var only []string
+			if c.only != "" {
+				only = []string{c.only}
+			}
+			x, by := f.removal(load(t, c.earlier), false, only...)
+			f.ok(x.Run(t.Context()))
+			for name, why := range c.stays {
+				if r := by[name]; r == nil || r.Why == "" || !strings.Contains(r.Why, why) {
+					t.Errorf("%s: %+v, want %q", name, r, why)
+				}
+			}
+			if len(by) != len(c.stays) && c.stays != nil {
+				t.Errorf("%v", by)
+			}
+			f.same(before)
+		})
+	}
+}
+
+// TestRemainsOfTwoRules: rows of one of two rules go if the constants of the rules tell them apart;
+// otherwise all stay.
+func TestRemainsOfTwoRules(t *testing.T) {
+	for _, c := range []struct {
+		name, key, vote, sign string
+		rows, others          int64
+	}{
+		{"by a constant", "LOG#{what}#{nr}", "set: {task: task, nr: nr, what: =vote}", "set: {task: task, nr: user, what: =sign}", 3, 0},
+		{"by nothing", "LOG#{nr}#{position}", "keep: [insert], set: {task: task, nr: nr, position: $position}", "keep: [insert], set: {task: task, nr: user, position: $position}", 0, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := func(rules string) string {
+				return rewritten(t, underived(), "LOG#{nr}#{position}", c.key) + "derive:\n" + rules
+			}
+			votes, signs := "  Log(vote): {row: Vote, "+c.vote+"}\n", "  Log(sign): {row: Sign, "+c.sign+"}\n"
+			f := derivedRows(open(t, load(t, text(votes+signs))))
+			earlier := f.model
+			f.retires(load(t, text(signs)))
+			f.clock.Add(2)
+			before := f.rows(f.table)
+			x, by := f.removal(earlier, false, "Log(vote)")
+			f.ok(x.Run(t.Context()))
+			if r := by["Log(vote)"]; len(by) != 1 || r.Rows != c.rows || r.Others != c.others {
+				t.Errorf("%+v", r)
+			}
+			for name, row := range before {
+				if strings.HasPrefix(row.Get("SK").Text(), "LOG#vote#") {
+					delete(before, name)
+				}
+			}
+			f.same(before)
+			f.catchUp()
+			f.verified()
+		})
+	}
+}
+
+// TestRemainsOfOthers: an attribute on a row that weir has not written since the application put it
+// again is the application's, and so is a status that the application has moved on by itself. An
+// application that writes on the row meanwhile loses nothing.
+func TestRemainsOfOthers(t *testing.T) {
+	f := derivedRows(open(t, load(t, every)))
+	earlier := f.model
+	f.retires(load(t, rewritten(t, every, "  Task.votes: {count: Vote}\n", "", "      closed: {when: Sign, who: user, each: helpers, set: {closed_at: at}}\n", "", "  Task.status:\n    steps:\n      done: {when: Vote, where: {up: \"yes\"}}\n", "")))
+	f.clock.Add(2)
+	put := []any{"PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n", "owner", "1", "team", "1", "tag", "a", "status", "closed", "votes", 77}
+	f.write(put...) // its program has a votes of its own
+	task := func(id string) (store.Ref, value.Item) {
+		for _, row := range f.rows(f.table) {
+			if row.Get("PK").Text() == "TASK#"+id && row.Get("SK").Text() == "METADATA" {
+				key, _ := f.model.Tables[0].KeyOf(row)
+				return store.Ref{Table: f.table, Key: key}, row
+			}
+		}
+		t.Fatal("no task " + id)
+		return store.Ref{}, nil
+	}
+	set := func(id, attr, to string) {
+		at, _ := task(id)
+		out, err := f.Store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{store.Assign(attr, value.OfString(to))}}})
+		f.ok(err)
+		f.ok(out[0].Err)
+	}
+	if _, row := task("2"); row.Get("status").Text() != "closed" {
+		t.Fatalf("%v", row)
+	}
+	set("2", "status", "done") // over what weir shows
+	x, by := f.removal(earlier, false)
+	x.Segments = 1
+	late := &paused{Store: f.Store, puts: func(w *store.Write) bool { return w.Table == f.table }, act: func() { set("3", "votes", "mine"); set("3", "status", "closed") }}
+	r := *f.runner()
+	r.Store = writesPaused{late}
+	x.Builder.Runner = &r
+	f.ok(x.Run(t.Context()))
+	if late.act != nil {
+		t.Fatal("nothing was written meanwhile")
+	}
+	if by["Task.votes"].Others != 1 {
+		t.Errorf("%+v", by["Task.votes"])
+	}
+	if _, row := task("1"); row.Get("votes").Text() != "77" || row.Get("status").Text() != "closed" {
+		t.Errorf("what the application put again: %v", row)
+	}
+	if _, row := task("2"); row.Has("votes") || row.Get("status").Text() != "done" || row.Has(owntable.Own) || !row.Has("points") || !row.Has(owntable.Version) {
+		t.Errorf("beside what stays: %v", row)
+	}
+	if _, row := task("3"); row.Has("votes") || row.Get("status").Text() != "closed" || !row.Has("points") {
+		t.Errorf("what was written meanwhile: %v", row)
+	}
+	f.catchUp()
+	f.write("PK", "TASK#3", "SK", "VOTE#7", "type", "Vote", "up", "yes", "points", 5)
+	f.catchUp()
+	f.verified()
+}
+
+// TestRemainsKeepLedgers: ledgers that something else is counted in stay, also if the earlier model
+// knows nothing of it.
+func TestRemainsKeepLedgers(t *testing.T) {
+	const other = "  Task.signs: {count: Sign}\n"
+	for name, c := range map[string]struct{ earlier, later string }{
+		"of the row":      {every, underived() + "derive:\n" + other},
+		"of another row":  {every, underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n"},
+		"of what remains": {every + other, rewritten(t, underived(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := derivedRows(open(t, load(t, every+other)))
+			f.retires(load(t, c.later))
+			f.verified() // what is left of what is retired is no difference
+			f.clock.Add(2)
+			ledgers := func() (n int) {
+				for _, row := range f.rows(owntable.TableName) {
+					if strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.Ledgers(f.model.Name)) {
+						n++
+					}
+				}
+				return n
+			}
+			before := ledgers()
+			x, _ := f.removal(load(t, c.earlier), false)
+			f.ok(x.Run(t.Context()))
+			if n := ledgers(); n == 0 || before == 0 || name != "of another row" && n != 3 {
+				t.Errorf("%d ledgers, were %d", n, before)
+			}
+			f.catchUp()
+			f.write("PK", "TASK#1", "SK", "SIGN#9", "type", "Sign", "at", "today")
+			f.write("PK", "TASK#1", "SK", "VOTE#9", "type", "Vote", "up", "yes", "points", 1)
+			f.catchUp()
+			f.verified()
+		})
+	}
+}
+
+// TestRemainsDerivedAgain: what is derived again while it is removed is not removed any further, and
+// the error names what mends it.
+func TestRemainsDerivedAgain(t *testing.T) {
+	f := derivedRows(open(t, load(t, every)))
+	earlier := f.model
+	later := load(t, underived())
+	f.retires(later)
+	f.clock.Add(2)
+	x, _ := f.removal(earlier, false)
+	f.with(earlier)
+	f.announced(slices.Compact(slices.Sorted(maps.Values(earlier.Builds())))...)
+	before := f.rows(f.table)
+	if err := x.Run(t.Context()); !errors.Is(err, build.ErrDerived) || !strings.Contains(err.Error(), "--again puts back what is missing") {
+		t.Error(err)
+	}
+	f.same(before)
+	for text, only := range map[string]string{"model: another" + strings.TrimPrefix(every, "model: every"): "", every: "Task.nothing"} {
+		b := f.builder()
+		if _, err := (&build.Removal{Builder: b, Earlier: load(t, text), Only: slices.DeleteFunc([]string{only}, func(n string) bool { return n == "" })}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) {
+			t.Error(err)
+		}
+	}
+}
