@@ -20,8 +20,9 @@
 // may run: the next one takes the segments over, which fences the one before.
 //
 // build.go has the states of a build, pass.go how a table is read in segments that any builder
-// can take over, inplace.go what has no ledgers, handover.go what comes after the audit. meter.go
-// counts units and keeps to the budget; a dry run goes through the same passes and writes nothing.
+// can take over, inplace.go what has no ledgers, handover.go what comes after the audit,
+// prune.go and remains.go what is removed in the end. meter.go counts units and keeps to the
+// budget; a dry run goes through the same passes and writes nothing.
 package build
 
 import (
