@@ -51,7 +51,7 @@ func many(t *testing.T, seed uint64, n int, o Options) *Report {
 
 // TestSchedules is the short form: nothing lost, nothing twice, whatever goes wrong.
 func TestSchedules(t *testing.T) {
-	n := 30 // of each model
+	n := 12 // of each model
 	if testing.Short() {
 		n = 2
 	}
@@ -60,7 +60,7 @@ func TestSchedules(t *testing.T) {
 
 // TestBuilds is the short form with builds: existing rows, gaps and changed derivations.
 func TestBuilds(t *testing.T) {
-	n := 20 // of each model
+	n := 10 // of each model
 	if testing.Short() {
 		n = 2
 	}
@@ -74,7 +74,7 @@ func TestBuilds(t *testing.T) {
 
 // TestBulk is the short form with replays in bulk, by processes that die of their disk.
 func TestBulk(t *testing.T) {
-	n := 10 // of each model
+	n := 5 // of each model
 	if testing.Short() {
 		n = 2
 	}
@@ -175,7 +175,7 @@ var long = []string{"long list: feed", "long list: fact", "long list: follow"}
 
 // TestSameSeedSameTrace does runs twice.
 func TestSameSeedSameTrace(t *testing.T) {
-	seeds := uint64(8)
+	seeds := uint64(3)
 	if testing.Short() {
 		seeds = 1
 	}
