@@ -45,6 +45,7 @@ type runCommand struct {
 	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is silent keeps its shards before another takes them over (default ${default})."`
 	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
 	Budget     float64       `name:"write-budget" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
+	Window     time.Duration `name:"batching-window" placeholder:"DURATION" help:"On AWS, let records gather for so long before they are applied, 10s at the most, so that a row for which many count is written once: fewer write units, and rows that show older values. Without it, records are applied as they come."`
 	Addr       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
 }
 
@@ -98,6 +99,9 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
+	}
+	if c.Window < 0 || c.Window > min(longestWindow, c.Lease/3) || c.Window > 0 && !c.shared() {
+		return usage("--batching-window is for --aws, not below 0, and at most %s and a third of --lease", longestWindow)
 	}
 	if c.Budget < 0 || c.Budget > 0 && !c.shared() {
 		return usage("--write-budget is for --aws, and not below 0")
@@ -334,7 +338,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		tables := s.RealTables(part)
 		f, err := live.Open(part.Runner, live.Options{
 			Sharing: func(processes int) { writes.Share(tables, processes) },
-			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
+			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Window: c.Window, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
 			Records: activity.Records(part.Model.Name),
 		})
 		if err != nil {
@@ -406,6 +410,10 @@ func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told
 	}
 	return nil
 }
+
+// longestWindow is the longest batching window. A process that waits longer would be taken for one
+// whose writes are slow, and give up shards.
+const longestWindow = 10 * time.Second
 
 // sweepEvery is how often expired rows are looked for.
 const sweepEvery = 30 * time.Second

@@ -70,7 +70,7 @@ func (f *Following) Apply(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	pauses := Pauses{Log: f.reader.opts.Log, Model: f.run.Model.Name}
-	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
+	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Window: f.reader.opts.Window, Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
 		if f.reader.opts.Applied != nil {
 			f.reader.opts.Applied(a)
 		}

@@ -72,6 +72,8 @@ type Options struct {
 	// model's streams, this one included. It is not called before the others know of this one.
 	Sharing func(processes int)
 
+	// Window is runner.Follower.Window. It must be well below Lease.
+	Window time.Duration
 	// Indexed is runner.Follower.Indexed.
 	Indexed <-chan struct{}
 	// If set, Noted is called for each Note and Applied for each batch.

@@ -36,6 +36,10 @@ type Follower struct {
 	// group that has read only few records waits a moment for more, as search always
 	// does, because one large batch costs less than many small ones.
 	Prompt bool
+	// Window is how long the rows group lets records gather, from when it began a batch of few to when
+	// it begins the next: a target that many of them count for is then written once. What rows
+	// show is that much older at the most. 0 is no wait. It has no effect on what is applied.
+	Window time.Duration
 	// Report, if set, is called with what was applied of each shard once its checkpoint has moved, so each record is
 	// reported once. It must not block.
 	Report func(a Applied)
@@ -364,12 +368,18 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		changed := c.changes()
 		closed := isClosed(until)
 		last := closed && arrived()
+		begun := time.Now()
 		n, left, err := c.step(ctx, last || time.Since(came) >= paces[KindOf(c.group)].wait)
 		if err != nil {
 			return err
 		}
 		if n < 2*c.pace.records && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
 			if err := pause(ctx, until, c.pace.wait); err != nil {
+				return err
+			}
+		}
+		if n > 0 && n < c.pace.records && !left && !last && KindOf(c.group) == GroupRows {
+			if err := c.window(ctx, until, c.Window-time.Since(begun)); err != nil {
 				return err
 			}
 		}
@@ -402,6 +412,28 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		}
 	}
 	return c.leaveLog(ctx)
+}
+
+// window lets records gather for a while, unless the follower is to stop or to catch up meanwhile. It
+// holds nothing that was read, so a process that dies in it has lost no work. The error is that of the
+// context.
+func (c *consumer) window(ctx context.Context, until <-chan struct{}, while time.Duration) error {
+	if while <= 0 {
+		return nil
+	}
+	either, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.Stop != nil {
+		go func() {
+			select {
+			case <-c.Stop:
+				cancel()
+			case <-either.Done():
+			}
+		}()
+	}
+	pause(either, until, while)
+	return ctx.Err()
 }
 
 // pause waits for a while, until the channel is closed, or until the context ends.

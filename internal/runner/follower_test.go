@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -159,4 +161,34 @@ func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
 	if n := counted.Applied + counted.Skipped; n < 5 {
 		t.Errorf("%d records are applied, after %d reads", n, late.asks)
 	}
+}
+
+// TestWindow: records that come within a window are applied together, and a follower that is to
+// catch up, or to stop, does not wait for its end.
+func TestWindow(t *testing.T) {
+	h := newShelf(t)
+	batches := make(chan int, 100)
+	done, stop := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	follower := &runner.Follower{Runner: h.runner(nil), Prompt: true, Window: time.Hour, Applied: func(_ *model.Table, records []events.Record) { batches <- len(records) }}
+	go func() { ended <- follower.CatchUp(t.Context(), done) }()
+	<-batches
+	things(t, h, 6, 9)
+	select {
+	case n := <-batches:
+		t.Errorf("%d records are applied within the window", n)
+	case <-time.After(200 * time.Millisecond): // a follower without a window needs less
+	}
+	close(done)
+	must(t, <-ended)
+	if out := h.audit(); out != "" {
+		t.Error(out)
+	}
+
+	follower.Stop = stop
+	go func() { ended <- follower.Run(t.Context()) }()
+	things(t, h, 10, 12)
+	<-batches
+	close(stop)
+	must(t, <-ended)
 }
