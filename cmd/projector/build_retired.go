@@ -75,7 +75,8 @@ func (c *buildCommand) retired(p *program) error {
 	return c.prune(p, s, b, search && s.Index != nil, false, values)
 }
 
-// removed prints what became of the values of each derivation, but in JSON, which it returns.
+// removed prints what became of the values of each derivation, but in JSON, which it returns: the
+// document is one list, and has what --prune removes alone behind it.
 func (c *buildCommand) removed(p *program, each []*build.Removed) []pruned {
 	values := []pruned{}
 	if len(each) == 0 {
@@ -94,7 +95,8 @@ func (c *buildCommand) removed(p *program, each []*build.Removed) []pruned {
 	return values
 }
 
-// removedText says what became of the values of a derivation.
+// removedText says what became of the values of a derivation, for people. Its wording may change;
+// scripts use the JSON.
 func removedText(r *build.Removed, dry bool) string {
 	if r.Why != "" {
 		return "stays: " + r.Why

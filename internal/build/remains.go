@@ -55,7 +55,8 @@ type Removed struct {
 var ErrEarlier = errors.New("the earlier model does not fit")
 
 // Begin decides what goes. It reads the catalog, and returns one Removed for each derivation that
-// is named, or retired, sorted.
+// is named, or retired, sorted. They belong to the removal until Run has returned, which counts in
+// them. Nothing is written. An error that wraps ErrEarlier is the caller's mistake.
 func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 	m := x.Runner.Model
 	if x.Earlier.Name != m.Name {
@@ -120,7 +121,8 @@ func madeWith(ds []model.Derivation, name string) *model.Derivation {
 	return &ds[i]
 }
 
-// retired says why a derivation stays that is not retired as the earlier model defines it.
+// retired says why a derivation stays that is not retired as the earlier model defines it, or was so
+// within InUse. One that the catalog has forgotten, or never had, goes only if it is named.
 func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) string {
 	m := x.Runner.Model
 	switch {
@@ -137,7 +139,8 @@ func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) 
 }
 
 // beside takes back what goes from rows of an entity where something else is shown or made there,
-// and notes whether these rows keep their Version.
+// and notes whether these rows keep their Version. It goes by the shapes of keys, so of two entities
+// whose rows can have one key it takes each for the other: what stays may then be more than it must.
 func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.CatalogRow) error {
 	others, err := x.Runner.Catalog.ShownByOthers(ctx, e.Table.Name)
 	if err != nil {
@@ -181,7 +184,9 @@ func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.Cata
 	return nil
 }
 
-// besideOurs is beside for what the model itself derives or declares.
+// besideOurs is beside for what the model itself derives or declares. A derivation that is retired by
+// the same definition is no reason to keep anything: the model is then the earlier one itself.
+// An attribute that only weir's rows have needs no declaration to be weir's.
 func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable.CatalogRow, stays func(why string, which func(*Removed) bool)) {
 	m := x.Runner.Model
 	has := func(r *Removed, names []string) bool {
@@ -228,7 +233,8 @@ func isRetired(row owntable.CatalogRow, d *model.Derivation) bool {
 	return is.State == owntable.Retired && is.Hash == d.Hash
 }
 
-// renamed returns what the model derives under another name than before.
+// renamed returns what the model derives under another name than before. A new name with another
+// definition is not found, and its values do not keep the old ones.
 func (x *Removal) renamed() (out []model.DerivationDiff) {
 	if x.Earlier == x.Runner.Model {
 		return nil
@@ -245,7 +251,11 @@ func (x *Removal) renamed() (out []model.DerivationDiff) {
 const scanned = 100
 
 // Run removes what Begin has decided, and what weir's own table has for it. What Begin returned has
-// the rows that were done. An error wraps ErrDerived if something of it is derived again meanwhile.
+// the rows that were done. It reads all rows of the tables concerned, whatever is left of them, in
+// Segments parts at the same time, and writes within the budget.
+//
+// An error wraps ErrDerived if something of it is derived again meanwhile. After any error, what was
+// removed stays removed.
 func (x *Removal) Run(ctx context.Context) error {
 	x.counts()
 	for _, t := range x.Runner.Model.AllTables() {
@@ -281,10 +291,12 @@ func (x *Removal) Run(ctx context.Context) error {
 	return x.still(ctx)
 }
 
-// writeUnits returns the write units of a row of so many bytes.
+// writeUnits returns the write units of a row of so many bytes: one for each KB begun, and one for a
+// row that does not exist.
 func writeUnits(bytes int64) int { return int(max(1, (bytes+1023)/1024)) }
 
-// scan hands on the rows of a query, some at a time.
+// scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed
+// on once, in no order. The first error ends it.
 func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item) error) error {
 	for {
 		page, err := x.Runner.Store.Query(ctx, q)
@@ -304,7 +316,8 @@ func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item)
 	}
 }
 
-// rows removes what goes from rows of a table. A row that changes meanwhile is read again.
+// rows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
+// again, so a write of an application is never undone. A row that changes all the time is an error.
 func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) error {
 	counted := map[store.Ref]bool{} // what is in the result already
 	for range fixTries {
@@ -328,7 +341,8 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 	return fmt.Errorf("rows of table %s change all the time; run it again", t.Name)
 }
 
-// row decides what becomes of a row, and counts it once.
+// row decides what becomes of a row, and counts it once, however often it is read again. ok is false
+// if the row stays. Several goroutines may call it, each with a counted of its own.
 func (x *Removal) row(t *store.Table, row value.Item, counted map[store.Ref]bool) (w store.Write, units int, ok bool) {
 	e := x.Earlier.Table(t.Name).Classify(row)
 	if row == nil || e == nil || len(x.by[e]) == 0 {
@@ -359,14 +373,16 @@ func (x *Removal) row(t *store.Table, row value.Item, counted map[store.Ref]bool
 	return w, removalUnits(t, &w, row), ok
 }
 
-// count adds a row to a result.
+// count adds a row to a result. Several goroutines may call it. The result may be read when Run has
+// returned.
 func (x *Removal) count(n *int64) {
 	x.meter.mu.Lock()
 	defer x.meter.mu.Unlock()
 	*n++
 }
 
-// shows reports whether a row has something else that the earlier model showed on it.
+// shows reports whether a row has something else that the earlier model showed on it: what was not
+// named, or stays for a reason of its own. Its later removal needs the Version.
 func (x *Removal) shows(e *model.Entity, row value.Item) bool {
 	for _, k := range kinds.All() {
 		for _, name := range k.Derives(e) {
@@ -381,7 +397,8 @@ func (x *Removal) shows(e *model.Entity, row value.Item) bool {
 }
 
 // removalUnits returns the write units of a removal, by the documented rules: for the row, as it
-// was, and for each of its entries in an index that changes with it.
+// was, and for each of its entries in an index that changes with it. An entry is taken to be as large
+// as its row, since weir does not know what another program's index projects.
 func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
 	units := writeUnits(int64(row.Size()))
 	for i := range t.Indexes {
@@ -402,7 +419,8 @@ func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
 }
 
 // write does writes within the budget, if it is no dry run, and calls changed for each whose row
-// has changed. It refuses if what goes is not retired any more.
+// has changed. It refuses if what goes is not retired any more: the catalog is read after the wait for
+// the budget, so no write is much older than what it was decided by. A dry run counts that read too.
 func (x *Removal) write(ctx context.Context, ws []store.Write, units int, changed func(*store.Write)) error {
 	if len(ws) == 0 {
 		return nil
@@ -450,7 +468,9 @@ func (x *Removal) still(ctx context.Context) error {
 }
 
 // own returns a function that reports whether a partition of the own table is of what goes alone;
-// nil if nothing is. Ledgers of builds go with Prune.
+// nil if nothing is. Ledgers of builds go with Prune. A ledger, a set or a fact goes if all that the
+// earlier model shows on its row goes and nothing else is shown there; a list of subscribers with its
+// rule; a followed value with the last attribute that follows it.
 func (x *Removal) own() func(partition string) bool {
 	goes := map[string]bool{}
 	for _, r := range x.each {

@@ -44,7 +44,8 @@ func shapesOf(m *model.Model) map[string][]owntable.Shape {
 // named is what a key template has in place of any text.
 var named = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
 
-// ShapeOf returns the shape of an entity's rows. It is of no derivation.
+// ShapeOf returns the shape of an entity's rows. It is of no derivation. Only tests of an attribute for
+// single values are in it, so it may also fit rows that the entity's where leaves out.
 func ShapeOf(e *model.Entity) owntable.Shape {
 	s := owntable.Shape{Is: map[string][]string{}}
 	for _, k := range e.Keys {
@@ -136,7 +137,8 @@ func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours
 	return nil
 }
 
-// liveOf returns which derivations of another model are neither retired nor unbuilt.
+// liveOf returns which derivations of another model are neither retired nor unbuilt. A name that its
+// catalog does not have is one that no program of it has applied yet, and is left out too.
 func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]string, error) {
 	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
 	if err != nil {
@@ -153,7 +155,8 @@ func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]s
 }
 
 // ShownByOthers returns, by model, the rows of a table on which other models show values or which
-// they make, with the derivations that are neither retired nor unbuilt.
+// they make, with the derivations that are neither retired nor unbuilt. A model whose derivations
+// there are all retired is not in the result, which belongs to the caller.
 func (c *Catalog) ShownByOthers(ctx context.Context, table string) (map[string][]owntable.Shape, error) {
 	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
 	if err != nil {

@@ -56,7 +56,8 @@ const (
 
 var errEnough = errors.New("enough")
 
-// dead lists the dead letters of a model: GET /console/{model}/dead.
+// dead lists the dead letters of a model: GET /console/{model}/dead. The parameter kind chooses those of
+// one kind.
 func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK, "") }
 
 // listLetters shows dead letters, and what an action came to.
@@ -112,7 +113,8 @@ type letterPage struct {
 	Sure                                             bool   // it is asked whether to discard it
 }
 
-// letter shows one dead letter: GET /console/{model}/dead/{id}.
+// letter shows one dead letter: GET /console/{model}/dead/{id}. One that has been retried or discarded
+// meanwhile is not found.
 func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
 
 // showLetter shows a letter with what an action came to, or with the question whether to discard it.

@@ -131,7 +131,8 @@ func styleOf(marks bool) string {
 	return "off"
 }
 
-// plain is Markdown as a description shows it.
+// plain is Markdown as a description shows it: without its backticks, which Grafana and Alertmanager
+// would print.
 func plain(s string) string { return strings.ReplaceAll(s, "`", "") }
 
 // PrometheusRules are rules of Prometheus that raise the alarms of processes: at the parts of the 24 hours that a

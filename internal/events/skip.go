@@ -5,7 +5,8 @@ import "fmt"
 // maxNesting is how deep skipped values may be nested. It is the limit of encoding/json.
 const maxNesting = 10_000
 
-// skip skips one value of any kind. The scanner must be at its first byte.
+// skip skips one value of any kind. The scanner must be at its first byte, or at space before it. What
+// is no value stops the scanner with the offset at which it is not.
 func (p *scanner) skip() { p.skipAt(0) }
 
 // skipAt passes one value over, whatever it is, and holds it to JSON all the same. depth bounds the

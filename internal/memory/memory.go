@@ -37,7 +37,7 @@ const (
 )
 
 // Parse reads a size: a number of bytes, or one with MB or GB behind it, which are
-// powers of 1,024.
+// powers of 1,024. A size below Least, or one that does not fit, is an error that says what does.
 func Parse(text string) (Size, error) {
 	number, unit := strings.ToUpper(strings.TrimSpace(text)), Size(1)
 	for suffix, u := range map[string]Size{"MB": MB, "GB": GB} {
@@ -69,7 +69,7 @@ func (s *Size) UnmarshalText(b []byte) (err error) {
 // MarshalText implements encoding.TextMarshaler.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String is what Parse reads.
+// String is what Parse reads, in the greatest unit of which it is a whole number.
 func (s Size) String() string {
 	for _, u := range []struct {
 		name string
@@ -82,7 +82,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// Share is the part of the memory that is so much of every 256 MB.
+// Share is the part of the memory that is so much of every 256 MB, in bytes. Size 0 stands for Default.
 func (s Size) Share(of Size) int64 {
 	if s == 0 {
 		s = Default

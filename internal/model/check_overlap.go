@@ -96,7 +96,9 @@ func (r *RowRule) fixed() map[string]string {
 }
 
 // CanMake reports whether a row of the entity that the rule makes rows of has the rule's constants.
-// Rules into one entity may have the same ones, so a row may be of several.
+// Rules into one entity may have the same ones, so a row may be of several. A rule without constants
+// can make any row of its entity. An application that has changed a constant on the row since makes
+// it a row that no rule can have made.
 func (r *RowRule) CanMake(row value.Item) bool {
 	for name, text := range r.fixed() {
 		if value.Scalar(r.Into.Field(name).Get(row)) != text {

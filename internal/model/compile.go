@@ -188,7 +188,8 @@ func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what st
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
-// assignsTo is assigns for the names in want.
+// assignsTo is assigns for the names in want, which are in the order of the result. Names that are
+// given and not wanted are reported, with the nearest of those that are.
 func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
 	ok := !c.broken[target] && !c.broken[source]
 	values := map[string]word{}

@@ -94,7 +94,8 @@ var bounds = map[string]condition.Op{
 	"atLeast": condition.AtLeast, "above": condition.Above, "atMost": condition.AtMost, "below": condition.Below, "begins": condition.Begins,
 }
 
-// readTerms reads a test that is a map, in the order of the file.
+// readTerms reads a test that is a map, in the order of the file. All terms of it must hold. A problem
+// is reported at its place in the file, and that term is left out.
 func readTerms(e entry) (out []termDecl) {
 	test := e.value.fields("test")
 	if len(e.value.y.Content) == 0 {

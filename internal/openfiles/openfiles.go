@@ -30,7 +30,9 @@ type Need struct {
 	Calls   int  // connections to services, and files of what was read from them
 }
 
-// Tables returns how many table files an embedded store may have open.
+// Tables returns how many table files an embedded store may have open: a quarter of what the system
+// allows the process, between what Pebble needs and what it gains from. A store with more tables
+// opens and closes them as it goes.
 func Tables() int { return tables(limit()) }
 
 func tables(limit int) int { return min(max(limit/4, fewestTables), mostTables) }

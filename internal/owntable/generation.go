@@ -41,7 +41,8 @@ const (
 	funcSettled = "ok" // no function applies another one any more
 )
 
-// Generations returns the partition key of a model's search generations.
+// Generations returns the partition key of a model's search generations, and of the row that says which
+// of them its functions apply.
 func Generations(model string) string { return "search|" + model }
 
 // Generation refers to a search generation of a model.
@@ -96,7 +97,8 @@ func (g GenerationRow) Noted(index string) string {
 	return g.Base
 }
 
-// Exists reports whether there is a row.
+// Exists reports whether there is a row. One that could not be decoded counts as none, and is
+// replaced on condition of what it was.
 func (g GenerationRow) Exists() bool { return g.count > 0 }
 
 const generationDo = "delete the row; the next program or projector build fills the index again"

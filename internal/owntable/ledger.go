@@ -524,11 +524,12 @@ func Ledger(model string, target store.Ref) store.Ref {
 	return LedgerAt(Ledgers(model) + RowText(target))
 }
 
-// LedgerAt refers to the ledger with a partition key.
+// LedgerAt refers to the ledger with a partition key, as a scan of the own table finds it. Whether there
+// is one is another question.
 func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
 
-// RowOfLedger returns the row that a ledger is of, by its partition key. ok is false where the key does
-// not tell.
+// RowOfLedger returns the row that a ledger is of, by its partition key, also the ledger of a build. ok
+// is false where the key does not tell: it is of no ledger, or has a hash in place of a long row key.
 func RowOfLedger(partition string) (r store.Ref, ok bool) {
 	if parts := strings.SplitN(partition, "|", 3); len(parts) == 3 && parts[0]+"|"+parts[1]+"|" == Ledgers(parts[1]) {
 		return RowOf(parts[2])

@@ -36,7 +36,9 @@ type Over interface {
 	Raw() io.Writer
 }
 
-// New begins to measure work, in units of what.
+// New begins to measure work, in units of what, such as "rows read". Set Total before the first Set.
+// Several goroutines may call the other methods. The owner calls End before anything else is written
+// to out, or writes through the Progress itself.
 func New(out io.Writer, what string) *Progress {
 	live, line := false, out
 	if over, ok := out.(Over); ok {
@@ -50,7 +52,8 @@ func New(out io.Writer, what string) *Progress {
 	return &Progress{out: out, line: line, what: what, live: live, start: now, shown: now}
 }
 
-// Set says how many units are done, and how much of the total that is.
+// Set says how many units are done since New, and how much of Total that is, in Total's measure.
+// Without a total no time left is shown.
 func (g *Progress) Set(units, measure int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +61,8 @@ func (g *Progress) Set(units, measure int64) {
 	g.show(measure)
 }
 
-// Add says that n more units are done.
+// Add says that n more units are done. It tells nothing of the total, so it shows a pace without the
+// time left.
 func (g *Progress) Add(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +112,8 @@ func (g *Progress) show(measure int64) {
 	fmt.Fprintln(g.out, line)
 }
 
-// Write writes whole lines, above the line that changes.
+// Write writes whole lines, above the line that changes. It writes while the line is held too, and
+// returns what out returns.
 func (g *Progress) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +121,7 @@ func (g *Progress) Write(b []byte) (int, error) {
 	return g.out.Write(b)
 }
 
-// End clears the line.
+// End clears the line. It may be called several times, and what is set afterwards may be shown again.
 func (g *Progress) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

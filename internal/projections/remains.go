@@ -18,7 +18,8 @@ type Remains struct {
 	Over  []string // attributes in which weir shows another value than the application wrote
 }
 
-// With adds what another derivation leaves on the same rows.
+// With adds what another derivation leaves on the same rows. The result shares no memory with either
+// that a caller may change.
 func (r Remains) With(o Remains) Remains {
 	makes := r.Makes
 	if o.Makes != nil {
@@ -71,7 +72,8 @@ func (r Remains) Remove(at store.Ref, row value.Item, version bool) (w store.Wri
 }
 
 // restore adds what gives an application its own values back, and returns the attributes that it
-// depends on. A value that the application has written over the shown one stays.
+// depends on. A value that the application has written over the shown one stays, and only the note
+// of what is below it goes. Notes of other statuses on the row stay.
 func (r Remains) restore(w *store.Write, row value.Item) (names []string) {
 	gone := map[string]bool{}
 	for _, name := range r.Over {

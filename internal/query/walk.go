@@ -133,7 +133,8 @@ func (w *walk) tell(depth int, from []found) (bool, error) {
 	return true, nil
 }
 
-// scope is what the fields of a step stand for after the row before.
+// scope is what the fields of a step stand for after the row before. It shares the row's memory, and
+// the first step has no row before.
 func (w *walk) scope(prior value.Item) scope { return scope{args: w.args, prior: prior} }
 
 // get reads a row by its key for each row before, and goes on from those there. Where

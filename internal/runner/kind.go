@@ -61,7 +61,8 @@ type Kind interface {
 	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
 	Becomes(x *model.DerivationDiff) string
 	// Remains returns what a derivation of this kind leaves on rows of the entity that it shows
-	// values on, or whose rows it makes. It is pure.
+	// values on, or whose rows it makes; nothing for one of another kind. It is pure. What it
+	// leaves out stays on rows for ever, and what it names too much is taken from applications.
 	Remains(m *model.Model, d *model.Derivation) projections.Remains
 	// Preview returns the kind's part in a dry run of one build.
 	Preview(p *Previewing) Preview

@@ -71,7 +71,8 @@ func cutASCII(text string) []string {
 
 func isWordByte(c byte) bool { return c-'a' < 26 || c-'0' < 10 }
 
-// cut is Words for text that NFKD has decomposed.
+// cut is Words for text that NFKD has decomposed. Signs that belong to the letter before stay with it.
+// A word that is too long ends at maxWord bytes: the rest is dropped, in queries as in documents.
 func cut(text string) []string {
 	var b strings.Builder // all words, one after the other
 	b.Grow(len(text))
