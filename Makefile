@@ -3,6 +3,7 @@
 GO ?= go
 SCHEDULES ?= 5000
 DOUBLES ?= 3000
+KILLS ?= 500
 export CGO_ENABLED ?= 0
 
 .PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
@@ -32,8 +33,8 @@ race: ## the same in short, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -timeout 30m -skip '^($(CALMTESTS))$$' \
 		$(filter-out $(CALM:%=$(PATH_OF)/%) $(PATH_OF)/scripts/%,$(shell $(GO) list ./...))
 
-kill: ## kill -9 at 500 random moments of replays, ingests and followers, which go on each time
-	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills 500
+kill: ## kill -9 at KILLS random moments of replays, ingests and followers, which go on each time
+	$(GO) test ./internal/system -run '^TestKill$$' -count 1 -v -timeout 30m -kills $(KILLS)
 
 conform: ## both drivers of store and search, against the real servers (needs java)
 	./scripts/conform.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the suites of both stores and both indexes, and all other tests against real
-# servers, on a separate DynamoDB Local and OpenSearch. If java, mvn or curl is missing, it
+# servers, on a separate DynamoDB Locals and OpenSearch. If java, mvn or curl is missing, it
 # says so and exits with 77. Arguments go to go test.
 #
 #   scripts/conform.sh
@@ -13,29 +13,40 @@ port=${WEIR_CONFORM_PORT:-8470}
 search_port=${WEIR_CONFORM_SEARCH_PORT:-9270}
 
 stop() {
-	[ -z "${drivers:-}" ] || rm -rf "$drivers"
-	scripts/dynamodb-local.sh stop "$port" || true
+	[ -z "${out:-}" ] || rm -rf "$out"
+	for i in 0 1 2; do scripts/dynamodb-local.sh stop $((port + i)) || true; done
 	scripts/opensearch.sh stop "$search_port" || true
 }
 trap stop EXIT
-WEIR_TEST_DYNAMODB=$(scripts/dynamodb-local.sh start "$port")
+# DynamoDB Local does one request after the other, and is what the tests wait for: there are three.
+for i in 0 1 2; do places[i]=$(scripts/dynamodb-local.sh start $((port + i))); done
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
-export WEIR_TEST_DYNAMODB WEIR_TEST_OPENSEARCH
+export WEIR_TEST_OPENSEARCH
 # All tests of the drivers' packages run; elsewhere, tests that need a service say so in
 # their names, by which their packages are found. They mostly wait, for streams, for indexing and for processes that they start,
-# so they run in parallel; the output of the drivers' tests is shown at the end. OpenSearch
-# gets 30 random histories of each kind; make test runs 100 on the embedded index.
-drivers=$(mktemp -d)
+# so they run in parallel; the output is shown at the end, one group after the other. OpenSearch
+# gets 30 random histories of each kind; make test runs 100 on the embedded index. Builds that
+# applications write beside have 500 rows, unless WEIR_TEST_MANY says how many.
+export WEIR_TEST_MANY="${WEIR_TEST_MANY:-500}"
+out=$(mktemp -d)
+groups=()
+# group LOCAL ARGUMENTS…: run go test beside the other groups, on one of the DynamoDB Locals.
+group() {
+	local at=$1
+	shift
+	WEIR_TEST_DYNAMODB=$at "${GO:-go}" test -count=1 -timeout 40m "$@" >"$out/${#groups[@]}" 2>&1 &
+	groups+=($!)
+}
 mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
-	sort -u | grep -v '^internal/store/dynamodb' | sed 's|^|./|')
-"${GO:-go}" test -count=1 -timeout 40m ./internal/store/dynamodb/... "$@" >"$drivers/1" 2>&1 &
-rows=$!
-"${GO:-go}" test -count=1 -timeout 40m ./internal/search/opensearch "$@" -args -rapid.checks=30 >"$drivers/2" 2>&1 &
-documents=$!
+	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$' | sed 's|^|./|')
+services=(-parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
+group "${places[0]}" ./internal/store/dynamodb/... "$@"
+group "${places[1]}" ./internal/search/opensearch "$@" -args -rapid.checks=30
+group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@"
+group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
 code=0
-"${GO:-go}" test -count=1 -timeout 40m -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$' \
-	./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@" || code=$?
-wait "$rows" || code=$?
-wait "$documents" || code=$?
-cat "$drivers"/*
+for i in "${!groups[@]}"; do
+	wait "${groups[i]}" || code=$?
+	cat "$out/$i"
+done
 exit "$code"
