@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"weir/internal/build"
 	"weir/internal/cli"
@@ -38,10 +39,13 @@ func (c *buildCommand) retired(p *program) error {
 	x := &build.Removal{Builder: b, Earlier: earlier, Only: c.Derivations, Dry: c.DryRun}
 	each, err := x.Begin(p.ctx)
 	if errors.Is(err, build.ErrEarlier) {
-		return usage("%s: %v", c.Retired, err)
+		return usage("%v", err)
 	}
 	if err != nil {
 		return err
+	}
+	if of := x.Entries(); len(of) > 0 {
+		fmt.Fprintf(p.stderr, "each row that changes is a change that %s keep, or notify of: the application no longer has an attribute there\n", strings.Join(of, ", "))
 	}
 	reading := progress.New(p.stderr, "rows read")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows, 0) }

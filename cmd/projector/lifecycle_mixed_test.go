@@ -627,7 +627,7 @@ func (l *life) removedValues() {
 	l.runs(both, map[string]int{"total": l.want()["total"]})
 	m := l.model(lifeModel + lifeCount)
 	prune := []string{"build", m, "--prune", "--retired", both}
-	l.ends(exitGood, prune, "nothing that", "is retired")
+	l.ends(exitUsage, prune, "Customer.total is live, and the model does not have it", "projector retire")
 	l.ends(exitGood, []string{"retire", m, "Customer.total"})
 	was := l.want()["total"]
 	l.ends(exitGood, prune, "Customer.total: stays: a program may still apply it, until")

@@ -35,6 +35,7 @@ type Removal struct {
 	each    []*Removed
 	by      map[*model.Entity][]*Removed          // what goes, by the entity of Earlier on whose rows it is
 	version map[*model.Entity]bool                // rows of the entity keep their Version
+	counted map[*model.Entity]bool                // something is counted in ledgers of rows with such keys
 	kept    map[*model.Entity]projections.Remains // what makes rows of the entity and does not go
 }
 
@@ -46,13 +47,14 @@ type Removed struct {
 	Others     int64  // rows that stay: another program wrote them, or such an attribute on them
 	Why        string // why all of it stays; "" if it goes
 
+	named   bool
 	since   time.Time
 	remains projections.Remains
 }
 
 // ErrEarlier is wrapped by the error for an earlier version that is none of the model, or does
-// not have what is to be removed.
-var ErrEarlier = errors.New("the earlier model does not fit")
+// not have what is to be removed, and for a model that is not the one of today.
+var ErrEarlier = errors.New("the models do not fit")
 
 // Begin decides what goes. It reads the catalog, and returns one Removed for each derivation that
 // is named, or retired, sorted. They belong to the removal until Run has returned, which counts in
@@ -66,13 +68,22 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 	if err != nil {
 		return nil, err
 	}
+	for name, is := range row.Derivations {
+		has := slices.ContainsFunc(m.Derivations(), func(d model.Derivation) bool { return d.Name == name })
+		if _, search := model.SearchOf(name); !search && !has && is.State != owntable.Retired && is.State != owntable.Unbuilt {
+			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or say that it is gone: projector retire %s '%s'", ErrEarlier, name, is.State, m.Command(), name)
+		}
+	}
 	ds := x.Earlier.Derivations()
 	for _, name := range x.Only {
 		if !slices.ContainsFunc(ds, func(d model.Derivation) bool { return d.Name == name }) {
 			return nil, fmt.Errorf("%w: it does not have %s", ErrEarlier, name)
 		}
+		if _, search := model.SearchOf(name); search {
+			return nil, fmt.Errorf("%w: %s is a search index, which goes with --prune alone", ErrEarlier, name)
+		}
 	}
-	x.each, x.by, x.version, x.kept = nil, map[*model.Entity][]*Removed{}, map[*model.Entity]bool{}, map[*model.Entity]projections.Remains{}
+	x.each, x.by, x.version, x.counted, x.kept = nil, map[*model.Entity][]*Removed{}, map[*model.Entity]bool{}, map[*model.Entity]bool{}, map[*model.Entity]projections.Remains{}
 	for i := range ds {
 		d, is := &ds[i], row.Derivations[ds[i].Name]
 		made := madeWith(ds, d.Name)
@@ -80,7 +91,7 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 		if _, search := model.SearchOf(d.Name); search || !named && (len(x.Only) > 0 || is.State != owntable.Retired) {
 			continue
 		}
-		r := &Removed{Derivation: d.Name, since: is.Since, remains: remainsOf(x.Earlier, d)}
+		r := &Removed{Derivation: d.Name, since: is.Since, named: named, remains: remainsOf(x.Earlier, d)}
 		r.Made = r.remains.Makes != nil
 		x.each = append(x.each, r)
 		history := d.History || made != nil && made.History
@@ -103,11 +114,13 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 }
 
 // remainsOf returns what a derivation of a model leaves.
-func remainsOf(m *model.Model, d *model.Derivation) (is projections.Remains) {
+func remainsOf(m *model.Model, d *model.Derivation) projections.Remains {
 	for _, k := range kinds.All() {
-		is = is.With(k.Remains(m, d))
+		if is := k.Remains(m, d); is.Makes != nil || len(is.Attrs)+len(is.Over) > 0 {
+			return is
+		}
 	}
-	return is
+	return projections.Remains{}
 }
 
 // madeWith returns the rule or the group that makes the rows on which a derivation shows a value,
@@ -127,7 +140,7 @@ func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) 
 	m := x.Runner.Model
 	switch {
 	case m.Table(x.Earlier.Entity(d.Into).Table.Name) == nil:
-		return fmt.Sprintf("the model has no table %s any more: give its earlier version as the model too", x.Earlier.Entity(d.Into).Table.Name)
+		return fmt.Sprintf("the model has no table %s any more: remove them with a program of your own", x.Earlier.Entity(d.Into).Table.Name)
 	case is.State == "" && named: // the catalog has forgotten it, or it was never derived
 		return ""
 	case is.State != owntable.Retired:
@@ -167,10 +180,7 @@ func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.Cata
 			}
 			x.version[e] = true
 			stays(fmt.Sprintf("model %s shows %s on such rows", model, strings.Join(their.Of, ", ")), func(r *Removed) bool {
-				return r.Made || slices.ContainsFunc(their.Of, func(name string) bool {
-					of, attr, dotted := strings.Cut(name, ".")
-					return !dotted || of == "" || slices.Contains(r.remains.Attrs, attr) || slices.Contains(r.remains.Over, attr)
-				})
+				return r.Made || e.Derived || len(their.Attrs) == 0 || has(r, their.Attrs)
 			})
 		}
 	}
@@ -180,21 +190,29 @@ func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.Cata
 			x.kept[e] = x.kept[e].With(is)
 		}
 	}
+	if of := x.entriesOf(e); len(of) > 0 {
+		stays(fmt.Sprintf("%s keep edits of such rows, or notify of them, and the application would have one fewer attribute: name it to remove it", strings.Join(of, ", ")),
+			func(r *Removed) bool { return !r.Made && !r.named && r.Why == "" })
+	}
 	x.by[e] = slices.DeleteFunc(x.by[e], func(r *Removed) bool { return r.Why != "" })
 	return nil
 }
 
 // besideOurs is beside for what the model itself derives or declares. A derivation that is retired by
 // the same definition is no reason to keep anything: the model is then the earlier one itself.
-// An attribute that only weir's rows have needs no declaration to be weir's.
+// Rows of an entity that rules made, and that the model has as one of the application's, may have
+// become the application's.
 func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable.CatalogRow, stays func(why string, which func(*Removed) bool)) {
 	m := x.Runner.Model
-	has := func(r *Removed, names []string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(r.remains.Attrs, n) || slices.Contains(r.remains.Over, n) })
-	}
+	key := owntable.Shape{Partition: shape.Partition, Sort: shape.Sort}
 	for _, d := range m.Derivations() {
 		into := m.Entity(d.Into)
-		if into == nil || into.Table.Name != e.Table.Name || isRetired(row, &d) || !catalog.ShapeOf(into).Meets(shape) {
+		if into == nil || into.Table.Name != e.Table.Name || isRetired(row, &d) {
+			continue
+		}
+		its := catalog.ShapeOf(into)
+		x.counted[e] = x.counted[e] || its.Meets(key) // ledgers know rows by their keys alone
+		if !its.Meets(shape) {
 			continue
 		}
 		is := remainsOf(m, &d)
@@ -211,9 +229,12 @@ func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable
 		})
 	}
 	for _, now := range m.Entities {
-		if e.Derived || now.Derived || now.Table.Name != e.Table.Name || !catalog.ShapeOf(now).Meets(shape) {
+		if now.Derived || now.Table.Name != e.Table.Name || !catalog.ShapeOf(now).Meets(shape) {
 			continue
 		}
+		stays(fmt.Sprintf("%s has such rows, which the application may write: take it out of the model, if weir alone has made them", now.Name), func(r *Removed) bool {
+			return r.Made || e.Derived
+		})
 		for _, a := range now.Attributes {
 			stays(fmt.Sprintf("%s is an attribute of %s: take it out of the model, if the application does not write it", a.Name, now.Name), func(r *Removed) bool {
 				return slices.Contains(r.remains.Attrs, a.Name)
@@ -227,6 +248,33 @@ func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable
 	}
 }
 
+// has reports whether what goes writes one of the attributes.
+func has(r *Removed, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(r.remains.Attrs, n) || slices.Contains(r.remains.Over, n) })
+}
+
+// Entries returns the derivations of the model that make an entry, or a notification, of each change of
+// a row whose attributes go. It is sorted. Call it after Begin.
+func (x *Removal) Entries() (out []string) {
+	for e, goes := range x.by {
+		if slices.ContainsFunc(goes, func(r *Removed) bool { return !r.Made }) {
+			out = append(out, x.entriesOf(e)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// entriesOf returns the rules of the model that keep edits of such rows, or notify of them.
+func (x *Removal) entriesOf(e *model.Entity) (out []string) {
+	for _, rule := range x.Runner.Model.Rows {
+		if slices.Contains(rule.Keep, "MODIFY") && rule.Source.Table.Name == e.Table.Name && catalog.ShapeOf(rule.Source).Meets(catalog.ShapeOf(e)) {
+			out = append(out, rule.Name)
+		}
+	}
+	return out
+}
+
 // isRetired reports whether a derivation is retired by the definition that it has.
 func isRetired(row owntable.CatalogRow, d *model.Derivation) bool {
 	is := row.Derivations[d.Name]
@@ -236,9 +284,6 @@ func isRetired(row owntable.CatalogRow, d *model.Derivation) bool {
 // renamed returns what the model derives under another name than before. A new name with another
 // definition is not found, and its values do not keep the old ones.
 func (x *Removal) renamed() (out []model.DerivationDiff) {
-	if x.Earlier == x.Runner.Model {
-		return nil
-	}
 	for _, d := range model.DiffOf(x.Earlier, x.Runner.Model).Derivations {
 		if d.What == model.Renamed {
 			out = append(out, d)
@@ -282,7 +327,7 @@ func (x *Removal) Run(ctx context.Context) error {
 					ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+writeUnits(int64(row.Size()))
 				}
 			}
-			return x.write(ctx, ws, units, nil)
+			return x.write(ctx, ws, units, func(int, bool) {})
 		})
 		if err != nil {
 			return err
@@ -319,21 +364,29 @@ func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item)
 // rows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
 // again, so a write of an application is never undone. A row that changes all the time is an error.
 func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) error {
-	counted := map[store.Ref]bool{} // what is in the result already
 	for range fixTries {
 		var ws []store.Write
+		var goes [][]*Removed
 		units := 0
 		for _, row := range rows {
-			w, n, ok := x.row(t, row, counted)
-			if ok {
-				ws, units = append(ws, w), units+n
+			if w, of, ok := x.row(t, row); ok {
+				ws, goes, units = append(ws, w), append(goes, of), units+removalUnits(t, &w, row)
 			}
 		}
 		var again []store.Ref
-		if err := x.write(ctx, ws, units, func(w *store.Write) { again = append(again, w.Ref) }); err != nil || len(again) == 0 {
+		err := x.write(ctx, ws, units, func(i int, done bool) {
+			if !done {
+				again = append(again, ws[i].Ref)
+				return
+			}
+			for _, r := range goes[i] {
+				x.count(&r.Rows)
+			}
+			x.add(Progress{Targets: 1})
+		})
+		if err != nil || len(again) == 0 {
 			return err
 		}
-		var err error
 		if rows, err = x.Runner.Get(ctx, again); err != nil {
 			return err
 		}
@@ -341,36 +394,30 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 	return fmt.Errorf("rows of table %s change all the time; run it again", t.Name)
 }
 
-// row decides what becomes of a row, and counts it once, however often it is read again. ok is false
-// if the row stays. Several goroutines may call it, each with a counted of its own.
-func (x *Removal) row(t *store.Table, row value.Item, counted map[store.Ref]bool) (w store.Write, units int, ok bool) {
+// row decides what becomes of a row, and of whom it has something. A row of which nothing goes is
+// counted at once, since it is not read again. ok is false if the row stays.
+func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Removed, ok bool) {
 	e := x.Earlier.Table(t.Name).Classify(row)
 	if row == nil || e == nil || len(x.by[e]) == 0 {
-		return w, 0, false
+		return w, nil, false
 	}
 	key, _ := t.KeyOf(row)
 	at, all := store.Ref{Table: t.Name, Key: key}, projections.Remains{}
-	stays := x.kept[e].Made(row) // it can be of a rule that does not go
 	for _, r := range x.by[e] {
-		all = all.With(r.remains)
-		if counted[at] {
-			continue
-		}
+		is := r.remains
+		// A row that a rule may have made which does not go is left as it is.
+		stays := x.kept[e].Made(row) || x.kept[e].Makes != nil && !is.Told
 		switch {
-		case r.remains.On(row) && !(r.Made && stays):
-			x.count(&r.Rows)
-		case r.remains.Made(row) || slices.ContainsFunc(r.remains.Attrs, row.Has):
+		case is.Within != nil && (stays || !is.Within(row)):
+		case is.On(row) && !(r.Made && stays):
+			all, of = all.With(is), append(of, r)
+		case is.Made(row) || slices.ContainsFunc(is.Attrs, row.Has):
 			x.count(&r.Others)
 		}
 	}
-	counted[at] = true
-	if stays {
-		all.Makes = nil
-	}
-	if w, ok = all.Remove(at, row, x.version[e] || x.shows(e, row)); ok {
-		x.add(Progress{Targets: 1})
-	}
-	return w, removalUnits(t, &w, row), ok
+	version := e.Derived || x.version[e] || x.shows(e, row) // of a row that weir makes, it says so
+	w, ok = all.Remove(at, row, version)
+	return w, of, ok
 }
 
 // count adds a row to a result. Several goroutines may call it. The result may be read when Run has
@@ -418,15 +465,19 @@ func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
 	return units
 }
 
-// write does writes within the budget, if it is no dry run, and calls changed for each whose row
-// has changed. It refuses if what goes is not retired any more: the catalog is read after the wait for
-// the budget, so no write is much older than what it was decided by. A dry run counts that read too.
-func (x *Removal) write(ctx context.Context, ws []store.Write, units int, changed func(*store.Write)) error {
+// write does writes within the budget, if it is no dry run, and calls done for each: it is false for one
+// whose row has changed. It refuses if what goes is not retired any more: the catalog is read after the
+// wait for the budget, so no write is much older than what it was decided by. A dry run counts that
+// read too.
+func (x *Removal) write(ctx context.Context, ws []store.Write, units int, done func(i int, done bool)) error {
 	if len(ws) == 0 {
 		return nil
 	}
 	if x.Dry {
 		x.add(Progress{Units: int64(units), Reads: 1})
+		for i := range ws {
+			done(i, true)
+		}
 		return nil
 	}
 	if err := x.spend(ctx, units); err != nil {
@@ -440,13 +491,10 @@ func (x *Removal) write(ctx context.Context, ws []store.Write, units int, change
 		return err
 	}
 	for i := range out {
-		switch {
-		case out[i].Err == nil:
-		case errors.Is(out[i].Err, store.ErrCondition) && changed != nil:
-			changed(&ws[i])
-		default:
-			return fmt.Errorf("%s: %w", x.Runner.Describe(ws[i].Ref), out[i].Err)
+		if err := out[i].Err; err != nil && !errors.Is(err, store.ErrCondition) {
+			return fmt.Errorf("%s: %w", x.Runner.Describe(ws[i].Ref), err)
 		}
+		done(i, out[i].Err == nil)
 	}
 	return nil
 }
@@ -480,7 +528,7 @@ func (x *Removal) own() func(partition string) bool {
 	for name, build := range x.Earlier.Builds() {
 		_, rule := strings.CutPrefix(build, model.BuildSubscribers)
 		e := x.Earlier.Entity(build)
-		if goes[name] && (rule || e != nil && !x.version[e]) {
+		if goes[name] && (rule || e != nil && !x.version[e] && !x.counted[e]) {
 			of[build] = true
 		} else {
 			stays[build] = true

@@ -25,10 +25,25 @@ derive:
   Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}
 `, "model: mixed", "model: every", "  mixed:", "  every:").Replace(mixed)
 
-// underived is every without what is derived.
+// underived is every without what is derived, but with the entities that only weir makes.
 func underived() string {
 	text, _, _ := strings.Cut(every, "derive:\n")
 	return text
+}
+
+// applications is underived without these entities.
+func applications() string {
+	var kept []string
+	made := false
+	for line := range strings.Lines(underived()) {
+		if name, is := strings.CutPrefix(line, "  "); is && name[0] != ' ' {
+			made = slices.Contains([]string{"Owned:\n", "Tags:\n", "Told:\n", "Log:\n", "Day:\n"}, name)
+		}
+		if !made {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
 }
 
 // everyRows are rows of applications to which every kind adds something.
@@ -119,7 +134,7 @@ func TestRemainsOnDynamoDB(t *testing.T) { remains(openOnDynamoDB(t, load(t, eve
 func remains(f *fixture) {
 	t, earlier := f.TB, f.model
 	derivedRows(f)
-	later := load(t, underived())
+	later := load(t, applications())
 	f.retires(later)
 	if _, by := f.removal(earlier, false); len(by) != len(earlier.Derivations()) || by["Task.votes"].Why == "" || by["Owned"].Why == "" {
 		t.Errorf("within the hour: %v", by)
@@ -255,6 +270,7 @@ func TestRemainsOfTwoRules(t *testing.T) {
 		rows, others          int64
 	}{
 		{"by a constant", "LOG#{what}#{nr}", "set: {task: task, nr: nr, what: =vote}", "set: {task: task, nr: user, what: =sign}", 3, 0},
+		{"by a value that the other has", "LOG#{nr}#{position}", "keep: [insert], set: {task: task, nr: nr, position: $position}", "keep: [insert], set: {task: task, nr: user, position: $position, name: =sign}", 0, 4},
 		{"by nothing", "LOG#{nr}#{position}", "keep: [insert], set: {task: task, nr: nr, position: $position}", "keep: [insert], set: {task: task, nr: user, position: $position}", 0, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -280,6 +296,46 @@ func TestRemainsOfTwoRules(t *testing.T) {
 			f.same(before)
 			f.catchUp()
 			f.verified()
+		})
+	}
+}
+
+// TestRemainsOfAGroup: rows of a group whose values are removed first can be told as weir's
+// afterwards. Rows that the model shows something on today, or has as the application's, stay: it may
+// have put them.
+func TestRemainsOfAGroup(t *testing.T) {
+	const group = "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n"
+	for _, c := range []struct {
+		name, later string
+		first       []string
+		why         string
+		rows        int64
+	}{
+		{"values first", applications(), []string{"Day.votes", "Day.points"}, "", 2},
+		{"the application's entity", underived(), nil, "Day has such rows, which the application may write", 0},
+		{"with a count", strings.Replace(underived(), "    attributes: {votes: number, points: number}\n", "", 1) + "derive:\n  Day.signs: {count: Sign, to: {up: user}}\n", nil, "stay", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := derivedRows(open(t, load(t, underived()+group)))
+			earlier := f.model
+			f.retires(load(t, c.later))
+			f.clock.Add(2)
+			if len(c.first) > 0 {
+				x, _ := f.removal(earlier, false, c.first...)
+				f.ok(x.Run(t.Context()))
+			}
+			before := f.rows(f.table)
+			x, by := f.removal(earlier, false, "Day")
+			f.ok(x.Run(t.Context()))
+			if r := by["Day"]; r == nil || (r.Why == "") != (c.why == "") || !strings.Contains("stay "+r.Why, c.why) || r.Rows != c.rows || r.Others != 0 {
+				t.Errorf("%+v", r)
+			}
+			for name, row := range before {
+				if c.rows > 0 && row.Get("type").Text() == "Day" {
+					delete(before, name)
+				}
+			}
+			f.same(before)
 		})
 	}
 }
@@ -347,9 +403,9 @@ func TestRemainsOfOthers(t *testing.T) {
 func TestRemainsKeepLedgers(t *testing.T) {
 	const other = "  Task.signs: {count: Sign}\n"
 	for name, c := range map[string]struct{ earlier, later string }{
-		"of the row":      {every, underived() + "derive:\n" + other},
+		"of the row":      {every, applications() + "derive:\n" + other},
 		"of another row":  {every, underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n"},
-		"of what remains": {every + other, rewritten(t, underived(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n")},
+		"of what remains": {every + other, rewritten(t, applications(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := derivedRows(open(t, load(t, every+other)))
@@ -400,5 +456,139 @@ func TestRemainsDerivedAgain(t *testing.T) {
 		if _, err := (&build.Removal{Builder: b, Earlier: load(t, text), Only: slices.DeleteFunc([]string{only}, func(n string) bool { return n == "" })}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) {
 			t.Error(err)
 		}
+	}
+}
+
+// twice is a model with two entities whose rows differ by type alone, and two rules into one entity.
+const twice = `model: twice
+tables:
+  twice: {key: [PK, SK]}
+entities:
+  Task: {where: {type: Task}, key: {PK: "TASK#{task}", SK: METADATA}, attributes: {name: string}}
+  Vote: {where: {type: Vote}, key: {PK: "TASK#{task}", SK: "VOTE#{nr}"}, attributes: {up: string, points: number}}
+  Sign: {where: {type: Sign}, key: {PK: "TASK#{task}", SK: "SIGN#{nr}"}, attributes: {at: string}}
+  Log: {where: {type: Log}, key: {PK: "TASK#{task}", SK: "LOG#{what}#{nr}"}, attributes: {name: string}}
+derive:
+`
+
+// TestRemainsOfOneKey: a ledger is of a key. It stays if a row of another entity is counted at such
+// a key today.
+func TestRemainsOfOneKey(t *testing.T) {
+	text := rewritten(t, twice, "  twice: {key: [PK, SK]}\n", "  twice: {key: [PK, SK]}\n  signs: {key: [PK, SK]}\n",
+		"Task: {where", "Task: {table: twice, where", "Vote: {where", "Vote: {table: twice, where", "Log: {where", "Log: {table: twice, where", "Sign: {where", "Sign: {table: signs, where")
+	f := open(t, load(t, text+"  Task.votes: {count: Vote}\n"))
+	earlier := f.model
+	f.write("PK", "TASK#0", "SK", "METADATA", "type", "Task", "name", "n")
+	f.write("PK", "TASK#0", "SK", "VOTE#1", "type", "Vote", "up", "x")
+	f.catchUp()
+	f.retires(load(t, rewritten(t, text, "Task: {table: twice, where: {type: Task}", "Bug: {table: twice, where: {type: Bug}")+"  Bug.signs: {count: Sign}\n"))
+	sign := func(nr string) {
+		f.table = "signs"
+		f.write("PK", "TASK#1", "SK", "SIGN#"+nr, "type", "Sign", "at", "x")
+		f.table = "twice"
+	}
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Bug", "name", "n")
+	sign("1")
+	f.catchUp() // the stream of signs was never read, so no build is needed
+	f.clock.Add(2)
+	x, by := f.removal(earlier, false)
+	f.ok(x.Run(t.Context()))
+	if by["Task.votes"].Rows != 1 {
+		t.Errorf("%+v", by["Task.votes"])
+	}
+	f.verified()
+	sign("2")
+	f.catchUp()
+	f.verified()
+}
+
+// TestRemainsOfARule: an attribute that follows goes from the rows of its rule, not from those of
+// another rule into the same entity.
+func TestRemainsOfARule(t *testing.T) {
+	rule := func(of, what string) string {
+		return "  Log(" + what + "): {row: " + of + ", keep: [insert], set: {task: task, nr: nr, what: =" + what + ", name: {follow: Task.name, by: {task: task}, keep: true}}}\n"
+	}
+	f := open(t, load(t, twice+rule("Vote", "vote")+rule("Sign", "sign")))
+	earlier := f.model
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
+	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes")
+	f.write("PK", "TASK#1", "SK", "SIGN#1", "type", "Sign", "at", "x")
+	f.catchUp()
+	f.retires(load(t, rewritten(t, twice, `  Log: {where: {type: Log}, key: {PK: "TASK#{task}", SK: "LOG#{what}#{nr}"}, attributes: {name: string}}`+"\n", "")))
+	f.clock.Add(2)
+	before := f.rows(f.table)
+	x, _ := f.removal(earlier, false, "Log(vote)")
+	f.ok(x.Run(t.Context()))
+	for name, row := range before {
+		if strings.HasPrefix(row.Get("SK").Text(), "LOG#vote") {
+			delete(before, name)
+		}
+	}
+	f.same(before)
+}
+
+// TestRemainsBesideAlso: what another model shows beside the latest of rows, under a name of its own,
+// stays.
+func TestRemainsBesideAlso(t *testing.T) {
+	f := open(t, load(t, twice+"  Task.lastUp: {latest: Vote.up, by: nr}\n"))
+	earlier := f.model
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
+	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 7)
+	f.catchUp()
+	f.retires(load(t, strings.TrimSuffix(twice, "derive:\n")))
+	other := load(t, strings.Replace(twice, "model: twice", "model: beside", 1)+"  Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}\n")
+	f.ok(catalog.New(other, f.Store, f.now, catalog.Options{Assume: true}).Start(t.Context(), nil))
+	f.clock.Add(2)
+	before := f.rows(f.table)
+	x, by := f.removal(earlier, false)
+	f.ok(x.Run(t.Context()))
+	if r := by["Task.lastUp"]; !strings.Contains(r.Why, "model beside shows Task.lastPoints on such rows") {
+		t.Errorf("%+v", r)
+	}
+	f.same(before)
+}
+
+// TestRemainsInAHistory: where a history keeps edits, attributes go only if they are named, since each
+// removal is an edit.
+func TestRemainsInAHistory(t *testing.T) {
+	const log = "  Log: {row: Task, keep: [insert, modify], set: {task: task, what: =task, nr: $position, name: name}}\n"
+	f := open(t, load(t, twice+log+"  Task.votes: {count: Vote}\n"))
+	earlier := f.model
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
+	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes")
+	f.catchUp()
+	f.retires(load(t, twice+log))
+	f.clock.Add(2)
+	before := f.rows(f.table)
+	x, by := f.removal(earlier, false)
+	f.ok(x.Run(t.Context()))
+	if r := by["Task.votes"]; !strings.Contains(r.Why, "Log keep edits of such rows") || len(x.Entries()) > 0 {
+		t.Errorf("%+v", r)
+	}
+	f.same(before)
+	x, by = f.removal(earlier, false, "Task.votes")
+	if of := x.Entries(); !slices.Equal(of, []string{"Log"}) {
+		t.Error(of)
+	}
+	f.ok(x.Run(t.Context()))
+	if by["Task.votes"].Rows != 1 {
+		t.Errorf("%+v", by["Task.votes"])
+	}
+}
+
+// TestRemainsOfAnotherModelOfToday: the model must be the one of today. By an earlier one, what a later
+// one shows under other names would go.
+func TestRemainsOfAnotherModelOfToday(t *testing.T) {
+	was := load(t, twice+"  Task.votes: {count: Vote}\n")
+	f := open(t, was)
+	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
+	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes")
+	f.catchUp()
+	f.retires(load(t, strings.ReplaceAll(twice, "Task: {", "Item: {")+"  Item.votes: {count: Vote}\n"))
+	f.build(owntable.BuildLive, "Item")
+	f.with(was)
+	f.clock.Add(2)
+	if _, err := (&build.Removal{Builder: f.builder(), Earlier: was}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) || !strings.Contains(err.Error(), "Item.votes is live, and the model does not have it") {
+		t.Error(err)
 	}
 }

@@ -28,6 +28,7 @@ func shapesOf(m *model.Model) map[string][]owntable.Shape {
 		}
 		if by[e.Name] == nil {
 			s := ShapeOf(e)
+			s.Attrs = e.DerivedAttributes()
 			by[e.Name] = &s
 		}
 		by[e.Name].Of = append(by[e.Name].Of, d.Name)

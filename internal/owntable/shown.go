@@ -23,7 +23,8 @@ const (
 // Shape is rows of a table: those whose key matches the patterns, in which * stands for any text,
 // and whose attributes have one of the values.
 type Shape struct {
-	Of        []string            `json:"of"` // the derivations that show values on these rows, or make them
+	Of        []string            `json:"of"`          // the derivations that show values on these rows, or make them
+	Attrs     []string            `json:"a,omitempty"` // the attributes that they show; none of rows that are made, or where an older version has written the shape
 	Partition string              `json:"p"`
 	Sort      string              `json:"s,omitempty"`
 	Is        map[string][]string `json:"is,omitempty"`

@@ -14,18 +14,23 @@ type Remains struct {
 	// Makes reports whether a row can be one that it has made; nil for a derivation that makes none.
 	// Only weir makes rows of such an entity.
 	Makes func(row value.Item) bool
-	Attrs []string // attributes that only weir writes, with what it notes beside them
-	Over  []string // attributes in which weir shows another value than the application wrote
+	// Told says that the key of each row that it has made, or shows something on, has a constant, by
+	// which Makes and Within tell it.
+	Told bool
+	// Within reports whether a row can be one of those that have Attrs; nil for all rows of the entity.
+	Within func(row value.Item) bool
+	Attrs  []string // attributes that only weir writes, with what it notes beside them
+	Over   []string // attributes in which weir shows another value than the application wrote
 }
 
-// With adds what another derivation leaves on the same rows. The result shares no memory with either
-// that a caller may change.
+// With adds what another derivation leaves on the same rows, whatever their Within says. The result
+// shares no memory with either that a caller may change.
 func (r Remains) With(o Remains) Remains {
 	makes := r.Makes
 	if o.Makes != nil {
 		makes = func(row value.Item) bool { return r.Made(row) || o.Makes(row) }
 	}
-	return Remains{makes, slices.Concat(r.Attrs, o.Attrs), slices.Concat(r.Over, o.Over)}
+	return Remains{Makes: makes, Attrs: slices.Concat(r.Attrs, o.Attrs), Over: slices.Concat(r.Over, o.Over)}
 }
 
 // Made reports whether a row, as a whole, can be of it.

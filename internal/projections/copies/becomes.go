@@ -20,10 +20,12 @@ func (Kind) Becomes(x *model.DerivationDiff) string {
 
 // Remains returns the rows that the rules of a name make.
 func (Kind) Remains(m *model.Model, d *model.Derivation) (is projections.Remains) {
+	told := true
 	for _, r := range m.Rows {
 		if r.Name == d.Name {
-			is = is.With(projections.Remains{Makes: r.CanMake})
+			is, told = is.With(projections.Remains{Makes: r.CanMake}), told && r.Keyed()
 		}
 	}
+	is.Told = told && is.Makes != nil
 	return is
 }
