@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -46,6 +47,7 @@ const (
 	hotShards      = 20
 	hotSeconds     = 20
 	hotKilobytes   = 100
+	hotEntries     = 3 // of the album in indexes, each as large as it
 	appRate        = 4 // writes of the album that the application makes in a second
 	hotBudget      = 400
 )
@@ -197,7 +199,7 @@ func (h *hot) run(ctx context.Context, m *model.Model) error {
 			}
 		}
 	}
-	h.writes = int(units / hotKilobytes / took)
+	h.writes = int(math.Round(units / (hotKilobytes * (1 + hotEntries)) / took))
 	return (&world{model: m, work: w}).checkIn(ctx, db)
 }
 
