@@ -14,6 +14,7 @@ import (
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
+	"weir/internal/value"
 )
 
 const shelf = `model: shelf
@@ -167,13 +168,23 @@ func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
 // catch up, or to stop, does not wait for its end.
 func TestWindow(t *testing.T) {
 	h := newShelf(t)
+	put := func(from, to int) { // beside the follower, which the harness's clock does not allow
+		for i := from; i <= to; i++ {
+			row := value.NewItem(runner.Attr("PK", value.OfString("BOX#1")), runner.Attr("SK", value.OfString(fmt.Sprint("THING#", i))),
+				runner.Attr("type", value.OfString("Thing")), runner.Attr("name", value.OfString("x")))
+			key, _ := h.model.Table("shelf").KeyOf(row)
+			out, err := h.store.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: "shelf", Key: key}, Put: row}})
+			must(t, err)
+			must(t, out[0].Err)
+		}
+	}
 	batches := make(chan int, 100)
 	done, stop := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	follower := &runner.Follower{Runner: h.runner(nil), Prompt: true, Window: time.Hour, Applied: func(_ *model.Table, records []events.Record) { batches <- len(records) }}
 	go func() { ended <- follower.CatchUp(t.Context(), done) }()
 	<-batches
-	things(t, h, 6, 9)
+	put(6, 9)
 	select {
 	case n := <-batches:
 		t.Errorf("%d records are applied within the window", n)
@@ -187,7 +198,7 @@ func TestWindow(t *testing.T) {
 
 	follower.Stop = stop
 	go func() { ended <- follower.Run(t.Context()) }()
-	things(t, h, 10, 12)
+	put(10, 12)
 	<-batches
 	close(stop)
 	must(t, <-ended)
