@@ -378,8 +378,9 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 				return err
 			}
 		}
-		if n > 0 && n < c.pace.records && !left && !last && KindOf(c.group) == GroupRows {
-			if err := c.window(ctx, until, c.Window-time.Since(begun)); err != nil {
+		if c.Window > 0 && n > 0 && n < c.pace.records && !left && !last && KindOf(c.group) == GroupRows {
+			// Nothing that was read is held meanwhile, so a process that dies here has lost no work.
+			if err := idle(ctx, []<-chan struct{}{c.Stop}, until, c.Window-time.Since(begun)); err != nil {
 				return err
 			}
 		}
@@ -412,28 +413,6 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		}
 	}
 	return c.leaveLog(ctx)
-}
-
-// window lets records gather for a while, unless the follower is to stop or to catch up meanwhile. It
-// holds nothing that was read, so a process that dies in it has lost no work. The error is that of the
-// context.
-func (c *consumer) window(ctx context.Context, until <-chan struct{}, while time.Duration) error {
-	if while <= 0 {
-		return nil
-	}
-	either, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if c.Stop != nil {
-		go func() {
-			select {
-			case <-c.Stop:
-				cancel()
-			case <-either.Done():
-			}
-		}()
-	}
-	pause(either, until, while)
-	return ctx.Err()
 }
 
 // pause waits for a while, until the channel is closed, or until the context ends.
