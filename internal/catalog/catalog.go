@@ -332,11 +332,7 @@ func (c *Catalog) RetireAll(ctx context.Context) (retired []string, err error) {
 
 // ShownBy returns what the model shows on rows of a table, by the shapes of these rows.
 func (c *Catalog) ShownBy(ctx context.Context, table string) ([]owntable.Shape, error) {
-	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
-	if err != nil {
-		return nil, err
-	}
-	is, err := owntable.DecodeShown(row)
+	is, err := c.shown(ctx, table)
 	return is.Models[c.model.Name], err
 }
 

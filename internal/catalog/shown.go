@@ -86,11 +86,7 @@ func (c *Catalog) beside(ctx context.Context, write bool) error {
 func (c *Catalog) besideOn(ctx context.Context, t string, ours []owntable.Shape, write bool) error {
 	at := owntable.Shown(t)
 	for range attempts {
-		row, err := store.GetRow(ctx, c.store, at)
-		if err != nil {
-			return fmt.Errorf("reading which models show values on table %s: %w", t, err)
-		}
-		is, err := owntable.DecodeShown(row)
+		is, err := c.shown(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -138,6 +134,15 @@ func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours
 	return nil
 }
 
+// shown reads which models show values on rows of a table.
+func (c *Catalog) shown(ctx context.Context, table string) (is owntable.ShownRow, err error) {
+	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
+	if err != nil {
+		return is, fmt.Errorf("reading which models show values on table %s: %w", table, err)
+	}
+	return owntable.DecodeShown(row)
+}
+
 // liveOf returns which derivations of another model are neither retired nor unbuilt. A name that its
 // catalog does not have is one that no program of it has applied yet, and is left out too.
 func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]string, error) {
@@ -159,11 +164,7 @@ func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]s
 // they make, with the derivations that are neither retired nor unbuilt. A model whose derivations
 // there are all retired is not in the result, which belongs to the caller.
 func (c *Catalog) ShownByOthers(ctx context.Context, table string) (map[string][]owntable.Shape, error) {
-	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
-	if err != nil {
-		return nil, fmt.Errorf("reading which models show values on table %s: %w", table, err)
-	}
-	is, err := owntable.DecodeShown(row)
+	is, err := c.shown(ctx, table)
 	if err != nil {
 		return nil, err
 	}
