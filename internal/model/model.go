@@ -394,6 +394,11 @@ func (e *Entity) Match(row value.Item) bool {
 	return Holds(e.Where, row) && e.MatchKey(row)
 }
 
+// CanBe reports whether a row can be of the entity, by its table and its key.
+func (e *Entity) CanBe(row store.Ref) bool {
+	return e.Table.Name == row.Table && e.MatchKey(e.Table.Item(row.Key))
+}
+
 // MatchKey reports whether the row's primary key matches the entity's templates.
 // It looks at the shape alone: whether the row passes the entity's where is another question
 // (Table.Classify asks both).

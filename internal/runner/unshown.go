@@ -180,7 +180,7 @@ func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.
 // publishes on such rows; otherwise nil.
 func (r *Runner) publisher(target store.Ref) *model.Entity {
 	for _, e := range r.Model.Entities {
-		if e.Table.Name == target.Table && projections.Publishes(e) && e.MatchKey(e.Table.Item(target.Key)) && e.Takes(target.Key) {
+		if projections.Publishes(e) && e.CanBe(target) && e.Takes(target.Key) {
 			return e
 		}
 	}

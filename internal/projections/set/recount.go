@@ -112,7 +112,7 @@ func (v *recount) setOf(partition string) (name string, ok bool) {
 func (v *recount) derives(name string) bool {
 	row, told := owntable.RowOf(name)
 	return slices.ContainsFunc(v.Model.Entities, func(e *model.Entity) bool {
-		return e.SetOf() != nil && (!told || e.Table.Name == row.Table && e.MatchKey(e.Table.Item(row.Key)))
+		return e.SetOf() != nil && (!told || e.CanBe(row))
 	})
 }
 

@@ -247,8 +247,9 @@ func (v *recount) left(e *model.Entity, ledger, accumulator string) bool {
 	if name := projections.TallyOf(e, accumulator); name != "" {
 		return v.Catalog.Pending(name)
 	}
+	row, told := owntable.RowOfLedger(ledger)
 	for _, other := range v.Model.Entities {
-		if e == nil && projections.TallyOf(other, accumulator) != "" && canBeOf(other, ledger) {
+		if e == nil && projections.TallyOf(other, accumulator) != "" && (!told || other.CanBe(row)) {
 			return false
 		}
 	}
@@ -262,12 +263,6 @@ func (v *recount) left(e *model.Entity, ledger, accumulator string) bool {
 		}
 	}
 	return false
-}
-
-// canBeOf reports whether a ledger, by its partition key, can be of a row of the entity.
-func canBeOf(e *model.Entity, ledger string) bool {
-	row, ok := owntable.RowOfLedger(ledger)
-	return !ok || row.Table == e.Table.Name && e.MatchKey(e.Table.Item(row.Key))
 }
 
 // accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
