@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the suites of both stores and both indexes, and all other tests against real
-# servers, on a separate DynamoDB Locals and OpenSearch. If java, mvn or curl is missing, it
+# servers, on DynamoDB Locals and an OpenSearch of its own. If java, mvn or curl is missing, it
 # says so and exits with 77. Arguments go to go test.
 #
 #   scripts/conform.sh
