@@ -14,12 +14,13 @@ search_port=${WEIR_CONFORM_SEARCH_PORT:-9270}
 
 stop() {
 	[ -z "${out:-}" ] || rm -rf "$out"
-	for i in 0 1 2; do scripts/dynamodb-local.sh stop $((port + i)) || true; done
+	for i in 0 1 2; do scripts/dynamodb-local.sh stop $((port + 100 * i)) || true; done
 	scripts/opensearch.sh stop "$search_port" || true
 }
 trap stop EXIT
-# DynamoDB Local does one request after the other, and is what the tests wait for: there are three.
-for i in 0 1 2; do places[i]=$(scripts/dynamodb-local.sh start $((port + i))); done
+# DynamoDB Local does one request after the other, and is what the tests wait for: there are three, at
+# ports that no other script has.
+for i in 0 1 2; do places[i]=$(scripts/dynamodb-local.sh start $((port + 100 * i))); done
 WEIR_TEST_OPENSEARCH=$(scripts/opensearch.sh start "$search_port")
 export WEIR_TEST_OPENSEARCH
 # All tests of the drivers' packages run; elsewhere, tests that need a service say so in
