@@ -190,7 +190,7 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	fence := f.s.row.Held(f.s.at)
 	units := 0
 	for i := range ws {
-		units += 2 * ((writeSize(&ws[i]) + 1023) / 1024)
+		units += 2 * writeUnits(int64(writeSize(&ws[i])))
 	}
 	if err := f.s.spend(ctx, units+2); err != nil {
 		return err

@@ -23,6 +23,10 @@ const readBytes = 4096
 // readUnits returns the read units of a row, or of a page of rows.
 func readUnits(bytes int64) int64 { return max(1, (bytes+readBytes-1)/readBytes) }
 
+// writeUnits returns the write units of a row of so many bytes: one for each KB begun, and one for a
+// row that does not exist.
+func writeUnits(bytes int64) int { return int(max(1, (bytes+1023)/1024)) }
+
 // counts makes the builder count what it reads from now on, each read that its runner does: what
 // a kind reads to put something, and what is read again after a conflict, is known only here. It
 // replaces the builder's runner, so all that may be called side by side calls it first.

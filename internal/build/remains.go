@@ -32,11 +32,21 @@ type Removal struct {
 	Earlier *model.Model
 	Only    []string // these derivations; without any, all that are retired but history
 	Dry     bool     // writes nothing, and counts what it would write
+
 	each    []*Removed
-	by      map[*model.Entity][]*Removed          // what goes, by the entity of Earlier on whose rows it is
-	version map[*model.Entity]bool                // rows of the entity keep their Version
-	counted map[*model.Entity]bool                // something is counted in ledgers of rows with such keys
-	kept    map[*model.Entity]projections.Remains // what makes rows of the entity and does not go
+	by      map[*model.Entity]*leaving // by the entity of Earlier on whose rows it is
+	ours    []model.Derivation         // of the model of today
+	before  []model.Derivation         // of Earlier
+	renamed map[string]string          // what takes the place of a derivation of Earlier, by its name
+}
+
+// leaving is what goes from rows of an entity, and what does not.
+type leaving struct {
+	goes    []*Removed
+	shown   bool                // something else is shown on such rows, so they keep their Version
+	counted bool                // something is counted in ledgers of rows with such keys
+	kept    projections.Remains // what makes such rows and does not go
+	rest    []string            // attributes that Earlier shows on such rows and that do not go
 }
 
 // Removed says what becomes of the values of a derivation.
@@ -68,25 +78,29 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.each, x.by, x.ours, x.before, x.renamed = nil, map[*model.Entity]*leaving{}, m.Derivations(), x.Earlier.Derivations(), map[string]string{}
+	for _, d := range model.DiffOf(x.Earlier, m).Derivations {
+		if d.What == model.Renamed { // a new name with another definition is not found, and keeps nothing
+			x.renamed[d.Was] = d.Name
+		}
+	}
 	for name, is := range row.Derivations {
-		has := slices.ContainsFunc(m.Derivations(), func(d model.Derivation) bool { return d.Name == name })
+		has := slices.ContainsFunc(x.ours, func(d model.Derivation) bool { return d.Name == name })
 		if _, search := model.SearchOf(name); !search && !has && is.State != owntable.Retired && is.State != owntable.Unbuilt {
 			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or say that it is gone: projector retire %s '%s'", ErrEarlier, name, is.State, m.Command(), name)
 		}
 	}
-	ds := x.Earlier.Derivations()
 	for _, name := range x.Only {
-		if !slices.ContainsFunc(ds, func(d model.Derivation) bool { return d.Name == name }) {
+		if !slices.ContainsFunc(x.before, func(d model.Derivation) bool { return d.Name == name }) {
 			return nil, fmt.Errorf("%w: it does not have %s", ErrEarlier, name)
 		}
 		if _, search := model.SearchOf(name); search {
 			return nil, fmt.Errorf("%w: %s is a search index, which goes with --prune alone", ErrEarlier, name)
 		}
 	}
-	x.each, x.by, x.version, x.counted, x.kept = nil, map[*model.Entity][]*Removed{}, map[*model.Entity]bool{}, map[*model.Entity]bool{}, map[*model.Entity]projections.Remains{}
-	for i := range ds {
-		d, is := &ds[i], row.Derivations[ds[i].Name]
-		made := madeWith(ds, d.Name)
+	for i := range x.before {
+		d, is := &x.before[i], row.Derivations[x.before[i].Name]
+		made := madeWith(x.before, d.Name)
 		named := slices.Contains(x.Only, d.Name) || made != nil && slices.Contains(x.Only, made.Name)
 		if _, search := model.SearchOf(d.Name); search || !named && (len(x.Only) > 0 || is.State != owntable.Retired) {
 			continue
@@ -100,12 +114,15 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 		}
 		if r.Why == "" {
 			e := x.Earlier.Entity(d.Into)
-			x.by[e] = append(x.by[e], r)
+			if x.by[e] == nil {
+				x.by[e] = &leaving{}
+			}
+			x.by[e].goes = append(x.by[e].goes, r)
 		}
 	}
 	for _, e := range x.Earlier.Entities {
-		if len(x.by[e]) > 0 {
-			if err := x.beside(ctx, e, row); err != nil {
+		if l := x.by[e]; l != nil {
+			if err := x.beside(ctx, e, l, row); err != nil {
 				return nil, err
 			}
 		}
@@ -154,23 +171,21 @@ func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) 
 // beside takes back what goes from rows of an entity where something else is shown or made there,
 // and notes whether these rows keep their Version. It goes by the shapes of keys, so of two entities
 // whose rows can have one key it takes each for the other: what stays may then be more than it must.
-func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.CatalogRow) error {
+func (x *Removal) beside(ctx context.Context, e *model.Entity, l *leaving, row owntable.CatalogRow) error {
 	others, err := x.Runner.Catalog.ShownByOthers(ctx, e.Table.Name)
 	if err != nil {
 		return err
 	}
 	shape := catalog.ShapeOf(e)
 	goes := func(name string) bool {
-		return slices.ContainsFunc(x.by[e], func(r *Removed) bool { return r.Derivation == name })
+		return slices.ContainsFunc(l.goes, func(r *Removed) bool { return r.Derivation == name })
 	}
 	for name := range row.Derivations {
-		x.version[e] = x.version[e] || strings.HasPrefix(name, e.Name+".") && !goes(name)
+		l.shown = l.shown || strings.HasPrefix(name, e.Name+".") && !goes(name)
 	}
-	stays := func(why string, which func(*Removed) bool) {
-		for _, r := range x.by[e] {
-			if which(r) {
-				r.Why = why
-			}
+	for _, d := range x.before {
+		if is := remainsOf(x.Earlier, &d); d.Into == e.Name && is.Makes != nil && !goes(d.Name) {
+			l.kept = l.kept.With(is)
 		}
 	}
 	for _, model := range slices.Sorted(maps.Keys(others)) {
@@ -178,72 +193,81 @@ func (x *Removal) beside(ctx context.Context, e *model.Entity, row owntable.Cata
 			if !their.Meets(shape) {
 				continue
 			}
-			x.version[e] = true
-			stays(fmt.Sprintf("model %s shows %s on such rows", model, strings.Join(their.Of, ", ")), func(r *Removed) bool {
+			l.shown = true
+			l.stays(fmt.Sprintf("model %s shows %s on such rows", model, strings.Join(their.Of, ", ")), func(r *Removed) bool {
 				return r.Made || e.Derived || len(their.Attrs) == 0 || has(r, their.Attrs)
 			})
 		}
 	}
-	x.besideOurs(e, shape, row, stays)
-	for _, d := range x.Earlier.Derivations() {
-		if is := remainsOf(x.Earlier, &d); d.Into == e.Name && is.Makes != nil && !goes(d.Name) {
-			x.kept[e] = x.kept[e].With(is)
-		}
-	}
+	x.besideOurs(e, l, shape, row)
 	if of := x.entriesOf(e); len(of) > 0 {
-		stays(fmt.Sprintf("%s keep edits of such rows, or notify of them, and the application would have one fewer attribute: name it to remove it", strings.Join(of, ", ")),
+		l.stays(fmt.Sprintf("%s keep edits of such rows, or notify of them, and the application would have one fewer attribute: name it to remove it", strings.Join(of, ", ")),
 			func(r *Removed) bool { return !r.Made && !r.named && r.Why == "" })
 	}
-	x.by[e] = slices.DeleteFunc(x.by[e], func(r *Removed) bool { return r.Why != "" })
+	l.goes = slices.DeleteFunc(l.goes, func(r *Removed) bool { return r.Why != "" })
+	for _, k := range kinds.All() {
+		for _, name := range k.Derives(e) {
+			if !slices.ContainsFunc(l.goes, func(r *Removed) bool { return has(r, []string{name}) }) {
+				l.rest = append(l.rest, name)
+			}
+		}
+	}
 	return nil
+}
+
+// stays notes why some of what goes does not. A later reason replaces an earlier one.
+func (l *leaving) stays(why string, which func(*Removed) bool) {
+	for _, r := range l.goes {
+		if which(r) {
+			r.Why = why
+		}
+	}
 }
 
 // besideOurs is beside for what the model itself derives or declares. A derivation that is retired by
 // the same definition is no reason to keep anything: the model is then the earlier one itself.
 // Rows of an entity that rules made, and that the model has as one of the application's, may have
 // become the application's.
-func (x *Removal) besideOurs(e *model.Entity, shape owntable.Shape, row owntable.CatalogRow, stays func(why string, which func(*Removed) bool)) {
+func (x *Removal) besideOurs(e *model.Entity, l *leaving, shape owntable.Shape, row owntable.CatalogRow) {
 	m := x.Runner.Model
 	key := owntable.Shape{Partition: shape.Partition, Sort: shape.Sort}
-	for _, d := range m.Derivations() {
+	for _, d := range x.ours {
 		into := m.Entity(d.Into)
 		if into == nil || into.Table.Name != e.Table.Name || isRetired(row, &d) {
 			continue
 		}
 		its := catalog.ShapeOf(into)
-		x.counted[e] = x.counted[e] || its.Meets(key) // ledgers know rows by their keys alone
+		l.counted = l.counted || its.Meets(key) // ledgers know rows by their keys alone
 		if !its.Meets(shape) {
 			continue
 		}
 		is := remainsOf(m, &d)
-		var derived []string
+		derived := slices.Concat(is.Attrs, is.Over)
 		if is.Makes != nil {
-			x.kept[e] = x.kept[e].With(projections.Remains{Makes: is.Makes})
+			l.kept = l.kept.With(is)
 			for _, k := range kinds.All() {
 				derived = append(derived, k.Derives(into)...)
 			}
 		}
-		x.version[e] = true
-		stays(fmt.Sprintf("the model derives %s on such rows", d.Name), func(r *Removed) bool {
-			return has(r, is.Attrs) || has(r, is.Over) || has(r, derived)
-		})
+		l.shown = true
+		l.stays(fmt.Sprintf("the model derives %s on such rows", d.Name), func(r *Removed) bool { return has(r, derived) })
 	}
 	for _, now := range m.Entities {
 		if now.Derived || now.Table.Name != e.Table.Name || !catalog.ShapeOf(now).Meets(shape) {
 			continue
 		}
-		stays(fmt.Sprintf("%s has such rows, which the application may write: take it out of the model, if weir alone has made them", now.Name), func(r *Removed) bool {
+		l.stays(fmt.Sprintf("%s has such rows, which the application may write: take it out of the model, if weir alone has made them", now.Name), func(r *Removed) bool {
 			return r.Made || e.Derived
 		})
 		for _, a := range now.Attributes {
-			stays(fmt.Sprintf("%s is an attribute of %s: take it out of the model, if the application does not write it", a.Name, now.Name), func(r *Removed) bool {
+			l.stays(fmt.Sprintf("%s is an attribute of %s: take it out of the model, if the application does not write it", a.Name, now.Name), func(r *Removed) bool {
 				return slices.Contains(r.remains.Attrs, a.Name)
 			})
 		}
 	}
-	for _, d := range x.renamed() {
-		if s := row.Derivations[d.Name].State; s != owntable.Live && s != owntable.Verified {
-			stays(fmt.Sprintf("%s, which takes its place, is not live", d.Name), func(r *Removed) bool { return r.Derivation == d.Was })
+	for was, name := range x.renamed {
+		if s := row.Derivations[name].State; s != owntable.Live && s != owntable.Verified {
+			l.stays(fmt.Sprintf("%s, which takes its place, is not live", name), func(r *Removed) bool { return r.Derivation == was })
 		}
 	}
 }
@@ -256,8 +280,8 @@ func has(r *Removed, names []string) bool {
 // Entries returns the derivations of the model that make an entry, or a notification, of each change of
 // a row whose attributes go. It is sorted. Call it after Begin.
 func (x *Removal) Entries() (out []string) {
-	for e, goes := range x.by {
-		if slices.ContainsFunc(goes, func(r *Removed) bool { return !r.Made }) {
+	for e, l := range x.by {
+		if slices.ContainsFunc(l.goes, func(r *Removed) bool { return !r.Made }) {
 			out = append(out, x.entriesOf(e)...)
 		}
 	}
@@ -281,17 +305,6 @@ func isRetired(row owntable.CatalogRow, d *model.Derivation) bool {
 	return is.State == owntable.Retired && is.Hash == d.Hash
 }
 
-// renamed returns what the model derives under another name than before. A new name with another
-// definition is not found, and its values do not keep the old ones.
-func (x *Removal) renamed() (out []model.DerivationDiff) {
-	for _, d := range model.DiffOf(x.Earlier, x.Runner.Model).Derivations {
-		if d.What == model.Renamed {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
 // scanned is how many rows of a page are done at a time.
 const scanned = 100
 
@@ -304,7 +317,7 @@ const scanned = 100
 func (x *Removal) Run(ctx context.Context) error {
 	x.counts()
 	for _, t := range x.Runner.Model.AllTables() {
-		if !slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return len(x.by[e]) > 0 && e.Table.Name == t.Name }) {
+		if !slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return x.by[e] != nil && len(x.by[e].goes) > 0 && e.Table.Name == t.Name }) {
 			continue
 		}
 		segments := x.Segments
@@ -336,29 +349,18 @@ func (x *Removal) Run(ctx context.Context) error {
 	return x.still(ctx)
 }
 
-// writeUnits returns the write units of a row of so many bytes: one for each KB begun, and one for a
-// row that does not exist.
-func writeUnits(bytes int64) int { return int(max(1, (bytes+1023)/1024)) }
-
 // scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed
 // on once, in no order. The first error ends it.
 func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item) error) error {
-	for {
-		page, err := x.Runner.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		x.add(Progress{Rows: int64(len(page.Rows))})
-		for rows := range slices.Chunk(page.Rows, scanned) {
+	return x.pages(ctx, q, func(page []value.Item) error {
+		x.add(Progress{Rows: int64(len(page))})
+		for rows := range slices.Chunk(page, scanned) {
 			if err := do(rows); err != nil {
 				return err
 			}
 		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
-	}
+		return nil
+	})
 }
 
 // rows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
@@ -398,15 +400,16 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 // counted at once, since it is not read again. ok is false if the row stays.
 func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Removed, ok bool) {
 	e := x.Earlier.Table(t.Name).Classify(row)
-	if row == nil || e == nil || len(x.by[e]) == 0 {
+	l := x.by[e]
+	if l == nil {
 		return w, nil, false
 	}
 	key, _ := t.KeyOf(row)
 	at, all := store.Ref{Table: t.Name, Key: key}, projections.Remains{}
-	for _, r := range x.by[e] {
+	for _, r := range l.goes {
 		is := r.remains
 		// A row that a rule may have made which does not go is left as it is.
-		stays := x.kept[e].Made(row) || x.kept[e].Makes != nil && !is.Told
+		stays := l.kept.Made(row) || l.kept.Makes != nil && !is.Told
 		switch {
 		case is.Within != nil && (stays || !is.Within(row)):
 		case is.On(row) && !(r.Made && stays):
@@ -415,7 +418,8 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 			x.count(&r.Others)
 		}
 	}
-	version := e.Derived || x.version[e] || x.shows(e, row) // of a row that weir makes, it says so
+	// The Version of a row that weir makes says so, and a later removal of the rest needs it.
+	version := e.Derived || l.shown || slices.ContainsFunc(l.rest, row.Has)
 	w, ok = all.Remove(at, row, version)
 	return w, of, ok
 }
@@ -428,38 +432,20 @@ func (x *Removal) count(n *int64) {
 	*n++
 }
 
-// shows reports whether a row has something else that the earlier model showed on it: what was not
-// named, or stays for a reason of its own. Its later removal needs the Version.
-func (x *Removal) shows(e *model.Entity, row value.Item) bool {
-	for _, k := range kinds.All() {
-		for _, name := range k.Derives(e) {
-			if row.Has(name) && !slices.ContainsFunc(x.by[e], func(r *Removed) bool {
-				return slices.Contains(r.remains.Attrs, name) || slices.Contains(r.remains.Over, name)
-			}) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // removalUnits returns the write units of a removal, by the documented rules: for the row, as it
 // was, and for each of its entries in an index that changes with it. An entry is taken to be as large
 // as its row, since weir does not know what another program's index projects.
 func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
-	units := writeUnits(int64(row.Size()))
+	whole := writeUnits(int64(row.Size()))
+	units := whole
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		key := []string{ix.Key.Partition.Name}
-		if ix.Key.Sort.Name != "" {
-			key = append(key, ix.Key.Sort.Name)
-		}
-		moves := slices.ContainsFunc(w.Ops, func(op store.Op) bool { return slices.Contains(key, op.Attr) })
-		switch in := !slices.ContainsFunc(key, func(name string) bool { return !row.Has(name) }); {
-		case in && ix.KeysOnly && (w.Delete || moves):
-			units++
+		moves := slices.ContainsFunc(w.Ops, func(op store.Op) bool { return op.Attr == ix.Key.Partition.Name || op.Attr == ix.Key.Sort.Name })
+		switch _, in, _ := store.IndexEntry(ix, row); {
 		case in && !ix.KeysOnly:
-			units += writeUnits(int64(row.Size()))
+			units += whole
+		case in && (w.Delete || moves):
+			units++
 		}
 	}
 	return units
@@ -527,8 +513,8 @@ func (x *Removal) own() func(partition string) bool {
 	of, stays := map[string]bool{}, map[string]bool{}
 	for name, build := range x.Earlier.Builds() {
 		_, rule := strings.CutPrefix(build, model.BuildSubscribers)
-		e := x.Earlier.Entity(build)
-		if goes[name] && (rule || e != nil && !x.version[e] && !x.counted[e]) {
+		l := x.by[x.Earlier.Entity(build)]
+		if goes[name] && (rule || l != nil && !l.shown && !l.counted) {
 			of[build] = true
 		} else {
 			stays[build] = true
