@@ -87,7 +87,7 @@ type Progress struct {
 
 // ReadUnits returns the read units, by the documented rules: one for each 4 KB of a page of a
 // strong scan, and of each row that is read by its key, whether there is such a row or not.
-func (p Progress) ReadUnits() int64 { return (p.Bytes+readBytes-1)/readBytes + p.Reads }
+func (p Progress) ReadUnits() int64 { return (p.Bytes+store.ReadUnitBytes-1)/store.ReadUnitBytes + p.Reads }
 
 // DynamoDB's prices on demand in us-east-1, in dollars for a million units.
 const (

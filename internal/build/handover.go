@@ -138,7 +138,7 @@ func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
 		for some := range slices.Chunk(s.gone, unmarkAtOnce) {
 			units, ws := 0, make([]store.Write, len(some))
 			for i, row := range some {
-				units += writeUnits(int64(row.Size()))
+				units += store.WriteUnits(row.Size())
 				ws[i] = store.Write{Ref: rowRef(row), Delete: true}
 			}
 			if err := s.spend(ctx, units); err != nil {

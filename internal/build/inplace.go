@@ -190,7 +190,7 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	fence := f.s.row.Held(f.s.at)
 	units := 0
 	for i := range ws {
-		units += 2 * writeUnits(int64(writeSize(&ws[i])))
+		units += f.s.writeUnits(&ws[i])
 	}
 	if err := f.s.spend(ctx, units+2); err != nil {
 		return err
@@ -204,11 +204,16 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	return err
 }
 
-// writeSize is about what a write makes of its row, in bytes.
-func writeSize(w *store.Write) int {
-	n := w.Put.Size() + 100
-	for _, op := range w.Ops {
-		n += value.Item{{Name: op.Attr, Value: op.Value}}.Size()
+// writeUnits returns about the write units of a write in a transaction: two for each KB of what it makes of a row that
+// there is not yet, and the row's entries in indexes.
+func (s *segment) writeUnits(w *store.Write) int {
+	t := owntable.Table()
+	if of := s.Runner.Model.Table(w.Table); of != nil {
+		t = of.Table
 	}
-	return n
+	row, err := t.Apply(w, nil)
+	if err != nil { // the store refuses it, and charges one for that
+		return 2
+	}
+	return 2*store.WriteUnits(row.Size()) + t.EntryUnits(nil, row)
 }

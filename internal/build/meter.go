@@ -17,16 +17,6 @@ type meter struct {
 	on   sync.Once // the builder's store counts what it reads
 }
 
-// readBytes is how many bytes of a row, or of a page, a strong read reads for one unit.
-const readBytes = 4096
-
-// readUnits returns the read units of a row, or of a page of rows.
-func readUnits(bytes int64) int64 { return max(1, (bytes+readBytes-1)/readBytes) }
-
-// writeUnits returns the write units of a row of so many bytes: one for each KB begun, and one for a
-// row that does not exist.
-func writeUnits(bytes int64) int { return int(max(1, (bytes+1023)/1024)) }
-
 // counts makes the builder count what it reads from now on, each read that its runner does: what
 // a kind reads to put something, and what is read again after a conflict, is known only here. It
 // replaces the builder's runner, so all that may be called side by side calls it first.
@@ -49,7 +39,7 @@ func (c *counted) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 	rows, err := c.Store.Get(ctx, refs)
 	n := int64(0)
 	for _, row := range rows {
-		n += readUnits(int64(row.Size()))
+		n += int64(store.ReadUnits(row.Size()))
 	}
 	c.b.add(Progress{Reads: n})
 	return rows, err
@@ -59,7 +49,7 @@ func (c *counted) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 func (c *counted) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := c.Store.Query(ctx, q)
 	if err == nil {
-		c.b.add(Progress{Reads: readUnits(sizeOf(page.Rows))})
+		c.b.add(Progress{Reads: int64(store.ReadUnits(sizeOf(page.Rows)))})
 	}
 	return page, err
 }

@@ -253,9 +253,9 @@ func (s *segment) scan(ctx context.Context, t *store.Table) error {
 }
 
 // sizeOf returns the bytes of rows as DynamoDB counts them, by which a scan is charged.
-func sizeOf(rows []value.Item) (n int64) {
+func sizeOf(rows []value.Item) (n int) {
 	for _, row := range rows {
-		n += int64(row.Size())
+		n += row.Size()
 	}
 	return n
 }
@@ -309,7 +309,7 @@ func (s *segment) estimate(ctx context.Context) error {
 		ledger, marks := runner.PutBytes(*at)
 		switch shows := at.Rows[0].Key == nil; {
 		case shows:
-			writes, looks := kinds.ShowUnits(e, at.Bytes)
+			writes, looks := showUnits(e, at)
 			units += writes
 			s.add(Progress{Targets: 1, Reads: int64(looks)})
 			if reads && !group { // not of each scan that meets the target
@@ -317,7 +317,7 @@ func (s *segment) estimate(ctx context.Context) error {
 			}
 			delete(s.targets, name)
 		case group:
-			writes, looks := kinds.ShowUnits(e, 0)
+			writes, looks := kinds.ShowUnits(e, nil)
 			units += writes
 			s.add(Progress{Bytes: ledger + marks, Reads: int64(looks)})
 		case reads:
@@ -326,13 +326,22 @@ func (s *segment) estimate(ctx context.Context) error {
 	}
 	for _, piece := range s.pieces() {
 		put, reads, leaves := kinds.PutUnits(e, piece, 1)
-		show, looks := kinds.ShowUnits(e, 0)
+		show, looks := kinds.ShowUnits(e, nil)
 		units += put + show*leaves
 		s.add(Progress{Puts: contributions(piece), Reads: int64(reads + 2*looks*leaves), Targets: int64(leaves)}) // the scan of the table meets the rows that are made
 	}
 	s.add(Progress{Units: int64(units)})
 	s.clear()
 	return ctx.Err()
+}
+
+// showUnits returns the write and the read units of showing a target: those of the row that was met, or
+// of one that weir makes.
+func showUnits(e *model.Entity, at *runner.ReadTarget) (units, reads int) {
+	if at.Units == 0 {
+		return kinds.ShowUnits(e, nil)
+	}
+	return at.Units, at.Reads
 }
 
 // close takes all segments, so that a builder that still runs does nothing more.
@@ -538,7 +547,7 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 	in := b.Runner.In(is)
 	nodes := owntable.Nodes(is.Ledgers(b.Runner.Model.Name))
 	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
-		units, reads := kinds.ShowUnits(e, row.Size())
+		units, reads := kinds.ShowUnits(e, row)
 		switch {
 		case t.Name != owntable.TableName && e.Table.Classify(row) != e:
 			return nil
@@ -590,7 +599,8 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 			}
 			met := store.Ref{Table: t.Name, Key: key}
 			if e.Group == nil {
-				s.keep(met, runner.ReadRow{}).Bytes = row.Size()
+				at := s.keep(met, runner.ReadRow{})
+				at.Units, at.Reads = kinds.ShowUnits(e, row)
 			} else if !s.dry { // which counts the groups that rows lead to
 				s.keep(met, runner.ReadRow{Source: met})
 			}
@@ -603,7 +613,7 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
 			at := s.targets[name]
-			units, _ := kinds.ShowUnits(e, at.Bytes)
+			units, _ := showUnits(e, at)
 			if err := s.spend(ctx, units); err != nil {
 				return err
 			}

@@ -337,7 +337,7 @@ func (x *Removal) Run(ctx context.Context) error {
 			units := 0
 			for _, row := range rows {
 				if own(row.Get(owntable.Partition).Text()) {
-					ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+writeUnits(int64(row.Size()))
+					ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+store.WriteUnits(row.Size())
 				}
 			}
 			return x.write(ctx, ws, units, func(int, bool) {})
@@ -372,7 +372,11 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 		units := 0
 		for _, row := range rows {
 			if w, of, ok := x.row(t, row); ok {
-				ws, goes, units = append(ws, w), append(goes, of), units+removalUnits(t, &w, row)
+				after, err := t.Apply(&w, row)
+				if err != nil {
+					return err
+				}
+				ws, goes, units = append(ws, w), append(goes, of), units+store.WriteUnits(row.Size())+t.EntryUnits(row, after)
 			}
 		}
 		var again []store.Ref
@@ -430,25 +434,6 @@ func (x *Removal) count(n *int64) {
 	x.meter.mu.Lock()
 	defer x.meter.mu.Unlock()
 	*n++
-}
-
-// removalUnits returns the write units of a removal, by the documented rules: for the row, as it
-// was, and for each of its entries in an index that changes with it. An entry is taken to be as large
-// as its row, since weir does not know what another program's index projects.
-func removalUnits(t *store.Table, w *store.Write, row value.Item) int {
-	whole := writeUnits(int64(row.Size()))
-	units := whole
-	for i := range t.Indexes {
-		ix := &t.Indexes[i]
-		moves := slices.ContainsFunc(w.Ops, func(op store.Op) bool { return op.Attr == ix.Key.Partition.Name || op.Attr == ix.Key.Sort.Name })
-		switch _, in, _ := store.IndexEntry(ix, row); {
-		case in && !ix.KeysOnly:
-			units += whole
-		case in && (w.Delete || moves):
-			units++
-		}
-	}
-	return units
 }
 
 // write does writes within the budget, if it is no dry run, and calls done for each: it is false for one

@@ -20,11 +20,13 @@ import (
 
 // billed is a store that counts write units by DynamoDB's documented rules: one for each KB of
 // the larger of a row before and after a write, two in a transaction, and a refused condition
-// costs as much as one that holds. It counts read units too: one for each 4 KB of a row, or of a
+// costs as much as one that holds. Each entry of the model's indexes that a write changes is one for each
+// KB, and two where its key changes. It counts read units too: one for each 4 KB of a row, or of a
 // page, that is read strongly.
 type billed struct {
 	store.Store
 	units, reads *atomic.Int64
+	model        *model.Model
 }
 
 func (b billed) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
@@ -45,28 +47,67 @@ func (b billed) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	return page, err
 }
 
-func (b billed) sizes(ctx context.Context, ws []store.Write) ([]int, error) {
+func (b billed) rows(ctx context.Context, ws []store.Write) ([]value.Item, error) {
 	refs := make([]store.Ref, len(ws))
 	for i := range ws {
 		refs[i] = ws[i].Ref
 	}
-	rows, err := b.Store.Get(ctx, refs)
-	out := make([]int, len(ws))
-	for i, row := range rows {
-		out[i] = row.Size()
+	return b.Store.Get(ctx, refs)
+}
+
+// entries returns the units of the entries of a row of the model's tables.
+func (b billed) entries(table string, before, after value.Item) (units int) {
+	of := b.model.Table(table)
+	if of == nil {
+		return 0
 	}
-	return out, err
+	for _, ix := range of.Indexes {
+		names := []string{ix.Key.Partition.Name}
+		if ix.Key.Sort.Name != "" {
+			names = append(names, ix.Key.Sort.Name)
+		}
+		key := func(row value.Item) (key []value.Value) {
+			for _, name := range names {
+				if !row.Has(name) {
+					return nil
+				}
+				key = append(key, row.Get(name))
+			}
+			return key
+		}
+		was, is := key(before), key(after)
+		kb := func(row value.Item) int {
+			if ix.KeysOnly {
+				return 1
+			}
+			return (row.Size() + 1023) / 1024
+		}
+		switch {
+		case was != nil && is != nil && slices.EqualFunc(was, is, value.Equal):
+			if !ix.KeysOnly && !value.EqualItems(before, after) {
+				units += max(kb(before), kb(after))
+			}
+		default:
+			if was != nil {
+				units += kb(before)
+			}
+			if is != nil {
+				units += kb(after)
+			}
+		}
+	}
+	return units
 }
 
 func (b billed) bill(ctx context.Context, ws []store.Write, each int, write func() error) error {
-	before, err := b.sizes(ctx, ws)
+	before, err := b.rows(ctx, ws)
 	if err != nil {
 		return err
 	}
 	failed := write()
-	after, err := b.sizes(ctx, ws)
+	after, err := b.rows(ctx, ws)
 	for i := range before {
-		b.units.Add(int64(each * max(1, (max(before[i], after[i])+1023)/1024)))
+		b.units.Add(int64(each*max(1, (max(before[i].Size(), after[i].Size())+1023)/1024) + b.entries(ws[i].Table, before[i], after[i])))
 	}
 	if failed != nil {
 		return failed
@@ -94,7 +135,7 @@ entities:
   Movie:
     where: {type: Movie}
     key: {PK: "MOVIE#{id}", SK: METADATA}
-    attributes: {title: string, state: {type: string, enum: [open, done], forward: true}}
+    attributes: {title: string, code: string, state: {type: string, enum: [open, done], forward: true}}
   Rating:
     where: {type: Rating}
     key: {PK: "MOVIE#{id}", SK: "RATING#{nr}"}
@@ -150,7 +191,7 @@ func unitsOfKind(t *testing.T, name string, open func(testing.TB, *model.Model) 
 	if name == "set, large" { // its members are in many leaves
 		movies, ratings = 1, 1000
 	}
-	is := billOf(t, name, open, movies, ratings, 0)
+	is := billOf(t, name, open, movies, ratings, 0, "")
 	if n := int(is.took.Targets); kind.targets > 0 && n != kind.targets {
 		t.Errorf("%d rows shown, want %d", n, kind.targets)
 	}
@@ -161,15 +202,23 @@ func unitsOfKind(t *testing.T, name string, open func(testing.TB, *model.Model) 
 	}
 }
 
+// unitIndexes are of each sort: all rows, rows with an attribute, whose key is shown, and only the keys.
+const unitIndexes = `, indexes: {inverted: [SK, PK], codes: [code], states: [state, SK], keys: {key: [mood], projection: keys}}`
+
 // TestUnitsOfShapes is the same for tables of other shapes: where showing a target costs as much as
-// what it shows, and where rows cost several units each.
+// what it shows, where rows cost several units each, and where indexes have them too.
 func TestUnitsOfShapes(t *testing.T) {
-	for shape, of := range map[string]struct{ movies, ratings, bytes int }{
-		"one rating a movie": {200, 1, 0},
-		"rows of 6 KB":       {20, 20, 6000},
+	for shape, of := range map[string]struct {
+		movies, ratings, bytes int
+		indexes                string
+	}{
+		"one rating a movie": {200, 1, 0, ""},
+		"rows of 6 KB":       {20, 20, 6000, ""},
+		"five indexes":       {20, 20, 0, unitIndexes},
+		"indexes, 6 KB":      {20, 20, 6000, unitIndexes},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(unitKinds)) {
-			t.Run(shape+"/"+name, func(t *testing.T) { billOf(t, name, open, of.movies, of.ratings, of.bytes) })
+			t.Run(shape+"/"+name, func(t *testing.T) { billOf(t, name, open, of.movies, of.ratings, of.bytes, of.indexes) })
 		}
 	}
 }
@@ -183,10 +232,14 @@ type bill struct {
 // billOf builds a kind of derivation on movies with so many ratings each, and rows with so many
 // bytes more than they need. The dry run and the builder must say within a tenth what the calls
 // were that the store got: the dry run in dollars, the builder in write and in read units.
-func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixture, movies, ratings, bytes int) bill {
+func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixture, movies, ratings, bytes int, indexes string) bill {
 	t.Helper()
 	kind := unitKinds[name]
-	f := open(t, load(t, unitEntities+kind.entities+"derive:\n  "+kind.derive+"\n"))
+	if slices.Contains([]string{"count", "sum", "mean"}, name) { // a number that is shown is the key of an index
+		indexes = strings.Replace(indexes, "codes: [code]", "codes: [code], best: [code, {n: number}]", 1)
+	}
+	entities := strings.Replace(unitEntities, "{key: [PK, SK]}", "{key: [PK, SK]"+indexes+"}", 1)
+	f := open(t, load(t, entities+kind.entities+"derive:\n  "+kind.derive+"\n"))
 	f.kindRows(movies, ratings, bytes)
 	f.unread()
 	f.unbuilt()
@@ -198,7 +251,7 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 	b.Segments = 2
 	var units, reads atomic.Int64
 	r := *b.Runner
-	r.Store = billed{f.Store, &units, &reads}
+	r.Store = billed{f.Store, &units, &reads, f.model}
 	b.Runner = &r
 	is, err := b.Run(f.Context())
 	f.ok(err)
@@ -238,7 +291,7 @@ func (f *fixture) kindRows(movies, ratings, bytes int) {
 	}
 	for m := range movies {
 		at := text("PK", fmt.Sprint("MOVIE#", m))
-		put(at, text("SK", "METADATA"), text("type", "Movie"), text("title", fmt.Sprint("title ", m)), text("state", "open"), more)
+		put(at, text("SK", "METADATA"), text("type", "Movie"), text("title", fmt.Sprint("title ", m)), text("code", "c"), text("state", "open"), more)
 		for n := range ratings {
 			nr := fmt.Sprint(m*ratings + n)
 			put(at, text("SK", "RATING#"+nr), text("type", "Rating"), text("mood", "m"+nr), text("up", "yes"),
@@ -271,7 +324,7 @@ func TestWriteBudget(t *testing.T) {
 			b := f.builder(allNames(f.model)...)
 			b.Segments, b.Budget = 1, 10
 			r := *b.Runner
-			r.Store, r.Alone = billed{f.Store, &units, &reads}, true
+			r.Store, r.Alone = billed{f.Store, &units, &reads, f.model}, true
 			began := time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
 			r.Mono = func() time.Time { return began.Add(time.Duration(waited.Load())) }
 			b.Runner = &r

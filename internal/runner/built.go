@@ -30,7 +30,8 @@ type ReadRow struct {
 type ReadTarget struct {
 	Target store.Ref
 	Rows   []ReadRow
-	Bytes  int // of the target itself, as a scan met it
+	Units  int // write units of showing it, by the row that a scan met; 0 if none did
+	Reads  int // read units of that
 }
 
 // Pieces groups what is put for ledgers into transactions. Targets of few rows share one: each
@@ -137,7 +138,7 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 		units += 2
 		for _, row := range t.Rows {
 			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
-			units += 2 * ((size + 1023) / 1024)
+			units += 2 * store.WriteUnits(size)
 		}
 	}
 	return units

@@ -133,7 +133,7 @@ func HeldUnits(hs []Held, guards int) (units int) {
 		if i%heldAtOnce == 0 {
 			units += 2 * guards
 		}
-		units += 2 * ((hs[i].Row.Size() + 1023) / 1024)
+		units += 2 * store.WriteUnits(hs[i].Row.Size())
 	}
 	return units
 }

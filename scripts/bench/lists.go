@@ -361,7 +361,7 @@ func (m *meter) sizes(ctx context.Context, ws []store.Write) ([]int, error) {
 func (m *meter) count(ctx context.Context, ws []store.Write, before []int, factor int) error {
 	after, err := m.sizes(ctx, ws)
 	for i, n := range after {
-		m.units += factor * max(1, (max(n, before[i])+1023)/1024)
+		m.units += factor * store.WriteUnits(max(n, before[i]))
 	}
 	return err
 }

@@ -39,7 +39,7 @@ func PutEntries(ctx context.Context, r *runner.Runner, entries []Entry, dry bool
 	for i := range entries {
 		if p := &entries[i].Put; recordable(r, p).Holds(rows[i]) {
 			puts, of = append(puts, p), append(of, i)
-			units += (p.Image.Size()+1023)/1024 + len(p.Follows)
+			units += store.WriteUnits(p.Image.Size()) + r.Model.Table(p.Row.Table).EntryUnits(nil, p.Image) + len(p.Follows)
 		}
 	}
 	if len(puts) == 0 {

@@ -57,7 +57,10 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	}
 	var fs []follow.Follower
 	for i, p := range puts {
-		fix := &RowFix{Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: p.Image.Size(), From: sizes[i]}
+		fix := &RowFix{
+			Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: p.Image.Size(), From: sizes[i],
+			Entries: v.Model.Table(p.Row.Table).EntryUnits(nil, p.Image),
+		}
 		have := value.Value{}
 		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Moment()) {
 			continue

@@ -20,10 +20,12 @@ type RowFix struct {
 	Rule        *model.RowRule
 	Enters      int // how many rows it will be entered as a follower of: those of a row that is missing
 	Bytes, From int // of the row as it will be, and of its source row, as far as they are known
+	Entries     int // write units of the entries in indexes of the row as it will be
 }
 
-// Units returns those of the row with its tombstone, and of the entry in each list of followers.
-func (f *RowFix) Units() int { return f.BaseFix.Units() + 2*(f.Bytes/1024) + 4*f.Enters }
+// Units returns those of the row with its tombstone and its index entries, and of the entry in each list of
+// followers.
+func (f *RowFix) Units() int { return f.BaseFix.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters }
 
 // Reads returns those of the row, its tombstone and its source row, and of each list of followers:
 // its value before and after, and the entry.

@@ -59,10 +59,23 @@ func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, re
 }
 
 // ShowUnits returns the write and the read units that it takes to show a target of an entity, or a
-// node of a set: a row of so many bytes, which is read with its ledger, or its node. Where facts
-// are shown, their list is read, and the ledger is written first.
-func ShowUnits(e *model.Entity, bytes int) (units, reads int) {
-	units, reads = max(1, (bytes+1023)/1024), max(1, (bytes+4095)/4096)+1
+// node of a set. row is the target as it is, or the node, which is read with its ledger, or its
+// node; nil is a row that weir will make. Entries in the table's indexes count. Where facts are shown, their
+// list is read, and the ledger is written first.
+func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
+	units, reads = store.WriteUnits(row.Size()), store.ReadUnits(row.Size())+1
+	if e.Table.Classify(row) == e {
+		units += e.Table.EntryUnits(row, row.With(some(e.DerivedAttributes())...))
+	} else {
+		names := e.DerivedAttributes()
+		for _, k := range e.Keys {
+			names = append(names, k.Attr.Name)
+		}
+		for _, a := range e.Attributes {
+			names = append(names, a.Name)
+		}
+		units += e.Table.EntryUnits(nil, value.Item{}.With(some(names)...))
+	}
 	if (status.Kind{}).Shows(e) {
 		units++
 		if projections.MayLack(e) {
@@ -70,6 +83,14 @@ func ShowUnits(e *model.Entity, bytes int) (units, reads int) {
 		}
 	}
 	return units, reads
+}
+
+// some returns attributes with these names, whose values are like no others.
+func some(names []string) (out []value.Attr) {
+	for _, name := range names {
+		out = append(out, value.Attr{Name: name, Value: value.OfString("\x00")})
+	}
+	return out
 }
 
 // PutPiece counts rows that a builder has read in what their targets have, in a generation whose

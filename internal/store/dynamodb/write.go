@@ -315,5 +315,5 @@ func (c *call) unitsOf(row attributes) float64 {
 	if err != nil || len(row) == 0 {
 		return 1
 	}
-	return float64(max(1, (item.Size()+1023)/1024))
+	return float64(store.WriteUnits(item.Size()))
 }
