@@ -67,6 +67,7 @@ type Builder struct {
 	Examples int
 
 	meter   meter
+	ledgers ledgers
 	preview *preview
 	mu      sync.Mutex
 	held    map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
@@ -87,7 +88,9 @@ type Progress struct {
 
 // ReadUnits returns the read units, by the documented rules: one for each 4 KB of a page of a
 // strong scan, and of each row that is read by its key, whether there is such a row or not.
-func (p Progress) ReadUnits() int64 { return (p.Bytes+store.ReadUnitBytes-1)/store.ReadUnitBytes + p.Reads }
+func (p Progress) ReadUnits() int64 {
+	return (p.Bytes+store.ReadUnitBytes-1)/store.ReadUnitBytes + p.Reads
+}
 
 // DynamoDB's prices on demand in us-east-1, in dollars for a million units.
 const (

@@ -311,7 +311,7 @@ func (s *segment) estimate(ctx context.Context) error {
 		case shows:
 			writes, looks := showUnits(e, at)
 			units += writes
-			s.add(Progress{Targets: 1, Reads: int64(looks)})
+			s.add(Progress{Targets: 1, Reads: int64(looks + s.ledgers.reads(at.Target))})
 			if reads && !group { // not of each scan that meets the target
 				s.add(Progress{Bytes: ledger})
 			}
@@ -325,7 +325,7 @@ func (s *segment) estimate(ctx context.Context) error {
 		}
 	}
 	for _, piece := range s.pieces() {
-		put, reads, leaves := kinds.PutUnits(e, piece, 1)
+		put, reads, leaves := s.putUnits(e, piece)
 		show, looks := kinds.ShowUnits(e, nil)
 		units += put + show*leaves
 		s.add(Progress{Puts: contributions(piece), Reads: int64(reads + 2*looks*leaves), Targets: int64(leaves)}) // the scan of the table meets the rows that are made
@@ -333,6 +333,15 @@ func (s *segment) estimate(ctx context.Context) error {
 	s.add(Progress{Units: int64(units)})
 	s.clear()
 	return ctx.Err()
+}
+
+// putUnits returns the write and the read units of putting a piece, and how many rows show the sets in it.
+func (s *segment) putUnits(e *model.Entity, piece []runner.ReadTarget) (units, reads, leaves int) {
+	units, reads, leaves = kinds.PutUnits(e, piece, 1)
+	if e.SetOf() == nil {
+		units += s.ledgers.units(piece)
+	}
+	return units, reads, leaves
 }
 
 // showUnits returns the write and the read units of showing a target: those of the row that was met, or
@@ -392,7 +401,7 @@ func (s *segment) put(ctx context.Context) error {
 	e := s.Runner.Model.Entity(s.build.Entity)
 	unread := s.name == passRows
 	for _, piece := range s.pieces() {
-		units, _, _ := kinds.PutUnits(e, piece, 1)
+		units, _, _ := s.putUnits(e, piece)
 		if err := s.spend(ctx, units); err != nil {
 			return err
 		}
