@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -153,22 +154,23 @@ const (
 var unitKinds = map[string]struct {
 	entities, derive string
 	perRow, target   float64
-	targets          int // rows that show it, of 20 movies with 50 ratings each
+	targets          int    // rows that show it, of 20 movies with 50 ratings each
+	mood             string // how each rating's own mood begins, "m" if it is not said
 }{
-	"count":           {"", "Movie.n: {count: Rating}", 2.15, 1, 20},
-	"sum":             {"", "Movie.n: {sum: Rating.stars}", 2.15, 1, 20},
-	"mean":            {"", "Movie.n: {mean: Rating.stars, round: 1}", 2.15, 1, 20},
-	"distinct":        {"", "Movie.n: {distinct: Rating.mood, max: 100}", 2.15, 1, 20},
-	"distinct, large": {"", "Movie.n: {distinct: Rating.mood, max: 1000}", 40, 1, 1},
-	"min":             {"", "Movie.n: {min: Rating.stars}", 2.15, 1, 20},
-	"latest":          {"", "Movie.n: {latest: Rating.mood, by: at}", 2.15, 1, 20},
-	"status":          {"", "Movie.state: {steps: {done: {when: Rating, where: {up: \"yes\"}}}}", 2.15, 1, 20},
-	"set":             {unitMoods, unitSet, 2.55, 0, 0},
-	"set, large":      {unitMoods, unitSet, 8, 0, 0},
-	"group":           {"  Day: {where: {type: Day}, key: {PK: \"DAYS#{id}\", SK: \"{day}\"}, attributes: {n: number}}\n", "Day: {group: Rating, by: {id: id, day: {day: at, zone: UTC}}, set: {n: count}}", 2.2, 2, 20},
-	"copy":            {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number, more: string}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, more: more}}", 6.1, 0, 0},
-	"copy, follow":    {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number, title: string}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, title: {follow: Movie.title}}}", 12.2, 0, 0},
-	"feed":            {"  Fan: {where: {type: Fan}, key: {PK: \"MOVIE#{id}\", SK: \"FAN#{user}\"}}\n  Told: {where: {type: Told}, key: {PK: \"USER#{user}\", SK: \"TOLD#{id}#{nr}#{position}\"}}\n", "Told: {row: Rating, keep: [insert], each: {of: Fan, by: [id]}, set: {user: Fan.user, id: id, nr: nr, position: $position}}", 2.15, 0, 0},
+	"count":           {"", "Movie.n: {count: Rating}", 2.15, 1, 20, ""},
+	"sum":             {"", "Movie.n: {sum: Rating.stars}", 2.15, 1, 20, ""},
+	"mean":            {"", "Movie.n: {mean: Rating.stars, round: 1}", 2.15, 1, 20, ""},
+	"distinct":        {"", "Movie.n: {distinct: Rating.mood, max: 100}", 2.15, 1, 20, ""},
+	"distinct, large": {"", "Movie.n: {distinct: Rating.mood, max: 1000}", 3.2, 1, 1, strings.Repeat("m", 50)},
+	"min":             {"", "Movie.n: {min: Rating.stars}", 2.15, 1, 20, ""},
+	"latest":          {"", "Movie.n: {latest: Rating.mood, by: at}", 2.15, 1, 20, ""},
+	"status":          {"", "Movie.state: {steps: {done: {when: Rating, where: {up: \"yes\"}}}}", 2.15, 1, 20, ""},
+	"set":             {unitMoods, unitSet, 2.55, 0, 0, ""},
+	"set, large":      {unitMoods, unitSet, 8, 0, 0, ""},
+	"group":           {"  Day: {where: {type: Day}, key: {PK: \"DAYS#{id}\", SK: \"{day}\"}, attributes: {n: number}}\n", "Day: {group: Rating, by: {id: id, day: {day: at, zone: UTC}}, set: {n: count}}", 2.2, 2, 20, ""},
+	"copy":            {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number, more: string}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, more: more}}", 6.1, 0, 0, ""},
+	"copy, follow":    {"  Mine: {where: {type: Mine}, key: {PK: \"MINE#{nr}\", SK: \"{id}\"}, attributes: {stars: number, title: string}}\n", "Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, title: {follow: Movie.title}}}", 12.2, 0, 0, ""},
+	"feed":            {"  Fan: {where: {type: Fan}, key: {PK: \"MOVIE#{id}\", SK: \"FAN#{user}\"}}\n  Told: {where: {type: Told}, key: {PK: \"USER#{user}\", SK: \"TOLD#{id}#{nr}#{position}\"}}\n", "Told: {row: Rating, keep: [insert], each: {of: Fan, by: [id]}, set: {user: Fan.user, id: id, nr: nr, position: $position}}", 2.15, 0, 0, ""},
 }
 
 // TestUnitsOfKinds: what a build of each kind writes, of 1,000 source rows for 20 targets, is at
@@ -241,7 +243,7 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 	}
 	entities := strings.Replace(unitEntities, "{key: [PK, SK]}", "{key: [PK, SK]"+indexes+"}", 1)
 	f := open(t, load(t, entities+kind.entities+"derive:\n  "+kind.derive+"\n"))
-	f.kindRows(movies, ratings, bytes)
+	f.kindRows(movies, ratings, bytes, cmp.Or(kind.mood, "m"))
 	f.unread()
 	f.unbuilt()
 	b := f.builder(allNames(f.model)...)
@@ -279,8 +281,8 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 }
 
 // kindRows writes movies, with so many ratings and fans each, which weir does not read. Movies and
-// ratings have so many bytes more than they need.
-func (f *fixture) kindRows(movies, ratings, bytes int) {
+// ratings have so many bytes more than they need, and each rating a mood of its own, which begins with mood.
+func (f *fixture) kindRows(movies, ratings, bytes int, mood string) {
 	f.Helper()
 	text := func(name, v string) value.Attr { return runner.Attr(name, value.OfString(v)) }
 	more := text("more", strings.Repeat("x", bytes))
@@ -295,7 +297,7 @@ func (f *fixture) kindRows(movies, ratings, bytes int) {
 		put(at, text("SK", "METADATA"), text("type", "Movie"), text("title", fmt.Sprint("title ", m)), text("code", "c"), text("state", "open"), more)
 		for n := range ratings {
 			nr := fmt.Sprint(m*ratings + n)
-			put(at, text("SK", "RATING#"+nr), text("type", "Rating"), text("mood", "m"+nr), text("up", "yes"),
+			put(at, text("SK", "RATING#"+nr), text("type", "Rating"), text("mood", mood+nr), text("up", "yes"),
 				text("at", time.Date(2026, 11, 1+m, 10, 0, 0, 0, time.UTC).Format(time.RFC3339)), runner.Attr("stars", value.OfInt(int64((m*ratings+n)%6))), more)
 			if f.model.Entity("Fan") != nil {
 				put(at, text("SK", "FAN#"+nr), text("type", "Fan"))
@@ -318,7 +320,7 @@ func TestWriteBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kind := unitKinds[name]
 			f := open(t, load(t, unitEntities+kind.entities+"derive:\n  "+kind.derive+"\n"))
-			f.kindRows(10, 20, 0)
+			f.kindRows(10, 20, 0, "m")
 			f.unread()
 			f.unbuilt()
 			var units, reads, waited atomic.Int64
