@@ -6,6 +6,7 @@
 #   scripts/conform.sh
 #   scripts/conform.sh -run TestContract -v
 #   WEIR_TAKEOVER_ROUNDS=50 scripts/conform.sh -run Takeover -v
+#   scripts/conform.sh -run Recorded -short=false -v
 #   WEIR_CORRUPTIONS=1000 scripts/conform.sh -run Corrupted -v
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,12 +40,14 @@ group() {
 	groups+=($!)
 }
 mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
-	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$' | sed 's|^|./|')
+	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$\|^internal/build$' | sed 's|^|./|')
 services=(-parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
 group "${places[0]}" ./internal/store/dynamodb/... "$@"
 group "${places[1]}" ./internal/search/opensearch "$@" -args -rapid.checks=30
 group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@"
 group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
+# Two of the recordings are built beside what goes on in them; -short=false is all of them.
+group "${places[0]}" "${services[@]}" -short ./internal/build "$@"
 code=0
 for i in "${!groups[@]}"; do
 	wait "${groups[i]}" || code=$?
