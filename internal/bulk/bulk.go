@@ -364,8 +364,8 @@ func (b *Bulk) settle(ctx context.Context) error {
 		if len(s.Changes) == 0 && len(s.Sums) == 0 {
 			return nil
 		}
-		if len(s.Changes) == 0 { // a batch of the runner has a change
-			s.Changes = make([]projections.Change, 1)
+		if len(s.Changes) == 0 { // a batch of the runner has a change: this one asks for nothing
+			s.Changes = []projections.Change{{Table: s.Sums[0].Entity.Table, New: value.Item{}}}
 		}
 		return b.run.Summed(ctx, runner.Batch{ShardKey: b.shardKey, Changes: s.Changes}, s.Sums)
 	})

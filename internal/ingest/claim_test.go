@@ -3,9 +3,11 @@ package ingest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -65,5 +67,47 @@ func TestAClaimTakenAgainIsAnotherClaim(t *testing.T) {
 	bob := &ingest.Writer{Model: m, Store: &between{Store: db, second: moves("b"), write: moves("a")}}
 	if got := do(bob, ingest.Create, `{"userId":"bob","email":"a","createdAt":"2025-01-01T00:00:00Z"}`); got != "taken" {
 		t.Errorf("ann has the address again, and bob is answered %s", got)
+	}
+}
+
+// ahead is a store whose clock is behind the machine's.
+type ahead struct {
+	store.Store
+	by time.Duration
+}
+
+func (s ahead) Tip() store.Tip { return store.Tip{Ahead: s.by} }
+
+// TestTimeOfTheStore: an idempotency key counts for 48 hours by the store's clock, however wrong the
+// machine's is, so that two machines agree on it, and TTL does not delete it early.
+func TestTimeOfTheStore(t *testing.T) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := system.Tables([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []time.Duration{0, 3 * 24 * time.Hour, -3 * 24 * time.Hour} {
+		db, err := embedded.Open(t.TempDir(), tables, embedded.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &ingest.Writer{Model: m, Store: ahead{db, by}}
+		c := command(ingest.Create, "User", `{"userId":"ann","email":"a","createdAt":"2025-01-01T00:00:00Z"}`)
+		c.IdempotencyKey = "k"
+		if got := kind(w.Do(t.Context(), []ingest.Command{c})[0]); got != "ok" {
+			t.Fatal(got)
+		}
+		row, err := store.GetRow(t.Context(), db, owntable.Once("gallery", "k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expires, _ := row.Get(owntable.Expiry).Int64()
+		if want := time.Now().Add(48*time.Hour - by).Unix(); expires < want-600 || expires > want+600 {
+			t.Errorf("the machine is ahead by %s: the key expires at %d, want about %d", by, expires, want)
+		}
+		db.Close()
 	}
 }

@@ -19,7 +19,7 @@ import (
 type Writer struct {
 	Model *model.Model
 	Store store.Store
-	Now   func() time.Time // the clock; nil is time.Now
+	Now   func() time.Time // the clock; nil is the store's (store.Clock), by which idempotency keys expire
 
 	// Again says that an interrupted run may have executed the commands before. A
 	// create of a row that exists, and is equal to what the create would make, is then
@@ -99,7 +99,7 @@ func (w *Writer) parts(n int, do func(i int)) {
 // commands.
 func (w *Writer) init() {
 	if w.Now == nil {
-		w.Now = time.Now
+		w.Now = store.Clock(time.Now, w.Store)
 	}
 	if w.abreast = 1; w.NewID == nil {
 		w.abreast = runtime.GOMAXPROCS(0)

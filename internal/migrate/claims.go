@@ -221,7 +221,7 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 	if b.DryRun {
 		n = len(claims)
 	}
-	known, err := holders(ctx, b.Store, time.Now(), claims, n)
+	known, err := holders(ctx, b.Store, store.Clock(time.Now, b.Store)(), claims, n)
 	if err != nil {
 		return nil, fmt.Errorf("reading claims: %w", err)
 	}
@@ -285,5 +285,5 @@ func (b *Backfill) take(ctx context.Context, todo []claiming, known []held, whic
 		}
 	}
 	now, err := readAll(ctx, b.Store, rows)
-	return slices.DeleteFunc(again, func(c claiming) bool { return !c.Holds(now[c.of.Row.String()], time.Now()) }), err
+	return slices.DeleteFunc(again, func(c claiming) bool { return !c.Holds(now[c.of.Row.String()], store.Clock(time.Now, b.Store)()) }), err
 }

@@ -70,13 +70,13 @@ type Request struct {
 type Mover struct {
 	Model *model.Model
 	Store store.Store
-	Now   func() time.Time // the clock that decides which rows have expired; nil is time.Now
+	Now   func() time.Time // the clock that decides which rows have expired; nil is the store's
 }
 
 // now is the time by the mover's clock.
 func (m *Mover) now() time.Time {
 	if m.Now == nil {
-		return time.Now()
+		return store.Clock(time.Now, m.Store)()
 	}
 	return m.Now()
 }

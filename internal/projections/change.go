@@ -73,6 +73,10 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	return c, true
 }
 
+// MayBe reports whether the row was of an entity, or may have been before: another program may have made it a row
+// of another kind since, and what weir keeps of it goes by its key.
+func (c *Change) MayBe(e *model.Entity) bool { return e == c.Was || e.CanBe(c.Row) }
+
 // Planned returns the change that a planned write will make to a row; nth counts the
 // writes of one command from 0. The stream has no record of the change yet, so it has no
 // time. Its position only orders it among the writes of the command.

@@ -131,8 +131,13 @@ func (g *Gathered) Check(i int, c *Change) {
 		t.Image = c.New
 		t.Check = c.Is == t.Entity || t.Entity.Group != nil
 	}
-	if c.Is == nil && c.Was != nil && c.Was.Group == nil && (len(c.Was.Values) > 0 || c.Was.IsRecomputed()) {
-		g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: c.Was})
+	if c.New != nil {
+		return
+	}
+	for _, e := range c.Table.Entities {
+		if e.Group == nil && (len(e.Values) > 0 || e.IsRecomputed()) && c.MayBe(e) {
+			g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: e})
+		}
 	}
 }
 

@@ -704,10 +704,10 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 		if err != nil {
 			return out, err
 		}
-		if concerns(c.was, c.entity) {
-			out.Changes = append(out.Changes, projections.Change{
-				Table: c.table, Row: c.ref, Was: c.was, Old: old, New: next, Is: c.table.Classify(next),
-			})
+		change := projections.Change{Table: c.table, Row: c.ref, Was: c.was, Old: old, New: next}
+		if concerns(&change, c.entity) {
+			change.Is = c.table.Classify(next)
+			out.Changes = append(out.Changes, change)
 		}
 	}
 	if len(marks) > 0 { // a condition that fails means that a newer removal has its mark
@@ -725,11 +725,13 @@ func (c *chain) dressed() (value.Item, error) {
 	return item.With(append(c.shows, value.Attr{Name: owntable.SeenMark, Value: c.seen.value()})...), nil
 }
 
-// concerns reports whether a row that was of one entity and is of another shows something
-// derived, or has claims on unique values.
-func concerns(was, is *model.Entity) bool {
-	for _, e := range []*model.Entity{was, is} {
-		if e != nil && (len(e.Values) > 0 || len(e.Unique) > 0) {
+// concerns reports whether a row that is of an entity, or was of one, shows something derived, or whether weir keeps
+// something of it: claims on unique values, or the ledger of one that is gone.
+func concerns(c *projections.Change, is *model.Entity) bool {
+	for _, e := range c.Table.Entities {
+		switch {
+		case len(e.Unique) > 0 && (e == is || c.MayBe(e)),
+			len(e.Values) > 0 && (e == is || e == c.Was || c.New == nil && c.MayBe(e)):
 			return true
 		}
 	}

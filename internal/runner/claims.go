@@ -8,19 +8,29 @@ import (
 	"weir/internal/value"
 )
 
-// freeClaims deletes the claims on unique values of the rows that the batch removes. A command
-// that deletes a row does so itself, so this is for rows that TTL or another program deletes.
-// A row that is there again keeps its claim.
+// freeClaims deletes the claims on unique values that rows of the batch have no more. A command that deletes
+// a row, or gives it another value, does so itself, so this is for what TTL and other programs do.
+// A row that has the value again keeps its claim. A stream without old images does not tell the value: then a claim
+// stays.
 func (w *Work) freeClaims(ctx context.Context) error {
-	var refs, rows []store.Ref
+	var refs []store.Ref
+	var lost []loss
 	for i := range w.Changes {
 		c := &w.Changes[i]
-		if c.Is != nil || c.Was == nil {
-			continue
-		}
-		for _, u := range c.Was.Unique {
-			if v := value.Scalar(u.Field.Get(c.Old)); v != "" {
-				refs, rows = append(refs, owntable.Claim(w.Model.Name, c.Was.Name, u.Field.Name, v)), append(rows, c.Row)
+		for _, e := range c.Table.Entities {
+			if len(e.Unique) == 0 || c.Old == nil || !c.MayBe(e) {
+				continue
+			}
+			for _, u := range e.Unique {
+				was, is := value.Scalar(u.Field.Get(c.Old)), value.Scalar(u.Field.Get(c.New))
+				if was == "" || was == is {
+					continue
+				}
+				lacks := w.absent(c.Row)
+				if c.New != nil {
+					lacks = []store.Test{{Attr: u.Field.Attr, Is: store.Ne, Value: c.Old.Get(u.Field.Attr)}}
+				}
+				refs, lost = append(refs, owntable.Claim(w.Model.Name, e.Name, u.Field.Name, was)), append(lost, loss{c.Row, lacks})
 			}
 		}
 	}
@@ -28,14 +38,20 @@ func (w *Work) freeClaims(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, row := range rows {
+	for i, l := range lost {
 		claim := owntable.ClaimFrom(claims[i])
-		if claims[i] == nil || !claim.IsOf(row) {
+		if claims[i] == nil || !claim.IsOf(l.row) {
 			continue
 		}
-		if err := w.whileGone(ctx, row, claim.Free(refs[i], row)); err != nil {
+		if err := w.while(ctx, l.row, l.lacks, claim.Free(refs[i], l.row)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// loss is a row that had a unique value, and the tests of which one holds while it has it no more.
+type loss struct {
+	row   store.Ref
+	lacks []store.Test
 }

@@ -45,15 +45,20 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 	return nil
 }
 
-// goneTries is how often whileGone sends a write that meets other transactions.
+// goneTries is how often while sends a write that meets other transactions.
 const goneTries = 10
 
 // whileGone does a write if a row does not exist, in one transaction. It is no error if the row
 // exists, or the write's own condition fails: a worker that changes one of the two looks at both.
 // A transaction in the way may change neither, so the write is sent again.
-func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) (err error) {
+func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) error {
+	return r.while(ctx, row, r.absent(row), w)
+}
+
+// while is whileGone for another condition of the row.
+func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (err error) {
 	for range goneTries {
-		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{r.absent(row)}}})
+		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{holds}}})
 		if errors.Is(err, store.ErrCondition) {
 			return nil
 		}

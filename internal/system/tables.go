@@ -38,7 +38,7 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 func deploy(ctx context.Context, db store.Deployer, m *model.Model, table string) (store.Deployed, error) {
 	d, err := db.Deploy(ctx, table, false)
 	if err == nil && d.Created {
-		err = catalog.New(m, db, time.Now, catalog.Options{}).Made(ctx, table)
+		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).Made(ctx, table)
 	}
 	return d, err
 }
@@ -94,7 +94,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	}
 	d, err := db.Deploy(ctx, table, true)
 	if err == nil { // that a replay makes it was noted before, so it did, now or before a crash
-		err = catalog.New(m, db, time.Now, catalog.Options{}).Made(ctx, table)
+		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).Made(ctx, table)
 	}
 	if err != nil {
 		return err
