@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/system"
 )
@@ -47,8 +49,12 @@ func (c *runCommand) start(p *program, s *system.System) error {
 			return failed
 		}
 		if len(lacks) > 0 {
-			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, rows show what they showed (projector status %s)\n",
-				strings.Join(lacks, ", "), part.Model.Name, part.Model.Command())
+			until := "rows show what they showed"
+			if slices.Contains(lacks, model.BuildInPlace) {
+				until = "counts show what they showed, and copies change one by one"
+			}
+			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, %s (projector status %s)\n",
+				strings.Join(lacks, ", "), part.Model.Name, until, part.Model.Command())
 		}
 		saysBegins(p, part.Model.Name, begins)
 	}

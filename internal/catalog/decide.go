@@ -404,16 +404,43 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 const retiredLife = 30 * 24 * time.Hour
 
 // Unfinished returns the names of derivations that rows of the entities do not show yet, or show
-// by another definition, sorted.
+// by another definition, sorted. One that reads what such a derivation makes is one of them.
 func (p *Program) Unfinished(row owntable.CatalogRow, entities []string) (names []string) {
+	lacks := p.partial(row)
 	for _, d := range p.Derivations {
-		is := row.Derivations[d.Name]
-		live := is.State == owntable.Live || is.State == owntable.Verified
-		if slices.Contains(entities, d.Into) && !(live && is.Hash == d.Hash) {
+		if lacks[d.Name] && slices.Contains(entities, d.Into) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
+}
+
+// WaitsFor returns the names of derivations that d reads, and that are not complete, sorted.
+func (p *Program) WaitsFor(row owntable.CatalogRow, d *model.Derivation) []string {
+	lacks := p.partial(row)
+	return slices.DeleteFunc(slices.Clone(d.After), func(name string) bool { return !lacks[name] })
+}
+
+// partial returns the derivations that are not complete by their definitions in the model, and those that read what
+// these make.
+func (p *Program) partial(row owntable.CatalogRow) map[string]bool {
+	lacks := map[string]bool{}
+	for _, d := range p.Derivations {
+		is := row.Derivations[d.Name]
+		live := is.State == owntable.Live || is.State == owntable.Verified
+		if !live || is.Hash != d.Hash {
+			lacks[d.Name] = true
+		}
+	}
+	for more := len(lacks) > 0; more; {
+		more = false
+		for _, d := range p.Derivations {
+			if !lacks[d.Name] && slices.ContainsFunc(d.After, func(name string) bool { return lacks[name] }) {
+				lacks[d.Name], more = true, true
+			}
+		}
+	}
+	return lacks
 }
 
 // Batch is what a program is about to apply.

@@ -492,3 +492,53 @@ func TestReplicas(t *testing.T) {
 	at("eu-west-1", "")
 	w.must(w.start(p))
 }
+
+// TestUnfinished: what reads rows or values of a derivation that is not complete is not complete either, however far
+// from it; nothing else is.
+func TestUnfinished(t *testing.T) {
+	p := programOf(t, `model: shop
+tables:
+  shop: {key: [PK, SK]}
+entities:
+  Order: {where: {t: order}, key: {PK: "O#{id}", SK: O}, attributes: {id: string, customer: string, sku: string, total: number}}
+  Mine: {where: {t: mine}, key: {PK: "C#{customer}", SK: "M#{id}"}, attributes: {customer: string, id: string, sku: string}}
+  Product: {where: {t: product}, key: {PK: "P#{sku}", SK: P}, attributes: {sku: string, shop: string}}
+  Shop: {where: {t: shop}, key: {PK: "S#{shop}", SK: S}}
+derive:
+  Mine: {row: Order, set: {customer: customer, id: id, sku: sku}}
+  Product.mine: {count: Mine, to: {sku: sku}}
+  Product.sum: {sum: Order.total, to: {sku: sku}}
+  Shop.mine: {sum: Product.mine, to: {shop: shop}}
+  Shop.sum: {sum: Product.sum, to: {shop: shop}}
+  Shop.products: {count: Product, to: {shop: shop}}
+`)
+	all := []string{"Mine", "Product", "Shop"}
+	for lacking, want := range map[string][]string{
+		"":            nil,
+		"Mine":        {"Mine", "Product.mine", "Shop.mine"},
+		"Product.sum": {"Product.sum", "Shop.sum"},
+		"Shop.mine":   {"Shop.mine"},
+	} {
+		row := owntable.CatalogRow{Derivations: map[string]owntable.Derived{}}
+		for _, d := range p.Derivations {
+			is := owntable.Derived{Generation: 1, State: owntable.Live, Hash: d.Hash}
+			if d.Name == lacking {
+				is.State = owntable.Building
+			}
+			row.Derivations[d.Name] = is
+		}
+		if is := p.Unfinished(row, all); !slices.Equal(is, want) {
+			t.Errorf("%s is building: %v are unfinished, want %v", lacking, is, want)
+		}
+		if lacking == "Mine" {
+			if is := p.Unfinished(row, []string{"Shop"}); !slices.Equal(is, []string{"Shop.mine"}) {
+				t.Errorf("of shops: %v", is)
+			}
+		}
+		for i := range p.Derivations {
+			if d := &p.Derivations[i]; d.Name == "Product.mine" && slices.Contains(p.WaitsFor(row, d), "Mine") != (lacking == "Mine") {
+				t.Errorf("%s waits for %v", d.Name, p.WaitsFor(row, d))
+			}
+		}
+	}
+}

@@ -45,9 +45,14 @@ type Derivation struct {
 	// History reports that the values come from past records, so that the rows that are
 	// there do not tell them: history and feeds.
 	History bool
+	// After names the derivations that make the rows that this one reads, or the values in them, sorted. While one of
+	// these is not complete, what this one shows is of both definitions.
+	After []string
 
 	definition string
-	free       bool // its name says nothing of whose rows it is, so it may be renamed to any other
+	makes      bool     // it makes rows
+	attrs      []string // otherwise, the attributes of rows that it sets
+	free       bool     // its name says nothing of whose rows it is, so it may be renamed to any other
 }
 
 // hashLength is the number of characters of a definition hash. They have 72 bits, which
@@ -77,8 +82,33 @@ func (m *Model) Derivations() []Derivation {
 		d.Reads, d.From = sortedOnce(d.Reads), sortedOnce(d.From)
 	}
 	slices.SortFunc(out, func(a, b Derivation) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range out {
+		for j := range out {
+			if i != j && out[i].reads(&out[j]) {
+				out[i].After = append(out[i].After, out[j].Name)
+			}
+		}
+	}
 	return out
 }
+
+// reads reports whether a derivation reads rows that another makes, or values that it sets: an attribute that the
+// definition names. Which attributes of a row are derived decides of what history makes no entry, and is not read.
+func (d *Derivation) reads(of *Derivation) bool {
+	if !slices.Contains(d.From, of.Into) || of.makes {
+		return slices.Contains(d.From, of.Into)
+	}
+	for line := range strings.Lines(d.definition) {
+		own := d.Into != "" && !strings.Contains(line, " / ") // of the derivation itself, and not of what it reads
+		if !own && !strings.Contains(line, " / "+derivedWord+" ") && slices.ContainsFunc(of.attrs, func(attr string) bool { return strings.Contains(line, fmt.Sprintf("%q", attr)) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// derivedWord begins the line with the derived attributes of rows that history is made of.
+const derivedWord = "derived"
 
 // sortedOnce sorts in place, and returns each name once.
 func sortedOnce(names []string) []string {
@@ -148,6 +178,9 @@ func (t *Tally) derivation() Derivation {
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	x.within("target", t.Target.identity())
+	if d.makes = t.IsSet() || t.Group != nil; !d.makes && !t.Hidden {
+		d.attrs = []string{t.Attr}
+	}
 	if t.Group != nil && t == t.Group.Rows {
 		d.Kind = groupKind.shape
 		x.within("row", t.Group.made())
@@ -177,7 +210,7 @@ func (t *Tally) derivation() Derivation {
 // rulesDerivation is the catalog's view of all rules that make the rows of one entity: copies,
 // or a history if they keep.
 func rulesDerivation(name string, rules []*RowRule) Derivation {
-	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", free: true, Shares: []string{"rows " + rules[0].Into.Name}}
+	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", makes: true, free: true, Shares: []string{"rows " + rules[0].Into.Name}}
 	var x defined
 	x.within("into", rules[0].Into.made())
 	var all []defined
@@ -191,7 +224,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 		}
 		if len(r.Keep) > 0 {
 			d.Kind, d.History, d.free = "history", true, false
-			of.add("derived", r.Source.DerivedAttributes()...) // a change of these alone makes no entry
+			of.add(derivedWord, r.Source.DerivedAttributes()...) // a change of these alone makes no entry
 		}
 		if r.Subscribers != nil {
 			d.Kind, d.free = "feed", false
@@ -216,7 +249,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 // followsDerivation is the catalog's view of an attribute that follows, over all the rules that
 // set it.
 func followsDerivation(name string, follows []*Follow) Derivation {
-	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", Shares: []string{"rows " + follows[0].Rule.Into.Name}}
+	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", attrs: []string{follows[0].Attr}, Shares: []string{"rows " + follows[0].Rule.Into.Name}}
 	var x defined
 	x.add("follow", follows[0].Attr)
 	x.within("into", follows[0].Rule.Into.identity())
@@ -240,7 +273,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 // derivation is the catalog's view of a status. Its enum is part of the definition: the order
 // of the words decides which stage is further.
 func (s *Status) derivation() Derivation {
-	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", Reads: []string{s.Target.Table.Name}}
+	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", attrs: s.Attributes(), Reads: []string{s.Target.Table.Name}}
 	var x defined
 	x.within("target", s.Target.identity())
 	x.add("status", s.Attr.Name)

@@ -69,6 +69,9 @@ func TestDerivationsStay(t *testing.T) {
 			if d.History {
 				b.WriteString(" history")
 			}
+			if len(d.After) > 0 {
+				fmt.Fprintf(&b, " after %s", strings.Join(d.After, ", "))
+			}
 			b.WriteString("\n")
 		}
 		return b.String()

@@ -230,7 +230,7 @@ func orderless(t Type) bool {
 // derivation is the catalog's view of a latest. "max" and "latest" of one field have one
 // definition, as have "min" and "earliest".
 func (l *Latest) derivation() Derivation {
-	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, From: []string{l.Source.Name}, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
+	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, attrs: l.Attributes(), From: []string{l.Source.Name}, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
 	var x defined
 	x.add("latest", map[bool]string{true: "greatest", false: "least"}[l.Greatest()])
 	x.within("target", l.Target.identity())

@@ -14,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/build"
@@ -74,6 +75,9 @@ type Derivation struct {
 	Since      *time.Time `json:"since,omitempty"`
 	// Shares names what it has in common with others, so that they are built together.
 	Shares []string `json:"shares,omitempty"`
+	// WaitsFor names the derivations that it reads and that are not complete: until they are, its own
+	// values are of both definitions.
+	WaitsFor []string `json:"waitsFor,omitempty"`
 }
 
 // Build is a build that is not verified, or that goes over or has gone over from marks to
@@ -169,6 +173,7 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 			if is.Hash == d.Hash {
 				out.Model = ""
 			}
+			out.WaitsFor = prog.WaitsFor(row, d)
 		}
 		st.Derivations = append(st.Derivations, out)
 	}
@@ -328,6 +333,8 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprint(to, "; the model does not have it")
 		case d.Model != "" && d.Hash != "":
 			fmt.Fprintf(to, "; the model has definition %s", d.Model)
+		case len(d.WaitsFor) > 0:
+			fmt.Fprintf(to, "; not complete before %s", strings.Join(d.WaitsFor, ", "))
 		}
 		fmt.Fprintln(to)
 	}
