@@ -213,6 +213,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", makes: true, free: true, Shares: []string{"rows " + rules[0].Into.Name}}
 	var x defined
 	x.within("into", rules[0].Into.made())
+	x.within("into", rules[0].Into.besideKeys())
 	var all []defined
 	for _, r := range rules {
 		d.From, d.Reads = append(d.From, r.Source.Name), append(d.Reads, r.Source.Table.Name)
@@ -372,6 +373,25 @@ func (e *Entity) made() defined {
 		all = append(all, one)
 	}
 	x.anyOrder("index", slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+	return x
+}
+
+// besideKeys is which names in its keys a row that a rule makes has as attributes too: those that are
+// declared. Without its declaration, such a name is an attribute only where the key spells it
+// differently, and a key attribute of an index is made by its template. All other names that a rule
+// sets are declared. A name that is itself an attribute of the primary key is there in any case.
+func (e *Entity) besideKeys() defined {
+	var all []defined
+	for _, a := range e.Attributes {
+		inKey := slices.ContainsFunc(e.Keys, func(k *KeyTemplate) bool { return k.Template.Slot(a.Name) >= 0 })
+		if inKey && !slices.Contains(e.PrimaryKey(), e.KeyTemplate(a.Name)) {
+			var one defined
+			one.add("attribute", a.Name)
+			all = append(all, one)
+		}
+	}
+	var x defined
+	x.anyOrder("beside key", all)
 	return x
 }
 

@@ -224,7 +224,7 @@ func TestEditsOfDefinitions(t *testing.T) {
 					continue // removed, or another name
 				}
 				say := fmt.Sprintf("%s: %s %s: %s", name, strings.Join(path, "."), edit, d)
-				want, why := declared.effect(path, d)
+				want, why := declared.effect(path, edit, d)
 				switch {
 				case want == must && now == hash:
 					t.Errorf("%s keeps its hash, but %s", say, why)
@@ -255,12 +255,15 @@ type declared struct {
 	words    []string            // attributes and key names that the file declares
 	mentions map[string][]string // by derivation, all texts in its declaration and its name
 	kinds    map[string]string
+	beside   map[string][]string // by entity, the attributes that its keys name, but for those that are a key
 }
 
 func declarations(t *testing.T, file string) *declared {
 	t.Helper()
 	var doc struct {
+		Tables   map[string]struct{ Key, Indexes yaml.Node }
 		Entities map[string]struct {
+			Key        map[string]string
 			Attributes map[string]any `yaml:"attributes"`
 		} `yaml:"entities"`
 		Derive map[string]yaml.Node `yaml:"derive"`
@@ -269,10 +272,19 @@ func declarations(t *testing.T, file string) *declared {
 	if err := yaml.Unmarshal([]byte(file), &doc); err != nil {
 		t.Fatal(err)
 	}
-	d := &declared{mentions: map[string][]string{}, kinds: map[string]string{}}
-	for _, e := range doc.Entities {
+	d := &declared{mentions: map[string][]string{}, kinds: map[string]string{}, beside: map[string][]string{}}
+	var key, index []string // names of key attributes
+	for _, table := range doc.Tables {
+		places(&table.Key, nil, nil, 0, func(p place) { key = append(key, p.node.Value) })
+		places(&table.Indexes, nil, nil, 0, func(p place) { index = append(index, p.node.Value) })
+	}
+	for name, e := range doc.Entities {
+		templates := fmt.Sprint(e.Key)
 		for a := range e.Attributes {
 			d.words = append(d.words, a)
+			if !slices.Contains(key, a) && (slices.Contains(index, a) || strings.Contains(templates, "{"+a+"}")) {
+				d.beside[name] = append(d.beside[name], a)
+			}
 		}
 	}
 	slices.Sort(d.words)
@@ -324,7 +336,7 @@ func (d *declared) names(derivation, entity string) bool {
 }
 
 // effect says what an edit at a path must do to a derivation's hash.
-func (d *declared) effect(path []string, derivation string) (effect, string) {
+func (d *declared) effect(path []string, edit, derivation string) (effect, string) {
 	own := d.of(derivation)
 	section := path[0]
 	switch section {
@@ -363,8 +375,16 @@ func (d *declared) effect(path []string, derivation string) (effect, string) {
 			return never, "it has nothing to do with " + path[1]
 		case part == "key", part == "table":
 			return may, ""
-		case part == "attributes" && (strings.Contains(d.kinds[own], "steps") || strings.Contains(d.kinds[own], "set ") || strings.Contains(d.kinds[own], "row")):
-			return may, "" // the words of a status, the kind of a set, which names are attributes
+		case part == "attributes" && strings.Contains(d.kinds[own], "row"):
+			made, _, _ := strings.Cut(own, "(")
+			beside := d.beside[path[1]]
+			out := len(beside) > 0 && len(path) == 3 || len(path) == 4 && slices.Contains(beside, path[3])
+			if out && edit == "is left out" && made == path[1] && own == derivation {
+				return must, "the rows that it makes have a name of their key as an attribute no more"
+			}
+			return never, "the rows that it makes have the same attributes"
+		case part == "attributes" && (strings.Contains(d.kinds[own], "steps") || strings.Contains(d.kinds[own], "set ")):
+			return may, "" // the words of a status, the kind of a set, how a group shows a name of its key
 		case part == "attributes":
 			return never, "a value is as its row has it, whatever is declared"
 		}
@@ -498,7 +518,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{
 			"Name": "in where keys of our own table have it", "Table": in, "Where": in, "Keys": in,
-			"Attributes": "those of a status are in", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
+			"Attributes": "those of a status are in, and for rows that weir makes those that its keys name; all others that a rule sets are declared", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
 			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
 			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
 			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
