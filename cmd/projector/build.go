@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -239,7 +238,7 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 
 // buildable returns what the model's builds are named of which the derivations are part, or
 // all, and whether search indexes are to be built.
-// out is sorted and has each build once. A derivation that no build makes, such as history, is a usage error, as is
+// out has each build once, in the order in which they are to be built. A derivation that no build makes, such as history, is a usage error, as is
 // a name that the model does not have.
 func buildable(m *model.Model, names []string) (out []string, search bool, err error) {
 	builds := m.Builds()
@@ -259,11 +258,8 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Command())
 		}
 	}
-	if len(names) == 0 {
-		out, search = slices.Collect(maps.Values(builds)), len(m.Searches) > 0
-	}
-	slices.Sort(out)
-	return slices.Compact(out), search, nil
+	search = search || len(names) == 0 && len(m.Searches) > 0
+	return m.InBuildOrder(func(build string) bool { return len(names) == 0 || slices.Contains(out, build) }), search, nil
 }
 
 // estimated is what a build would take, as JSON.

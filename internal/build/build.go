@@ -52,7 +52,8 @@ type Builder struct {
 	// Contributions returns what a row of an entity adds to tallies of another.
 	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool)
 	// Names are what is built, as the model names builds: entities, for all that is derived
-	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace.
+	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace. They are built in
+	// this order (model.InBuildOrder).
 	Names    []string
 	Again    bool      // builds also what is live by the model's definitions
 	Asked    time.Time // with Again, also what was announced before it and is not audited yet

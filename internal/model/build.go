@@ -1,6 +1,10 @@
 package model
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // What is derived can be built from the rows that are there (package build), but for history.
 // A build is named by the entity on whose rows it is shown: counts, sums, means and distinct
@@ -38,6 +42,43 @@ func (m *Model) Builds() map[string]string {
 	}
 	for _, f := range m.Follows {
 		out[f.Rule.Name+"."+f.Attr] = BuildInPlace
+	}
+	return out
+}
+
+// InBuildOrder returns the names of the model's builds of which is returns true, each once: a build comes
+// behind those on whose rows it reads something, so that it reads them as they will be. In any other
+// order, what it shows is only right when it has read the changes that the others make. Builds that
+// read each other's rows have no such order; otherwise the order is by name.
+func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
+	builds, derivations := m.Builds(), m.Derivations()
+	var visit func(name string)
+	met := map[string]bool{}
+	visit = func(name string) {
+		if met[name] {
+			return
+		}
+		met[name] = true
+		var from, reads []string
+		for i := range derivations {
+			if d := &derivations[i]; builds[d.Name] == name {
+				from = append(from, d.From...)
+			}
+		}
+		for i := range derivations {
+			if d := &derivations[i]; builds[d.Name] != "" && slices.Contains(from, d.Into) {
+				reads = append(reads, builds[d.Name])
+			}
+		}
+		for _, other := range sortedOnce(reads) {
+			visit(other)
+		}
+		if is(name) {
+			out = append(out, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Values(builds)) {
+		visit(name)
 	}
 	return out
 }

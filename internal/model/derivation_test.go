@@ -555,3 +555,29 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestInBuildOrder: a build comes behind those on whose rows it reads something, whatever their names;
+// here z reads B too, which closes a circle.
+func TestInBuildOrder(t *testing.T) {
+	m := mustParse(t, "order", `
+model: order
+tables: {rows: {key: [PK, SK]}}
+entities:
+  A: {where: {t: a}, key: {PK: "A#{a}", SK: A}}
+  B: {where: {t: b}, key: {PK: "B#{b}", SK: B}, attributes: {a: string, c: string}}
+  C: {where: {t: c}, key: {PK: "C#{b}", SK: "{c}"}, attributes: {n: number}}
+  z: {where: {t: z}, key: {PK: "Z#{c}", SK: Z}, attributes: {b: string}}
+derive:
+  A.most: {max: B.n, to: {a: a}}
+  B.n: {sum: C.n, to: {b: b}}
+  C: {row: z, set: {b: b, c: c, n: n}}
+  z.n: {count: B}
+`)
+	all := m.InBuildOrder(func(string) bool { return true })
+	if want := []string{"z", BuildInPlace, "B", "A"}; !slices.Equal(all, want) {
+		t.Errorf("builds are in the order %v, want %v", all, want)
+	}
+	if got := m.InBuildOrder(func(name string) bool { return name == "A" || name == BuildInPlace }); !slices.Equal(got, []string{BuildInPlace, "A"}) {
+		t.Errorf("two of them are %v", got)
+	}
+}
