@@ -44,6 +44,7 @@ type Bulk struct {
 	load   store.Load
 	replay *replay.Replay // into the load
 	run    *runner.Runner // over the load
+	jobs   *runner.Jobs   // of it
 
 	reduced *replay.Reduction     // nil if each change is applied
 	next    chan *replay.Prepared // of the batch given last, nil for none
@@ -202,7 +203,7 @@ func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerive
 func (b *Bulk) begin() {
 	run := *b.to.Runner
 	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{}
-	b.run = &run
+	b.run, b.jobs = &run, &runner.Jobs{Runner: &run}
 	again := *b.to
 	again.Store, again.Runner, again.Summary = b.load, b.run, replay.Summary{}
 	again.Gap = func(g replay.Gap) {
@@ -474,7 +475,7 @@ func (b *Bulk) derive(ctx context.Context) error {
 	}
 }
 
-// job does one step of each job. Nothing else is left to derive then, so a window that is full lands first:
+// job does one step of jobs. Nothing else is left to derive then, so a window that is full lands first:
 // what long lists lead to may be more than any window. A crash between two steps leaves jobs in
 // our own table, which any process goes on with.
 func (b *Bulk) job(ctx context.Context) (left bool, err error) {
@@ -485,7 +486,7 @@ func (b *Bulk) job(ctx context.Context) (left bool, err error) {
 	}
 	b.deriving = true
 	defer func() { b.deriving = false }()
-	return b.run.Jobs(ctx)
+	return b.jobs.Step(ctx)
 }
 
 // lists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,

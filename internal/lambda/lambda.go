@@ -267,18 +267,20 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 }
 
 // jobs works through long lists. If the time ends first, the same records are delivered
-// again and continue the rest. A job of a newer version waits for that version.
+// again and continue the rest. A job that fails is tried again with them, after all others are
+// done. A job of a newer version waits for that version.
 func (h *Handler) jobs(ctx context.Context, w *work) error {
+	jobs := runner.Jobs{Runner: h.Runner}
 	for {
-		left, err := h.Runner.Jobs(ctx)
+		left, err := jobs.Step(ctx)
 		if errors.Is(err, runner.ErrNoJob) {
 			w.waits, err = err, nil
 		}
-		if err != nil || !left {
+		if still := new(runner.StandingJobs); err != nil && !errors.As(err, &still) || !left {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("long lists are not done: %w", err)
+		if ended := ctx.Err(); ended != nil {
+			return errors.Join(err, fmt.Errorf("long lists are not done: %w", ended))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/model"
@@ -194,6 +195,49 @@ func TestJobOfNewerVersion(t *testing.T) {
 	if said != 1 {
 		t.Errorf("it was said %d times that a job waits", said)
 	}
+}
+
+// unreadable is a store one of whose rows cannot be read.
+type unreadable struct {
+	store.Store
+	row store.Ref
+}
+
+var errUnreadable = errors.New("not authorized")
+
+func (u *unreadable) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	if slices.ContainsFunc(refs, func(r store.Ref) bool { return r.String() == u.row.String() }) {
+		return nil, errUnreadable
+	}
+	return u.Store.Get(ctx, refs)
+}
+
+// TestJobThatFails: an event ends with the error of a job that fails, once all other jobs are done.
+func TestJobThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.shards = []string{"s1"}
+	list := func(i int) string {
+		return owntable.Followed("gallery", "Album.title", store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString(fmt.Sprint(i)), Sort: value.OfString("METADATA")}}).Key.Partition.Text()
+	}
+	for i := range 150 {
+		if out, err := w.Write(t.Context(), []store.Write{owntable.BeginFollow("gallery", list(i), "x", events.PositionOf(7))}); err != nil || out[0].Err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	w.set(owntable.Ref(owntable.Jobs("gallery"), "0"), "later", value.OfInt(1))
+	u := &unreadable{w.Store, owntable.FollowedList(list(0))}
+	w.Store = u
+	h := w.handler()
+	if err := w.try(h, "s1", "a", 1); !errors.Is(err, errUnreadable) {
+		t.Errorf("%v, want what the job fails with", err)
+	}
+	page, err := w.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("gallery"))})
+	if err != nil || len(page.Rows) != 2 {
+		t.Errorf("%d jobs are left (%v), want the one that fails and the one that no kind knows", len(page.Rows), err)
+	}
+	u.row = store.Ref{}
+	w.invoke(h, "s1", "a", 1)
+	w.want("a", 1, "s1")
 }
 
 // TestUnreadableShard: a shard's row that cannot be read stops only this shard, with an

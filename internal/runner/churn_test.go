@@ -109,12 +109,13 @@ func (c *churner) write(ws []store.Write) {
 func (c *churner) apply() {
 	c.t.Helper()
 	r := c.runner(nil)
+	jobs := &runner.Jobs{Runner: r}
 	for again := true; again; {
 		again = false
 		for _, table := range c.model.Tables {
 			again = c.applyTable(r, table) || again
 		}
-		left, err := r.Jobs(c.t.Context())
+		left, err := jobs.Step(c.t.Context())
 		must(c.t, err)
 		again = again || left
 	}

@@ -48,7 +48,8 @@ type Follower struct {
 	Applied func(t *model.Table, records []events.Record)
 	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
 	// goes on. All other shards go on meanwhile. Without it, a shard that stands still ends
-	// the run, after the other shards had their turn.
+	// the run, after the other shards had their turn. Jobs that stand still are reported as
+	// the shard "jobs" of our own table.
 	Stopped func(group, table, shard, why string)
 	// Only, if set, is the one group to run.
 	Only string
@@ -198,7 +199,7 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still, next.noJob = c.done, c.still, c.noJob
+		next.done, next.still, next.jobs, next.noJob = c.done, c.still, c.jobs, c.noJob
 		c = next
 	}
 }
@@ -223,7 +224,7 @@ func (c *consumer) awaitIndex(ctx context.Context, until <-chan struct{}) bool {
 type consumer struct {
 	*Follower
 	group string
-	jobs  bool
+	jobs  *Jobs     // nil if the group does none
 	log   mergedLog // of the rows
 	did   bool      // something was applied
 	done  chan struct{}
@@ -251,12 +252,12 @@ type consumer struct {
 // from its checkpoint when the shard is first read. Only the group of rows does jobs.
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
-		Follower: f, group: group, jobs: true, done: make(chan struct{}), pace: paces[KindOf(group)],
+		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
 		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
-	if KindOf(group) == GroupSearch {
-		c.jobs = false
+	if KindOf(group) != GroupSearch {
+		c.jobs = &Jobs{Runner: f.Runner}
 	}
 	return c
 }
@@ -277,7 +278,7 @@ func (s *Stepper) Gather(documents int) {
 	}
 }
 
-// Step reads and applies a page of each shard, and does one step of each job. It returns
+// Step reads and applies a page of each shard, and does one step of jobs (Jobs). It returns
 // the number of records, and whether jobs are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
 
@@ -321,20 +322,23 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 	if n, err = c.pass(ctx); err == nil && n == 0 && over {
 		n, err = c.flushAll(ctx)
 	}
-	if err != nil || !c.jobs {
+	if err != nil || c.jobs == nil {
 		return n, false, err
 	}
-	if left, err = c.Runner.Jobs(ctx); err != nil {
+	if left, err = c.jobs.Step(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
 	return n, left, c.standsJob(err)
 }
 
-// standsJob reports a job that no kind takes on (ErrNoJob), and that there is none any more.
-// It returns every other error.
+// standsJob reports jobs that stand still (StandingJobs), and that there is none any more.
+// It returns every other error. In the middle of a round nothing is known.
 func (c *consumer) standsJob(err error) error {
-	if c.Stopped == nil || err != nil && !errors.Is(err, ErrNoJob) {
+	if still := new(StandingJobs); c.Stopped == nil || err != nil && !errors.As(err, &still) {
 		return err
+	}
+	if c.jobs.after != nil {
+		return nil
 	}
 	why := ""
 	if err != nil {
@@ -508,7 +512,7 @@ func (p *piece) key() string { return owntable.ShardKey(p.place.table, p.shard) 
 // order across shards.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
-	ordered := c.jobs && len(c.Runner.Orders()) > 0
+	ordered := c.jobs != nil && len(c.Runner.Orders()) > 0
 	c.pages.begin(ordered)
 	known := map[place]bool{}
 	unread := map[place]error{}

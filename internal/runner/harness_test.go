@@ -222,8 +222,9 @@ func (h *harness) settle(from int) error {
 
 // jobs works until no long list is left.
 func (h *harness) jobs(b *breaker) error {
+	jobs := &runner.Jobs{Runner: h.runner(b)}
 	for {
-		left, err := h.runner(b).Jobs(context.Background())
+		left, err := jobs.Step(context.Background())
 		if err != nil || !left {
 			return err
 		}

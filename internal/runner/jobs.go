@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -18,58 +20,147 @@ import (
 // that other targets need not wait for it.
 const PageOfList = 200
 
+// jobsAtOnce is how many jobs have a step before the caller has its turn.
+const jobsAtOnce = 100
+
 // ErrNoJob says that no kind of projection takes on a job, because a newer version left it.
 // All other jobs had their step.
 var ErrNoJob = errors.New("no kind of projection of this version knows this job")
 
-// Jobs does one step of each job and reports whether any jobs are left.
-func (r *Runner) Jobs(ctx context.Context) (left bool, err error) {
-	left, unknown := r.jobs(ctx)
-	if unknown != nil && !errors.Is(unknown, ErrNoJob) || r.Catalog == nil {
-		return left, unknown
+// StandingJobs is the error of jobs that stand still. All other jobs had their step.
+// It wraps ErrNoJob only if none of them failed.
+type StandingJobs struct{ unknown, failed standing }
+
+func (s *StandingJobs) Error() string { return errors.Join(s.failed.err(), s.unknown.err()).Error() }
+
+func (s *StandingJobs) Unwrap() error {
+	if s.failed.n > 0 {
+		return s.failed.err()
 	}
-	for _, b := range r.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
-		more, err := r.In(b).jobs(ctx)
-		if left = left || more; err != nil {
-			return left, err
-		}
-	}
-	return left, unknown
+	return s.unknown.err()
 }
 
-// jobs does one step of every waiting job, and reports whether any is left. A job's row says
-// how far it is, so a step that a crash cut off is done again from there. The catalog is asked
-// first: a program of an older model does no job.
-func (r *Runner) jobs(ctx context.Context) (left bool, err error) {
-	page, err := r.Store.Query(ctx, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: 100})
+// standing is jobs that stand still for reasons of one sort.
+type standing struct {
+	n    int
+	errs []error // of the first
+}
+
+func (s *standing) add(job string, err error) {
+	const named = 3
+	if s.n++; s.n <= named {
+		s.errs = append(s.errs, fmt.Errorf("job %s: %w", job, err))
+	}
+}
+
+func (s *standing) err() error {
+	if more := s.n - len(s.errs); more > 0 {
+		return errors.Join(append(s.errs[:len(s.errs):len(s.errs)], fmt.Errorf("and %d more jobs", more))...)
+	}
+	return errors.Join(s.errs...)
+}
+
+// Jobs does the jobs of a model and of its builds, in rounds. Each job has one step in a round.
+// A job that fails is tried again after a pause, which doubles each time.
+type Jobs struct {
+	Runner *Runner
+
+	after *store.Cursor // how far the round is; nil is its beginning
+	left  bool          // a job that had its step is left
+	still StandingJobs
+	// failed are the jobs that failed in this round, before those of the last.
+	failed, before map[string]failedJob
+}
+
+type failedJob struct {
+	err   error
+	pause time.Duration
+	again time.Time
+}
+
+const leastJobPause, longestJobPause = time.Second, time.Minute
+
+// Step does one step of at most 100 jobs and reports whether any are left to go on with. Jobs that stand
+// still are none of these: at the end of each round they are a StandingJobs.
+func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
+	if j.after == nil {
+		j.left, j.still, j.before, j.failed = false, StandingJobs{}, j.failed, map[string]failedJob{}
+	}
+	if j.after, err = j.page(ctx, j.Runner, j.after); err != nil {
+		j.after = nil
+		return true, err
+	}
+	if j.after != nil {
+		return true, nil
+	}
+	if j.Runner.Catalog != nil {
+		for _, b := range j.Runner.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
+			in := j.Runner.In(b)
+			for after, first := (*store.Cursor)(nil), true; first || after != nil; first = false {
+				if after, err = j.page(ctx, in, after); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	if j.still.unknown.n+j.still.failed.n > 0 {
+		still := j.still
+		err = &still
+	}
+	return j.left, err
+}
+
+// page does one step of each job of a page. A job's row says how far it is, so a step that a
+// crash cut off is done again from there. The catalog is asked first: a program of an older model
+// does no job.
+func (j *Jobs) page(ctx context.Context, r *Runner, after *store.Cursor) (next *store.Cursor, err error) {
+	page, err := r.Store.Query(ctx, store.Query{
+		Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: jobsAtOnce, After: after,
+	})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if len(page.Rows) > 0 {
 		if _, err := r.Admit(ctx, nil, GroupRows); err != nil {
-			return true, err
+			return nil, err
 		}
 	}
 	for _, job := range page.Rows {
+		if err := j.try(ctx, r, job); err != nil {
+			return nil, err
+		}
+	}
+	return page.Next, nil
+}
+
+// try does one step of a job, unless it failed a short while ago. It returns an error that is not of this job
+// alone.
+func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
+	id := job.Get(owntable.Sort).Text()
+	at := r.Model.Name + "|" + id
+	failed, was := j.before[at]
+	if !was || !r.Now().Before(failed.again) {
 		var more bool
-		e := r.Traced(ctx, Span{Name: SpanJob, Group: GroupRows, Items: 1}, func(ctx context.Context) (err error) {
+		err := r.Traced(ctx, Span{Name: SpanJob, Group: GroupRows, Items: 1}, func(ctx context.Context) (err error) {
 			more, err = r.step(ctx, job)
 			return err
 		})
 		switch {
-		case errors.Is(e, ErrNoJob):
-			err = errors.Join(err, e)
-		case e != nil:
-			return true, e
+		case err == nil:
+			j.left = j.left || more
+			return nil
+		case errors.Is(err, ErrNoJob):
+			j.still.unknown.add(id, ErrNoJob)
+			return nil
+		case ctx.Err() != nil || errors.Is(err, catalog.ErrRefused):
+			return err
 		}
-		left = left || more
+		pause := min(max(2*failed.pause, leastJobPause), longestJobPause)
+		failed = failedJob{err, pause, r.Now().Add(pause)}
 	}
-	if n := len(page.Rows); n > 0 {
-		if _, is := owntable.LetterNoteFrom(page.Rows[n-1]); is {
-			return left, err // notes come last
-		}
-	}
-	return left || page.Next != nil, err
+	j.failed[at] = failed
+	j.still.failed.add(id, failed.err)
+	return nil
 }
 
 // step does one step of a job. It deletes the job after the last step, unless the job was
@@ -83,5 +174,5 @@ func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error
 			return more, err
 		}
 	}
-	return false, fmt.Errorf("job %s: %w", job.Get(owntable.Sort).Text(), ErrNoJob)
+	return false, ErrNoJob
 }

@@ -220,8 +220,9 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 		must(t, out[i].Err)
 	}
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: h.store, Now: h.now}
+	jobs := &runner.Jobs{Runner: r}
 	for range 2 {
-		left, err := r.Jobs(t.Context())
+		left, err := jobs.Step(t.Context())
 		if left || !errors.Is(err, runner.ErrNoJob) || !strings.Contains(err.Error(), "job 0") {
 			t.Errorf("left %v, error %v; want false, and an error that names job 0", left, err)
 		}

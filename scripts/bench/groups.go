@@ -8,6 +8,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -145,8 +146,9 @@ func (l *lab) worked(ctx context.Context, cs ...projections.Change) error {
 	if err := l.apply(ctx, cs); err != nil {
 		return err
 	}
+	jobs := runner.Jobs{Runner: l.Runner}
 	for {
-		if left, err := l.Jobs(ctx); err != nil || !left {
+		if left, err := jobs.Step(ctx); err != nil || !left {
 			return err
 		}
 	}
