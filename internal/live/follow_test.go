@@ -466,6 +466,9 @@ func TestGracefulStop(t *testing.T) {
 	w.countsEachOnce()
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
+	if _, logs := w.positions(); logs != 1 {
+		t.Errorf("%d logs after one process went on where another stopped, want 1", logs)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := w.watched.Load(); n != int64(len(w.read)) {

@@ -170,11 +170,13 @@ func TestOneIsSettledAlone(t *testing.T) {
 
 func TestPatienceEnds(t *testing.T) {
 	s, sv := patient(time.Second, throttled)
-	_, err := s.Write(t.Context(), []store.Write{addThing("a")})
-	if err == nil || len(sv.seen) < 2 {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := s.Write(ctx, []store.Write{addThing("a")})
+	if err == nil || ctx.Err() != nil || len(sv.seen) < 2 {
 		t.Errorf("%v after %d requests", err, len(sv.seen))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := s.Get(ctx, []store.Ref{thing("a")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("get: %v", err)

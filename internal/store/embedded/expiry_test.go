@@ -86,6 +86,29 @@ func TestSweepOldestFirstAndAtMost(t *testing.T) {
 	}
 }
 
+// TestSweepTakesTurns: a table with more expired rows than a sweep may delete keeps no other waiting.
+func TestSweepTakesTurns(t *testing.T) {
+	first, last := things(), things()
+	first.Name, last.Name = "a", "z"
+	s := openMem(t, first, last)
+	for i := range 10 {
+		for _, table := range []string{"a", "z"} {
+			w := expiring(fmt.Sprint(i), -time.Minute)
+			w.Ref.Table = table
+			do(t, s, w)
+		}
+	}
+	for range 4 {
+		sweep(t, s, 1)
+	}
+	for _, table := range []string{"a", "z"} {
+		page, err := s.Query(t.Context(), store.Query{Table: table})
+		if err != nil || len(page.Rows) != 8 {
+			t.Errorf("4 sweeps leave %d rows of table %s (%v), want 8", len(page.Rows), table, err)
+		}
+	}
+}
+
 // TestSweepSparesRowsThatLiveAnew: the time counts that a row has when it is
 // removed, not the one that it was found by.
 func TestSweepSparesRowsThatLiveAnew(t *testing.T) {
