@@ -131,11 +131,11 @@ func (g *Gathered) Check(i int, c *Change) {
 		t.Image = c.New
 		t.Check = c.Is == t.Entity || t.Entity.Group != nil
 	}
-	if c.New != nil {
+	if c.Is != nil {
 		return
 	}
 	for _, e := range c.Table.Entities {
-		if e.Group == nil && (len(e.Values) > 0 || e.IsRecomputed()) && c.MayBe(e) {
+		if e.Group == nil && (len(e.Values) > 0 || e.IsRecomputed()) && (e == c.Was || c.New == nil && c.MayBe(e)) {
 			g.Gone = append(g.Gone, &Target{Row: c.Row, Entity: e})
 		}
 	}
