@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,13 @@ func TestCorrupted(t *testing.T) {
 // TestCorruptedOnDynamoDB spoils 100 rows, or as many as WEIR_CORRUPTIONS says.
 func TestCorruptedOnDynamoDB(t *testing.T) {
 	t.Parallel()
+	dynamodbtest.Config(t)
+	var said atomic.Int64 // of few rows of a model, repair may say nothing
+	t.Cleanup(func() {
+		if said.Load() == 0 {
+			t.Error("nothing was put right")
+		}
+	})
 	times := 20 * len(builtIn)
 	if s := os.Getenv("WEIR_CORRUPTIONS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -66,9 +74,8 @@ func TestCorruptedOnDynamoDB(t *testing.T) {
 		t.Run(path.Base(name), func(t *testing.T) {
 			t.Parallel()
 			c := &corruption{name: name, open: dynamoStore, dynamo: true, noCounts: true, d: newRand(12)}
-			if c.run(t, times/len(builtIn)); c.said == 0 && name != "gallery" { // which has only counts
-				t.Error("nothing was put right")
-			}
+			c.run(t, times/len(builtIn))
+			said.Add(int64(c.said))
 		})
 	}
 }
