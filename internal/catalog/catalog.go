@@ -70,7 +70,7 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 	if found.Own, err = c.own(ctx); err != nil {
 		return err
 	}
-	if err := c.beside(ctx, true); err != nil {
+	if err := c.note(ctx, pinsOf(found)); err != nil {
 		return err
 	}
 	for range attempts {
@@ -330,12 +330,6 @@ func (c *Catalog) RetireAll(ctx context.Context) (retired []string, err error) {
 	return retired, err
 }
 
-// ShownBy returns what the model shows on rows of a table, by the shapes of these rows.
-func (c *Catalog) ShownBy(ctx context.Context, table string) ([]owntable.Shape, error) {
-	is, err := c.shown(ctx, table)
-	return is.Models[c.model.Name], err
-}
-
 // Made notes that weir has just made a table with its stream. Call it before anything can
 // be written to the table that its stream might lose. A table under this name that was
 // read before stays pinned, and Start refuses the new one.
@@ -449,7 +443,7 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	if row, err = c.read(ctx); err != nil {
 		return row, nil, err
 	}
-	if err := c.beside(ctx, false); errors.Is(err, ErrRefused) {
+	if _, err := c.beside(ctx, pinsOf(found)); errors.Is(err, ErrRefused) {
 		return row, err, nil
 	} else if err != nil {
 		return row, nil, err

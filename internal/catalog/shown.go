@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,119 +69,202 @@ func ShapeOf(e *model.Entity) owntable.Shape {
 	return s
 }
 
-// beside refuses to begin where another model shows values on the same rows. With write, it notes
-// which rows this model has.
-func (c *Catalog) beside(ctx context.Context, write bool) error {
+// beside refuses to begin where another model shows values on the same rows. fresh are writes that note
+// which rows this model has, where that is not noted, each on condition that the row is as it was read.
+func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (fresh []store.Write, err error) {
 	shapes := shapesOf(c.model)
 	for _, t := range slices.Sorted(maps.Keys(shapes)) {
-		if err := c.besideOn(ctx, t, shapes[t], write); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// besideOn is beside for one table. The row that says which models show values there is written under its
-// version, so of two models that begin together the second sees the first. A crash leaves the row without
-// this model, which is the same as before it began.
-func (c *Catalog) besideOn(ctx context.Context, t string, ours []owntable.Shape, write bool) error {
-	at := owntable.Shown(t)
-	for range attempts {
-		is, err := c.shown(ctx, t)
-		if err != nil {
-			return err
-		}
-		for _, other := range slices.Sorted(maps.Keys(is.Models)) {
-			if other == c.model.Name {
+		for _, n := range notesOf(t, tables[t]) {
+			is, err := c.shown(ctx, n.at)
+			if err != nil {
+				return nil, err
+			}
+			for _, other := range slices.Sorted(maps.Keys(is.Models)) {
+				if other == c.model.Name {
+					continue
+				}
+				if err := c.besideModel(ctx, n, other, is.Models[other], shapes[t]); err != nil {
+					return nil, err
+				}
+			}
+			if n.reads {
 				continue
 			}
-			if err := c.besideModel(ctx, t, other, is.Models[other], ours); err != nil {
-				return err
+			if w, differs := is.With(owntable.Shown(n.at), c.model.Name, shapes[t]); differs {
+				fresh = append(fresh, w)
 			}
 		}
-		w, differs := is.With(at, c.model.Name, ours)
-		if !differs || !write {
-			return nil
-		}
-		out, err := c.store.Write(ctx, []store.Write{w})
-		if err == nil {
-			err = out[0].Err
-		}
-		if !errors.Is(err, store.ErrCondition) {
+	}
+	return fresh, nil
+}
+
+// note notes which rows this model has, unless another model shows values there. A crash leaves some
+// of them noted. What is noted bars no other model until this one begins.
+func (c *Catalog) note(ctx context.Context, tables map[string]owntable.Pin) error {
+	for range attempts {
+		fresh, err := c.beside(ctx, tables)
+		if err != nil || len(fresh) == 0 {
 			return err
+		}
+		out, err := c.store.Write(ctx, fresh)
+		for i := range out {
+			if err == nil && !errors.Is(out[i].Err, store.ErrCondition) {
+				err = out[i].Err
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("noting which rows model %s shows values on: %w", c.model.Name, err)
 		}
 	}
 	return errBusy
 }
 
+// notes is one of the rows that say which models show values on a table.
+type notes struct {
+	table string // as this model names it
+	is    owntable.Pin
+	at    string // what the row is of (owntable.Shown)
+	named bool   // by a name of a model: each model means the table that it gives that name
+	reads bool   // no program that has the table under this model's name looks there
+}
+
+// notesOf returns the rows that say which models show values on a table. Models and maps may give
+// one table several names, so the row that counts is of its ARN, or of its id in a store without ARNs. An
+// older weir wrote the rows of the names alone, and looks nowhere else.
+func notesOf(t string, is owntable.Pin) (all []notes) {
+	if id := cmp.Or(is.ARN, is.ID); id != "" && id != t {
+		all = append(all, notes{t, is, id, false, false})
+	}
+	all = append(all, notes{t, is, t, true, false})
+	if _, real, ok := strings.Cut(is.ARN, ":table/"); ok && real != t {
+		all = append(all, notes{t, is, real, true, true})
+	}
+	return all
+}
+
+// pinsOf returns which tables were found.
+func pinsOf(f Found) map[string]owntable.Pin {
+	out := map[string]owntable.Pin{}
+	for t, is := range f.Tables {
+		out[t] = pinOf(is)
+	}
+	return out
+}
+
+// pinOf returns which table was found.
+func pinOf(is store.Identity) owntable.Pin { return owntable.Pin{ID: is.ID, ARN: is.ARN} }
+
+// sameTable reports whether two models mean one table. One that was dropped and made again has its ARN.
+func sameTable(a, b owntable.Pin) bool {
+	if a.ARN != "" && b.ARN != "" {
+		return a.ARN == b.ARN
+	}
+	return a.ID == b.ID
+}
+
 // besideModel refuses what shows values on rows on which another model's derivations do that are
 // not retired.
-func (c *Catalog) besideModel(ctx context.Context, t, other string, theirs, ours []owntable.Shape) error {
+func (c *Catalog) besideModel(ctx context.Context, n notes, other string, theirs, ours []owntable.Shape) error {
 	for _, their := range theirs {
 		at := slices.IndexFunc(ours, their.Meets)
 		if at < 0 {
 			continue
 		}
-		live, err := c.liveOf(ctx, other, their.Of)
+		live, as, err := c.liveOf(ctx, n, other, their.Of)
 		if err != nil {
 			return err
 		}
+		if as != "" {
+			as = ", which it calls " + as
+		}
 		if len(live) > 0 {
-			return refuse(ErrModel, "model %s shows %s on rows of table %s, and model %s shows %s there: a row has one version, so each would take the other's for a later one of its own, and leave values as they are. "+
+			return refuse(ErrModel, "model %s shows %s on rows of table %s, and model %s shows %s there%s: a row has one version, so each would take the other's for a later one of its own, and leave values as they are. "+
 				"Put both into one model; or take %s out of the file of model %s and say so: projector retire FILE '%s'; or, if nothing runs that model any more, retire all of it: projector retire %s --all (%s)",
-				c.model.Name, strings.Join(ours[at].Of, ", "), t, other, strings.Join(live, ", "), strings.Join(live, ", "), other, strings.Join(live, "' '"), other, guide)
+				c.model.Name, strings.Join(ours[at].Of, ", "), n.table, other, strings.Join(live, ", "), as, strings.Join(live, ", "), other, strings.Join(live, "' '"), other, guide)
 		}
 	}
 	return nil
 }
 
 // shown reads which models show values on rows of a table.
-func (c *Catalog) shown(ctx context.Context, table string) (is owntable.ShownRow, err error) {
-	row, err := store.GetRow(ctx, c.store, owntable.Shown(table))
+func (c *Catalog) shown(ctx context.Context, at string) (is owntable.ShownRow, err error) {
+	row, err := store.GetRow(ctx, c.store, owntable.Shown(at))
 	if err != nil {
-		return is, fmt.Errorf("reading which models show values on table %s: %w", table, err)
+		return is, fmt.Errorf("reading which models show values on table %s: %w", at, err)
 	}
 	return owntable.DecodeShown(row)
 }
 
-// liveOf returns which derivations of another model are neither retired nor unbuilt. A name that its
-// catalog does not have is one that no program of it has applied yet, and is left out too.
-func (c *Catalog) liveOf(ctx context.Context, other string, names []string) ([]string, error) {
+// liveOf returns which derivations of another model are neither retired nor unbuilt, none if it means
+// another table by the name under which it is noted; and its name of the table, "" for the same as
+// ours. A name that its catalog does not have is one that no program of it has applied yet, and is left out too.
+func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []string) (live []string, as string, err error) {
 	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
 	if err != nil {
-		return nil, fmt.Errorf("reading the catalog of model %s: %w", other, err)
+		return nil, "", fmt.Errorf("reading the catalog of model %s: %w", other, err)
 	}
 	is, err := owntable.DecodeCatalog(row)
 	if err != nil {
-		return nil, fmt.Errorf("the catalog of model %s: %w", other, err)
+		return nil, "", fmt.Errorf("the catalog of model %s: %w", other, err)
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		s := is.Derivations[name].State
-		return s == "" || s == owntable.Retired || s == owntable.Unbuilt
-	}), nil
+	if pin := is.Tables[n.at]; n.named && pin.ID != "" && n.is.ID != "" && !sameTable(pin, n.is) {
+		return nil, "", nil
+	}
+	for _, t := range slices.Sorted(maps.Keys(is.Tables)) {
+		if _, both := is.Tables[n.table]; !both && sameTable(is.Tables[t], n.is) {
+			as = t
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !isLive(is.Derivations[name]) }), as, nil
+}
+
+// isLive reports whether rows may show a derivation, now or when its build is live.
+func isLive(is owntable.Derived) bool {
+	return is.State != "" && is.State != owntable.Retired && is.State != owntable.Unbuilt
 }
 
 // ShownByOthers returns, by model, the rows of a table on which other models show values or which
 // they make, with the derivations that are neither retired nor unbuilt. A model whose derivations
 // there are all retired is not in the result, which belongs to the caller.
 func (c *Catalog) ShownByOthers(ctx context.Context, table string) (map[string][]owntable.Shape, error) {
-	is, err := c.shown(ctx, table)
+	found, err := c.store.Identity(ctx, table)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("identifying table %s: %w", table, err)
 	}
 	out := map[string][]owntable.Shape{}
-	for other, shapes := range is.Models {
-		for _, shape := range shapes {
-			if other == c.model.Name {
+	for _, n := range notesOf(table, pinOf(found)) {
+		is, err := c.shown(ctx, n.at)
+		if err != nil {
+			return nil, err
+		}
+		for other, shapes := range is.Models {
+			if other == c.model.Name || len(out[other]) > 0 { // noted by what identifies the table
 				continue
 			}
-			if shape.Of, err = c.liveOf(ctx, other, shape.Of); err != nil {
-				return nil, err
-			}
-			if len(shape.Of) > 0 {
-				out[other] = append(out[other], shape)
+			for _, shape := range shapes {
+				if shape.Of, _, err = c.liveOf(ctx, n, other, shape.Of); err != nil {
+					return nil, err
+				}
+				if len(shape.Of) > 0 {
+					out[other] = append(out[other], shape)
+				}
 			}
 		}
 	}
 	return out, nil
+}
+
+// ShownBy returns what the model shows on rows of a table, by the shapes of these rows.
+func (c *Catalog) ShownBy(ctx context.Context, table string) ([]owntable.Shape, error) {
+	pin, err := c.Pin(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notesOf(table, pin) {
+		is, err := c.shown(ctx, n.at)
+		if shapes := is.Models[c.model.Name]; err != nil || len(shapes) > 0 && !n.reads {
+			return shapes, err
+		}
+	}
+	return nil, nil
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // The rows of shown|TABLE say which models show values on rows of a table, or make such rows, and
-// which rows these are. Two models have ledgers of their own, and versions of them that mean
+// which rows these are. TABLE is its ARN, or its id in a store without ARNs; there is another row for each name that
+// a model gives the table, which an older weir reads. Two models have ledgers of their own, and versions of them that mean
 // nothing to each other, so no row may show values of both. A program writes what its own model
-// has when it starts, on condition that the row is as it was read. There is one row for each
-// table, with about 100 bytes for each entity; nothing deletes it.
+// has when it starts, on condition that the row is as it was read.
+// A row has about 100 bytes for each entity; nothing deletes it.
 const (
 	shownCount = Count
 	shownOf    = "m:" // and a model's name: its shapes, as JSON
@@ -77,7 +78,7 @@ type ShownRow struct {
 	was    value.Value
 }
 
-// Shown refers to the row of a table.
+// Shown refers to the row of a table, by its ARN or id, or by a name of it.
 func Shown(table string) store.Ref { return Ref("shown|"+table, "") }
 
 const shownDo = "delete the row, and start the programs of all models of the table again"
@@ -100,14 +101,11 @@ func DecodeShown(row value.Item) (is ShownRow, err error) {
 }
 
 // With replaces what a model shows, on condition that the row has not changed since it was read.
-// ok is false if it says the same already.
-func (s ShownRow) With(at store.Ref, model string, shapes []Shape) (w store.Write, ok bool) {
+// differs is false if it says the same already; the write then only changes how often it was written.
+func (s ShownRow) With(at store.Ref, model string, shapes []Shape) (w store.Write, differs bool) {
 	text := func(s []Shape) string {
 		b, _ := json.Marshal(s) // of texts
 		return string(b)
-	}
-	if text(s.Models[model]) == text(shapes) {
-		return w, false
 	}
 	n, _ := s.was.Int64()
 	next := maps.Clone(s.Models)
@@ -119,5 +117,5 @@ func (s ShownRow) With(at store.Ref, model string, shapes []Shape) (w store.Writ
 			attrs = append(attrs, value.Attr{Name: shownOf + name, Value: value.OfString(text(of))})
 		}
 	}
-	return store.Write{Ref: at, If: store.Cond{{store.AsRead(shownCount, s.was)}}, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}, true
+	return store.Write{Ref: at, If: store.Cond{{store.AsRead(shownCount, s.was)}}, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}, text(s.Models[model]) != text(shapes)
 }

@@ -1,0 +1,173 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/stage"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+)
+
+// shopModel is a model that shows a value on rows of a table.
+func shopModel(t *testing.T, name, table string) *model.Model {
+	t.Helper()
+	m, err := model.Parse(name+".yaml", fmt.Appendf(nil, `
+model: %s
+tables: {%[2]s: {key: [PK, SK]}}
+entities:
+  Customer: {table: %[2]s, key: {PK: "C#{id}", SK: METADATA}}
+  Order: {table: %[2]s, key: {PK: "C#{id}", SK: "O#{order}"}}
+derive:
+  Customer.orders: {count: Order}
+`, name, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// reached is a store whose tables may have ARNs.
+type reached struct {
+	store.Store
+	arns bool
+}
+
+func (s *reached) Identity(ctx context.Context, table string) (store.Identity, error) {
+	is, err := s.Store.Identity(ctx, table)
+	if s.arns {
+		is.ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/" + table
+	}
+	return is, err
+}
+
+// shops opens a store with our own table, and the tables Shop and Other.
+func shops(t *testing.T) store.Store {
+	t.Helper()
+	tables := []store.Table{owntable.Table()}
+	for _, name := range []string{"Shop", "Other"} {
+		one := shopModel(t, "shop", name).Tables[0].Table
+		one.Stream = true
+		tables = append(tables, one)
+	}
+	s, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// shop returns the catalog of a model that names its table as given, which is the table real of the store.
+func shop(t *testing.T, s store.Store, name, table, real string) *catalog.Catalog {
+	t.Helper()
+	m := shopModel(t, name, table)
+	n, err := stage.New(stage.Stage{Tables: []stage.Pair{{Logical: table, Real: real}}}, []store.Table{owntable.Table(), m.Tables[0].Table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return catalog.New(m, stage.Wrap(s, n), time.Now, catalog.Options{})
+}
+
+func unsaid(context.Context, catalog.Switch) error { return nil }
+
+// starts starts a program, which must be refused with the words, or begin if there are none.
+func starts(t *testing.T, c *catalog.Catalog, words ...string) {
+	t.Helper()
+	err := c.Start(t.Context(), unsaid)
+	if len(words) == 0 && err != nil || len(words) > 0 && !errors.Is(err, catalog.ErrModel) {
+		t.Fatalf("%v", err)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%v; it should say %s", err, w)
+		}
+	}
+}
+
+// TestOneTableOfSeveralNames: two models show nothing on one row, whatever they call its table; and
+// tables of one name in two maps are not one.
+func TestOneTableOfSeveralNames(t *testing.T) {
+	for _, arns := range []bool{false, true} {
+		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
+			s := &reached{Store: shops(t), arns: arns}
+			starts(t, shop(t, s, "shop", "Shop", "Shop"))
+			starts(t, shop(t, s, "stats", "Stats", "Shop"), "on rows of table Stats, and model shop shows Customer.orders there, which it calls Shop", "projector retire shop --all")
+			starts(t, shop(t, s, "elsewhere", "Shop", "Other"))
+			starts(t, shop(t, s, "other", "Other", "Other"), "model elsewhere shows Customer.orders there, which it calls Shop")
+			renamed := shop(t, s, "shop", "Stats", "Shop")
+			if err := renamed.Start(t.Context(), unsaid); errors.Is(err, catalog.ErrModel) {
+				t.Errorf("a model is refused because of what it has noted itself: %v", err)
+			}
+			others, err := shop(t, s, "other", "Other", "Other").ShownByOthers(t.Context(), "Other")
+			if err != nil || len(others) != 1 {
+				t.Errorf("others show %v, %v", others, err)
+			}
+
+			if _, err := renamed.RetireAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			starts(t, shop(t, s, "stats", "Stats", "Shop"))
+			starts(t, shop(t, s, "third", "Shop", "Shop"), "model stats shows Customer.orders there, which it calls Stats")
+		})
+	}
+}
+
+// TestNotesOfAnOlderWeir: what an older weir has noted, by the name in its model, counts until a program
+// of that model starts again. The older weir finds what this one notes.
+func TestNotesOfAnOlderWeir(t *testing.T) {
+	for _, arns := range []bool{false, true} {
+		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
+			s := &reached{Store: shops(t), arns: arns}
+			older := shop(t, s, "shop", "Shop", "Shop")
+			starts(t, older)
+			row, err := older.Row(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := row.Tables["Shop"].ID
+			if arns {
+				at = row.Tables["Shop"].ARN
+			}
+			noted := func(at string) bool {
+				t.Helper()
+				row, err := store.GetRow(t.Context(), s, owntable.Shown(at))
+				is, derr := owntable.DecodeShown(row)
+				if err != nil || derr != nil {
+					t.Fatal(err, derr)
+				}
+				return len(is.Models["shop"]) > 0
+			}
+			if !noted(at) || !noted("Shop") {
+				t.Fatalf("noted by what the table is: %v, and by its name: %v", noted(at), noted("Shop"))
+			}
+			if _, err := s.Write(t.Context(), []store.Write{{Ref: owntable.Shown(at), Delete: true}}); err != nil {
+				t.Fatal(err)
+			}
+			starts(t, shop(t, s, "stats", "Shop", "Shop"), "model shop shows Customer.orders there")
+			if arns { // the ARN has the name by which the older one may have noted it
+				starts(t, shop(t, s, "stats", "Stats", "Shop"), "model shop shows Customer.orders there, which it calls Shop")
+			}
+			starts(t, shop(t, s, "elsewhere", "Shop", "Other"))
+			if others, err := shop(t, s, "stats", "Shop", "Shop").ShownByOthers(t.Context(), "Shop"); err != nil || len(others) != 1 || len(others["shop"]) != 1 {
+				t.Errorf("others show %v, %v", others, err)
+			}
+			if shapes, err := older.ShownBy(t.Context(), "Shop"); err != nil || len(shapes) != 1 {
+				t.Errorf("it shows %v, %v", shapes, err)
+			}
+			starts(t, older)
+			if !noted(at) {
+				t.Error("a program that starts again does not note what it shows")
+			}
+		})
+	}
+}
