@@ -382,16 +382,28 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 }
 
 // write replaces the row unless it has changed since it was read; written says which. A row
-// that is to stay as it is is not written.
+// that is to stay as it is is not written. Where something begins, the notes of which rows the model has
+// are written in the same transaction: of two models of the same rows the first one begins, and the
+// other one, whose notes have changed meanwhile, finds it there and is refused.
 func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
 	if was.Count > 0 && was.Same(next) {
 		return true, nil
 	}
-	out, err := c.store.Write(ctx, []store.Write{was.Becomes(owntable.Catalog(c.model.Name), next)})
-	if err == nil {
+	var notes []store.Write
+	if begins(was, next) {
+		if notes, _, err = c.beside(ctx, next.Tables); err != nil {
+			return false, err
+		}
+	}
+	w := was.Becomes(owntable.Catalog(c.model.Name), next)
+	if len(notes) > 0 {
+		err = c.store.Transact(ctx, append(notes, w))
+	} else if out, werr := c.store.Write(ctx, []store.Write{w}); werr != nil {
+		err = werr
+	} else {
 		err = out[0].Err
 	}
-	if errors.Is(err, store.ErrCondition) {
+	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
 	if err != nil {
@@ -443,7 +455,7 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	if row, err = c.read(ctx); err != nil {
 		return row, nil, err
 	}
-	if _, err := c.beside(ctx, pinsOf(found)); errors.Is(err, ErrRefused) {
+	if _, _, err := c.beside(ctx, pinsOf(found)); errors.Is(err, ErrRefused) {
 		return row, err, nil
 	} else if err != nil {
 		return row, nil, err

@@ -69,40 +69,42 @@ func ShapeOf(e *model.Entity) owntable.Shape {
 	return s
 }
 
-// beside refuses to begin where another model shows values on the same rows. fresh are writes that note
-// which rows this model has, where that is not noted, each on condition that the row is as it was read.
-func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (fresh []store.Write, err error) {
+// beside refuses to begin where another model shows values on the same rows. all are writes that note
+// again which rows this model has, each on condition that the row with the notes is as it was read.
+// fresh are those of them that change what is noted.
+func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (all, fresh []store.Write, err error) {
 	shapes := shapesOf(c.model)
 	for _, t := range slices.Sorted(maps.Keys(shapes)) {
 		for _, n := range notesOf(t, tables[t]) {
 			is, err := c.shown(ctx, n.at)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			for _, other := range slices.Sorted(maps.Keys(is.Models)) {
 				if other == c.model.Name {
 					continue
 				}
 				if err := c.besideModel(ctx, n, other, is.Models[other], shapes[t]); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 			}
 			if n.reads {
 				continue
 			}
-			if w, differs := is.With(owntable.Shown(n.at), c.model.Name, shapes[t]); differs {
+			w, differs := is.With(owntable.Shown(n.at), c.model.Name, shapes[t])
+			if all = append(all, w); differs {
 				fresh = append(fresh, w)
 			}
 		}
 	}
-	return fresh, nil
+	return all, fresh, nil
 }
 
 // note notes which rows this model has, unless another model shows values there. A crash leaves some
-// of them noted. What is noted bars no other model until this one begins.
+// of them noted. What is noted bars no other model until this one begins (write).
 func (c *Catalog) note(ctx context.Context, tables map[string]owntable.Pin) error {
 	for range attempts {
-		fresh, err := c.beside(ctx, tables)
+		_, fresh, err := c.beside(ctx, tables)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
@@ -221,6 +223,16 @@ func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []str
 // isLive reports whether rows may show a derivation, now or when its build is live.
 func isLive(is owntable.Derived) bool {
 	return is.State != "" && is.State != owntable.Retired && is.State != owntable.Unbuilt
+}
+
+// begins reports whether something is derived by one catalog that another one does not derive.
+func begins(was, next owntable.CatalogRow) bool {
+	for name, is := range next.Derivations {
+		if isLive(is) && !isLive(was.Derivations[name]) {
+			return true
+		}
+	}
+	return false
 }
 
 // ShownByOthers returns, by model, the rows of a table on which other models show values or which

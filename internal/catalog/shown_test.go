@@ -16,6 +16,7 @@ import (
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
+	"weir/internal/value"
 )
 
 // shopModel is a model that shows a value on rows of a table.
@@ -36,17 +37,47 @@ derive:
 	return m
 }
 
-// reached is a store whose tables may have ARNs.
+// reached is a store that says before each call that it is reached.
 type reached struct {
 	store.Store
-	arns bool
+	arns   bool // tables have ARNs
+	lost   bool // streams lack what was written before
+	before func()
+}
+
+func (s *reached) call() {
+	if s.before != nil {
+		s.before()
+	}
+}
+
+func (s *reached) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	s.call()
+	return s.Store.Get(ctx, refs)
+}
+
+func (s *reached) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	s.call()
+	return s.Store.Query(ctx, q)
+}
+
+func (s *reached) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	s.call()
+	return s.Store.Write(ctx, ws)
+}
+
+func (s *reached) Transact(ctx context.Context, ws []store.Write) error {
+	s.call()
+	return s.Store.Transact(ctx, ws)
 }
 
 func (s *reached) Identity(ctx context.Context, table string) (store.Identity, error) {
+	s.call()
 	is, err := s.Store.Identity(ctx, table)
 	if s.arns {
 		is.ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/" + table
 	}
+	is.Whole = is.Whole && !s.lost
 	return is, err
 }
 
@@ -169,5 +200,114 @@ func TestNotesOfAnOlderWeir(t *testing.T) {
 				t.Error("a program that starts again does not note what it shows")
 			}
 		})
+	}
+}
+
+// TestModelsBeginTogether has two models of the same rows begin, the one before each call of the other
+// to the store, and this one again at each of its calls. One of them begins, never both.
+func TestModelsBeginTogether(t *testing.T) {
+	begin := map[string]func(c *catalog.Catalog, ctx context.Context) error{
+		"start": func(c *catalog.Catalog, ctx context.Context) error { return c.Start(ctx, unsaid) },
+		"build": func(c *catalog.Catalog, ctx context.Context) error { // as package build announces it
+			if err := c.Start(ctx, unsaid); err != nil && !errors.Is(err, catalog.ErrUnbuilt) {
+				return err
+			}
+			_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+				next, _, err := c.Program().Announce(was, []string{"Customer"}, false, time.Now(), time.Now())
+				return next, err
+			})
+			return err
+		},
+	}
+	for way, begin := range begin {
+		t.Run(way, func(t *testing.T) {
+			db, schedules := shops(t), 0
+			once := func(at, again int) (met, stopped bool) {
+				schedules++
+				defer func() {
+					var ws []store.Write
+					for _, row := range scan(t, db) {
+						ws = append(ws, store.Write{Ref: owntable.Ref(row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text()), Delete: true})
+					}
+					if _, err := db.Write(t.Context(), ws); err != nil {
+						t.Fatal(err)
+					}
+				}()
+				a, b := &reached{Store: db, lost: way == "build"}, &reached{Store: db, lost: way == "build"}
+				programs := []*catalog.Catalog{shop(t, a, "shop", "Shop", "Shop"), shop(t, b, "stats", "Stats", "Shop")}
+				stop, resume, ended := make(chan bool), make(chan bool), make(chan bool)
+				results, calls, others := [2]error{}, 0, 0
+				b.before = func() {
+					if others++; others == again {
+						close(stop)
+						<-resume
+					}
+				}
+				a.before = func() {
+					if calls++; calls == at {
+						met = true
+						go func() {
+							results[1] = begin(programs[1], t.Context())
+							close(ended)
+						}()
+						select {
+						case <-stop:
+							stopped = true
+						case <-ended:
+						}
+					}
+				}
+				results[0] = begin(programs[0], t.Context())
+				close(resume)
+				if !met {
+					return
+				}
+				<-ended
+				a.before, b.before = nil, nil
+				won := 0
+				if results[0] != nil {
+					won = 1
+				}
+				if results[won] != nil || !errors.Is(results[1-won], catalog.ErrModel) {
+					t.Fatalf("call %d, and %d of the other: %v, and %v", at, again, results[0], results[1])
+				}
+				if err := begin(programs[won], t.Context()); err != nil {
+					t.Fatalf("call %d, and %d of the other: the winner goes on: %v", at, again, err)
+				}
+				if err := begin(programs[1-won], t.Context()); !errors.Is(err, catalog.ErrModel) {
+					t.Fatalf("call %d, and %d of the other: the other one begins later: %v", at, again, err)
+				}
+				if _, err := programs[won].RetireAll(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := begin(programs[1-won], t.Context()); err != nil {
+					t.Fatalf("call %d, and %d of the other: where all is retired: %v", at, again, err)
+				}
+				return met, stopped
+			}
+			for at, met := 1, true; met; at++ {
+				for again, stopped := 1, true; met && stopped; again++ {
+					met, stopped = once(at, again)
+				}
+			}
+			if schedules < 100 {
+				t.Errorf("only %d schedules", schedules)
+			}
+		})
+	}
+}
+
+// scan returns all rows of our own table.
+func scan(t *testing.T, s store.Store) (rows []value.Item) {
+	t.Helper()
+	q := store.Query{Table: owntable.TableName}
+	for {
+		page, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, q.After = append(rows, page.Rows...), page.Next; q.After == nil {
+			return rows
+		}
 	}
 }

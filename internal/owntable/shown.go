@@ -14,7 +14,7 @@ import (
 // which rows these are. TABLE is its ARN, or its id in a store without ARNs; there is another row for each name that
 // a model gives the table, which an older weir reads. Two models have ledgers of their own, and versions of them that mean
 // nothing to each other, so no row may show values of both. A program writes what its own model
-// has when it starts, on condition that the row is as it was read.
+// has when it starts, and again when something of it begins, on condition that the row is as it was read.
 // A row has about 100 bytes for each entity; nothing deletes it.
 const (
 	shownCount = Count
