@@ -69,6 +69,7 @@ var ways = []struct {
 	{line: "delete weir's own table while a program runs", way: (*life).ownDeleted, on: "DynamoDB", where: "a table of an open directory cannot be deleted"},
 	{line: "replace a table or its stream while a function is warm", way: (*life).warm, on: "DynamoDB", where: "all tables of a directory are made with it"},
 	{line: "retire what was built, and derive it again", way: (*life).thereAgain},
+	{line: "switch a stream off", way: (*life).streamOff, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "derive from a table that is replicated", way: (*life).replicated, on: "DynamoDB", where: "there are no replicas"},
 	{line: "use a stream with `NEW_IMAGE`", way: (*life).newImages, on: "DynamoDB", where: "a stream always has both images"},
@@ -655,7 +656,7 @@ func (l *life) olderBeside() {
 	if err := s.Close(); err != nil {
 		l.Fatal(err)
 	}
-	unfinished := "not derived yet on these rows, or by another definition: Customer.total"
+	unfinished := "not derived yet on these rows, by another definition, or from a stream that is off: Customer.total"
 	asks := []string{"query", newer, "customer", "id=1"}
 	l.ends(exitGood, asks, unfinished)
 	l.refused(older, "Customer.total")
@@ -676,6 +677,27 @@ func (l *life) otherTable() {
 	l.create(types.StreamViewTypeNewAndOldImages)
 	l.restore(rows)
 	l.refused(m, "table Shop is another one", "--stage")
+}
+
+func (l *life) streamOff() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": 6})
+	if _, err := l.db.UpdateTable(l.Context(), &sdk.UpdateTableInput{TableName: aws.String("Shop"), StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(false)}}); err != nil {
+		l.Fatal(err)
+	}
+	l.write(3)
+	helps := []string{"the stream of table Shop is off", "aws dynamodb update-table --table-name Shop", "projector build " + m + " --again"}
+	l.refused(m, helps...)
+	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0"}, helps...)
+	l.ends(exitUsage, []string{"build", m, "--again"}, helps...)
+	l.ends(exitCheck, []string{"status", m}, append(helps, "would be refused", "it stands still, the stream of Shop is off")...)
+	l.ends(exitGood, []string{"query", m, "customer", "id=1"}, "from a stream that is off: Customer.orders", `"orders":6`)
+	l.stream(types.StreamViewTypeNewAndOldImages)
+	l.runs(m, map[string]int{}) // says the gap
+	l.ends(exitGood, []string{"build", m, "--again"})
+	l.ends(exitGood, []string{"status", m})
+	l.runs(m, map[string]int{"orders": 8})
+	l.exact(m)
 }
 
 func (l *life) streamOffAndOn() {

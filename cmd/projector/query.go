@@ -178,7 +178,7 @@ func (c *queryCommand) shown(rows iter.Seq2[value.Item, error]) iter.Seq2[[]byte
 
 // unfinished says that an answer does not have all that is derived.
 func (p *program) unfinished(model string, names []string) {
-	fmt.Fprintf(p.stderr, "not derived yet on these rows, or by another definition: %s (projector status %s)\n", strings.Join(names, ", "), model)
+	fmt.Fprintf(p.stderr, "not derived yet on these rows, by another definition, or from a stream that is off: %s (projector status %s)\n", strings.Join(names, ", "), model)
 }
 
 // rows are the rows of an answer, limit of them unless it is 0. An error is the last. It calls

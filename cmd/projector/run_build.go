@@ -43,7 +43,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 			return failed
 		}
 		if _, failed := b.Announce(p.ctx); failed != nil {
-			if errors.Is(failed, catalog.ErrRefused) {
+			if errors.Is(failed, catalog.ErrRefused) && !errors.Is(failed, catalog.ErrTable) {
 				return err // what it is refused for, and the commands that help
 			}
 			return failed

@@ -19,14 +19,16 @@ func (statusCommand) Help() string {
 	return `Prints the tables of the model as weir knows them, who reads their streams, and
 every derivation with its state, generation, definition and the time since when.
 For search indexes, it lists every definition that has one.
-If this program and model would be refused, it says why, and exits with 1.
+If this program and model would be refused, or the stream of a table is off, it says
+why, and exits with 1.
 Of a model whose file is gone it prints what the catalog has.
 
   projector status gallery --data ./data
   projector status gallery --aws -o json`
 }
 
-// A program that would be refused still prints the status, and then ends with exit code 1.
+// A program that would be refused, or of which a table stands still, still prints the status, and then ends with
+// exit code 1.
 func (c *statusCommand) Run(p *program) error {
 	s, gone, err := p.named(c.data, c.Model, system.Options{})
 	if err != nil {
@@ -45,7 +47,16 @@ func (c *statusCommand) Run(p *program) error {
 	} else if st.Write(p.stdout); st.Refused != "" {
 		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)
 	}
-	if st.Refused != "" {
+	still := false
+	for _, t := range st.Tables {
+		if t.Off == "" {
+			continue
+		}
+		if still = true; c.Output == "text" && t.Off != st.Refused {
+			fmt.Fprintln(p.stderr, t.Off)
+		}
+	}
+	if st.Refused != "" || still {
 		return failed(exitCheck)
 	}
 	return nil

@@ -216,8 +216,12 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 		return nil, err
 	}
 	of := b.Runner.Catalog
+	tables, err := of.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
 	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, builds, err = of.Program().Announce(was, b.Names, b.Again, b.Asked, b.Runner.Now())
+		next, builds, err = of.Program().Announce(was, tables, b.Names, b.Again, b.Asked, b.Runner.Now())
 		return next, err
 	})
 	return builds, err

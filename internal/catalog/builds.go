@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/store"
 )
 
 // What the catalog says of builds (package build) changes here, in one write with what it
@@ -58,9 +59,17 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 // Announce decides what the catalog becomes when the tallies of entities are to be built
 // (Plan). It announces one build, so that each has a number of its own; call it again until
 // next is was. Then it returns all builds that are to be worked at. The error wraps
-// ErrRefused if the program could not derive when all are announced.
-func (p *Program) Announce(was owntable.CatalogRow, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
+// ErrRefused if the program could not derive when all are announced, or if what is to be announced is derived from a
+// table whose stream is off.
+func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Identity, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
 	builds, fresh := p.Plan(was, entities, again, asked, now)
+	begins := p.Begins(was)
+	for _, e := range fresh {
+		begins = append(begins, p.Rebuilt(was, e, true)...)
+	}
+	if err := p.buildable(begins, tables); err != nil {
+		return was, nil, err
+	}
 	next, all := was, was.Clone()
 	for i, e := range fresh {
 		p.announce(&all, e, now)

@@ -13,7 +13,7 @@ import (
 func (w *world) announce(p *Program, again bool) ([]owntable.Build, error) {
 	w.Helper()
 	for range 10 {
-		next, builds, err := p.Announce(w.row, []string{"Album"}, again, w.asked, w.now)
+		next, builds, err := p.Announce(w.row, w.tables, []string{"Album"}, again, w.asked, w.now)
 		if err != nil || next.Same(w.row) {
 			return builds, err
 		}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -41,7 +42,8 @@ type Catalog struct {
 	fits    bool       // the tables are those that are pinned
 	seen    value.Item // the row that was last decoded
 	row     owntable.CatalogRow
-	looked  time.Time // when Unfinished last read the row
+	looked  time.Time                 // when Unfinished last read the row
+	tables  map[string]store.Identity // of the model, as they were last identified; replaced, and never changed
 }
 
 // Options are what a program says of its model. The zero Options claim nothing.
@@ -61,8 +63,13 @@ func New(m *model.Model, s store.Store, now func() time.Time, o Options) *Catalo
 type Said func(context.Context, Switch) error
 
 // Start identifies the tables and decides whether the program may begin. The error wraps
-// ErrRefused if it may not.
+// ErrRefused if it may not. That no table has its stream on is a reason: the program would follow nothing.
 func (c *Catalog) Start(ctx context.Context, said Said) error {
+	return c.start(ctx, said, c.program.follows)
+}
+
+// start is Start, with a reason more to refuse. A batch has a stream that it came from, so no such reason is asked for it.
+func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.CatalogRow, Found) error) error {
 	found, err := c.found(ctx)
 	if err != nil {
 		return err
@@ -82,6 +89,9 @@ func (c *Catalog) Start(ctx context.Context, said Said) error {
 			if err := c.lost(ctx, found); err != nil {
 				return err
 			}
+		}
+		if err := refuses(was, found); err != nil {
+			return err
 		}
 		next, switched, refused := c.program.Start(was, found)
 		for _, s := range switched {
@@ -128,7 +138,45 @@ func (c *Catalog) found(ctx context.Context) (Found, error) {
 		}
 		f.Tables[t] = is
 	}
+	c.identified(maps.Clone(f.Tables))
 	return f, c.passed(ctx, &f)
+}
+
+// identified keeps what the model's tables are.
+func (c *Catalog) identified(tables map[string]store.Identity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tables = tables
+}
+
+// Tables returns what the model's tables were when they were last identified, and identifies them if that was
+// never done. The caller does not change the map.
+func (c *Catalog) Tables(ctx context.Context) (map[string]store.Identity, error) {
+	c.mu.Lock()
+	tables := c.tables
+	c.mu.Unlock()
+	if tables == nil {
+		found, err := c.found(ctx)
+		return found.Tables, err
+	}
+	return tables, nil
+}
+
+// Off returns what Program.Off says of a table, nil if its stream is on. It identifies the table again, unless
+// open says that a shard of its stream gets records and the stream was on before.
+func (c *Catalog) Off(ctx context.Context, table string, open bool) (off, err error) {
+	tables, err := c.Tables(ctx)
+	if err != nil || open && c.program.Off(tables)[table] == nil {
+		return nil, err
+	}
+	is, err := c.store.Identity(ctx, table)
+	if err != nil {
+		return nil, fmt.Errorf("identifying table %s: %w", table, err)
+	}
+	tables = maps.Clone(tables)
+	tables[table] = is
+	c.identified(tables)
+	return c.program.Off(tables)[table], nil
 }
 
 // passed finds the tables whose streams no longer have what comes after the model's checkpoints,
@@ -224,7 +272,8 @@ var errBusy = errors.New("the catalog is changed by others all the time")
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
 	for again := false; ; again = true {
 		if !c.isStarted() {
-			if err := c.Start(ctx, said); err != nil {
+			any := func(owntable.CatalogRow, Found) error { return nil }
+			if err := c.start(ctx, said, any); err != nil {
 				return owntable.CatalogRow{}, err
 			}
 		}
@@ -426,8 +475,8 @@ func (c *Catalog) Seen() owntable.CatalogRow {
 const lookEvery = 2 * time.Second
 
 // Unfinished returns the names of derivations that rows of the entities do not show yet, or show
-// by another definition, sorted, as they were at most two seconds ago. It reads the catalog
-// as often.
+// by another definition, or that read a table whose stream is off, sorted, as they were at most two seconds ago.
+// It reads the catalog as often. Whether streams are on is as of when the tables were last identified.
 func (c *Catalog) Unfinished(ctx context.Context, entities []string) ([]string, error) {
 	c.mu.Lock()
 	row, now := c.row, c.now()
@@ -442,7 +491,11 @@ func (c *Catalog) Unfinished(ctx context.Context, entities []string) ([]string, 
 		c.looked = now
 		c.mu.Unlock()
 	}
-	return c.program.Unfinished(row, entities), nil
+	tables, err := c.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.program.Unfinished(row, tables, entities), nil
 }
 
 // Look returns the catalog as it is, and why this program would be refused if it started
@@ -460,7 +513,9 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	} else if err != nil {
 		return row, nil, err
 	}
-	_, _, refused = c.program.Start(row, found)
+	if refused = c.program.follows(row, found); refused == nil {
+		_, _, refused = c.program.Start(row, found)
+	}
 	return row, refused, nil
 }
 

@@ -129,6 +129,7 @@ type Program struct {
 
 	// built has the name of the build of each derivation that rows tell.
 	built map[string]string
+	reads []string // the tables from which anything is derived, search indexes too, sorted
 }
 
 // ProgramOf returns the program of a model. It depends on the model file alone, so two
@@ -136,10 +137,12 @@ type Program struct {
 func ProgramOf(m *model.Model) *Program {
 	p := &Program{Model: m.Name, Command: m.Command(), Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
-		if !isSearch(d.Name) {
+		if p.reads = append(p.reads, d.Reads...); !isSearch(d.Name) {
 			p.Derivations = append(p.Derivations, d)
 		}
 	}
+	slices.Sort(p.reads)
+	p.reads = slices.Compact(p.reads)
 	for _, t := range m.Tables {
 		p.Needs[t.Name] = t.Images()
 	}
@@ -300,10 +303,63 @@ func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 	case is.ID == "":
 		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; projector deploy tables %s, with the flags of this command, makes it", t, p.Command)
 	case is.Stream == "" && pin.Reader == "":
-		return refuse(ErrTable, "table %s has no stream; switch one on with %s", t, need)
+		return refuse(ErrTable, "table %s has no stream; switch one on with %s: %s", t, need, p.switchOn(t, is))
 	case is.Stream != "" && !is.Images.Has(need):
 		return refuse(ErrImages, "the stream of %s has %s, and model %s needs %s: what a row was before is not in its records, so no change could be taken back. "+
 			"Switch the stream off, and on again with %s; what is written in between is in no stream, so stop writing meanwhile", t, is.Images, p.Model, need, need)
+	}
+	return nil
+}
+
+// switchOn is the command that switches the stream of a table on.
+func (p *Program) switchOn(t string, is store.Identity) string {
+	name := t
+	if at := strings.LastIndexByte(is.ARN, '/'); at >= 0 {
+		name = is.ARN[at+1:]
+	}
+	return fmt.Sprintf("aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s", name, p.Needs[t])
+}
+
+// Off says of each table whose stream is off what that means, and the commands that help. What is written to such
+// a table is in no stream, so values that are derived from it stay as they are.
+func (p *Program) Off(tables map[string]store.Identity) map[string]error {
+	off := map[string]error{}
+	for t, is := range tables {
+		if _, ours := p.Needs[t]; ours && is.ID != "" && is.Stream == "" {
+			off[t] = refuse(ErrTable, "the stream of table %s is off: what is written to the table is in no stream, and nothing is derived from it. "+
+				"Switch it on: %s; start a process, which reports the gap, and derive again what lacks the changes: projector build %s --again (%s)",
+				t, p.switchOn(t, is), p.Command, guide)
+		}
+	}
+	return off
+}
+
+// follows refuses a program that would follow nothing: programs of the model have read the streams of all
+// tables that it derives from, and now these are off. While one is on, the program serves what that one tells.
+func (p *Program) follows(row owntable.CatalogRow, f Found) error {
+	off := p.Off(f.Tables)
+	for _, t := range p.reads {
+		if pin := row.Tables[t]; off[t] == nil || pin.Reader == "" || pin.ID != f.Tables[t].ID {
+			return nil
+		}
+	}
+	if len(p.reads) == 0 {
+		return nil
+	}
+	return off[p.reads[0]]
+}
+
+// buildable refuses to build derivations beside a stream that is off: what is written after their rows are read
+// would be missing from them.
+func (p *Program) buildable(names []string, tables map[string]store.Identity) error {
+	off := p.Off(tables)
+	for i := range p.Derivations {
+		d := &p.Derivations[i]
+		for _, t := range d.Reads {
+			if slices.Contains(names, d.Name) && off[t] != nil {
+				return refuse(ErrTable, "%s cannot be built: %v. To build only what is derived from other tables, name it", d.Name, off[t])
+			}
+		}
 	}
 	return nil
 }
@@ -404,9 +460,10 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 const retiredLife = 30 * 24 * time.Hour
 
 // Unfinished returns the names of derivations that rows of the entities do not show yet, or show
-// by another definition, sorted. One that reads what such a derivation makes is one of them.
-func (p *Program) Unfinished(row owntable.CatalogRow, entities []string) (names []string) {
-	lacks := p.partial(row)
+// by another definition, or that read a table whose stream is off, sorted. One that reads what such a derivation makes
+// is one of them.
+func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Identity, entities []string) (names []string) {
+	lacks := p.partial(row, p.Off(tables))
 	for _, d := range p.Derivations {
 		if lacks[d.Name] && slices.Contains(entities, d.Into) {
 			names = append(names, d.Name)
@@ -417,18 +474,19 @@ func (p *Program) Unfinished(row owntable.CatalogRow, entities []string) (names 
 
 // WaitsFor returns the names of derivations that d reads, and that are not complete, sorted.
 func (p *Program) WaitsFor(row owntable.CatalogRow, d *model.Derivation) []string {
-	lacks := p.partial(row)
+	lacks := p.partial(row, nil)
 	return slices.DeleteFunc(slices.Clone(d.After), func(name string) bool { return !lacks[name] })
 }
 
-// partial returns the derivations that are not complete by their definitions in the model, and those that read what
-// these make.
-func (p *Program) partial(row owntable.CatalogRow) map[string]bool {
+// partial returns the derivations that are not complete by their definitions in the model, or read a table whose stream
+// is off, and those that read what these make.
+func (p *Program) partial(row owntable.CatalogRow, off map[string]error) map[string]bool {
 	lacks := map[string]bool{}
 	for _, d := range p.Derivations {
 		is := row.Derivations[d.Name]
 		live := is.State == owntable.Live || is.State == owntable.Verified
-		if !live || is.Hash != d.Hash {
+		stale := slices.ContainsFunc(d.Reads, func(t string) bool { return off[t] != nil })
+		if stale || !live || is.Hash != d.Hash {
 			lacks[d.Name] = true
 		}
 	}

@@ -125,6 +125,44 @@ const (
 	counts = "  Album.count: {count: Picture, to: {id: id}}\n"
 )
 
+// TestStreamOff: a program begins while the stream of a table is on that it derives from, says what stands still, and
+// builds nothing that does. It is refused when all are off, with the command that helps.
+func TestStreamOff(t *testing.T) {
+	w, p := newWorld(t, true), programOf(t, albums)
+	follows := func() error { return p.follows(w.row, Found{Tables: w.tables}) }
+	builds := func() error {
+		_, _, err := p.Announce(w.row, w.tables, []string{"Album"}, true, w.asked, w.now)
+		return err
+	}
+	off := func(table string) {
+		is := w.tables[table]
+		is.Stream, is.ARN = "", "arn:aws:dynamodb:eu-west-1:1:table/"+table+"-prod"
+		w.tables[table] = is
+	}
+	stale := func() string { return strings.Join(p.Unfinished(w.row, w.tables, []string{"Album"}), ", ") }
+	w.must(w.start(p))
+	w.must(w.batch(p, Process, "rows", "more"))
+	w.must(follows())
+	w.must(builds())
+	if stale() != "" {
+		t.Error(stale())
+	}
+	off("more")
+	w.must(w.start(p))
+	w.must(follows())
+	w.refused(builds(), ErrTable, "Album.votes cannot be built", "the stream of table more is off")
+	if stale() != "Album.votes" {
+		t.Error(stale())
+	}
+	off("rows")
+	w.refused(follows(), ErrTable, "--table-name more-prod", "StreamViewType=NEW_AND_OLD_IMAGES", "projector build albums --again")
+	other := w.tables["rows"]
+	other.ID = "another"
+	w.tables["rows"] = other
+	w.must(follows())
+	w.refused(w.start(p), ErrTable, "is another one")
+}
+
 func TestFirstStart(t *testing.T) {
 	t.Run("whole streams", func(t *testing.T) {
 		w, p := newWorld(t, true), programOf(t, albums)
@@ -527,11 +565,11 @@ derive:
 			}
 			row.Derivations[d.Name] = is
 		}
-		if is := p.Unfinished(row, all); !slices.Equal(is, want) {
+		if is := p.Unfinished(row, nil, all); !slices.Equal(is, want) {
 			t.Errorf("%s is building: %v are unfinished, want %v", lacking, is, want)
 		}
 		if lacking == "Mine" {
-			if is := p.Unfinished(row, []string{"Shop"}); !slices.Equal(is, []string{"Shop.mine"}) {
+			if is := p.Unfinished(row, nil, []string{"Shop"}); !slices.Equal(is, []string{"Shop.mine"}) {
 				t.Errorf("of shops: %v", is)
 			}
 		}

@@ -213,7 +213,7 @@ func TestModelsBeginTogether(t *testing.T) {
 				return err
 			}
 			_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-				next, _, err := c.Program().Announce(was, []string{"Customer"}, false, time.Now(), time.Now())
+				next, _, err := c.Program().Announce(was, nil, []string{"Customer"}, false, time.Now(), time.Now())
 				return next, err
 			})
 			return err

@@ -329,6 +329,9 @@ func (r *Reader) list(ctx context.Context) error {
 	}
 	for table := range v.listed {
 		r.stands("list", place{table: table}, v.failed[table])
+		if v.failed[table] == nil {
+			r.streamOff(ctx, table, v.listed[table])
+		}
 	}
 	if err := v.allFailed(); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -51,6 +52,7 @@ type halls struct {
 	run        *runner.Runner
 	follows    *Following
 	streamless atomic.Bool            // the left table has no stream
+	off        atomic.Bool            // the left table's stream is off, and can still be read
 	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
 	tags       int
 }
@@ -61,7 +63,22 @@ func (h *halls) Shards(ctx context.Context, table string) ([]store.Shard, error)
 	if h.streamless.Load() && table == "left" {
 		return nil, errNoStream
 	}
-	return h.Store.Shards(ctx, table)
+	shards, err := h.Store.Shards(ctx, table)
+	if h.off.Load() && table == "left" {
+		shards = slices.Clone(shards)
+		for i := range shards {
+			shards[i].Closed = true
+		}
+	}
+	return shards, err
+}
+
+func (h *halls) Identity(ctx context.Context, table string) (store.Identity, error) {
+	is, err := h.Store.Identity(ctx, table)
+	if h.off.Load() && table == "left" {
+		is.Stream = ""
+	}
+	return is, err
 }
 
 // partly is a disk some of whose files cannot be read.
@@ -206,6 +223,31 @@ func TestTableWithoutStream(t *testing.T) {
 			h.streamless.Store(false)
 			h.until("the left table goes on", func() bool { return h.right("left", 1) == 8 && len(h.follows.Stopped()) == 0 })
 		})
+	}
+}
+
+// TestStreamOffWhileRunning: a stream that is switched off is named although its last day can still be read, and
+// all else goes on. It is named no more when it is on.
+func TestStreamOffWhileRunning(t *testing.T) {
+	h := newHalls(t)
+	h.run.Catalog = catalog.New(h.run.Model, h, time.Now, catalog.Options{})
+	h.start()
+	h.tag("left")
+	h.until("the left table", func() bool { return h.right("left", 1) == 8 })
+	h.off.Store(true)
+	h.until("the left table stands still", func() bool {
+		still := h.follows.Stopped()
+		return len(still) == 1 && still[0].Table == "left" && strings.Contains(still[0].Why, "the stream of table left is off")
+	})
+	if names, err := h.run.Catalog.Unfinished(t.Context(), []string{"LeftBox", "RightBox"}); err != nil || !slices.Equal(names, []string{"LeftBox.tags"}) {
+		t.Error(names, err)
+	}
+	h.tag("right")
+	h.until("the right table", func() bool { return h.right("right", int64(h.tags-1)) == 8 || h.right("right", 1) == 8 })
+	h.off.Store(false)
+	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
+	if names, err := h.run.Catalog.Unfinished(t.Context(), []string{"LeftBox", "RightBox"}); err != nil || len(names) > 0 {
+		t.Error(names, err)
 	}
 }
 

@@ -56,6 +56,16 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	return nil
 }
 
+// streamOff notes that a table stands still because its stream is off: what it has is read and applied all the same,
+// and what is written to the table now is in no stream. A stream that is on always has an open shard. What cannot be
+// found out now is found out with the next listing.
+func (r *Reader) streamOff(ctx context.Context, table string, shards []store.Shard) {
+	open := slices.ContainsFunc(shards, func(s store.Shard) bool { return !s.Closed })
+	if off, err := r.run.Off(ctx, table, open); err == nil {
+		r.stands("stream", place{table: table}, off)
+	}
+}
+
 // switched records the gap between a table's stream and the one before it. It fails if the
 // stream is that of another table under the same name.
 func (r *Reader) switched(ctx context.Context, table, met, label string) error {

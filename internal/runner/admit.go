@@ -21,6 +21,15 @@ func (r *Runner) Start(ctx context.Context) error {
 	return r.Catalog.Start(ctx, r.switched)
 }
 
+// Off says that the stream of a table is off, and what helps; it is nil while the stream is on. open says whether a
+// shard of the stream gets records. See catalog.Off.
+func (r *Runner) Off(ctx context.Context, table string, open bool) (off, err error) {
+	if r.Catalog == nil {
+		return nil, nil
+	}
+	return r.Catalog.Off(ctx, table, open)
+}
+
 // Admit reads the model's catalog and decides whether what was received from the streams of
 // these tables before the call may be applied by the groups. Call it once for each batch,
 // apply nothing of the batch after an error, which wraps catalog.ErrRefused if this

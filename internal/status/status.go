@@ -21,6 +21,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/store"
 	"weir/internal/system"
 )
 
@@ -58,6 +59,9 @@ type Table struct {
 	Reader    string `json:"reader,omitempty"`
 	reader    catalog.Reader
 	ReadSince *time.Time `json:"readSince,omitempty"`
+	// Off says that the stream is off, so that nothing is derived from the table, and what helps. It is empty
+	// while the stream is on.
+	Off string `json:"off,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,
@@ -78,6 +82,8 @@ type Derivation struct {
 	// WaitsFor names the derivations that it reads and that are not complete: until they are, its own
 	// values are of both definitions.
 	WaitsFor []string `json:"waitsFor,omitempty"`
+	// Off names the tables that decide its values and whose streams are off: the values stay as they are.
+	Off []string `json:"off,omitempty"`
 }
 
 // Build is a build that is not verified, or that goes over or has gone over from marks to
@@ -132,7 +138,11 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 	if err != nil {
 		return Status{}, err
 	}
-	st := statusOf(of.Program(), row)
+	tables, err := of.Tables(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := statusOf(of.Program(), row, tables)
 	if st.Builds, err = builtOf(ctx, part); err != nil {
 		return Status{}, err
 	}
@@ -148,7 +158,8 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 // statusOf describes the tables and derivations of a program by the catalog's row. It lists
 // those of the program first, in the order of the model, and then those that only the catalog
 // knows: what an earlier or a newer model derives.
-func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
+func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]store.Identity) Status {
+	off := prog.Off(found)
 	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}
 	tables := maps.Clone(row.Tables)
 	for t := range prog.Needs {
@@ -162,6 +173,9 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 			Table: t, ID: pin.ID, ARN: pin.ARN, Stream: pin.Stream, Images: string(pin.Images), Complete: string(pin.Complete),
 			Since: unlessZero(pin.Since), Reader: catalog.Reader(pin.Reader).Name(), reader: catalog.Reader(pin.Reader), ReadSince: unlessZero(pin.Read),
 		})
+		if off[t] != nil {
+			st.Tables[len(st.Tables)-1].Off = off[t].Error()
+		}
 	}
 	ours := map[string]bool{}
 	for i := range prog.Derivations {
@@ -174,6 +188,11 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow) Status {
 				out.Model = ""
 			}
 			out.WaitsFor = prog.WaitsFor(row, d)
+		}
+		for _, t := range d.Reads {
+			if off[t] != nil {
+				out.Off = append(out.Off, t)
+			}
 		}
 		st.Derivations = append(st.Derivations, out)
 	}
@@ -321,6 +340,9 @@ func (st *Status) Write(to io.Writer) {
 		if t.Reader != "" {
 			fmt.Fprintf(to, ", read by %s since %s", t.reader, stamped(t.ReadSince))
 		}
+		if t.Off != "" {
+			fmt.Fprint(to, "; it stands still, its stream is off")
+		}
 		fmt.Fprintln(to)
 	}
 	for _, d := range st.Derivations {
@@ -335,6 +357,9 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprintf(to, "; the model has definition %s", d.Model)
 		case len(d.WaitsFor) > 0:
 			fmt.Fprintf(to, "; not complete before %s", strings.Join(d.WaitsFor, ", "))
+		}
+		if len(d.Off) > 0 {
+			fmt.Fprintf(to, "; it stands still, the stream of %s is off", strings.Join(d.Off, ", "))
 		}
 		fmt.Fprintln(to)
 	}
