@@ -294,7 +294,7 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 	fmt.Fprintf(p.stdout, "%d rows to read, %d contributions to put, %d rows to show\n", d.Rows, d.Puts, d.Targets)
 	fmt.Fprintf(p.stdout, "%d write units and %d read units, $%.4f on demand, %s at %d write units a second\n", d.Units, d.ReadUnits(), d.Price(), takes, pace)
 	if d.Unfit > 0 {
-		fmt.Fprintf(p.stdout, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
+		fmt.Fprintf(p.stdout, "%d rows cannot be used by some derivation; verify says which\n", d.Unfit)
 	}
 	for _, of := range previews {
 		fmt.Fprintf(p.stdout, "%s: %d rows will show another value", of.Derivation, of.Differ)
@@ -353,7 +353,7 @@ func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, be
 		fmt.Fprintf(p.stderr, "%d rows look like copies that an older definition made, at keys that the model no longer has: nothing updates or removes them\n", d.Orphans)
 	}
 	if d.Unfit > 0 {
-		fmt.Fprintf(p.stderr, "%d rows cannot be used by some tally; verify says which\n", d.Unfit)
+		fmt.Fprintf(p.stderr, "%d rows cannot be used by some derivation; verify says which\n", d.Unfit)
 	}
 	return nil
 }

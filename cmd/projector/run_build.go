@@ -133,11 +133,15 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	working, stop := context.WithCancel(ctx)
 	var says sync.WaitGroup
 	says.Go(func() { saysHowFar(working, b, sayEvery, log) })
+	before := b.Done().Unfit
 	done, err := b.Run(ctx)
 	stop()
 	says.Wait()
 	for _, d := range done {
 		log.Info("built", "model", b.Runner.Model.Name, "entity", d.Entity, "state", d.State)
+	}
+	if n := b.Done().Unfit - before; n > 0 {
+		log.Warn("rows that some derivation cannot use are left out: projector verify names them", "model", b.Runner.Model.Name, "rows", n)
 	}
 	switch {
 	case ctx.Err() != nil:

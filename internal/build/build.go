@@ -80,7 +80,7 @@ type Progress struct {
 	Targets int64 // target rows shown
 	Puts    int64 // contributions put, with those that were there before
 	Units   int64 // write units, by the documented rules
-	Unfit   int64 // rows that a tally cannot use
+	Unfit   int64 // rows that a derivation cannot use
 	Left    int64 // things that differ and that a build cannot put right
 	Orphans int64 // rows that weir made, it seems, at keys that the model does not have
 	Reads   int64 // read units, by the documented rules; of an estimate, what it need not read itself is counted too

@@ -482,7 +482,7 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
 	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
-		c, cs, err := b.read(e, t, row)
+		c, cs, unfit, err := b.read(e, t, row)
 		if s.dry && err == nil {
 			b.preview.add(&c)
 		}
@@ -490,8 +490,12 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 		}
 		if err == nil {
-			hs := in.Holds(is.Entity, &c)
+			hs, no := in.Holds(is.Entity, &c)
 			s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
+			if unfit || no {
+				s.row.Unfit++
+				b.add(Progress{Unfit: 1})
+			}
 		}
 		return err
 	}
@@ -500,17 +504,12 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 }
 
 // read returns a row as the change that inserting it would be, and what it adds to targets
-// of an entity.
-func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (projections.Change, []projections.Contribution, error) {
-	c, err := b.inserted(t, row)
-	if err != nil || e == nil {
-		return c, nil, err
+// of an entity. unfit says that one of its tallies cannot use the row.
+func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (c projections.Change, cs []projections.Contribution, unfit bool, err error) {
+	if c, err = b.inserted(t, row); err == nil && e != nil {
+		cs, unfit = b.Contributions(e.Values, c.Is, row)
 	}
-	cs, unfit := b.Contributions(e.Values, c.Is, row)
-	if unfit {
-		b.add(Progress{Unfit: 1})
-	}
-	return c, cs, nil
+	return c, cs, unfit, err
 }
 
 // inserted returns a row as the change that inserting it would be.

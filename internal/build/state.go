@@ -26,6 +26,7 @@ type State struct {
 	Rows      int64     // rows read in this state
 	Of        int64     // approximately how many there are; 0 where the store does not know
 	Puts      int64     // contributions put in this state
+	Unfit     int64     // rows that a derivation of it cannot use, as the last scan of the source rows found them
 	Pace      float64   // rows read in a second, while builders worked; 0 if it is not known yet
 	Taken     int64     // how often builders have taken a segment, or saved one
 	Saved     time.Time // when a builder last took a segment in this state, or saved one; zero for never
@@ -155,6 +156,17 @@ var passesOf = map[owntable.BuildState][]string{
 	owntable.BuildVerified: {passUnmark},
 }
 
+// eachSegment calls do for the segments of a pass.
+func (b *Builder) eachSegment(ctx context.Context, is owntable.Build, pass string, do func(owntable.SegmentRow)) error {
+	partition, prefix := owntable.SegmentsOf(b.Runner.Model.Name, is.Generation, pass)
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
+	return b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+		seg, err := owntable.DecodeSegment(row)
+		do(seg)
+		return nil, err
+	})
+}
+
 // segmentsOf adds up the segments of a build's state.
 // Of is an estimate of the store, which may be hours old on DynamoDB; 0 says that it gives none.
 func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
@@ -162,19 +174,23 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 	if len(passes) == 0 {
 		return nil
 	}
+	for _, pass := range []string{passRows, passAudit} {
+		found := int64(0)
+		err := b.eachSegment(ctx, is, pass, func(seg owntable.SegmentRow) { found += seg.Unfit })
+		if err != nil {
+			return err
+		}
+		s.Unfit = max(s.Unfit, found)
+	}
 	work, spent := int64(0), time.Duration(0)
 	for _, pass := range passes {
 		var segments []owntable.SegmentRow
-		partition, prefix := owntable.SegmentsOf(b.Runner.Model.Name, is.Generation, pass)
-		q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
-		err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
-			seg, err := owntable.DecodeSegment(row)
+		err := b.eachSegment(ctx, is, pass, func(seg owntable.SegmentRow) {
 			s.Held, segments = s.Held || !seg.Free, append(segments, seg)
 			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
 			if seg.Saved.After(s.Saved) {
 				s.Saved = seg.Saved
 			}
-			return nil, err
 		})
 		if err != nil {
 			return err

@@ -364,6 +364,7 @@ type SegmentRow struct {
 	Table  int        // index of the table that the cursor is in
 	Rows   int64      // rows read
 	Puts   int64      // contributions put
+	Unfit  int64      // rows that some derivation cannot use
 	Over   bool
 	Free   bool // its builder has stopped, and said so
 	// Taken and Saved are when its builder took it and saved it last, From is how many rows had
@@ -394,6 +395,7 @@ const (
 	segmentTable = "i"
 	segmentRows  = "rows"
 	segmentPuts  = "puts"
+	segmentUnfit = "unfit"
 	segmentFree  = "free"
 	segmentFrom  = "from"
 	segmentTaken = "ta" // Unix milliseconds
@@ -413,7 +415,7 @@ func DecodeSegment(row value.Item) (s SegmentRow, err error) {
 	}
 	var table, taken, saved int64
 	for attr, to := range map[string]*int64{
-		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
+		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentUnfit: &s.Unfit, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
 	} {
 		if *to, err = whole(row, attr, 0, segmentDo); err != nil {
 			return s, err
@@ -459,7 +461,7 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 func (s SegmentRow) write(at store.Ref) store.Write {
 	ops := []store.Op{
 		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),
-		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentFrom, value.OfInt(s.From)),
+		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentUnfit, value.OfInt(s.Unfit)), set(segmentFrom, value.OfInt(s.From)),
 		set(segmentTaken, value.OfInt(s.Taken.UnixMilli())), set(segmentSaved, value.OfInt(s.Saved.UnixMilli())),
 	}
 	if s.Cursor == nil {

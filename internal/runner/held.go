@@ -139,12 +139,16 @@ func HeldUnits(hs []Held, guards int) (units int) {
 }
 
 // Holds returns the rows that a source row leads to in a generation, whose runner this is.
-// name is the name of the build.
-func (r *Runner) Holds(name string, c *projections.Change) (hs []Held) {
+// name is the name of the build. unfit says that one of its derivations cannot use the row.
+func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit bool) {
+	var faults projections.Faults
 	for _, k := range r.Kinds {
-		hs = append(hs, k.Holds(r, name, c)...)
+		hs = append(hs, k.Holds(r, name, c, &faults)...)
 	}
-	return hs
+	for _, f := range faults.New() {
+		unfit = unfit || r.Model.Builds()[f.Derivation] == name
+	}
+	return hs, unfit
 }
 
 // AuditHeld compares a row of our own table with the row that its source row leads to, which
@@ -160,7 +164,7 @@ func (r *Runner) AuditHeld(ctx context.Context, name string, have value.Item, gu
 	c := projections.Change{Table: t, Row: source, Is: t.Classify(is), New: is}
 	for _, k := range r.Kinds {
 		var want *Held
-		for _, h := range k.Holds(r, name, &c) {
+		for _, h := range k.Holds(r, name, &c, nil) {
 			if projections.SameRow(h.Ref, ref) {
 				want = &h
 			}

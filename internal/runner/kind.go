@@ -49,7 +49,7 @@ type Kind interface {
 	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
 	// Holds is pure.
-	Holds(r *Runner, name string, c *projections.Change) []Held
+	Holds(r *Runner, name string, c *projections.Change, faults *projections.Faults) []Held
 	// Audit compares such a row with the one that its source row leads to, nil for none. It
 	// returns the write that puts it right, on condition that the row has not changed since
 	// it was read; empty if there is nothing to do. mine is false if the row is another
@@ -144,7 +144,7 @@ func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err erro
 }
 
 // Holds returns no rows.
-func (Base) Holds(*Runner, string, *projections.Change) []Held { return nil }
+func (Base) Holds(*Runner, string, *projections.Change, *projections.Faults) []Held { return nil }
 
 // Audit takes no row.
 func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, mine bool, err error) {

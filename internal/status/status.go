@@ -99,6 +99,7 @@ type Build struct {
 	Of        int64      `json:"of,omitempty"`          // approximately
 	PerSecond float64    `json:"perSecond,omitempty"`   // rows
 	Left      float64    `json:"secondsLeft,omitempty"` // approximately
+	Unfit     int64      `json:"unfit,omitempty"`       // rows that a derivation of it cannot use
 	// Paused is since when no program works on it, of a build that could go on.
 	Paused   *time.Time `json:"pausedSince,omitempty"`
 	HandOver *time.Time `json:"handOverAt,omitempty"`    // later records count by position
@@ -224,7 +225,7 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 			}
 			continue
 		}
-		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now))}
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Unfit: is.Unfit, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now))}
 		if is.State != owntable.BuildLive {
 			one.PerSecond = is.Pace
 		}
@@ -262,6 +263,9 @@ func (b Build) text() string {
 		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
 	}
 	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
+	if b.Unfit > 0 {
+		out += fmt.Sprintf(", without %d rows that it cannot use: projector verify names them", b.Unfit)
+	}
 	if b.Audit != nil {
 		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)
 	}

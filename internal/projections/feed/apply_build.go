@@ -16,12 +16,12 @@ import (
 // Holds returns the subscribers that a row is, if subscribers of their rule are built. As a
 // builder puts them, they get every notification of the lists of this generation: these have
 // no moment before the build is over.
-func (Kind) Holds(r *runner.Runner, name string, c *projections.Change) (out []runner.Held) {
+func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.Held) {
 	rule, is := model.BuiltRule(name)
 	if !is {
 		return nil
 	}
-	for _, j := range Fold(c, nil) {
+	for _, j := range Fold(c, faults) {
 		if j.Rule != rule {
 			continue
 		}

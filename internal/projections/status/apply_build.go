@@ -11,10 +11,10 @@ import (
 	"weir/internal/value"
 )
 
-// Holds returns the facts that a row reports about statuses of the entity that is built.
+// Holds returns the facts that a row reports about statuses of the entity that is built, and notes what they cannot use.
 // They have the least position, so any fact that a record has put, or withdrawn, is newer.
-func (Kind) Holds(r *runner.Runner, name string, c *projections.Change) (out []runner.Held) {
-	for _, f := range Fold(c, nil) {
+func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.Held) {
+	for _, f := range Fold(c, faults) {
 		if f.Entity.Name != name {
 			continue
 		}

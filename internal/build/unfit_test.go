@@ -1,0 +1,56 @@
+package build_test
+
+import (
+	"strings"
+	"testing"
+
+	"weir/internal/owntable"
+)
+
+// TestUnfitRows: a build says how many rows some derivation of it cannot use, of which the stream would make
+// dead letters: while it runs and afterwards, and after its audit reads them again.
+func TestUnfitRows(t *testing.T) { unfitRows(open(t, load(t, unfitModel))) }
+
+// TestUnfitRowsOnDynamoDB is the same on DynamoDB Local.
+func TestUnfitRowsOnDynamoDB(t *testing.T) { unfitRows(openOnDynamoDB(t, load(t, unfitModel))) }
+
+const unfitModel = unitEntities + `derive:
+  Movie.total: {sum: Rating.stars}
+  Movie.most: {max: Rating.mood}
+`
+
+func unfitRows(f *fixture) {
+	f.Helper()
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "title", "T", "state", "open")
+	f.write("PK", "MOVIE#1", "SK", "RATING#1", "type", "Rating", "stars", 1, "mood", "a")
+	f.write("PK", "MOVIE#1", "SK", "RATING#2", "type", "Rating", "stars", "two", "mood", "b")
+	f.write("PK", "MOVIE#1", "SK", "RATING#3", "type", "Rating", "stars", 3, "mood", strings.Repeat("c", 40_000))
+	f.write("PK", "MOVIE#1", "SK", "RATING#4", "type", "Rating", "stars", "four", "mood", strings.Repeat("d", 40_000))
+	f.unread()
+	f.unbuilt()
+	said := f.builder(allNames(f.model)...)
+	dry, err := said.Estimate(f.Context())
+	f.ok(err)
+	f.unfit("built", dry.Unfit, owntable.BuildLive)
+	f.clock.Add(25)
+	f.unfit("audited", dry.Unfit, owntable.BuildVerified)
+}
+
+// unfit builds, and looks at what is said of the rows that cannot be used.
+func (f *fixture) unfit(when string, dry int64, to owntable.BuildState) {
+	f.Helper()
+	b := f.builder(allNames(f.model)...)
+	_, err := b.Run(f.Context())
+	f.ok(err)
+	if n := b.Done().Unfit; n != 3 || dry != 3 {
+		f.Errorf("%s: %d rows cannot be used, and the dry run said %d, want 3", when, n, dry)
+	}
+	if to != owntable.BuildLive {
+		return
+	}
+	states, err := b.States(f.Context())
+	f.ok(err)
+	if len(states) != 1 || states[0].Unfit != 3 {
+		f.Errorf("%s: the builds say %+v", when, states)
+	}
+}
