@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -281,6 +283,106 @@ func TestStage(t *testing.T) {
 	if _, err := l.Named([]byte("r\xff\xff")); err == nil {
 		t.Error("a name of no table is a row")
 	}
+}
+
+// TestLandedRowsAreNew: rows that the row cache has when a window is staged are, after the window has landed, as it
+// left them, whether they were staged before or in the end; and so are rows of which someone else reads the old state while they
+// land. Of a window that is given up, none is seen.
+func TestLandedRowsAreNew(t *testing.T) {
+	for _, staged := range []bool{false, true} {
+		for _, lands := range []bool{true, false} {
+			t.Run(fmt.Sprintf("staged %v, lands %v", staged, lands), func(t *testing.T) { testLandedRowsAreNew(t, staged, lands) })
+		}
+	}
+}
+
+func testLandedRowsAreNew(t *testing.T, staged, lands bool) {
+	ctx := context.Background()
+	disk := &noIngest{FS: vfs.NewMem()}
+	s := open(t, "data", []store.Table{things()}, Options{FS: disk})
+	l := loading(t, s, store.LoadOptions{})
+	refs := []store.Ref{ref("a", "changes"), ref("b", "goes"), ref("c", "comes")}
+	write := func(ws ...store.Write) {
+		t.Helper()
+		out, err := l.Write(ctx, ws)
+		for _, o := range out {
+			err = errors.Join(err, o.Err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (all string) {
+		t.Helper()
+		for range 2 { // the second time from the cache
+			rows, err := s.Get(ctx, refs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = ""
+			for _, row := range rows {
+				all += show(row) + ";"
+			}
+		}
+		return all
+	}
+	write(put("a", "changes", "n", 1), put("b", "goes", "n", 1))
+	land(t, l)
+	before := read()
+	var since []uint64
+	for _, r := range refs {
+		key := appendRowKey(nil, s.tables["things"], r.Key)
+		_, _, n := s.cache.find(maphash.Bytes(s.seed, key), key)
+		since = append(since, n)
+	}
+	write(put("a", "changes", "n", 2), store.Write{Ref: refs[1], Delete: true}, put("c", "comes", "n", 2))
+	if staged {
+		if err := errors.Join(l.Stage(ctx), l.(*load).staging.Wait()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := read(); now != before {
+		t.Fatalf("before they land they are %s, not %s", now, before)
+	}
+	want := before
+	if lands {
+		land(t, l)
+		want = show(item("PK", "a", "SK", "changes", "n", 2)) + ";" + show(nil) + ";" + show(item("PK", "c", "SK", "comes", "n", 2)) + ";"
+	} else {
+		disk.refuses = true
+		if err := l.Land(ctx); !errors.Is(err, errNoIngest) {
+			t.Fatalf("a disk that refuses: %v", err)
+		}
+	}
+	for i, r := range refs { // readers that read the store before it landed
+		key := appendRowKey(nil, s.tables["things"], r.Key)
+		s.cache.fill(maphash.Bytes(s.seed, key), key, stored(item("PK", "p", "SK", "s", "n", 9)), since[i])
+	}
+	if now := read(); now != want {
+		t.Errorf("then they are %s, not %s", now, want)
+	}
+	for i := range s.cache.parts {
+		for _, n := range s.cache.parts[i].counts {
+			if n.commits != 0 {
+				t.Errorf("%d commits are under way", n.commits)
+			}
+		}
+	}
+}
+
+// noIngest is a disk on which no table becomes the store's while refuses is set.
+type noIngest struct {
+	vfs.FS
+	refuses bool
+}
+
+var errNoIngest = fmt.Errorf("no link: %w", fs.ErrPermission) // another error has Pebble copy the table
+
+func (d *noIngest) Link(from, to string) error {
+	if d.refuses {
+		return errNoIngest
+	}
+	return d.FS.Link(from, to)
 }
 
 // openStay is a disk on which an open file keeps its name, as on Windows.
