@@ -49,6 +49,7 @@ var events = []Event{
 
 	{"build.progress", slog.LevelInfo, "building", "how far a build is"},
 	{"build.state", slog.LevelInfo, "built", "a build has reached `state`"},
+	{"build.unfit", slog.LevelWarn, "rows that some derivation cannot use are left out: projector verify names them", "put the `rows` right, or leave them out of the definition (`where`)"},
 	{"build.other", slog.LevelInfo, "another builder goes on with a build", "nothing to do"},
 	{"build.failed", slog.LevelError, "a build does not go on", "tried again after a minute; `error` is why"},
 	{"build.unreadable", slog.LevelError, "the builds cannot be read", "tried again"},
