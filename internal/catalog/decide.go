@@ -472,10 +472,15 @@ func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Id
 	return names
 }
 
-// WaitsFor returns the names of derivations that d reads, and that are not complete, sorted.
-func (p *Program) WaitsFor(row owntable.CatalogRow, d *model.Derivation) []string {
-	lacks := p.partial(row, nil)
-	return slices.DeleteFunc(slices.Clone(d.After), func(name string) bool { return !lacks[name] })
+// WaitFor returns, by derivation, the names of those that it reads and that are not complete, sorted.
+func (p *Program) WaitFor(row owntable.CatalogRow) map[string][]string {
+	out, lacks := map[string][]string{}, p.partial(row, nil)
+	for _, d := range p.Derivations {
+		if of := slices.DeleteFunc(slices.Clone(d.After), func(name string) bool { return !lacks[name] }); len(of) > 0 {
+			out[d.Name] = of
+		}
+	}
+	return out
 }
 
 // partial returns the derivations that are not complete by their definitions in the model, or read a table whose stream

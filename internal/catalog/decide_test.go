@@ -573,10 +573,8 @@ derive:
 				t.Errorf("of shops: %v", is)
 			}
 		}
-		for i := range p.Derivations {
-			if d := &p.Derivations[i]; d.Name == "Product.mine" && slices.Contains(p.WaitsFor(row, d), "Mine") != (lacking == "Mine") {
-				t.Errorf("%s waits for %v", d.Name, p.WaitsFor(row, d))
-			}
+		if waits := p.WaitFor(row)["Product.mine"]; slices.Contains(waits, "Mine") != (lacking == "Mine") {
+			t.Errorf("Product.mine waits for %v", waits)
 		}
 	}
 }

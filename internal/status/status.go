@@ -160,7 +160,7 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 // those of the program first, in the order of the model, and then those that only the catalog
 // knows: what an earlier or a newer model derives.
 func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]store.Identity) Status {
-	off := prog.Off(found)
+	off, waits := prog.Off(found), prog.WaitFor(row)
 	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}
 	tables := maps.Clone(row.Tables)
 	for t := range prog.Needs {
@@ -188,7 +188,7 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]s
 			if is.Hash == d.Hash {
 				out.Model = ""
 			}
-			out.WaitsFor = prog.WaitsFor(row, d)
+			out.WaitsFor = waits[d.Name]
 		}
 		for _, t := range d.Reads {
 			if off[t] != nil {
