@@ -174,18 +174,20 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 	if len(passes) == 0 {
 		return nil
 	}
-	for _, pass := range []string{passRows, passAudit} {
-		found := int64(0)
-		err := b.eachSegment(ctx, is, pass, func(seg owntable.SegmentRow) { found += seg.Unfit })
-		if err != nil {
-			return err
+	all := slices.Clone(passes)
+	for _, pass := range []string{passRows, passAudit} { // they tell what cannot be used in later states, too
+		if !slices.Contains(all, pass) {
+			all = append(all, pass)
 		}
-		s.Unfit = max(s.Unfit, found)
 	}
 	work, spent := int64(0), time.Duration(0)
-	for _, pass := range passes {
+	for _, pass := range all {
 		var segments []owntable.SegmentRow
+		unfit := int64(0)
 		err := b.eachSegment(ctx, is, pass, func(seg owntable.SegmentRow) {
+			if unfit += seg.Unfit; !slices.Contains(passes, pass) {
+				return
+			}
 			s.Held, segments = s.Held || !seg.Free, append(segments, seg)
 			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
 			if seg.Saved.After(s.Saved) {
@@ -195,6 +197,7 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		if err != nil {
 			return err
 		}
+		s.Unfit = max(s.Unfit, unfit)
 		n, took := worked(segments)
 		work, spent = work+n, spent+took
 	}
