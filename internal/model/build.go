@@ -59,15 +59,14 @@ func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
 			return
 		}
 		met[name] = true
-		var from, reads []string
+		var reads []string
 		for i := range derivations {
 			if d := &derivations[i]; builds[d.Name] == name {
-				from = append(from, d.From...)
-			}
-		}
-		for i := range derivations {
-			if d := &derivations[i]; builds[d.Name] != "" && slices.Contains(from, d.Into) {
-				reads = append(reads, builds[d.Name])
+				for _, of := range d.After {
+					if build := builds[of]; build != "" { // history has none
+						reads = append(reads, build)
+					}
+				}
 			}
 		}
 		for _, other := range sortedOnce(reads) {
