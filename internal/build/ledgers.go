@@ -33,9 +33,6 @@ type ledger struct {
 	bytes  int
 }
 
-// ledgerBytes is what a ledger has besides its values.
-const ledgerBytes = 200
-
 // units returns the write units of a piece's ledgers that are more than one KB, which it takes to have been
 // put.
 func (l *ledgers) units(piece []runner.ReadTarget) (units int) {
@@ -83,7 +80,7 @@ func (l *ledgers) at(target store.Ref) (at *ledger, weight int) {
 		l.of = map[uint64]*ledger{}
 	}
 	if at = l.of[name]; at == nil {
-		at = &ledger{map[uint64]bool{}, ledgerBytes}
+		at = &ledger{map[uint64]bool{}, runner.LedgerBytes}
 		l.of[name] = at
 		l.values++ // it takes memory itself
 	}

@@ -28,7 +28,7 @@ func TestLedgerUnits(t *testing.T) {
 		said, exact, reads := 0, 0, 0
 		for round := range rounds {
 			for nr := range targets {
-				bytes := ledgerBytes
+				bytes := runner.LedgerBytes
 				for n := range (round + 1) * rows {
 					bytes += len(fmt.Sprint(n)) + 42
 				}

@@ -144,6 +144,9 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	return units
 }
 
+// LedgerBytes is about what a ledger has, besides the values of a distinct.
+const LedgerBytes = 200
+
 // PutBytes returns about the bytes of the rows of our own table that a target then has: of its
 // ledger, and of the marks.
 func PutBytes(t ReadTarget) (ledger, marks int64) {
@@ -151,7 +154,7 @@ func PutBytes(t ReadTarget) (ledger, marks int64) {
 	for _, row := range t.Rows {
 		marks += int64(mark + 2*row.Key.Size() + value.Item(row.Amounts).Size())
 	}
-	return 200, marks
+	return LedgerBytes, marks
 }
 
 // showTries is how often a target is read again that others write meanwhile.
