@@ -64,9 +64,11 @@ func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, re
 // list is read, and the ledger is written first.
 func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 	units, reads = store.WriteUnits(row.Size()), store.ReadUnits(row.Size())+1
-	if e.Table.Classify(row) == e {
+	switch {
+	case len(e.Table.Indexes) == 0:
+	case e.Table.Classify(row) == e:
 		units += e.Table.EntryUnits(row, row.With(some(e.DerivedAttributes())...))
-	} else {
+	default:
 		names := e.DerivedAttributes()
 		for _, k := range e.Keys {
 			names = append(names, k.Attr.Name)
