@@ -48,7 +48,7 @@ type Kind interface {
 	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
 	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
-	// Holds is pure.
+	// faults takes in what cannot use the row, and may be nil. Holds is pure otherwise.
 	Holds(r *Runner, name string, c *projections.Change, faults *projections.Faults) []Held
 	// Audit compares such a row with the one that its source row leads to, nil for none. It
 	// returns the write that puts it right, on condition that the row has not changed since
