@@ -36,9 +36,9 @@ func (s *between) Transact(ctx context.Context, ws []store.Write) error {
 	return s.Store.Transact(ctx, ws)
 }
 
-// TestAClaimTakenAgainIsAnotherClaim: a claim that was given back and taken again since
-// it was read counts as another claim.
-func TestAClaimTakenAgainIsAnotherClaim(t *testing.T) {
+// galleryStore returns the gallery and an empty store for it, which the test's end closes.
+func galleryStore(t *testing.T) (*model.Model, *embedded.Store) {
+	t.Helper()
 	m, err := model.Load("gallery")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,14 @@ func TestAClaimTakenAgainIsAnotherClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
+	return m, db
+}
+
+// TestAClaimTakenAgainIsAnotherClaim: a claim that was given back and taken again since
+// it was read counts as another claim.
+func TestAClaimTakenAgainIsAnotherClaim(t *testing.T) {
+	m, db := galleryStore(t)
 	ann := &ingest.Writer{Model: m, Store: db}
 	do := func(w *ingest.Writer, op ingest.Op, item string) string {
 		return kind(w.Do(t.Context(), []ingest.Command{command(op, "User", item)})[0])
@@ -81,19 +88,8 @@ func (s ahead) Tip() store.Tip { return store.Tip{Ahead: s.by} }
 // TestTimeOfTheStore: an idempotency key counts for 48 hours by the store's clock, however wrong the
 // machine's is, so that two machines agree on it, and TTL does not delete it early.
 func TestTimeOfTheStore(t *testing.T) {
-	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, by := range []time.Duration{0, 3 * 24 * time.Hour, -3 * 24 * time.Hour} {
-		db, err := embedded.Open(t.TempDir(), tables, embedded.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m, db := galleryStore(t)
 		w := &ingest.Writer{Model: m, Store: ahead{db, by}}
 		c := command(ingest.Create, "User", `{"userId":"ann","email":"a","createdAt":"2025-01-01T00:00:00Z"}`)
 		c.IdempotencyKey = "k"
@@ -108,6 +104,5 @@ func TestTimeOfTheStore(t *testing.T) {
 		if want := time.Now().Add(48*time.Hour - by).Unix(); expires < want-600 || expires > want+600 {
 			t.Errorf("the machine is ahead by %s: the key expires at %d, want about %d", by, expires, want)
 		}
-		db.Close()
 	}
 }
