@@ -209,16 +209,7 @@ func TestStage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(ws ...store.Write) {
-		t.Helper()
-		out, err := l.Write(ctx, ws)
-		for _, o := range out {
-			err = errors.Join(err, o.Err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := writing(t, l)
 	stage := func() error { return l.Stage(ctx) }
 	note := func(key string) store.Write {
 		return store.Write{Ref: store.Ref{Table: "own", Key: store.Key{Partition: val(key)}}, Put: item("k", key)}
@@ -285,6 +276,20 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// writing returns what writes into a load; each of the writes must be done.
+func writing(t *testing.T, l store.Load) func(ws ...store.Write) {
+	return func(ws ...store.Write) {
+		t.Helper()
+		out, err := l.Write(context.Background(), ws)
+		for _, o := range out {
+			err = errors.Join(err, o.Err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestLandedRowsAreNew: rows that the row cache has when a window is staged are, after the window has landed, as it
 // left them, whether they were staged before or in the end; and so are rows of which someone else reads the old state while they
 // land. Of a window that is given up, none is seen.
@@ -302,16 +307,7 @@ func testLandedRowsAreNew(t *testing.T, staged, lands bool) {
 	s := open(t, "data", []store.Table{things()}, Options{FS: disk})
 	l := loading(t, s, store.LoadOptions{})
 	refs := []store.Ref{ref("a", "changes"), ref("b", "goes"), ref("c", "comes")}
-	write := func(ws ...store.Write) {
-		t.Helper()
-		out, err := l.Write(ctx, ws)
-		for _, o := range out {
-			err = errors.Join(err, o.Err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := writing(t, l)
 	read := func() (all string) {
 		t.Helper()
 		for range 2 { // the second time from the cache
