@@ -45,7 +45,16 @@ services=(-parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
 group "${places[0]}" ./internal/store/dynamodb/... "$@"
 group "${places[1]}" ./internal/search/opensearch "$@" -args -rapid.checks=30
 group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@"
-group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
+# The tests of the program mostly wait, one after the other, so they are three groups. Each slow one
+# is named in the first or second; the third has the rest.
+slow=('FunctionsBesideABuild|LifecycleTable|Lambda' 'BuildKilled|RollingDeploy|Template|Stages')
+if [ $# -eq 0 ]; then
+	group "${places[0]}" -run "^Test(${slow[0]})On" ./cmd/projector
+	group "${places[2]}" -run "^Test(${slow[1]})On" ./cmd/projector
+	group "${places[2]}" "${services[@]}" -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
+else
+	group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
+fi
 # Two of the recordings are built beside what goes on in them; -short=false is all of them.
 group "${places[0]}" "${services[@]}" -short ./internal/build "$@"
 code=0
