@@ -297,6 +297,10 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 		fmt.Fprintf(p.stdout, "%d rows cannot be used by some derivation; verify says which\n", d.Unfit)
 	}
 	for _, of := range previews {
+		if len(of.WaitsFor) > 0 {
+			fmt.Fprintf(p.stdout, "%s: what rows will show is known when %s is built; until then its units are estimated by the rows as they are\n", of.Derivation, strings.Join(of.WaitsFor, ", "))
+			continue
+		}
 		fmt.Fprintf(p.stdout, "%s: %d rows will show another value", of.Derivation, of.Differ)
 		if of.Rows > 0 {
 			fmt.Fprintf(p.stdout, ", of %d compared", of.Rows)

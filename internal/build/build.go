@@ -106,7 +106,8 @@ func (p Progress) Price() float64 {
 
 // Estimate reads all that builds read until what they build is live, and returns what they
 // would do, from their beginning. It writes nothing.
-// It reads every source row, so it costs the read units of a build.
+// It reads every source row, so it costs the read units of a build. Of what reads copies that are built too, it takes the
+// copies as they will be (asBuilt).
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	plain := b.Runner // what previews read is no part of a build
 	b.counts()
@@ -124,11 +125,16 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	if b.Examples > 0 {
 		b.preview = &preview{most: b.Examples, by: map[string]*Preview{}}
 	}
+	program := b.Runner.Catalog.Program()
+	waits, copied := waits(program, row, fresh, b.Again), false
 	for _, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
-		b.preview.begin(plain, name, b.Runner.Catalog.Program().Rebuilt(row, name, b.Again))
-		for _, p := range slices.Concat(b.filling(is), b.showing(is)) {
-			p.dry = true
+		b.preview.begin(plain, name, program.Rebuilt(row, name, b.Again), waits)
+		filling := b.filling(is)
+		for i, p := range slices.Concat(filling, b.showing(is)) {
+			if p.dry = true; copied && i < len(filling) { // rows that weir copies show nothing that is built
+				p.made = p.asBuilt(plain)
+			}
 			if err := p.run(ctx); err != nil {
 				return b.Done(), err
 			}
@@ -136,6 +142,7 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 		if err := b.preview.end(ctx); err != nil {
 			return b.Done(), err
 		}
+		copied = copied || name == model.BuildInPlace
 	}
 	return b.Done(), nil
 }

@@ -98,13 +98,14 @@ func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) e
 			return err
 		}
 	}
-	r := *s.Runner
-	r.Store = &fenced{r.Store, s}
+	r, fence := *s.Runner, &fenced{Store: s.Runner.Store, s: s}
+	r.Store = fence
 	for _, some := range fixes {
 		done := map[string]bool{}
 		for _, f := range some {
 			if name := fmt.Sprintf("%T %s", f, f.Thing()); !done[name] {
 				done[name] = true
+				fence.read = map[string]value.Item{}
 				if err := s.fix(ctx, &r, f); err != nil {
 					return err
 				}
@@ -162,7 +163,17 @@ func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error
 // fenced is a store whose writes are in transactions with the fence of a segment.
 type fenced struct {
 	store.Store
-	s *segment
+	s    *segment
+	read map[string]value.Item // the rows that the fix has read, by owntable.RowText: what it writes costs as much as these
+}
+
+// Get remembers what it returns.
+func (f *fenced) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := f.Store.Get(ctx, refs)
+	for i := range rows {
+		f.read[owntable.RowText(refs[i])] = rows[i]
+	}
+	return rows, err
 }
 
 // Write does writes one by one: the condition of each fails by itself.
@@ -190,7 +201,7 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	fence := f.s.row.Held(f.s.at)
 	units := 0
 	for i := range ws {
-		units += f.s.writeUnits(&ws[i])
+		units += f.writeUnits(&ws[i])
 	}
 	if err := f.s.spend(ctx, units+2); err != nil {
 		return err
@@ -204,16 +215,17 @@ func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
 	return err
 }
 
-// writeUnits returns about the write units of a write in a transaction: two for each KB of what it makes of a row that
-// there is not yet, and the row's entries in indexes.
-func (s *segment) writeUnits(w *store.Write) int {
+// writeUnits returns about the write units of a write in a transaction: two for each KB of the row as it was read, or as
+// it becomes, and the row's entries in indexes. A row that was not read is taken for one that there is not yet.
+func (f *fenced) writeUnits(w *store.Write) int {
 	t := owntable.Table()
-	if of := s.Runner.Model.Table(w.Table); of != nil {
+	if of := f.s.Runner.Model.Table(w.Table); of != nil {
 		t = of.Table
 	}
-	row, err := t.Apply(w, nil)
+	was := f.read[owntable.RowText(w.Ref)]
+	row, err := t.Apply(w, was)
 	if err != nil { // the store refuses it, and charges one for that
 		return 2
 	}
-	return 2*store.WriteUnits(row.Size()) + t.EntryUnits(nil, row)
+	return 2*store.WriteUnits(max(was.Size(), row.Size())) + t.EntryUnits(was, row)
 }

@@ -29,6 +29,7 @@ type pass struct {
 	name   string
 	dry    bool // counts what it would do, and writes nothing
 	tables []*store.Table
+	made   *asBuilt // of a dry run, the copies as a build before this one makes them; nil takes those that there are
 	// take takes in a row. done does what was taken in, with the fence for transactions.
 	// A segment's calls come one after another; of has what the segment has taken in.
 	take func(ctx context.Context, s *segment, table *store.Table, row value.Item) error
@@ -212,6 +213,9 @@ func (s *segment) run(ctx context.Context) error {
 		}
 		s.row.Cursor = nil
 	}
+	if err := s.scanMakers(ctx); err != nil {
+		return err
+	}
 	s.row.Over = true
 	return s.flush(ctx)
 }
@@ -233,10 +237,8 @@ func (s *segment) scan(ctx context.Context, t *store.Table) error {
 		if err != nil {
 			return err
 		}
-		for _, row := range page.Rows {
-			if err := s.take(ctx, s, t, row); err != nil {
-				return err
-			}
+		if err := s.takePage(ctx, t, page.Rows); err != nil {
+			return err
 		}
 		s.row.Rows += int64(len(page.Rows))
 		s.add(Progress{Rows: int64(len(page.Rows))})
@@ -531,20 +533,22 @@ func (b *Builder) sources(name string) (out []*store.Table) {
 		}
 		return out
 	}
-	reads := func(e *model.Entity) bool {
-		return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
-			slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
-			slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return l.Target.Name == name }) ||
-			slices.ContainsFunc(e.Others, func(o *model.Others) bool { return o.On.Name == name }) ||
-			slices.ContainsFunc(e.Subscribes, func(r *model.RowRule) bool { return model.BuildSubscribers+r.Name == name }) ||
-			e.Name == name && e.IsRecomputed()
-	}
 	for _, t := range b.Runner.Model.AllTables() {
-		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(e) }) {
+		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(name, e) }) {
 			out = append(out, &t.Table)
 		}
 	}
 	return out
+}
+
+// reads reports whether what has a name is derived from the rows of an entity.
+func reads(name string, e *model.Entity) bool {
+	return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
+		slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
+		slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return l.Target.Name == name }) ||
+		slices.ContainsFunc(e.Others, func(o *model.Others) bool { return o.On.Name == name }) ||
+		slices.ContainsFunc(e.Subscribes, func(r *model.RowRule) bool { return model.BuildSubscribers+r.Name == name }) ||
+		e.Name == name && e.IsRecomputed()
 }
 
 // showNodes is the pass that shows the nodes of sets, and deletes rows of sets that show

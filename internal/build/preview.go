@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync"
 
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 )
@@ -21,6 +24,9 @@ type Preview struct {
 	Rows   int64     `json:"rows,omitempty"`
 	Differ int64     `json:"differ"`         // rows that will show something else
 	Some   []Example `json:"some,omitempty"` // of these, the first ones by their keys
+	// WaitsFor are derivations that must be built first, since only their values tell those of this one. Of it, rows are
+	// neither compared nor shown, and its units are those of the rows as they are now.
+	WaitsFor []string `json:"waitsFor,omitempty"`
 }
 
 // Example is what a row shows of a derivation, and what it will show, as verify prints values.
@@ -36,6 +42,7 @@ type preview struct {
 
 	mu    sync.Mutex
 	names []string            // the derivations of the build that are new or changed
+	waits map[string][]string // by derivation: what must be built first
 	by    map[string]*Preview // by derivation
 	parts []runner.Preview    // of the build
 }
@@ -43,19 +50,23 @@ type preview struct {
 // Tells makes an entry for a derivation that is new or changed.
 func (p *preview) Tells(derivation string) bool {
 	if slices.Contains(p.names, derivation) {
-		p.by[derivation] = &Preview{Derivation: derivation}
+		p.by[derivation] = &Preview{Derivation: derivation, WaitsFor: p.waits[derivation]}
 	}
 	return p.by[derivation] != nil
 }
 
 // Compared counts a row.
-func (p *preview) Compared(derivation string) { p.by[derivation].Rows++ }
+func (p *preview) Compared(derivation string) {
+	if to := p.by[derivation]; to.WaitsFor == nil {
+		to.Rows++
+	}
+}
 
 // Differs takes in a row that will show something else.
 // All are counted; the first p.most by row are kept as examples, in the order of their rows.
 func (p *preview) Differs(derivation, row, is, will string) {
 	to := p.by[derivation]
-	if to == nil {
+	if to == nil || to.WaitsFor != nil {
 		return
 	}
 	x := Example{row, is, will}
@@ -69,15 +80,63 @@ func (p *preview) Differs(derivation, row, is, will string) {
 
 // begin begins with a build and its derivations that are new or changed.
 // It forgets the parts of the build before. A nil preview does nothing, here and below.
-func (p *preview) begin(r *runner.Runner, build string, names []string) {
+func (p *preview) begin(r *runner.Runner, build string, names []string, waits map[string][]string) {
 	if p == nil {
 		return
 	}
-	p.names, p.parts = names, nil
+	p.names, p.waits, p.parts = names, waits, nil
 	of := &runner.Previewing{Runner: r, Build: build, Entity: r.Model.Entity(build), Says: p}
 	for _, k := range r.Kinds {
 		p.parts = append(p.parts, k.Preview(of))
 	}
+}
+
+// waits returns, by derivation that is new or changed, those that must be built before anybody can say what it will be. A dry
+// run knows copies of rows that exist, if their build comes first. It does not know what is counted, followed or made of
+// what a build changes.
+func waits(p *catalog.Program, row owntable.CatalogRow, builds []string, again bool) map[string][]string {
+	affected, copied := map[string]bool{}, map[string]bool{}
+	for _, name := range builds {
+		for _, of := range p.Rebuilt(row, name, again) {
+			affected[of] = true
+		}
+	}
+	reads := func(d *model.Derivation) (of []string) {
+		for _, name := range d.After {
+			if affected[name] {
+				of = append(of, name)
+			}
+		}
+		return of
+	}
+	for more := true; more; {
+		more = false
+		for i := range p.Derivations {
+			if d := &p.Derivations[i]; !affected[d.Name] && len(reads(d)) > 0 {
+				affected[d.Name], more = true, true
+			}
+		}
+	}
+	out := map[string][]string{}
+	for _, build := range builds {
+		var known []string
+		for i := range p.Derivations {
+			d := &p.Derivations[i]
+			if !slices.Contains(p.Rebuilt(row, build, again), d.Name) {
+				continue
+			}
+			of := slices.DeleteFunc(reads(d), func(name string) bool { return copied[name] })
+			if len(of) > 0 {
+				out[d.Name] = of
+			} else if d.Kind == "copy" {
+				known = append(known, d.Name)
+			}
+		}
+		for _, name := range known {
+			copied[name] = true
+		}
+	}
+	return out
 }
 
 // add takes in a source row.

@@ -16,7 +16,7 @@ import (
 
 const shown = `model: shown
 tables:
-  rows: {key: [PK, SK]}
+  films: {key: [PK, SK]}
 entities:
   Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {title: string, label: string}}
   Rating:
@@ -63,19 +63,19 @@ func TestPreviews(t *testing.T) {
 		want := map[string][]build.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil, "Card.title": nil}
 		for key, row := range after {
 			if have, will := before[key].Get("title"), row.Get("title"); row.Get("type").Text() == "Card" && !value.Equal(have, will) {
-				want["Card.title"] = append(want["Card.title"], build.Example{Row: "rows " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+				want["Card.title"] = append(want["Card.title"], build.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
 			}
 			for _, attr := range []string{"rows", "mean"} {
 				if have, will := before[key].Get(attr), row.Get(attr); !value.Equal(have, will) {
 					name := "Movie." + attr
-					want[name] = append(want[name], build.Example{Row: "rows " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+					want[name] = append(want[name], build.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
 				}
 			}
 		}
 		for key, row := range before {
 			if _, left := after[key]; !left {
 				have := row.Filter(func(name string) bool { return !owntable.IsOurs(name) && name != "title" })
-				want["Card"] = append(want["Card"], build.Example{Row: "rows " + key, Is: runner.ValueText(value.OfMap(have)), Will: runner.Nothing})
+				want["Card"] = append(want["Card"], build.Example{Row: "films " + key, Is: runner.ValueText(value.OfMap(have)), Will: runner.Nothing})
 			}
 		}
 		var names []string

@@ -246,11 +246,18 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 	f.kindRows(movies, ratings, bytes, cmp.Or(kind.mood, "m"))
 	f.unread()
 	f.unbuilt()
-	b := f.builder(allNames(f.model)...)
+	return f.billed(name)
+}
+
+// billed is billOf for the rows that there are.
+func (f *fixture) billed(name string) bill {
+	f.Helper()
+	names := f.model.InBuildOrder(func(string) bool { return true })
+	b := f.builder(names...)
 	b.Segments = 2
 	said, err := b.Estimate(f.Context())
 	f.ok(err)
-	b = f.builder(allNames(f.model)...)
+	b = f.builder(names...)
 	b.Segments = 2
 	var units, reads atomic.Int64
 	r := *b.Runner
@@ -260,7 +267,7 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 	f.ok(err)
 	for _, s := range is {
 		if s.State != owntable.BuildLive {
-			t.Fatalf("%+v", is)
+			f.Fatalf("%+v", is)
 		}
 	}
 	out := bill{said, b.Done(), units.Load(), reads.Load()}
@@ -272,10 +279,10 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 		"builder, read unit":  {float64(out.took.ReadUnits()), float64(out.reads)},
 	} {
 		if off := of[0]/of[1] - 1; off > 0.1 || off < -0.1 {
-			t.Errorf("%s: %g, and the calls took %g: %+.1f %%", what, of[0], of[1], 100*off)
+			f.Errorf("%s: %g, and the calls took %g: %+.1f %%", what, of[0], of[1], 100*off)
 		}
 	}
-	t.Logf("%-12s | write units: dry run %d, builder %d, by its calls %d | read units: dry run %d, builder %d, by its calls %d | dry run, in dollars: %+.1f %%",
+	f.Logf("%-12s | write units: dry run %d, builder %d, by its calls %d | read units: dry run %d, builder %d, by its calls %d | dry run, in dollars: %+.1f %%",
 		name, said.Units, out.took.Units, out.units, said.ReadUnits(), out.took.ReadUnits(), out.reads, 100*(said.Price()/dollars-1))
 	return out
 }

@@ -1,7 +1,13 @@
 package copies
 
 import (
+	"context"
+	"slices"
+
+	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/runner"
 )
 
@@ -15,4 +21,48 @@ func (Kind) Preview(p *runner.Previewing) runner.Preview {
 		}
 	}
 	return runner.BasePreview{}
+}
+
+// WillMake returns the copies of some rules that a source row has when they are built, without the values that they
+// follow. A copy that TTL may have deleted stays deleted.
+func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (out []projections.Put, err error) {
+	for _, p := range Puts(c) {
+		if !slices.Contains(rules, p.Rule) {
+			continue
+		}
+		if r.Model.Table(p.Row.Table).Expired(p.Image, r.Moment()) {
+			if row, err := r.GetRow(ctx, p.Row); err != nil {
+				return nil, err
+			} else if row == nil {
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Replaces reports whether a row is a copy that a build of some rules makes or deletes: weir wrote it, or its source row
+// makes it.
+func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (bool, error) {
+	if c.Is == nil {
+		return false, nil
+	}
+	for _, rule := range c.Is.MadeBy {
+		source, ok := SourceOf(rule, c.New)
+		switch {
+		case !ok || !slices.Contains(rules, rule):
+			continue
+		case !events.PositionFrom(c.New.Get(owntable.Version)).IsZero():
+			return true, nil
+		}
+		is, err := r.GetRow(ctx, source)
+		if err != nil {
+			return false, err
+		}
+		if p, made := Make(rule, is); made && r.Model.Table(source.Table).Classify(is) == rule.Source && projections.SameRow(p.Row, c.Row) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

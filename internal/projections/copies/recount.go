@@ -58,8 +58,8 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 	var fs []follow.Follower
 	for i, p := range puts {
 		fix := &RowFix{
-			Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: p.Image.Size(), From: sizes[i],
-			Entries: v.Model.Table(p.Row.Table).EntryUnits(nil, p.Image),
+			Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: max(p.Image.Size(), got[i].Size()), From: sizes[i],
+			Entries: v.Model.Table(p.Row.Table).EntryUnits(got[i], p.Image),
 		}
 		have := value.Value{}
 		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Moment()) {
@@ -125,7 +125,9 @@ func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 			p, ok = Make(c.rule, got[i])
 		}
 		if !ok || !projections.SameRow(p.Row, c.Row) {
-			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &RowFix{Row: c.Row, Rule: c.rule, Source: refs[i]})
+			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &RowFix{
+				Row: c.Row, Rule: c.rule, Source: refs[i], From: got[i].Size(), Gone: c.New.Size(), Entries: v.Model.Table(c.Row.Table).EntryUnits(c.New, nil),
+			})
 		}
 	}
 	return nil

@@ -20,12 +20,18 @@ type RowFix struct {
 	Rule        *model.RowRule
 	Enters      int // how many rows it will be entered as a follower of: those of a row that is missing
 	Bytes, From int // of the row as it will be, and of its source row, as far as they are known
-	Entries     int // write units of the entries in indexes of the row as it will be
+	Entries     int // write units of the row's entries in indexes
+	Gone        int // bytes of a row that no source makes, which is deleted
 }
 
 // Units returns those of the row with its tombstone and its index entries, and of the entry in each list of
-// followers.
-func (f *RowFix) Units() int { return f.BaseFix.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters }
+// followers. A row that goes gets its tombstone in a transaction of its own.
+func (f *RowFix) Units() int {
+	if f.Gone > 0 {
+		return 2 + 2 + 2*store.WriteUnits(f.Gone) + 2 + f.Entries
+	}
+	return f.BaseFix.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters
+}
 
 // Reads returns those of the row, its tombstone and its source row, and of each list of followers:
 // its value before and after, and the entry.

@@ -128,6 +128,16 @@ func InPlace(v *runner.Verification, values bool) []runner.Recount {
 	return []runner.Recount{copies.Kind{}.Recount(v), follow.Kind{}.Recount(v)}
 }
 
+// WillMake returns the copies that a source row has when they are built. See copies.WillMake.
+func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) ([]projections.Put, error) {
+	return copies.WillMake(ctx, r, rules, c)
+}
+
+// Replaces reports whether a row is a copy that a build makes or deletes. See copies.Replaces.
+func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (bool, error) {
+	return copies.Replaces(ctx, r, rules, c)
+}
+
 // Entries returns the entries of histories that changes of a recording lead to. See copies.Entries.
 func Entries(changes []projections.Change, rules []*model.RowRule, unusable func(change int, f projections.Fault)) []copies.Entry {
 	return copies.Entries(changes, rules, unusable)
