@@ -18,10 +18,6 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	}
 	attrs := make([]value.Attr, 0, len(start)+len(c.stamps)+2+len(c.Attributes)+c.parts)
 	attrs = append(append(attrs, start...), c.stamps...)
-	attrs = append(attrs, value.Attr{Name: c.Table.Key.Partition.Name, Value: c.ref.Key.Partition})
-	if c.Table.Key.Sort.Name != "" {
-		attrs = append(attrs, value.Attr{Name: c.Table.Key.Sort.Name, Value: c.ref.Key.Sort})
-	}
 	for _, a := range c.Attributes {
 		v, given := c.given.find(a.Name)
 		if !given && c.Op != Update && !start.Has(a.Name) {
@@ -36,7 +32,7 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 	}
 	all := was == nil || c.Op != Update
 	attrs = append(attrs, c.spelled()...)
-	row := value.NewItem(attrs...)
+	row := value.NewItem(append(attrs, c.Table.Item(c.ref.Key)...)...)
 	if c.Op != Update {
 		row = c.ByOthers(row)
 	}

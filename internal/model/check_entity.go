@@ -180,8 +180,17 @@ func checkWhere(c *compiler) {
 			if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
 				c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
 			}
+			if k := e.KeyTemplate(d.name.text); e.Derived && k != nil && e.Field(d.name.text).Key == nil && !k.gives(e.Stamp(d.name.text)) {
+				c.report(d.name.pos, "leave it out", "weir makes %s of %s by its template %q, which its where contradicts", k.Attr.Name, e.Name, k.Template)
+			}
 		}
 	}
+}
+
+// gives reports whether a key that weir makes can be the value that a where tests the key attribute for: the
+// template is that attribute's own name, or this text.
+func (k *KeyTemplate) gives(v value.Value) bool {
+	return k.Template.String() == "{"+k.Attr.Name+"}" || len(k.Template.names) == 0 && k.Template.String() == value.Scalar(v)
 }
 
 // soundEntities returns the entities whose keys can be used.

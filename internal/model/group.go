@@ -119,13 +119,13 @@ func (e *Entity) numberKey(name string) bool {
 // has this key.
 func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 	e := g.Into
-	attrs := e.Table.Item(key)
-	if !e.MatchKey(attrs) {
+	is := e.Table.Item(key)
+	if !e.MatchKey(is) {
 		return nil, false
 	}
 	var names []value.Attr
 	for _, k := range e.PrimaryKey() {
-		v := attrs.Get(k.Attr.Name)
+		v := is.Get(k.Attr.Name)
 		if k.Template.Whole() {
 			names = append(names, value.Attr{Name: k.Template.names[0], Value: v})
 			continue
@@ -144,13 +144,9 @@ func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 		}
 		return value.Value{}
 	}
-	for i := range e.Where {
-		if v, ok := e.Where[i].Only(); ok {
-			attrs = append(attrs, value.Attr{Name: e.Where[i].Field.Attr, Value: v})
-		}
-	}
+	attrs := e.Stamps()
 	for _, a := range names {
-		if of := e.Attribute(a.Name); of != nil && !slices.Contains(e.PrimaryKey(), e.KeyTemplate(a.Name)) {
+		if of := e.Attribute(a.Name); of != nil {
 			attrs = append(attrs, value.Attr{Name: a.Name, Value: typedText(of.Type, a.Value)})
 		}
 	}
@@ -163,7 +159,7 @@ func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
 		}
 	}
-	return value.NewItem(attrs...), true
+	return value.NewItem(append(attrs, is...)...), true
 }
 
 // typedText returns the value that a text in a key stands for in an attribute of a type, or

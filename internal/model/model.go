@@ -242,6 +242,27 @@ func (t *Test) Only() (value.Value, bool) {
 	return value.Value{}, false
 }
 
+// Stamps returns what a row that weir makes of this entity has by the entity's where. What the where says
+// of a name in a key is in the key. The result belongs to the caller.
+func (e *Entity) Stamps() (out []value.Attr) {
+	for i := range e.Where {
+		if v, ok := e.Where[i].Only(); ok && e.Where[i].Field.Key == nil {
+			out = append(out, value.Attr{Name: e.Where[i].Field.Attr, Value: v})
+		}
+	}
+	return out
+}
+
+// Stamp returns the only value that the entity's where names for a name, Missing if there is none.
+func (e *Entity) Stamp(name string) value.Value {
+	for i := range e.Where {
+		if v, ok := e.Where[i].Only(); ok && e.Where[i].Field.Name == name {
+			return v
+		}
+	}
+	return value.Value{}
+}
+
 // Constants returns all values that the test compares with.
 func (t *Test) Constants() (out []value.Value) {
 	for i := range t.Is {

@@ -81,7 +81,8 @@ func RawOf(row value.Item) func(*model.Assign) value.Value {
 }
 
 // Build makes a rule's row from the values of its fields. It returns false if the key is
-// incomplete.
+// incomplete. A key attribute has what the key has, also where a field of its name has another value:
+// text from the source's key may be escaped there.
 func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
 	into, m := rule.Into, making{rule, val, raw}
 	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primary(into, name)) })
@@ -89,12 +90,7 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 		return Put{}, false
 	}
 	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Unclear: m.unclear(key)}
-	attrs := append(make(value.Item, 0, 16), into.Table.Item(key)...)
-	for i := range into.Where {
-		if v, ok := into.Where[i].Only(); ok {
-			attrs = append(attrs, value.Attr{Name: into.Where[i].Field.Attr, Value: v})
-		}
-	}
+	attrs := append(make(value.Item, 0, 16), into.Stamps()...)
 	for i := range rule.Fields {
 		f := &rule.Fields[i]
 		if into.Attribute(f.Name) != nil && f.Expr.Follow == nil {
@@ -102,7 +98,7 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 		}
 	}
 	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
-	p.Image = value.NewItem(m.indexKeys(attrs)...)
+	p.Image = value.NewItem(append(m.indexKeys(attrs), into.Table.Item(key)...)...)
 	return p, true
 }
 
@@ -172,11 +168,12 @@ func primary(e *model.Entity, name string) *model.KeyTemplate {
 }
 
 // keyPart returns a name's value as it stands in a key that we make. Typed text is
-// escaped; text that was read from a key is used as it is.
+// escaped; text that was read from a key is used as it is. A name that no field gives is what the
+// entity's where says.
 func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	f := m.field(name)
 	if f == nil {
-		return value.Value{}
+		return m.rule.Into.Stamp(name)
 	}
 	v, from := m.val(f), cmp.Or(f.Expr.Field, f.Expr.Subscriber)
 	switch {

@@ -52,10 +52,6 @@ func LeafRow(e *model.Entity, root store.Ref, n *Node) (row store.Ref, attrs []v
 		inner = value.OfBool(true)
 	}
 	attrs = append(attrs, value.Attr{Name: set.Attr, Value: shown}, value.Attr{Name: owntable.InnerLeaf, Value: inner})
-	for _, t := range e.Where {
-		if v, ok := t.Only(); ok && t.Field.Key == nil {
-			attrs = append(attrs, value.Attr{Name: t.Field.Attr, Value: v})
-		}
-	}
+	attrs = append(attrs, e.Stamps()...)
 	return row, append(attrs, value.Attr{Name: owntable.Version, Value: n.Version}), true
 }
