@@ -55,8 +55,10 @@ type fixture struct {
 	stream  *approximate // nil for a store that numbers all changes
 	leases  int64
 	jumps   []jump
-	older   bool // consumers began behind what is in the stream
-	before  int  // records until then
+	older   bool             // consumers began behind what is in the stream
+	byItem  bool             // a function reads the stream, by item, and not a process
+	given   map[string]given // by shard, what the function has applied
+	before  int              // records until then
 }
 
 func (f *fixture) now() time.Time {
@@ -158,6 +160,10 @@ func (f *fixture) unreadIn(table string) {
 
 func (f *fixture) catchUp() {
 	f.Helper()
+	if f.byItem {
+		f.ok(f.functionCatchesUp())
+		return
+	}
 	done := make(chan struct{})
 	close(done)
 	follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}, Prompt: true}
