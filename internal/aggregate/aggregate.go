@@ -29,11 +29,12 @@ type Aggregate struct {
 	// the field out; then the rows themselves are what is reduced.
 	Of     *Operand
 	OfRows bool
-	// Max, Round and Hidden say which options a declaration has. It must give max and
-	// round where there is such an option, and may be hidden. One with Max has an
-	// accumulator for each value (owntable.Value); the engine removes those of 0, and drops
-	// them all when there are far too many (package runner).
+	// Max, Round and Hidden say which options a declaration has. It must give round where
+	// there is such an option; it may have a max, and may be hidden.
 	Max, Round, Hidden bool
+	// Values says that a ledger has an accumulator for each value (owntable.Value); the engine
+	// removes those of 0, and drops them all when there are far too many (package runner).
+	Values bool
 
 	// Empty is what it shows of no rows, Missing for nothing.
 	Empty value.Value
@@ -89,7 +90,8 @@ var (
 	}
 )
 
-// All are the aggregates, in the order in which messages name them.
+// All are the aggregates, in the order in which messages name them. A declaration that says
+// distinct is a Distinct or a Spread, by its max (Of).
 var All = []*Aggregate{Count, Sum, Mean, Distinct, Set}
 
 // MaxMember is the longest text of a single value that is told apart, in bytes.
@@ -101,10 +103,13 @@ var one = value.OfInt(1)
 // it: the digits of a sum together.
 func Explain(attr string, adds value.Item) (out []string) {
 	var sum value.Item
-	members := owntable.Values(attr)
+	members, spread := owntable.Values(attr), owntable.HeldOf(attr)
 	for _, a := range adds {
 		of, _, isSum := owntable.Band(a.Name)
 		member, isMember := strings.CutPrefix(a.Name, members)
+		if !isMember {
+			member, isMember = strings.CutPrefix(a.Name, spread)
+		}
 		switch {
 		case isSum && of == attr:
 			sum = append(sum, a)

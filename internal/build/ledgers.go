@@ -44,7 +44,7 @@ func (l *ledgers) units(piece []runner.ReadTarget) (units int) {
 			continue
 		}
 		for _, row := range t.Rows {
-			for _, a := range row.Amounts {
+			for _, a := range owntable.InLedger(row.Amounts) {
 				if name := hashOf(a.Name); !at.values[name] {
 					at.values[name], at.bytes = true, at.bytes+value.Item{a}.Size()
 					l.values++

@@ -151,13 +151,16 @@ func entityOfFacts(m *model.Model, list string) string {
 	return ""
 }
 
-// firstLedgers returns a function that reports whether a partition is a ledger or a node of a
-// set that no build made, of a row of one of the entities, or with all of any row.
+// firstLedgers returns a function that reports whether a partition is a ledger, of values beside one,
+// or a node of a set, that no build made, of a row of one of the entities, or with all of any row.
 func firstLedgers(m *model.Model, of map[string]bool, all bool) func(partition string) bool {
 	return func(partition string) bool {
 		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
 		if !ok {
 			text, ok = strings.CutPrefix(partition, owntable.Nodes(m.Name))
+		}
+		if !ok {
+			text, ok = strings.CutPrefix(partition, owntable.ValueRows(m.Name))
 		}
 		if !ok || all {
 			return ok

@@ -11,6 +11,7 @@ import (
 // repair. The runner's TestWidestModels writes models of exactly these widths.
 const (
 	maxAdded      = 290 // accumulators of one row to which one source row may add
+	maxSpread     = 40  // distincts of any size of one row to which one source row may add
 	maxRecomputed = 110 // attributes of one row that come from facts
 	maxCopied     = 400 // attributes of one copy
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
@@ -52,7 +53,7 @@ func checkWidths(c *compiler) {
 // widthOfTallies reports the first tally on rows of an entity with which one source row would add to too
 // many accumulators of one target.
 func (c *compiler) widthOfTallies(e *Entity) {
-	adds := map[*Entity]int{}
+	adds, spread := map[*Entity]int{}, map[*Entity]int{}
 	for _, t := range e.Values {
 		var of []*Entity // each once, whatever the number of sources
 		for _, s := range t.Sources {
@@ -66,6 +67,13 @@ func (c *compiler) widthOfTallies(e *Entity) {
 				d := c.tallies[t]
 				c.report(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d counts and sums of one row of %s: one write cannot hold them, so none would count. A mean and a distinct are two", source.Name, maxAdded, e.Name)
+			}
+			if t.Kind != aggregate.Spread {
+				continue
+			}
+			if spread[source]++; spread[source] == maxSpread+1 {
+				c.report(c.tallies[t].name.pos, "give some a max of at most 5000, or derive them on another entity, which has a row of its own",
+					"a row of %s would add to more than %d distincts of any size of one row of %s: one transaction cannot hold them, so none would count", source.Name, maxSpread, e.Name)
 			}
 		}
 	}

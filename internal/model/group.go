@@ -263,7 +263,7 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 		return s
 	}
 	in := e.value.fields("group value")
-	s.round, s.max, s.at = in.number("round", 0, 20), in.bounded("max", 1, maxDistinct, moreValues), in.places()
+	s.round, s.max, s.at = in.number("round", 0, 20), in.number("max", 1, maxDistinct), in.places()
 	for _, kind := range aggregate.All {
 		n, ok := in.has[kind.Keyword]
 		switch {
@@ -284,7 +284,7 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 // whether the row exists follows from it.
 func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate, name word, t *tallyDecl) *Tally {
 	out := &Tally{
-		Name: d.name.text + "." + name.text, Kind: kind, Target: g.Into, Attr: name.text, Hidden: t.hidden,
+		Name: d.name.text + "." + name.text, Kind: aggregate.Of(kind, t.max), Target: g.Into, Attr: name.text, Hidden: t.hidden,
 		Round: max(t.round, 0), Max: max(t.max, 0), Group: g,
 	}
 	if name.text == owntable.Grouped {

@@ -281,18 +281,14 @@ func (f fields) flag(key string) bool {
 
 // number returns the integer under a key, -1 if there is none. It reports a number outside
 // the range.
-func (f fields) number(key string, low, high int) int { return f.bounded(key, low, high, "") }
-
-// bounded is number with a hint for one that is out of bounds.
-// -1 stands for a key that is absent or wrong; a wrong one is reported.
-func (f fields) bounded(key string, low, high int, hint string) int {
+func (f fields) number(key string, low, high int) int {
 	n, ok := f.has[key]
 	if !ok {
 		return -1
 	}
 	i, err := strconv.Atoi(n.y.Value)
 	if n.y.ShortTag() != "!!int" || err != nil || i < low || i > high {
-		n.wrongAs(f.what(key), fmt.Sprintf("a whole number from %d to %d", low, high), hint)
+		n.wrongAs(f.what(key), fmt.Sprintf("a whole number from %d to %d", low, high), "")
 		return -1
 	}
 	return i

@@ -14,7 +14,7 @@ var tallyKind = kind{
 	shape: "tally", keys: aggregates(), read: readTally,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {
 		t := &Tally{
-			Name: d.name.text, Kind: d.tally.kind, Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
+			Name: d.name.text, Kind: aggregate.Of(d.tally.kind, d.tally.max), Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
 			Round: max(d.tally.round, 0), Max: max(d.tally.max, 0),
 		}
 		c.attributeName(d.attr)
@@ -57,7 +57,7 @@ type Tally struct {
 	Attr    string
 	Hidden  bool // kept in the ledger only
 	Round   int  // decimals of a mean
-	Max     int  // how many values a distinct may hold
+	Max     int  // how many values a distinct may have, 0 for any number
 	Sources []*Source
 	Group   *Group // that it is a value of, nil for none
 }
@@ -135,7 +135,7 @@ type tallyDecl struct {
 // kept, and the other reported.
 func readTally(d *deriveDecl, f fields) {
 	t := &tallyDecl{
-		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.bounded("max", 1, maxDistinct, moreValues),
+		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
 		hidden: f.flag("hidden"), at: f.places(),
 	}
 	for _, kind := range aggregate.All {
@@ -151,11 +151,8 @@ func readTally(d *deriveDecl, f fields) {
 	d.tally = t
 }
 
-// maxDistinct limits a distinct: all its values must fit into one row of 400 KB.
-const maxDistinct = 5000
-
-// moreValues says what to do where a field has more values.
-const moreValues = "for more values, derive a row for each with group, and count those rows"
+// maxDistinct is the largest max: more means none.
+const maxDistinct = 1_000_000_000
 
 // tally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
 // that what refers to it is checked.
@@ -240,16 +237,12 @@ func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
 }
 
 // checkTallyOptions reports options that the kind of tally does not have or needs.
-// A distinct has to have a max because its values share one row of 400 KB (DynamoDB).
 func checkTallyOptions(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally
 		at := c.tallies[t].name.pos
 		keyword := t.Kind.Keyword
-		switch {
-		case t.Kind.Max && d.max < 0 && d.at["max"] == pos{}:
-			c.report(at, "max: 1000", "a %s without max has no bound: all its values stand in one row", keyword)
-		case !t.Kind.Max && d.max >= 0:
+		if !t.Kind.Max && d.max >= 0 {
 			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
 		}
 		switch {

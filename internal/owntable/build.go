@@ -485,7 +485,7 @@ func Marks(model string) string { return "mark|" + model + "|" }
 // to a generation, by its name.
 func Partitions(generation string) func(partition string) bool {
 	names := []string{
-		Ledgers(generation), Marks(generation), Nodes(generation), Facts(generation), SubscriberLists(generation),
+		Ledgers(generation), Marks(generation), Nodes(generation), ValueRows(generation), Facts(generation), SubscriberLists(generation),
 		Dead(generation) + "|", "deadpart|" + generation + "|", Jobs(generation) + "|",
 	}
 	return func(partition string) bool {

@@ -485,10 +485,11 @@ const AddsAtOnce = 250
 
 // Repair makes the ledger hold exactly the given sums, and moves its positions forward to
 // where the logs are applied, on condition that it has not changed since it was read and
-// no effects wait for the target. differs is false if it holds the sums already. More than
+// no effects wait for the target. differs is false if it holds the sums already, unless also says
+// that values beside it change. More than
 // AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
 // another writer spoilt the version, so that it cannot be raised.
-func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, before value.Value) (w store.Write, differs bool, err error) {
+func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, before value.Value, also bool) (w store.Write, differs bool, err error) {
 	w.Ref, w.If = at, append(note(value.Item(l), ledgerVersion).same(ledgerVersion), Open())
 	for _, a := range l {
 		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
@@ -500,7 +501,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 			w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
 		}
 	}
-	if len(w.Ops) == 0 {
+	if len(w.Ops) == 0 && !also {
 		return w, false, nil
 	}
 	for _, s := range applied {
@@ -517,6 +518,12 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 	}
 	w.Ops, w.If = nil, append(append(w.If, l.sameEpoch()), l.sameNotes()...)
 	return w, true, nil
+}
+
+// Raise raises the version of a ledger for values beside it that change in the same transaction, on
+// condition that it has the version that it had when it was read, and no effects wait for the target.
+func (l LedgerRow) Raise(at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: raise(l.Version()), If: store.Cond{l.sameVersion(), Open()}}
 }
 
 // Ledger refers to the ledger of a target row.

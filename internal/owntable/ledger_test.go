@@ -55,7 +55,7 @@ func TestLedgers(t *testing.T) {
 	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
 	}
-	if w, differs, err := was.Repair(ref, value.Item{}, nil, before); err != nil || !differs || o.writes(w) {
+	if w, differs, err := was.Repair(ref, value.Item{}, nil, before, false); err != nil || !differs || o.writes(w) {
 		t.Error("a repair wrote over what it had not read")
 	}
 	if !o.writes(read().NoteLack(owntable.LacksTallies, ref, "letter", "a long reason")) {
@@ -69,19 +69,19 @@ func TestLedgers(t *testing.T) {
 	}
 
 	now := read()
-	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.Applied{{Key: "s1", At: off(1)}, {Key: "s2", At: off(8)}}, before)
+	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.Applied{{Key: "s1", At: off(1)}, {Key: "s2", At: off(8)}}, before, false)
 	if err != nil || !differs || !o.writes(w) || read().Offset("s1") != off(6) || read().Offset("s2") != off(8) {
 		t.Errorf("repaired to %v", o.row(ref))
 	}
 	holds(7, 106)
-	if _, differs, _ := read().Repair(ref, value.NewItem(amounts(7)...), nil, before); differs {
+	if _, differs, _ := read().Repair(ref, value.NewItem(amounts(7)...), nil, before, false); differs {
 		t.Error("a ledger that is right differs")
 	}
 	var many []value.Attr
 	for i := range owntable.AddsAtOnce {
 		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
 	}
-	w, differs, err = read().Repair(ref, value.NewItem(append(many, amounts(7)...)...), nil, before)
+	w, differs, err = read().Repair(ref, value.NewItem(append(many, amounts(7)...)...), nil, before, false)
 	if err != nil || !differs || w.Put == nil || !o.writes(w) || len(read().Sums()) != owntable.AddsAtOnce+1 {
 		t.Errorf("many sums at once: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestRepairPastManyLogs(t *testing.T) {
 		park := owntable.ParkLedger(ref, logs[0].Key, off(10), off(10), 1, before, value.Value{})
 		repair := func(l owntable.LedgerRow) bool {
 			t.Helper()
-			w, differs, err := l.Repair(ref, value.NewItem(many...), logs, before)
+			w, differs, err := l.Repair(ref, value.NewItem(many...), logs, before, false)
 			if err != nil || !differs {
 				t.Fatal(differs, err)
 			}
@@ -192,7 +192,7 @@ func TestEpochs(t *testing.T) {
 		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
 	}
 	now = read()
-	put, _, err := now.Repair(ref, value.NewItem(many...), nil, before)
+	put, _, err := now.Repair(ref, value.NewItem(many...), nil, before, false)
 	if err != nil || put.Put == nil || !o.writes(now.Forget(ref, []string{key})) || o.writes(put) {
 		t.Error("a repair was put over another epoch", err)
 	}

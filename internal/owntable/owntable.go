@@ -4,6 +4,7 @@
 // sort key):
 //
 //	ledger|MODEL|ROW      s ""      the ledger of one target row: accumulators and positions
+//	value|MODEL|ROW       s A|HASH  how many rows have a value of the distinct A, of any size, of that row
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
 //	feed|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
 //	feed|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
@@ -46,7 +47,7 @@
 //
 //	p:LOG    offset of the last record of that merged log that the accumulators include; the
 //	         same of a shard, p:SHARD, where a function reads shard by shard
-//	a:ATTR   a count or a sum; c:ATTR is the count that divides a mean's sum
+//	a:ATTR   a count or a sum, or how many values a distinct of any size has; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct
 //	o:ATTR   a distinct had far more values than its max: they are no longer counted
@@ -275,6 +276,7 @@ const (
 	KindSecret      = "secret"
 	KindSet         = "set"
 	KindTombstone   = "tomb"
+	KindValue       = "value"
 	KindDeadPart    = "deadpart"
 )
 

@@ -41,7 +41,7 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 
 // MayLack reports whether a ledger of the entity can hold what its target cannot show.
 func MayLack(e *model.Entity) bool {
-	return slices.ContainsFunc(Tallies(e), func(t *model.Tally) bool { return t.Shows() && (t.Kind.Max || t.Kind.Exact) })
+	return slices.ContainsFunc(Tallies(e), func(t *model.Tally) bool { return t.Shows() && (t.Max > 0 || t.Kind.Exact) })
 }
 
 // Tallies returns the tallies of an entity, which may be nil.
@@ -67,6 +67,10 @@ func TallyOf(e *model.Entity, accumulator string) string {
 // attr.
 func Accumulates(attr, accumulator string) bool {
 	of, _, sum := owntable.Band(accumulator)
+	if owntable.IsHeld(accumulator) {
+		is, _ := owntable.HeldIn(accumulator)
+		return is == attr
+	}
 	return sum && of == attr || slices.Contains([]string{owntable.Rows(attr), owntable.Dropped(attr), owntable.DroppedRows(attr)}, accumulator) ||
 		strings.HasPrefix(accumulator, owntable.Values(attr))
 }

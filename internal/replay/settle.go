@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/owntable"
@@ -130,10 +131,14 @@ func (s *sum) total() {
 	}
 }
 
-// split makes the amounts into steps that one write of a ledger takes.
+// split makes the amounts into steps that one write of a ledger takes, with their values.
 func (s *sum) split() {
+	most := owntable.AddsAtOnce
+	if slices.ContainsFunc(s.adds, func(a projections.Add) bool { return owntable.IsHeld(a.Field) }) {
+		most = owntable.ValuesAtOnce
+	}
 	for adds := s.adds; len(adds) > 0; {
-		n := min(len(adds), owntable.AddsAtOnce)
+		n := min(len(adds), most)
 		s.target.Steps = append(s.target.Steps, projections.Step{Adds: adds[:n]})
 		adds = adds[n:]
 	}

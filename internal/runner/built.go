@@ -40,15 +40,15 @@ func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
 	writes, size := 0, 0
 	for _, t := range targets {
 		for len(t.Rows) > 0 {
-			n, more := 0, 0
-			for n < len(t.Rows) && n < marksAtOnce && (n == 0 || more < markedBytes) {
-				more += markedSize(t.Rows[n].Amounts, t.Rows[n].Key)
+			n, more, takes := 0, 0, 0
+			for n < len(t.Rows) && (n == 0 || more < markedBytes && takes+markedWrites(t.Rows[n].Amounts) <= marksAtOnce) {
+				more, takes = more+markedSize(t.Rows[n].Amounts, t.Rows[n].Key), takes+markedWrites(t.Rows[n].Amounts)
 				n++
 			}
-			if len(out) == 0 || writes+n+1 > marksAtOnce+1 || size+more > markedBytes {
+			if len(out) == 0 || writes+takes+1 > marksAtOnce+1 || size+more > markedBytes {
 				out, writes, size = append(out, nil), 0, 0
 			}
-			writes, size = writes+n+1, size+more
+			writes, size = writes+takes+1, size+more
 			last := &out[len(out)-1]
 			*last, t.Rows = append(*last, ReadTarget{Target: t.Target, Rows: t.Rows[:n]}), t.Rows[n:]
 		}
@@ -136,12 +136,25 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	units = 2 * guards
 	for _, t := range piece {
 		units += 2
+		values := map[string]bool{}
 		for _, row := range t.Rows {
+			for _, a := range row.Amounts {
+				if owntable.IsHeld(a.Name) && !values[a.Name] {
+					values[a.Name] = true
+					units += 2 * store.WriteUnits(valueBytes(t.Target, a.Name))
+				}
+			}
 			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
 			units += 2 * store.WriteUnits(size)
 		}
 	}
 	return units
+}
+
+// valueBytes is about the bytes of the row that counts a value of a distinct of any size.
+func valueBytes(target store.Ref, name string) int {
+	const rest = 50 // besides the names in its key, and the value
+	return rest + len(owntable.RowText(target)) + len(name)
 }
 
 // LedgerBytes is about what a ledger has, besides the values of a distinct.

@@ -226,7 +226,7 @@ func (g *Generation) countPlaced(ctx context.Context) error {
 // noteRecomputed trims the ledgers of targets that are recomputed then, and makes their dead
 // letters say what cannot be shown.
 func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Offered) error {
-	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Kind.Exact || t.Kind.Max }) {
+	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Kind.Exact || t.Max > 0 }) {
 		return nil // it can show all that they count
 	}
 	w := *g.Work
@@ -437,9 +437,9 @@ type counted struct {
 // finds their marks.
 func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	for len(cs) > 0 {
-		n, size := 0, 0
-		for n < len(cs) && n < marksAtOnce && (n == 0 || size < markedBytes) {
-			size += markedSize(cs[n].amounts, cs[n].key)
+		n, size, writes := 0, 0, 0
+		for n < len(cs) && (n == 0 || size < markedBytes && writes+markedWrites(cs[n].amounts) <= marksAtOnce) {
+			size, writes = size+markedSize(cs[n].amounts, cs[n].key), writes+markedWrites(cs[n].amounts)
 			n++
 		}
 		if err := w.contributeSome(ctx, target, cs[:n], guard); err != nil {
@@ -455,6 +455,10 @@ func markedSize(amounts []value.Attr, key value.Item) int {
 	return value.Item(amounts).Size() + key.Size() + 1<<10
 }
 
+// markedWrites is how many writes of a transaction a mark takes whose row adds amounts. Values that
+// the row had before are further ones; what is too much is counted in halves.
+func markedWrites(amounts []value.Attr) int { return 1 + owntable.CountHeld(amounts) }
+
 // countOnce counts contributions in one transaction, target by target in their order, and
 // returns the steps that it decided on. marks reads their marks.
 func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write, marks reading) ([]contribution.Step, error) {
@@ -463,14 +467,21 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 		return steps, err
 	}
 	ws := append(slices.Clip(guard), ms...)
+	var all []spreading
 	for at, n := 0, 0; at < len(cs); at += n {
 		n = 1
 		for at+n < len(cs) && projections.SameRow(cs[at+n].target, cs[at].target) {
 			n++
 		}
 		if amounts := total(steps[at : at+n]); len(amounts) > 0 {
-			ws = append(ws, owntable.AddLedger(owntable.Ledger(w.Model.Name, cs[at].target), amounts, w.First()))
+			all = append(all, spreading{ledger: owntable.Ledger(w.Model.Name, cs[at].target), amounts: amounts})
 		}
+	}
+	if err := w.spreadAll(ctx, all); err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		ws = append(append(ws, s.values...), owntable.AddLedger(s.ledger, s.adds, w.First()))
 	}
 	return steps, w.Store.Transact(ctx, ws)
 }
@@ -493,7 +504,7 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			return nil
 		}
 		switch {
-		case errors.Is(last, store.ErrRefused) && len(cs) > 1 && len(total(steps)) > addsAtOnce: // too much for one expression
+		case errors.Is(last, store.ErrRefused) && len(cs) > 1 && tooMany(total(steps), len(cs)+len(guard)+1):
 			half := len(cs) / 2
 			if err := w.contributeSome(ctx, target, cs[:half], guard); err != nil {
 				return err
@@ -526,6 +537,12 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 		}
 	}
 	return last
+}
+
+// tooMany reports whether amounts are too many for one expression, or their values, with other
+// writes, for one transaction.
+func tooMany(amounts []value.Attr, others int) bool {
+	return len(amounts) > addsAtOnce || owntable.CountHeld(amounts) > max(0, store.MaxTransact-others)
 }
 
 // reading returns the marks of contributions, nil for each that has none.

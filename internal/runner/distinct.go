@@ -12,7 +12,8 @@ import (
 	"weir/internal/value"
 )
 
-// The ledger of a target has a count for each value of a distinct. A count that comes to 0 is
+// The ledger of a target has a count for each value of a distinct, unless it is of any size
+// (spread.go). A count that comes to 0 is
 // removed after the batch that brought it there. A distinct with more values than its max is
 // not shown (unshown.go), and is counted on, so it is shown again when there are fewer. With
 // more than twice as many, or if the ledger has no room for them, its values are dropped: the
@@ -33,7 +34,7 @@ type bound struct {
 func (r *Runner) distincts() (out []bound) {
 	for _, e := range r.Model.Entities {
 		for _, t := range e.Values {
-			if !t.Kind.Max {
+			if !t.Kind.Values {
 				continue
 			}
 			most := keepsValues * t.Max
@@ -65,7 +66,7 @@ func (w *Work) trimLedgers(ctx context.Context, ledgers map[*projections.Target]
 
 // hasDistinct reports whether the target shows a distinct, whose values may have to be dropped.
 func hasDistinct(t *projections.Target) bool {
-	return slices.ContainsFunc(projections.Tallies(t.Entity), func(t *model.Tally) bool { return t.Kind.Max })
+	return slices.ContainsFunc(projections.Tallies(t.Entity), func(t *model.Tally) bool { return t.Kind.Values })
 }
 
 // trimValues removes the counts of 0 from ledgers, drops the values of a distinct that has too
@@ -141,6 +142,7 @@ const roomTries = 20
 // that they belong to, removes accumulators that hold 0, or drops the values of a distinct.
 // ready says that the caller should send them again; full, that there is no room.
 func (w *Work) room(ctx context.Context, target store.Ref, adds []value.Attr) (ready, full bool, err error) {
+	adds = owntable.InLedger(adds)
 	if ready, err = w.respread(ctx, owntable.Ledger(w.Model.Name, target)); ready || err != nil {
 		return ready, false, err
 	}

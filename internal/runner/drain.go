@@ -112,7 +112,7 @@ func sumOf(effects []Dead) []value.Attr {
 	for i := range effects {
 		adds = append(adds, effects[i].Adds...)
 	}
-	return projections.Sum(adds)
+	return owntable.InLedger(projections.Sum(adds))
 }
 
 // trim removes accumulators that hold 0, the largest first, from a ledger that has no room

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -50,22 +51,31 @@ func (w *Work) countSome(ctx context.Context, t *projections.Target, tries int) 
 	if err := w.Fresh(); err != nil {
 		return err
 	}
-	steps := fitting(t.Steps[:min(marksAtOnce, len(t.Steps))])
+	steps := fitting(t.Steps[:min(marksAtOnce, len(t.Steps))], 1)
 	part := projections.Target{Steps: steps}
-	err := w.Store.Transact(ctx, append(w.marks(t, steps), owntable.AddLedger(owntable.Ledger(w.Model.Name, t.Row), part.Total(), w.First())))
+	s, err := w.spread(ctx, owntable.Ledger(w.Model.Name, t.Row), part.Total())
+	if err != nil {
+		return err
+	}
+	err = w.Store.Transact(ctx, slices.Concat(w.marks(t, steps), s.values, []store.Write{owntable.AddLedger(s.ledger, s.adds, w.First())}))
 	switch {
 	case errors.Is(err, store.ErrRefused):
 		_, err = w.uncounted(ctx, t, err, nil)
 	case errors.Is(err, store.ErrCondition):
-		return w.countedMarked(ctx, t, tries, err)
+		most := markTries
+		if len(s.values) > 0 { // other workers write these rows, too
+			most = MaxRounds
+		}
+		return w.countedMarked(ctx, t, tries < most, err)
 	case err == nil:
 		t.Steps = t.Steps[len(steps):]
 	}
 	return err
 }
 
-// countedMarked finds out why the ledger or a mark refused the steps.
-func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries int, cause error) error {
+// countedMarked finds out why the ledger, a mark or a value refused the steps. Without again, cause is
+// the error if none of the steps was counted.
+func (w *Work) countedMarked(ctx context.Context, t *projections.Target, again bool, cause error) error {
 	before := len(t.Steps)
 	if err := w.dropSeen(ctx, t); err != nil {
 		return err
@@ -76,7 +86,7 @@ func (w *Work) countedMarked(ctx context.Context, t *projections.Target, tries i
 		return err
 	case isParked(ledger):
 		return w.park(ctx, t, "effects that came before are parked")
-	case len(t.Steps) == before && tries >= markTries:
+	case len(t.Steps) == before && !again:
 		return cause // it changes each time that it is tried
 	}
 	return nil

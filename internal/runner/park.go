@@ -326,7 +326,12 @@ func (r *Runner) fit(queue []Dead) (n int) {
 	adds := 0
 	for writes := 2; n < min(parkAtOnce, len(queue)); n++ {
 		adds += len(queue[n].Adds)
-		if writes += len(r.forget(&queue[n])); writes > store.MaxTransact || adds > addsAtOnce && n > 0 {
+		for _, a := range queue[n].Adds {
+			if owntable.IsHeld(a.Field) {
+				writes++
+			}
+		}
+		if writes += len(r.forget(&queue[n])); (writes > store.MaxTransact || adds > addsAtOnce) && n > 0 {
 			break
 		}
 	}
@@ -371,14 +376,22 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 		}
 		ws, out = append(ws, slices.Concat(letters...)...), out-1
 	}
-	w := owntable.UnparkLedger(owntable.Ledger(r.Model.Name, queue[0].Row), out, projections.Sum(adds), r.First())
-	ws = append(ws, w)
+	ledger := owntable.Ledger(r.Model.Name, queue[0].Row)
 	for {
-		err := r.Store.Transact(ctx, ws)
-		if !errors.Is(err, store.ErrRefused) {
+		s, err := r.spread(ctx, ledger, projections.Sum(adds))
+		if err != nil {
 			return err
 		}
-		if spread, failed := r.respread(ctx, w.Ref); failed != nil || !spread {
+		err = r.Store.Transact(ctx, slices.Concat(ws, s.values, []store.Write{owntable.UnparkLedger(ledger, out, s.adds, r.First())}))
+		again := false
+		var failed error
+		switch {
+		case errors.Is(err, store.ErrRefused):
+			again, failed = r.respread(ctx, ledger)
+		case errors.Is(err, store.ErrCondition): // the effects were settled, or values are not as they were read
+			again, failed = r.moved(ctx, s)
+		}
+		if failed != nil || !again {
 			return errors.Join(err, failed)
 		}
 	}

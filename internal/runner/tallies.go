@@ -76,22 +76,18 @@ func (w *Work) CountTallies(ctx context.Context) error {
 // count does statement 1 (countWrite) for each target and handles the outcomes. It
 // returns the targets that must be sent again.
 func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (again []*projections.Target, err error) {
-	ws := make([]store.Write, len(targets))
-	fits := make([]int, len(targets))
+	cs := make([]counting, len(targets))
 	for i, t := range targets {
-		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps)}
-		ws[i], fits[i] = w.countWrite(&part, part.Total()), len(part.Steps)
+		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps, 0)}
+		cs[i] = counting{target: part, total: part.Total()}
 	}
-	if err := w.Fresh(); err != nil {
-		return nil, err
-	}
-	out, err := w.Write(ctx, ws)
+	out, err := w.countWrites(ctx, cs)
 	if err != nil {
 		return nil, err
 	}
-	for i := range targets {
+	for i, t := range targets {
 		if errors.Is(out[i].Err, store.ErrCondition) {
-			w.look(ws[i].Ref, out[i].Row)
+			w.look(owntable.Ledger(w.Model.Name, t.Row), out[i].Row)
 		}
 	}
 	if err := w.passed(ctx); err != nil {
@@ -99,8 +95,8 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	}
 	for i, t := range targets {
 		switch {
-		case out[i].Err == nil && fits[i] < len(t.Steps):
-			t.Steps = t.Steps[fits[i]:]
+		case out[i].Err == nil && len(cs[i].target.Steps) < len(t.Steps):
+			t.Steps = t.Steps[len(cs[i].target.Steps):]
 			again = append(again, t)
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
@@ -120,21 +116,26 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 // below store.MaxExpressionBytes and store.MaxOperators.
 const addsAtOnce = owntable.AddsAtOnce
 
-// fitting returns the first of some steps, as many as one write can add, and at least one.
-func fitting(steps []projections.Step) []projections.Step {
+// fitting returns the first of some steps, as many as one write can add, and at least one. With
+// values of a distinct of any size that write is a transaction, which has marks rows besides, for
+// each step.
+func fitting(steps []projections.Step, marks int) []projections.Step {
 	adds := 0
 	for _, s := range steps {
 		adds += len(s.Adds)
 	}
-	if adds <= addsAtOnce { // as nearly always
+	if adds <= owntable.ValuesAtOnce/(1+marks) { // as nearly always
 		return steps
 	}
-	met := map[string]bool{}
+	met, values := map[string]bool{}, 0
 	for i, s := range steps {
 		for _, a := range s.Adds {
+			if owntable.IsHeld(a.Field) && !met[a.Field] {
+				values++
+			}
 			met[a.Field] = true
 		}
-		if len(met) > addsAtOnce && i > 0 {
+		if i > 0 && (len(met) > addsAtOnce || values > 0 && values+marks*(i+1) > owntable.ValuesAtOnce) {
 			return steps[:i]
 		}
 	}
@@ -144,7 +145,7 @@ func fitting(steps []projections.Step) []projections.Step {
 // uncounted handles a ledger that refused the steps. If it could be prepared for them
 // (room), the target is sent again. Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	part := projections.Target{Steps: fitting(t.Steps)}
+	part := projections.Target{Steps: fitting(t.Steps, 0)}
 	ready, full, err := w.room(ctx, t.Row, part.Total())
 	switch {
 	case err != nil:

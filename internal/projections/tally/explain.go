@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/aggregate"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -51,7 +52,7 @@ func (x *explanation) Value(c *projections.Change) string {
 	if g := x.Entity.Group; g != nil && x.Attr == g.Rows.Attr {
 		return runner.ValueText(g.RowsIn(x.Sums))
 	}
-	attrs, cannot := projections.Published(x.Entity.Values, x.Sums)
+	attrs, cannot := projections.Published(x.Entity.Values, owntable.Settled(x.Sums))
 	for i := range cannot {
 		if cannot[i].Tally.Attr == x.Attr {
 			return cannot[i].String()

@@ -112,9 +112,10 @@ func (v *preview) compare(name string, target store.Ref, row value.Item) {
 	for name, n := range v.ledgers[name] {
 		ledger = append(ledger, value.Attr{Name: name, Value: n})
 	}
-	want, _ := projections.Published(v.Entity.Values, value.NewItem(ledger...))
+	comes := owntable.Settled(ledger)
+	want, _ := projections.Published(v.Entity.Values, comes)
 	if g := v.Entity.Group; g != nil {
-		will, _ := projections.Summary(g, v.Entity.Values, target.Key, value.NewItem(ledger...))
+		will, _ := projections.Summary(g, v.Entity.Values, target.Key, comes)
 		for i := range want {
 			want[i].Value = will.Get(want[i].Name)
 		}

@@ -28,7 +28,15 @@ type target struct {
 	row    store.Ref
 	entity *model.Entity
 	sums   map[string]value.Value
-	met    bool // of a group: its row was compared
+	values map[string]*held // of distincts of any size, by name (owntable.Held)
+	met    bool             // of a group: its row was compared
+	done   bool             // its ledger was compared
+}
+
+// held is how many rows have a value.
+type held struct {
+	rows value.Value
+	met  bool // the row that counts them was compared
 }
 
 // Recount returns the kind's part in a verification.
@@ -45,12 +53,28 @@ func (v *recount) Add(row *projections.Change, f *projections.Faults) {
 		name := v.ledger(a.Entity, a.Target)
 		t := v.expect[name]
 		if t == nil {
-			t = &target{row: a.Target, entity: a.Entity, sums: map[string]value.Value{}}
+			t = &target{row: a.Target, entity: a.Entity, sums: map[string]value.Value{}, values: map[string]*held{}}
 			v.expect[name] = t
+		}
+		if owntable.IsHeld(a.Field) {
+			t.hold(a.Field, a.Amount)
+			continue
 		}
 		if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^15 rows
 			t.sums[a.Field] = sum
 		}
+	}
+}
+
+// hold adds to how many rows have a value.
+func (t *target) hold(name string, amount value.Value) {
+	is := t.values[name]
+	if is == nil {
+		is = &held{}
+		t.values[name] = is
+	}
+	if sum, err := value.AddNumbers(is.rows, amount); err == nil { // not in 10^15 rows
+		is.rows = sum
 	}
 }
 
@@ -143,32 +167,92 @@ func (t *target) ledger() value.Item {
 	if t == nil {
 		return nil
 	}
-	attrs := make([]value.Attr, 0, len(t.sums))
+	attrs := make([]value.Attr, 0, len(t.sums)+len(t.values))
 	for name, n := range t.sums {
 		attrs = append(attrs, value.Attr{Name: name, Value: n})
 	}
-	return value.NewItem(attrs...)
+	for name, is := range t.values {
+		attrs = append(attrs, value.Attr{Name: name, Value: is.rows})
+	}
+	return owntable.Settled(attrs)
 }
 
-// OwnRow compares a ledger with the recounted one.
+// OwnRow compares a ledger with the recounted one, or the row of a value.
 func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 	name := row.Get(owntable.Partition).Text()
+	if owntable.Kind(name) == owntable.KindValue {
+		if ledger := owntable.LedgerOfValues(name); v.generation(ledger) {
+			v.compareValue(ledger, row)
+		}
+		return nil
+	}
 	if !v.generation(name) {
 		return nil
 	}
 	err := v.compare(ctx, name, row)
-	delete(v.expect, name)
+	switch t := v.expect[name]; {
+	case t != nil && len(t.values) > 0: // whose rows are to come, or have come
+		t.done = true
+	default:
+		delete(v.expect, name)
+	}
 	return err
 }
 
-// End compares the ledgers that do not exist.
+// End compares the ledgers that do not exist, and the values that no row counts.
 func (v *recount) End(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(v.expect)) {
+		t := v.expect[name]
+		for _, value := range slices.Sorted(maps.Keys(t.values)) {
+			if is := t.values[value]; !is.met {
+				v.differsIn(name, t.entity, value, runner.ValueText(is.rows), runner.Nothing)
+			}
+		}
+		if t.done {
+			continue
+		}
 		if err := v.compare(ctx, name, value.Item{}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compareValue compares the row of a value with the rows that have it.
+func (v *recount) compareValue(ledger string, row value.Item) {
+	v.Checked++
+	name, have := owntable.ValueIn(row)
+	want, of := value.Value{}, (*model.Entity)(nil)
+	if t := v.expect[ledger]; t != nil {
+		of = t.entity
+		if is := t.values[name]; is != nil && owntable.ValueAt(owntable.LedgerAt(ledger), name).Key.Sort.Text() == row.Get(owntable.Sort).Text() {
+			want, is.met = is.rows, true
+		}
+	}
+	if !value.Equal(want, have) {
+		v.differsIn(ledger, of, name, runner.ValueText(want), runner.ValueText(have))
+	}
+}
+
+// differsIn yields a difference of an accumulator of a ledger, or of the row of a value, unless it
+// is left from what is retired or pending. of is nil if no row counts for the ledger.
+func (v *recount) differsIn(ledger string, of *model.Entity, accumulator, want, have string) {
+	if v.left(of, ledger, accumulator) {
+		return
+	}
+	row := strings.TrimPrefix(ledger, v.ledgers)
+	if t := v.expect[ledger]; t != nil {
+		row = v.RowText(t.row)
+	}
+	v.Differs("ledger "+accumulator, row, want, have, v.fix(ledger))
+}
+
+// fix returns what corrects a ledger and its values.
+func (v *recount) fix(name string) runner.Fix {
+	if strings.HasPrefix(name, v.ledgers) {
+		return &LedgerFix{Name: name}
+	}
+	return v.built(name)
 }
 
 // compare compares a ledger with the recounted one, also if its target does not exist. name
@@ -181,32 +265,24 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 		row, want, of = v.RowText(t.row), t.ledger(), *t
 		v.missing(t)
 	}
-	var fix runner.Fix = &LedgerFix{Name: name}
 	said := &runner.Runner{Model: v.Model, Store: v.Store}
-	if !strings.HasPrefix(name, v.ledgers) {
-		fix = v.built(name)
-	}
 	if r := v.Built(of.entity); r != nil {
 		said = r
 	}
-	differs := func(what, want, have string) { v.Differs(what, row, want, have, fix) }
 	why := projections.CannotShow(v.Shows(of.entity), want)
 	want, is = dropped(of.entity, want, is)
 	for _, field := range accumulators(want, is) {
-		if v.left(of.entity, name, field) {
-			continue
-		}
-		is, be := held(is, field), held(want, field)
+		is, be := heldIn(is, field), heldIn(want, field)
 		if be == runner.Nothing {
 			be = "0"
 		}
 		if be != is && (be != "0" || is != runner.Nothing) {
-			differs("ledger "+field, be, is)
+			v.differsIn(name, of.entity, field, be, is)
 		}
 	}
 	reason, err := said.SaidUnshown(ctx, of.row, is, why)
 	if err == nil && reason != why {
-		differs("dead letter", cmp.Or(why, runner.Nothing), cmp.Or(reason, runner.Nothing))
+		v.Differs("dead letter", row, cmp.Or(why, runner.Nothing), cmp.Or(reason, runner.Nothing), v.fix(name))
 	}
 	return err
 }
@@ -216,7 +292,7 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 // of rows that have one, unless an older weir dropped them.
 func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
 	for _, t := range projections.Tallies(e) {
-		if !t.Kind.Max {
+		if !t.Kind.Values {
 			continue
 		}
 		n, _ := owntable.LedgerRow(want).Values(t.Attr)
@@ -281,8 +357,8 @@ func accumulators(ledgers ...value.Item) (fields []string) {
 	return slices.Compact(fields)
 }
 
-// held returns what a ledger holds in an accumulator, as text.
-func held(ledger value.Item, field string) string {
+// heldIn returns what a ledger holds in an accumulator, as text.
+func heldIn(ledger value.Item, field string) string {
 	attr, _, ok := owntable.Band(field)
 	if !ok {
 		return runner.ValueText(ledger.Get(field))

@@ -2,6 +2,7 @@ package tally
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,13 +12,14 @@ import (
 	"weir/internal/value"
 )
 
-// LedgerFix makes a ledger hold what the rows count, and its dead letter say which sums its
-// target cannot show.
+// LedgerFix makes a ledger hold what the rows count, with the values of distincts of any size beside
+// it, and its dead letter say which sums its target cannot show.
 type LedgerFix struct {
 	runner.UsualUnits
-	Name  string // its partition key
-	noted value.Item
-	in    *owntable.Build // the generation that it is of, nil for the first one
+	Name   string // its partition key
+	noted  value.Item
+	values []value.Item    // the rows of its values
+	in     *owntable.Build // the generation that it is of, nil for the first one
 }
 
 // Thing returns the partition key.
@@ -29,10 +31,23 @@ func (*LedgerFix) Stage() runner.Stage { return runner.StageCounts }
 // ref is the ledger's row in the own table.
 func (f *LedgerFix) ref() store.Ref { return owntable.LedgerAt(f.Name) }
 
-// Note reads the ledger.
+// Note reads the ledger, and then its values: each change of these raises the ledger's version.
 func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
-	f.noted, err = r.GetRow(ctx, f.ref())
-	return err
+	if f.noted, err = r.GetRow(ctx, f.ref()); err != nil {
+		return err
+	}
+	f.values = nil
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.ValuesOfLedger(f.Name))}
+	for {
+		page, err := r.Store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		f.values = append(f.values, page.Rows...)
+		if q.After = page.Next; q.After == nil {
+			return nil
+		}
+	}
 }
 
 // Correct writes the recounted accumulators, without those that are 0, and then what its
@@ -52,7 +67,8 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 		sums, _ = dropped(of.entity, sums, f.noted)
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
-	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, now.Applied, r.First())
+	values := f.wrong(of.values)
+	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, now.Applied, r.First(), len(values) > 0)
 	switch {
 	case !differs:
 	case owntable.LedgerRow(f.noted).Parked():
@@ -60,7 +76,7 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	case err != nil:
 		return false, true, err
 	default:
-		if done, err := r.Did(ctx, w); !done || err != nil {
+		if done, err := f.write(ctx, r, w, values); !done || err != nil {
 			return false, true, err
 		}
 	}
@@ -73,6 +89,52 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 		err = f.expire(ctx, r)
 	}
 	return true, differs || wrong, err
+}
+
+// wrong returns the writes that make the values beside the ledger what the rows have, each on
+// condition that it is as it was noted.
+func (f *LedgerFix) wrong(want map[string]*held) (ws []store.Write) {
+	at := map[string]value.Item{} // by sort key
+	for _, row := range f.values {
+		at[row.Get(owntable.Sort).Text()] = row
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		sort := owntable.ValueAt(f.ref(), name).Key.Sort.Text()
+		if is, _ := owntable.ValueIn(at[sort]); at[sort] == nil || is != name || !value.Equal(at[sort].Get(owntable.Count), want[name].rows) {
+			ws = append(ws, owntable.PutValue(f.ref(), name, at[sort], want[name].rows))
+		}
+		delete(at, sort)
+	}
+	for _, sort := range slices.Sorted(maps.Keys(at)) {
+		ws = append(ws, owntable.DropValue(at[sort]))
+	}
+	return ws
+}
+
+// write writes the ledger, and as many values with it as a transaction takes. Each further one
+// raises the ledger's version, on condition that nothing was counted since the one before: those that
+// were written stay, and another attempt corrects the rest.
+func (f *LedgerFix) write(ctx context.Context, r *runner.Runner, w store.Write, values []store.Write) (done bool, err error) {
+	if len(values) == 0 {
+		return r.Did(ctx, w)
+	}
+	own, ledger := owntable.Table(), f.noted
+	for len(values) > 0 {
+		n := min(owntable.ValuesAtOnce, len(values))
+		done, err = runner.Transacted(r.Store.Transact(ctx, append(slices.Clip(values[:n]), w)))
+		if !done || err != nil {
+			return done, err
+		}
+		after := w.Put
+		if after == nil {
+			if after, err = own.Apply(&w, ledger); err != nil {
+				return false, err
+			}
+		}
+		ledger, values = after, values[n:]
+		w = owntable.LedgerRow(ledger).Raise(f.ref())
+	}
+	return true, nil
 }
 
 // expire makes the ledger expire if it is empty and its target is gone: no record is to come
