@@ -1,7 +1,7 @@
 // Command bench measures weir and other libraries ("peers") in one run on one machine. It
 // prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
-// The file of each stage says what is compared: decode.go, replay.go, steps.go, search.go,
+// The file of each stage says what is compared: decode.go, replay.go, bulk.go, models.go, steps.go, search.go,
 // memory.go, scale.go, lists.go, ingest.go and load.go. Rounds of weir and of its peer alternate, and a
 // line shows medians, so that other load on the machine affects both alike.
 package main
@@ -29,6 +29,8 @@ type bench struct {
 	short bool
 	bin   string // the built projector
 
+	records int // of each model's recording
+
 	profiles profiles
 	table    table
 	files    map[string]recording // by path
@@ -47,6 +49,7 @@ var stages = []stage{
 	{name: "decode", run: (*bench).decode},
 	{name: "replay", run: (*bench).replay},
 	{name: "bulk", run: (*bench).bulk},
+	{name: "models", run: (*bench).models},
 	{name: "steps", run: (*bench).steps},
 	{name: "search", run: (*bench).search},
 	{name: "scale", run: (*bench).scale},
@@ -76,13 +79,13 @@ func run(ctx context.Context) (err error) {
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
 	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
 	flag.TextVar(&b.size, "memory", memory.Default, "what the process that is measured may have resident, as projector's --memory")
-	generate := flag.String("generate", "", "only write the gallery's recording of -records to `file`")
-	records := flag.Int("records", 100_000, "how many records -generate writes")
+	generate := flag.String("generate", "", "only write a recording of -records to `file`: the gallery's, or of -model")
+	of := flag.String("model", "", "the `model` whose recording -generate repeats with other names")
+	flag.IntVar(&b.records, "records", 100_000, "how many records -generate writes, and models replays")
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
 	if *generate != "" {
-		_, err := b.recordingAt(*generate, "gallery", newWorld(1).next, *records)
-		return err
+		return b.generate(*generate, *of)
 	}
 	if flag.NArg() > 0 {
 		*only = strings.Join(flag.Args(), ",")
@@ -108,6 +111,20 @@ func run(ctx context.Context) (err error) {
 		}
 	}
 	return b.table.print(os.Stdout)
+}
+
+// generate writes a recording.
+func (b *bench) generate(path, model string) error {
+	name, next := "gallery", newWorld(1).next
+	if model != "" {
+		c, err := b.newCopies(model, b.records)
+		if err != nil {
+			return err
+		}
+		name, next = model, c.next
+	}
+	_, err := b.recordingAt(path, name, next, b.records)
+	return err
 }
 
 func names() string {

@@ -69,7 +69,7 @@ func (b *bench) peak(bin string, rec recording, flags ...string) (most int64, c 
 		return 0, c, err
 	}
 	defer os.RemoveAll(data)
-	args := append([]string{"replay", "gallery", rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)
+	args := append([]string{"replay", rec.model, rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)
 	cmd := exec.CommandContext(b.ctx, bin, args...)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/value"
+)
+
+// streams is where the recordings are that copies repeats, seen from the root of the repository.
+const streams = "testdata/streams"
+
+// copies repeats a recording with other names: the first record of all copies, then the second, and so
+// on. So each copy has rows, targets and lists of its own, and all of them are in use all the time.
+type copies struct {
+	model   *model.Model
+	records []events.Record
+	names   map[string]bool // that each copy has of its own
+	of      int             // how many copies there are
+	at      int             // the record that is next
+	copy    int             // and of which copy
+}
+
+// newCopies repeats the recording of a model until there are enough records.
+func (b *bench) newCopies(name string, records int) (*copies, error) {
+	m, err := model.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &copies{model: m, names: map[string]bool{}}
+	if err := c.read(b); err != nil {
+		return nil, err
+	}
+	for i := range c.records {
+		c.learn(c.records[i].Table, c.records[i].Old)
+		c.learn(c.records[i].Table, c.records[i].New)
+	}
+	c.of = (records + len(c.records) - 1) / len(c.records)
+	return c, nil
+}
+
+// read reads the recording. Its records are then in the order of their sequence numbers, which DynamoDB Local
+// gives to all tables together.
+func (c *copies) read(b *bench) error {
+	paths, err := filepath.Glob(filepath.Join(streams, c.model.Name, "*"))
+	if err != nil {
+		return err
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool { return strings.HasPrefix(filepath.Base(p), "expected.") })
+	if len(paths) == 0 {
+		return fmt.Errorf("no recording of %s in %s: run this in the root of the repository", c.model.Name, streams)
+	}
+	files, err := events.Open(paths...)
+	if err != nil {
+		return err
+	}
+	for batch, err := range files.Batches(b.ctx) {
+		if err != nil {
+			return err
+		}
+		for _, e := range batch {
+			if e.Bad != nil {
+				return fmt.Errorf("%s: %w", e.Location, e.Bad)
+			}
+			if e.Record.Table == "" {
+				e.Record.Table = c.model.Tables[0].Name
+			}
+			c.records = append(c.records, e.Record)
+		}
+	}
+	slices.SortStableFunc(c.records, func(a, b events.Record) int { return a.Position.Compare(b.Position) })
+	return nil
+}
+
+// learn learns the names of a row: those in its partition key, or all of it if that says none, and those that
+// only one row may have.
+func (c *copies) learn(table string, row value.Item) {
+	t := c.model.Table(table)
+	if row == nil || t == nil {
+		return
+	}
+	e := t.Classify(row)
+	if e == nil {
+		c.names[row.Get(t.Key.Partition.Name).Text()] = true
+		return
+	}
+	k := e.PrimaryKey()[0]
+	values := make([]string, len(k.Template.Names()))
+	if v := row.Get(k.Attr.Name); v.Kind() == value.String && k.Template.Match(v.Text(), values) {
+		for _, name := range values {
+			c.names[model.Unescape(name)] = true
+		}
+	}
+	for _, u := range e.Unique {
+		if v := u.Field.Get(row); v.Kind() == value.String {
+			c.names[v.Text()] = true
+		}
+	}
+}
+
+// item is the item of the present copy.
+func (c *copies) item(it value.Item) value.Item {
+	out := make([]value.Attr, len(it))
+	for i, a := range it {
+		out[i] = value.Attr{Name: a.Name, Value: c.value(a.Value)}
+	}
+	return value.NewItem(out...)
+}
+
+// value is a value of the present copy: each name is followed by the copy's number, also within the parts
+// of a key.
+func (c *copies) value(v value.Value) value.Value {
+	switch v.Kind() {
+	case value.String:
+		return value.OfString(c.text(v.Text()))
+	case value.Map:
+		return value.OfMap(c.item(v.Item()))
+	case value.List:
+		var out []value.Value
+		for _, e := range v.Elements() {
+			out = append(out, c.value(e.Value))
+		}
+		return value.OfList(out...)
+	case value.StringSet:
+		var out []string
+		for _, e := range v.Elements() {
+			out = append(out, c.text(e.Value.Text()))
+		}
+		return value.OfStrings(out)
+	}
+	return v
+}
+
+func (c *copies) text(s string) string {
+	if c.names[s] {
+		return s + c.suffix()
+	}
+	parts := strings.Split(s, "#")
+	for i, p := range parts {
+		if c.names[model.Unescape(p)] {
+			parts[i] = p + c.suffix()
+		}
+	}
+	return strings.Join(parts, "#")
+}
+
+func (c *copies) suffix() string { return "-c" + strconv.Itoa(c.copy) }
+
+// next appends the next record.
+func (c *copies) next(b []byte) []byte {
+	r := &c.records[c.at]
+	b = append(b, `{"eventID":"`...)
+	b = hex(hex(b, mix(uint64(c.at))), mix(uint64(c.copy)))
+	b = append(b, `","eventName":"`...)
+	b = append(b, r.Event()...)
+	b = append(b, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":`...)
+	b = strconv.AppendInt(b, r.Time.Unix(), 10)
+	b = value.AppendTypedItem(append(b, `,"Keys":`...), c.item(r.Keys))
+	if r.New != nil {
+		b = value.AppendTypedItem(append(b, `,"NewImage":`...), c.item(r.New))
+	}
+	if r.Old != nil {
+		b = value.AppendTypedItem(append(b, `,"OldImage":`...), c.item(r.Old))
+	}
+	b = fmt.Appendf(b, `,"SequenceNumber":"%021d","SizeBytes":700,"StreamViewType":"NEW_AND_OLD_IMAGES"}`, r.Position.Uint64()*uint64(c.of)+uint64(c.copy))
+	if r.Expired {
+		b = append(b, `,"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}`...)
+	}
+	b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
+	b = append(append(b, r.Table...), `/stream/2025-03-01T00:00:00.000"}`...)
+	if c.copy++; c.copy == c.of {
+		c.at, c.copy = c.at+1, 0
+	}
+	return b
+}
+
+// copied makes a recording of a model's records.
+func (b *bench) copied(name string, records int) (recording, error) {
+	c, err := b.newCopies(name, records)
+	if err != nil {
+		return recording{}, err
+	}
+	return b.recordingOf(name, c.next, records)
+}
