@@ -1,43 +1,44 @@
-// Command lambdasize measures the programs as Lambda loads them: the size of each binary,
-// zipped and not, and how long the function takes from its start until it asks for its
-// first event. It fails if a zip is over mostZipped.
+// Command lambdasize measures the programs as Lambda loads them:
 //
-// The endpoint is that of a DynamoDB Local that no other process uses: it makes the
-// tables of a model in it.
+//   - the size of each binary, zipped and not;
+//   - how long the function takes from its start until it asks for its first event, and until it has applied a first
+//     record, for each built-in model and one with 40 derivations;
+//   - what it has resident while it applies events of records of 2 KB, as a function of 128 MB.
+//
+// It fails if a zip is over mostZipped, or the function has more than 128 MB resident.
+//
+// The endpoint is that of a DynamoDB Local that no other process uses: it makes the tables of the models in it, those of
+// each with an access key of its own.
 package main
 
 import (
 	"archive/zip"
 	"compress/flate"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"time"
 )
 
-const (
-	starts     = 9
-	mostZipped = 10 << 20
-	model      = "gallery"
-)
+const mostZipped = 10 << 20
 
 func main() {
-	endpoint := flag.String("endpoint", "", "URL of a DynamoDB Local, for the cold start; without it only sizes are measured")
+	endpoint := flag.String("endpoint", "", "URL of a DynamoDB Local; without it only sizes are measured")
+	events := flag.Int("events", 50, "how many events the function's memory is measured with")
+	records := flag.Int("records", 100, "how many records of 2 KB each of these events has")
+	starts := flag.Int("starts", 5, "how often the function is started for each model")
 	flag.Parse()
-	if err := measure(*endpoint); err != nil {
+	if err := measure(*endpoint, *starts, *events, *records); err != nil {
 		fmt.Fprintln(os.Stderr, "lambdasize:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(endpoint string) error {
+func measure(endpoint string, starts, events, records int) error {
 	dir, err := os.MkdirTemp("", "weir-lambda-")
 	if err != nil {
 		return err
@@ -57,7 +58,11 @@ func measure(endpoint string) error {
 	if endpoint == "" {
 		return tooLarge
 	}
-	return errors.Join(tooLarge, coldStarts(filepath.Join(dir, "function"), endpoint))
+	w, err := newWorld(context.Background(), filepath.Join(dir, "function"), endpoint)
+	if err != nil {
+		return err
+	}
+	return errors.Join(tooLarge, w.coldStarts(starts), w.memory(events, records))
 }
 
 // sizes builds a program as docs/guide/operations.md says.
@@ -75,28 +80,6 @@ func sizes(dir, name string) (whole, packed int64, err error) {
 	}
 	packed, err = zipped(binary)
 	return info.Size(), packed, err
-}
-
-// coldStarts makes the tables of a model, and starts the function several times.
-func coldStarts(binary, endpoint string) error {
-	env := append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+endpoint, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+endpoint,
-		"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "WEIR_MODEL="+model)
-	deploy := exec.Command("go", "run", "./cmd/projector", "deploy", "tables", model, "--aws")
-	deploy.Env, deploy.Stderr = env, os.Stderr
-	if err := deploy.Run(); err != nil {
-		return fmt.Errorf("deploy tables: %w", err)
-	}
-	var took []time.Duration
-	for range starts {
-		d, err := start(binary, env)
-		if err != nil {
-			return err
-		}
-		took = append(took, d)
-	}
-	slices.Sort(took)
-	fmt.Printf("cold start  %d ms (%d to %d)\n", took[starts/2].Milliseconds(), took[0].Milliseconds(), took[starts-1].Milliseconds())
-	return nil
 }
 
 func mb(n int64) float64 { return float64(n) / (1 << 20) }
@@ -119,39 +102,4 @@ func zipped(path string) (int64, error) {
 		_, err = io.Copy(w, f)
 	}
 	return int64(n), errors.Join(err, z.Close())
-}
-
-// start runs the function until it asks for its first event.
-func start(binary string, env []string) (time.Duration, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	asked := make(chan string, 1)
-	srv := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case asked <- r.URL.Path:
-		default:
-		}
-		<-r.Context().Done()
-	})}
-	go srv.Serve(l)
-	defer srv.Close()
-	f := exec.Command(binary)
-	f.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+l.Addr().String())
-	f.Stderr = os.Stderr
-	begin := time.Now()
-	if err := f.Start(); err != nil {
-		return 0, err
-	}
-	defer func() { f.Process.Kill(); f.Wait() }()
-	select {
-	case path := <-asked:
-		if filepath.Base(path) != "next" {
-			return 0, fmt.Errorf("it asked for %s", path)
-		}
-		return time.Since(begin), nil
-	case <-time.After(30 * time.Second):
-		return 0, errors.New("it never asked for an event")
-	}
 }
