@@ -17,12 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -128,15 +130,24 @@ func (c *Catalog) own(ctx context.Context) (string, error) {
 	return is.ID, nil
 }
 
+// identifiedAtOnce is how many tables are identified at a time, since each is a request of its own on DynamoDB and the
+// first event of a function waits for all.
+const identifiedAtOnce = 16
+
 // found identifies the model's tables.
 func (c *Catalog) found(ctx context.Context) (Found, error) {
 	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.opts.Assume, DeriveIn: c.opts.DeriveIn}
-	for t := range c.program.Needs {
-		is, err := c.store.Identity(ctx, t)
-		if err != nil {
-			return f, fmt.Errorf("identifying table %s: %w", t, err)
+	tables := slices.Sorted(maps.Keys(c.program.Needs))
+	are, errs := make([]store.Identity, len(tables)), make([]error, len(tables))
+	_ = parallel.Do(len(tables), identifiedAtOnce, func(i int) error {
+		are[i], errs[i] = c.store.Identity(ctx, tables[i])
+		return nil
+	})
+	for i, t := range tables {
+		if errs[i] != nil {
+			return f, fmt.Errorf("identifying table %s: %w", t, errs[i])
 		}
-		f.Tables[t] = is
+		f.Tables[t] = are[i]
 	}
 	c.identified(maps.Clone(f.Tables))
 	return f, c.passed(ctx, &f)

@@ -74,27 +74,29 @@ func ShapeOf(e *model.Entity) owntable.Shape {
 // fresh are those of them that change what is noted.
 func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (all, fresh []store.Write, err error) {
 	shapes := shapesOf(c.model)
+	var notes []notes
 	for _, t := range slices.Sorted(maps.Keys(shapes)) {
-		for _, n := range notesOf(t, tables[t]) {
-			is, err := c.shown(ctx, n.at)
-			if err != nil {
-				return nil, nil, err
-			}
-			for _, other := range slices.Sorted(maps.Keys(is.Models)) {
-				if other == c.model.Name {
-					continue
-				}
-				if err := c.besideModel(ctx, n, other, is.Models[other], shapes[t]); err != nil {
-					return nil, nil, err
-				}
-			}
-			if n.reads {
+		notes = append(notes, notesOf(t, tables[t])...)
+	}
+	shown, err := c.shown(ctx, notes)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, n := range notes {
+		for _, other := range slices.Sorted(maps.Keys(shown[i].Models)) {
+			if other == c.model.Name {
 				continue
 			}
-			w, differs := is.With(owntable.Shown(n.at), c.model.Name, shapes[t])
-			if all = append(all, w); differs {
-				fresh = append(fresh, w)
+			if err := c.besideModel(ctx, n, other, shown[i].Models[other], shapes[n.table]); err != nil {
+				return nil, nil, err
 			}
+		}
+		if n.reads {
+			continue
+		}
+		w, differs := shown[i].With(owntable.Shown(n.at), c.model.Name, shapes[n.table])
+		if all = append(all, w); differs {
+			fresh = append(fresh, w)
 		}
 	}
 	return all, fresh, nil
@@ -188,13 +190,22 @@ func (c *Catalog) besideModel(ctx context.Context, n notes, other string, theirs
 	return nil
 }
 
-// shown reads which models show values on rows of a table.
-func (c *Catalog) shown(ctx context.Context, at string) (is owntable.ShownRow, err error) {
-	row, err := store.GetRow(ctx, c.store, owntable.Shown(at))
-	if err != nil {
-		return is, fmt.Errorf("reading which models show values on table %s: %w", at, err)
+// shown reads which models show values on rows of tables, all with one call: a function begins with it.
+func (c *Catalog) shown(ctx context.Context, of []notes) ([]owntable.ShownRow, error) {
+	refs, out := make([]store.Ref, len(of)), make([]owntable.ShownRow, len(of))
+	for i, n := range of {
+		refs[i] = owntable.Shown(n.at)
 	}
-	return owntable.DecodeShown(row)
+	rows, err := c.store.Get(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("reading which models show values on tables: %w", err)
+	}
+	for i, row := range rows {
+		if out[i], err = owntable.DecodeShown(row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // liveOf returns which derivations of another model are neither retired nor unbuilt, none if it means
@@ -244,12 +255,13 @@ func (c *Catalog) ShownByOthers(ctx context.Context, table string) (map[string][
 		return nil, fmt.Errorf("identifying table %s: %w", table, err)
 	}
 	out := map[string][]owntable.Shape{}
-	for _, n := range notesOf(table, pinOf(found)) {
-		is, err := c.shown(ctx, n.at)
-		if err != nil {
-			return nil, err
-		}
-		for other, shapes := range is.Models {
+	notes := notesOf(table, pinOf(found))
+	shown, err := c.shown(ctx, notes)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range notes {
+		for other, shapes := range shown[i].Models {
 			if other == c.model.Name || len(out[other]) > 0 { // noted by what identifies the table
 				continue
 			}
@@ -272,10 +284,14 @@ func (c *Catalog) ShownBy(ctx context.Context, table string) ([]owntable.Shape, 
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range notesOf(table, pin) {
-		is, err := c.shown(ctx, n.at)
-		if shapes := is.Models[c.model.Name]; err != nil || len(shapes) > 0 && !n.reads {
-			return shapes, err
+	notes := notesOf(table, pin)
+	shown, err := c.shown(ctx, notes)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range notes {
+		if shapes := shown[i].Models[c.model.Name]; len(shapes) > 0 && !n.reads {
+			return shapes, nil
 		}
 	}
 	return nil, nil
