@@ -111,7 +111,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, err
 	}
 	at.Writes, at.Log = budget.New(units, at.Stage.Own()), log
-	o := system.Options{Writes: true, NoSearch: group == runner.GroupRows, DeriveIn: os.Getenv(envDeriveIn), Log: log}
+	o := system.Options{Writes: true, NoSearch: group == runner.GroupRows, NoQueries: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
 	}

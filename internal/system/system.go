@@ -78,9 +78,12 @@ type Part struct {
 type Options struct {
 	Now      func() time.Time // the clock; nil is time.Now
 	NoSearch bool             // leave the indexes alone
-	Late     bool             // begin without a cluster of indexes that does not answer; see Reach
-	Writes   bool             // the program writes rows; see drivers.Place.Open
-	InMemory bool             // search in memory only, for tests
+	// NoQueries is of a program that answers none: Part.Query is nil. Without indexes too, the secret of cursors is not
+	// read, which a function would do at each start.
+	NoQueries bool
+	Late      bool // begin without a cluster of indexes that does not answer; see Reach
+	Writes    bool // the program writes rows; see drivers.Place.Open
+	InMemory  bool // search in memory only, for tests
 	// Shared says, of a store that is open already, that other programs may use it at the
 	// same time. OpenAt knows it by itself.
 	Shared bool
@@ -141,11 +144,14 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 }
 
 // assemble adds the secret of cursors, the index and the models. The own table must exist.
-// It reads the secret, and makes it if there is none yet: programs that start together agree on one.
+// It reads the secret, if something needs it, and makes it if there is none yet: programs that start together agree on one.
 func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model.Model, o Options) error {
-	secret, err := query.LoadSecret(ctx, s.Store)
-	if err != nil {
-		return err
+	var secret []byte
+	if !o.NoQueries || !o.NoSearch {
+		var err error
+		if secret, err = query.LoadSecret(ctx, s.Store); err != nil {
+			return err
+		}
 	}
 	if err := s.openIndex(ctx, at, models, secret, o); err != nil {
 		return err
@@ -162,17 +168,24 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		}
 		p.Runner.Drained, p.Runner.Tracer = o.Drained, o.Tracer
 		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete, DeriveIn: o.DeriveIn})
-		config := query.Config{Model: m, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret}
-		if g := s.generationOf(m); g != nil {
-			config.Built = g.built
-		}
-		config.Unfinished = p.Runner.Catalog.Unfinished
-		if p.Query, err = query.New(config); err != nil {
-			return err
+		if !o.NoQueries {
+			var err error
+			if p.Query, err = s.queries(p, secret); err != nil {
+				return err
+			}
 		}
 		s.Models = append(s.Models, p)
 	}
 	return nil
+}
+
+// queries is what answers the queries of a part.
+func (s *System) queries(p *Part, secret []byte) (*query.Engine, error) {
+	config := query.Config{Model: p.Model, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret, Unfinished: p.Runner.Catalog.Unfinished}
+	if g := s.generationOf(p.Model); g != nil {
+		config.Built = g.built
+	}
+	return query.New(config)
 }
 
 // Start enters all models in their catalogs. The error wraps catalog.ErrRefused if this

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -53,6 +55,7 @@ func newWorld(ctx context.Context, binary, endpoint string) (*world, error) {
 	}
 	w.proxy = "http://" + l.Addr().String()
 	to := httputil.NewSingleHostReverseProxy(service)
+	to.ErrorLog = log.New(io.Discard, "", 0) // requests of a function that was stopped
 	go func() {
 		_ = http.Serve(l, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			w.requests.Add(1)
