@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/go-json-experiment/json"
 )
 
 // A contender derives a gallery's counts from a recording.
@@ -96,6 +98,7 @@ func run(args []string) (err error) {
 	model := flags.String("model", "models/gallery.yaml", "the gallery's model, a `file`")
 	rounds := flags.Int("rounds", 3, "how often each runs")
 	only := flags.String("only", "", "contenders to run, with commas between: "+names())
+	asJSON := flags.Bool("json", false, "print a list of JSON objects in place of the table")
 	temp := flags.String("temp", "", "`directory` for data")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -121,7 +124,7 @@ func run(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.compare(chosen, *recording, n, *rounds)
+	return p.compare(chosen, *recording, n, *rounds, *asJSON)
 }
 
 func names() string {
@@ -161,7 +164,7 @@ func countChanges(recording string) (n int, err error) {
 }
 
 // compare runs all contenders, round after round, and prints the table.
-func (p *peers) compare(all []contender, recording string, records, rounds int) error {
+func (p *peers) compare(all []contender, recording string, records, rounds int, asJSON bool) error {
 	costs, counts := make([][]cost, len(all)), make([][]byte, len(all))
 	for round := range rounds {
 		for i, c := range all {
@@ -177,6 +180,9 @@ func (p *peers) compare(all []contender, recording string, records, rounds int) 
 		}
 	}
 	fmt.Fprintf(os.Stderr, "the counts of all are the same: %d values\n", bytes.Count(counts[0], []byte("\n")))
+	if asJSON {
+		return printJSON(os.Stdout, all, costs, records)
+	}
 	return print(os.Stdout, all, costs, records)
 }
 
@@ -226,24 +232,46 @@ func firstDifference(a, b []byte) string {
 	return fmt.Sprintf("line %d is %s and %s", i+1, at(as), at(bs))
 }
 
+// A result is the medians of a contender.
+type result struct {
+	Name, Keeps    string
+	CPU, Rate      float64 // µs a record, and records a second
+	PeakMB, DiskMB float64
+}
+
+func results(all []contender, costs [][]cost, records int) (out []result) {
+	for i, c := range all {
+		of := func(f func(cost) float64) float64 { return median(costs[i], f) }
+		out = append(out, result{
+			Name: c.name, Keeps: c.keeps,
+			CPU:    1e6 * of(func(c cost) float64 { return c.cpu.Seconds() }) / float64(records),
+			Rate:   float64(records) / of(func(c cost) float64 { return c.wall.Seconds() }),
+			PeakMB: mb(int64(of(func(c cost) float64 { return float64(c.peak) }))),
+			DiskMB: mb(int64(of(func(c cost) float64 { return float64(c.disk) }))),
+		})
+	}
+	return out
+}
+
+// printJSON prints the results for another program, scripts/bench.
+func printJSON(w io.Writer, all []contender, costs [][]cost, records int) error {
+	return json.MarshalWrite(w, results(all, costs, records))
+}
+
 // print prints a line for each contender: medians, and the CPU time as a multiple of the first one's.
 func print(w io.Writer, all []contender, costs [][]cost, records int) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "%d records\tCPU µs each\trecords/s\tpeak MB\tdisk MB\tCPU, against %s\tkeeps\n", records, all[0].name)
 	first := 0.0
-	for i, c := range all {
-		cpu := 1e6 * median(costs[i], func(c cost) float64 { return c.cpu.Seconds() }) / float64(records)
+	for i, r := range results(all, costs, records) {
 		if i == 0 {
-			first = cpu
+			first = r.CPU
 		}
-		ratio := fmt.Sprintf("%.1f ×", cpu/first)
-		if g := goal[c.name]; g > 0 && all[0].name == "weir" {
-			ratio += fmt.Sprintf(" (goal ≥ %.0f ×: %s)", g, map[bool]string{true: "met", false: "missed"}[cpu >= g*first])
+		ratio := fmt.Sprintf("%.1f ×", r.CPU/first)
+		if g := goal[r.Name]; g > 0 && all[0].name == "weir" {
+			ratio += fmt.Sprintf(" (goal ≥ %.0f ×: %s)", g, map[bool]string{true: "met", false: "missed"}[r.CPU >= g*first])
 		}
-		fmt.Fprintf(out, "%s\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t%s\n", c.name, cpu,
-			float64(records)/median(costs[i], func(c cost) float64 { return c.wall.Seconds() }),
-			mb(int64(median(costs[i], func(c cost) float64 { return float64(c.peak) }))),
-			mb(int64(median(costs[i], func(c cost) float64 { return float64(c.disk) }))), ratio, c.keeps)
+		fmt.Fprintf(out, "%s\t%.1f\t%.0f\t%.0f\t%.0f\t%s\t%s\n", r.Name, r.CPU, r.Rate, r.PeakMB, r.DiskMB, ratio, r.Keeps)
 	}
 	return out.Flush()
 }
