@@ -1,8 +1,8 @@
 // Command bench measures weir and other libraries ("peers") in one run on one machine. It
 // prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
-// The file of each stage says what is compared: decode.go, replay.go, bulk.go, models.go, steps.go, search.go,
-// memory.go, scale.go, lists.go, ingest.go and load.go. Rounds of weir and of its peer alternate, and a
+// The goals of replays are those of goals.go. The file of each other stage says what is compared: decode.go, replay.go,
+// bulk.go, models.go, steps.go, search.go, scale.go, lists.go, ingest.go and load.go. Rounds of weir and of its peer alternate, and a
 // line shows medians, so that other load on the machine affects both alike.
 package main
 
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,7 @@ type bench struct {
 	dir   string    // for recordings and stores; removed at the end
 	short bool
 	bin   string // the built projector
+	most  int    // records of the largest recording of goals
 
 	records int // of each model's recording
 
@@ -46,16 +48,16 @@ type stage struct {
 }
 
 var stages = []stage{
+	{name: "goals", run: (*bench).goals},
 	{name: "decode", run: (*bench).decode},
 	{name: "replay", run: (*bench).replay},
-	{name: "bulk", run: (*bench).bulk},
+	{name: "bulk", run: (*bench).bulk, asked: true},
 	{name: "models", run: (*bench).models},
 	{name: "steps", run: (*bench).steps},
 	{name: "search", run: (*bench).search},
-	{name: "scale", run: (*bench).scale},
+	{name: "scale", run: (*bench).scale, asked: true},
 	{name: "lists", run: (*bench).lists},
 	{name: "ingest", run: (*bench).ingest},
-	{name: "memory", run: (*bench).memory},
 	{name: "load", run: (*bench).load, asked: true},
 	{name: "hostile", run: (*bench).hostile, asked: true},
 	{name: "parts", run: (*bench).parts, asked: true},
@@ -87,8 +89,8 @@ func run(ctx context.Context) (err error) {
 	if *generate != "" {
 		return b.generate(*generate, *of)
 	}
-	if flag.NArg() > 0 {
-		*only = strings.Join(flag.Args(), ",")
+	if err := b.arguments(flag.Args(), only); err != nil {
+		return err
 	}
 	b.limit = cli.LimitMemory(b.size, 0)
 	chosen, err := choose(*only)
@@ -125,6 +127,28 @@ func (b *bench) generate(path, model string) error {
 	}
 	_, err := b.recordingAt(path, name, next, b.records)
 	return err
+}
+
+// arguments are stages, and how many records the largest recording of goals has.
+func (b *bench) arguments(args []string, only *string) error {
+	var named []string
+	b.most = 1_000_000
+	for _, a := range args {
+		n, err := strconv.Atoi(a)
+		if err != nil {
+			named = append(named, a)
+			continue
+		}
+		if b.most = n; n < 100_000 {
+			return fmt.Errorf("%d records are too few for the goals: 100000 are the least", n)
+		}
+	}
+	if len(named) > 0 {
+		*only = strings.Join(named, ",")
+	} else if len(args) > 0 {
+		*only = "goals"
+	}
+	return nil
 }
 
 func names() string {

@@ -6,53 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
-
-// memory measures the highest resident memory of the built program while it replays a large
-// recording, with search and without.
-func (b *bench) memory() error {
-	const goal = 256
-	records := pick(b, 80_000, 800_000) // 100 MB, 1 GB
-	need := int64(records) * 8000
-	if free, err := freeBytes(b.dir); err != nil || free < need {
-		b.table.add(line{what: "memory of a replay", peer: fmt.Sprintf("skipped: it wants %d MB of disk in %s (free: %d MB, %v)", need>>20, b.dir, free>>20, err)})
-		return nil
-	}
-	bin, err := filepath.Abs(b.bin)
-	if err == nil {
-		_, err = os.Stat(bin)
-	}
-	if err != nil {
-		return fmt.Errorf("build the program first: %w", err)
-	}
-	rec, err := b.recording(records)
-	if err != nil {
-		return err
-	}
-	for _, search := range []bool{false, true} {
-		var flags []string
-		if !search {
-			flags = []string{"--no-search"}
-		}
-		peak, c, err := b.peak(bin, rec, flags...)
-		took := c.wall
-		if err != nil {
-			return err
-		}
-		what := fmt.Sprintf("memory, replay of %d MB, %s", rec.bytes/1e6, map[bool]string{true: "with search", false: "without search"}[search])
-		b.say("%s: %d MB, %.0f records/s", what, peak>>20, float64(rec.records)/took.Seconds())
-		b.table.add(line{
-			what: what, figure: fmt.Sprintf("%d MB", peak>>20), goal: fmt.Sprintf("≤ %d MB", goal), met: peak <= goal<<20,
-			peer: fmt.Sprintf("(at %.0f records/s)", float64(rec.records)/took.Seconds()),
-		})
-	}
-	return nil
-}
 
 func freeBytes(dir string) (int64, error) {
 	var s syscall.Statfs_t
