@@ -33,7 +33,7 @@ type answer struct{ kind, body string }
 // patience is how long the function may take to ask for an event, or to answer one.
 const patience = time.Minute
 
-// start starts the function. Whoever calls it stops it.
+// start starts the function. The caller stops it.
 func start(binary string, env []string) (*function, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
