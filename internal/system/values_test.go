@@ -105,7 +105,7 @@ func repairsMany(t *testing.T, r *runner.Runner, target store.Ref) {
 	if out, err := r.Store.Write(t.Context(), []store.Write{{Ref: ref, Put: bad}}); err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}
-	w, differs, err := owntable.LedgerRow(bad).Repair(ref, good, nil, r.First())
+	w, differs, err := owntable.LedgerRow(bad).Repair(ref, good, nil, r.First(), false)
 	if !differs || err != nil {
 		t.Fatal(differs, err)
 	}
