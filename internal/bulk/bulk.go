@@ -57,6 +57,7 @@ type Bulk struct {
 	cascades bool                 // something may be derived from what is derived
 	changes  []projections.Change // that are not applied yet
 	most     int                  // of records that are gathered
+	burst    int                  // and of bytes that they may lead to, if they are like those before
 	waiting  int                  // records from which nothing is derived yet
 	before   int                  // how many bytes the window had before them, less those that landed since
 	derived  int                  // how many records there were the last time
@@ -94,8 +95,8 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 		tables = append(tables, t.Name)
 	}
 	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
-	if b.most = atOnce; lists(r.Model) { // what a burst of lists adds to a window needs room, too
-		b.most, b.size.Memory = atOnceOfLists, size.Memory/4
+	if b.most, b.burst = atOnce, size.Memory/2; lists(r.Model) { // which may suddenly lead to much more
+		b.most, b.burst = atOnceOfLists, size.Memory/8
 	}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var forget func(value.Item) value.Item
@@ -328,7 +329,7 @@ func (b *Bulk) reduce(ctx context.Context, next chan *replay.Prepared) error {
 // ahead is how many records may wait for what is derived from them: fewer where each of them leads to
 // much, as that cannot land before all of it is done, and at most twice as many as the last time.
 func (b *Bulk) ahead() int {
-	return max(fewest, min(b.most, 2*b.derived, b.size.Memory/2/max(1, b.grown)))
+	return max(fewest, min(b.most, 2*b.derived, b.burst/max(1, b.grown)))
 }
 
 // fewest is how many records are gathered however much each of them leads to.

@@ -111,7 +111,9 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
 	po := opts.pebble(lock, list, &s.journal)
 	s.po = po
-	if s.db, err = pebble.Open(dir, po); err != nil {
+	s.db, err = pebble.Open(dir, po)
+	po.Cache.Unref() // the open database has it
+	if err != nil {
 		// The owner file stays. Without it the store would count as closed, and the log
 		// would have to be whole.
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,6 +41,7 @@ type load struct {
 
 	key, scratch []byte
 	values       []value.Value
+	restore      func() // the caches of the store
 }
 
 // loaded is a row that a Load has read or written.
@@ -82,12 +84,24 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 	for _, tab := range s.tables {
 		l.byID[tab.id] = tab
 	}
+	l.restore = sync.OnceFunc(s.lend())
 	l.begin()
 	return l, nil
 }
 
-// Close gives up what has not landed.
-func (l *load) Close() error { return l.giveUp() }
+// lend leaves the memory of memtables, which are not written while rows land, and of the row cache to a
+// Load, which keeps what it reads itself. The function that it returns takes it back.
+func (s *Store) lend() (takeBack func()) {
+	s.cache.beginAll()
+	s.cache.endAll()
+	return s.po.Cache.Reserve(2 * int(s.opts.MemTableBytes))
+}
+
+// Close gives up what has not landed. It may be called again.
+func (l *load) Close() error {
+	l.restore()
+	return l.giveUp()
+}
 
 // AppendName appends the key under which the row is stored.
 func (l *load) AppendName(b []byte, ref store.Ref) ([]byte, error) {
@@ -140,13 +154,14 @@ func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) 
 	}
 	defer l.s.gate.RUnlock()
 	var f fetching
+	rows := make([]*loaded, len(refs))
 	for i := range refs {
 		tab, err := l.s.table(refs[i].Table)
 		if err != nil {
 			return nil, fmt.Errorf("get: %w", err)
 		}
 		if err := tab.CheckKey(refs[i].Key); err == nil {
-			l.want(&f, tab, refs[i].Key, false)
+			l.want(&f, tab, refs[i].Key, &rows[i])
 		} else if !tab.IsKey(refs[i].Key) {
 			return nil, fmt.Errorf("get %v: %w", refs[i], err)
 		}
@@ -155,9 +170,8 @@ func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) 
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	out := make([]value.Item, len(refs))
-	for i := range refs {
-		l.key = appendRowKey(l.key[:0], l.s.tables[refs[i].Table], refs[i].Key)
-		if r := l.rows[string(l.key)]; r != nil {
+	for i, r := range rows {
+		if r != nil {
 			var err error
 			if out[i], err = l.itemOf(r); err != nil {
 				return nil, fmt.Errorf("get %v: %w", refs[i], err)
@@ -174,28 +188,26 @@ type fetching struct {
 }
 
 // fetched is a row that the load has to read from the store, with the table and key that ask for
-// it.
+// it, and where it is asked for.
 type fetched struct {
-	missed
+	key []byte
 	tab *table
 	id  store.Key
+	to  **loaded
 }
 
-// want adds a row to those that are fetched, unless the Load has it. keep says to remember
-// also that it does not exist. Its key is then in l.key.
-func (l *load) want(f *fetching, tab *table, id store.Key, keep bool) {
+// want puts a row into to, now or when it is fetched; nil for a row that does not exist, unless those are
+// kept.
+func (l *load) want(f *fetching, tab *table, id store.Key, to **loaded) {
 	l.key = appendRowKey(l.key[:0], tab, id)
-	if l.rows[string(l.key)] != nil {
+	if *to = l.rows[string(l.key)]; *to != nil {
 		return
 	}
-	hash := maphash.Bytes(l.s.seed, l.key)
-	stored, found, since := l.s.cache.find(hash, l.key)
 	switch {
-	case !found:
-		f.keep = keep
-		f.rows = append(f.rows, fetched{missed{hash: hash, key: bytes.Clone(l.key), since: since}, tab, id})
-	case stored != nil || keep:
-		l.remember(l.key, tab, id, stored)
+	case l.s.cache.keys.mayHave(maphash.Bytes(l.s.seed, l.key)):
+		f.rows = append(f.rows, fetched{bytes.Clone(l.key), tab, id, to})
+	case f.keep:
+		*to = l.remember(l.key, tab, id, nil)
 	}
 }
 
@@ -212,28 +224,32 @@ func (l *load) fetch(f *fetching) error {
 	defer r.close()
 	for i := range f.rows {
 		m := &f.rows[i]
+		if i > 0 && bytes.Equal(m.key, f.rows[i-1].key) {
+			*m.to = *f.rows[i-1].to
+			continue
+		}
 		found, err := r.get(m.key)
 		if err != nil {
 			return fmt.Errorf("table %s, key %x: %w", m.tab.Name, m.key, err)
 		}
 		stored := bytes.Clone(found)
-		l.s.cache.fill(m.hash, m.key, stored, m.since)
 		if stored != nil || f.keep {
-			l.remember(m.key, m.tab, m.id, stored)
+			*m.to = l.remember(m.key, m.tab, m.id, stored)
 		}
 	}
 	return nil
 }
 
 // remember keeps a row as the store has it.
-func (l *load) remember(key []byte, tab *table, id store.Key, stored []byte) {
+func (l *load) remember(key []byte, tab *table, id store.Key, stored []byte) *loaded {
 	id = store.Key{Partition: id.Partition.Clone(), Sort: id.Sort.Clone()}
-	name := string(key)
-	l.rows[name] = &loaded{tab: tab, id: id, was: stored, now: stored}
+	name, r := string(key), &loaded{tab: tab, id: id, was: stored, now: stored}
+	l.rows[name] = r
 	if !tab.Stream && tab.Key.Sort.Name != "" {
 		l.partOf(name, id).add(name)
 	}
 	l.bytes += loadedBytes + len(key)*(1+len(tab.indexes)) + len(stored)
+	return r
 }
 
 // itemOf returns a row as an item.
@@ -277,12 +293,13 @@ func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 		return out, fmt.Errorf("write: %w", err)
 	}
 	defer l.s.gate.RUnlock()
-	if err := l.fetchAll(ws); err != nil {
+	rows, err := l.fetchAll(ws)
+	if err != nil {
 		return out, fmt.Errorf("write: %w", err)
 	}
 	for i := range ws {
 		w := &ws[i]
-		_, row, err := l.write(w, false)
+		_, row, err := l.write(w, rows[i], false)
 		switch {
 		case errors.Is(err, errLoad):
 			return out, fmt.Errorf("write: %w", err)
@@ -296,15 +313,15 @@ func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 	return out, nil
 }
 
-// fetchAll reads the rows of writes.
-func (l *load) fetchAll(ws []store.Write) error {
-	f := fetching{keep: true}
+// fetchAll reads the rows of writes, nil for one of no table or with a wrong key.
+func (l *load) fetchAll(ws []store.Write) ([]*loaded, error) {
+	f, rows := fetching{keep: true}, make([]*loaded, len(ws))
 	for i := range ws {
 		if tab := l.s.tables[ws[i].Table]; tab != nil && tab.CheckKey(ws[i].Key) == nil {
-			l.want(&f, tab, ws[i].Key, true)
+			l.want(&f, tab, ws[i].Key, &rows[i])
 		}
 	}
-	return l.fetch(&f)
+	return rows, l.fetch(&f)
 }
 
 // errLoad marks errors that are not of one write alone.
@@ -320,9 +337,9 @@ type undo struct {
 	last    uint64
 }
 
-// write executes a write. row is the row after it, or the row for which its condition
-// failed. The row must have been fetched.
-func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err error) {
+// write executes a write on r, its row as fetchAll returns it. row is the row after it, or the row for which its
+// condition failed.
+func (l *load) write(w *store.Write, r *loaded, checks bool) (u undo, row value.Item, err error) {
 	if l.opts.Refuse != nil {
 		if err := l.opts.Refuse(w.Ref); err != nil {
 			return u, nil, fmt.Errorf("%w: %w", errLoad, err)
@@ -338,8 +355,6 @@ func (l *load) write(w *store.Write, checks bool) (u undo, row value.Item, err e
 	if err := tab.Validate(w); err != nil {
 		return u, nil, err
 	}
-	l.key = appendRowKey(l.key[:0], tab, w.Key)
-	r := l.rows[string(l.key)]
 	if row, err = l.itemOf(r); err != nil {
 		return u, nil, fmt.Errorf("%w: %w", errLoad, err)
 	}
@@ -412,8 +427,7 @@ func (l *load) Place(ref store.Ref, row value.Item) error {
 	l.key = appendRowKey(l.key[:0], tab, ref.Key)
 	r := l.rows[string(l.key)]
 	if r == nil { // it was read, and not there
-		l.remember(l.key, tab, ref.Key, nil)
-		r = l.rows[string(l.key)]
+		r = l.remember(l.key, tab, ref.Key, nil)
 	}
 	if err := l.put(nil, r, nil, row); err != nil {
 		return fmt.Errorf("place %v: %w: %w", ref, store.ErrLoading, err)
@@ -461,13 +475,14 @@ func (l *load) transact(ws []store.Write, done *[]undo) error {
 	if err := l.apart(ws); err != nil {
 		return err
 	}
-	if err := l.fetchAll(ws); err != nil {
+	rows, err := l.fetchAll(ws)
+	if err != nil {
 		return err
 	}
 	size := 0
 	for i := range ws {
 		w := &ws[i]
-		u, row, err := l.write(w, true)
+		u, row, err := l.write(w, rows[i], true)
 		if err != nil {
 			return w.Failed(err)
 		}

@@ -211,8 +211,7 @@ func (m *merging) read() (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %x: %w", key, err)
 	}
-	m.remember(key, m.tab, id, bytes.Clone(found))
-	return m.rows[string(key)], nil
+	return m.remember(key, m.tab, id, bytes.Clone(found)), nil
 }
 
 // endQueries lets go of the store's rows as they were when the window's first query came.

@@ -123,7 +123,7 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 	po := &pebble.Options{
 		FS:                          &guard{o.FS, o.Fatal, list}, // by pointer: Pebble compares file systems
 		Lock:                        lock,
-		CacheSize:                   o.CacheBytes + 2*int64(o.MemTableBytes), // memtables count against it
+		Cache:                       pebble.NewCache(o.CacheBytes + 2*int64(o.MemTableBytes)), // memtables count against it
 		FormatMajorVersion:          pebble.FormatValueSeparation,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
