@@ -101,7 +101,7 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var forget func(value.Item) value.Item
 	b.shardKey, forget = owntable.Unlogged()
-	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Drop: forget, Memory: size.Memory / 4})
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Silent: b.silent, Drop: forget, Memory: size.Memory / 4})
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
@@ -448,16 +448,14 @@ func (b *Bulk) tell() error {
 // lists leave to jobs.
 func (b *Bulk) derive(ctx context.Context) error {
 	jobs := b.cascades // a replay that was killed may have left some
-	for ours := false; ; ours = true {
+	for {
 		records := b.load.Take()
 		for i := range records {
 			if c, ok := projections.NewChange(b.to.Model.Table(records[i].Table), &records[i]); ok {
 				if err := b.searchable(&c); err != nil {
 					return err
 				}
-				if !ours || !unread(c.Was) || !unread(c.Is) {
-					b.changes = append(b.changes, c)
-				}
+				b.changes = append(b.changes, c)
 			}
 		}
 		var err error
@@ -494,6 +492,16 @@ func (b *Bulk) job(ctx context.Context) (left bool, err error) {
 // of those whose status depends on others.
 func lists(m *model.Model) bool {
 	return len(m.Follows) > 0 || slices.ContainsFunc(m.Entities, func(e *model.Entity) bool { return len(e.Subscribes)+len(e.Others) > 0 })
+}
+
+// silent reports whether a change leads to nothing: weir made it, and nothing reads it. Only whether a
+// search index can hold its document would be asked.
+func (b *Bulk) silent(ref store.Ref, old, new value.Item) bool {
+	if !b.deriving || b.to.Runner.Index != nil && !indexable(ref) {
+		return false
+	}
+	t := b.to.Model.Table(ref.Table)
+	return t != nil && unread(t.Classify(new)) && unread(t.Classify(old))
 }
 
 // unread reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and

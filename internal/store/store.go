@@ -475,6 +475,8 @@ type LoadOptions struct {
 	Tables []string // with streams
 	// Refuse, if set, is asked before each write. Its error ends the call.
 	Refuse func(Ref) error
+	// Silent, if set, reports whether a write that changes a row is left out of what Take returns.
+	Silent func(ref Ref, old, new value.Item) bool
 	// Drop, if set, returns what is kept of a row of a table without a stream.
 	Drop func(row value.Item) value.Item
 	// Memory is about how many bytes the Load may take for what is staged.

@@ -398,7 +398,7 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 	}
 	r.now, r.written = stored, true
 	l.know(r, next)
-	if r.tab.Stream && w != nil {
+	if r.tab.Stream && w != nil && (l.opts.Silent == nil || !l.opts.Silent(w.Ref, row, next)) {
 		l.record(w, r, row, next)
 	}
 	return nil
