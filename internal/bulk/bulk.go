@@ -206,7 +206,7 @@ func (b *Bulk) begin() {
 	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{}
 	b.run, b.jobs = &run, &runner.Jobs{Runner: &run}
 	again := *b.to
-	again.Store, again.Runner, again.Summary = b.load, b.run, replay.Summary{}
+	again.Store, again.Runner, again.Summary, again.InOrder = b.load, b.run, replay.Summary{}, true
 	again.Gap = func(g replay.Gap) {
 		b.say(func() {
 			if b.to.Gap != nil {

@@ -19,8 +19,8 @@ import (
 // two leaves a row whose own mark is still older than the removal. The removal then
 // happens when the batch is replayed again.
 //
-// Writes that are sent together happen in any order. So a change of followers and a
-// change that is sent to followers are sent separately.
+// Writes that are sent together happen in any order, unless the store says otherwise (Replay.InOrder). So a
+// change of followers and a change that is sent to followers are sent separately.
 type flight struct {
 	*Replay
 	writes sending
@@ -63,7 +63,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 	}
 	old, image := e.images()
 	inOrder := f.order.Concerns(old.entity, image.entity)
-	follows := inOrder && f.follows(e)
+	follows := inOrder && !f.InOrder && f.follows(e)
 	if e.leaves || follows || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {
 			return err

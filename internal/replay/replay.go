@@ -48,6 +48,9 @@ type Replay struct {
 	// Apart makes Next read and write one after the other, in the caller's goroutine. A
 	// simulation sets it, because it schedules all that happens.
 	Apart bool
+	// InOrder says that the Store does the writes of one call in their order, as a store.Load does. Then writes whose
+	// order matters are sent together, too.
+	InOrder bool
 
 	Summary Summary
 
