@@ -28,6 +28,9 @@ func (u *Unshown) String() string { return "cannot be computed: " + u.Why.Error(
 // target can show all of the tallies. The text names only the tallies, so it stays the same
 // when their amounts change.
 func CannotShow(tallies []*model.Tally, ledger value.Item) string {
+	if !slices.ContainsFunc(tallies, mayLack) { // as nearly always
+		return ""
+	}
 	_, cannot := Published(tallies, ledger)
 	if len(cannot) == 0 {
 		return ""
@@ -41,8 +44,10 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 
 // MayLack reports whether a ledger of the entity can hold what its target cannot show.
 func MayLack(e *model.Entity) bool {
-	return slices.ContainsFunc(Tallies(e), func(t *model.Tally) bool { return t.Shows() && (t.Max > 0 || t.Kind.Exact) })
+	return slices.ContainsFunc(Tallies(e), mayLack)
 }
+
+func mayLack(t *model.Tally) bool { return t.Shows() && (t.Max > 0 || t.Kind.Exact) }
 
 // Tallies returns the tallies of an entity, which may be nil.
 func Tallies(e *model.Entity) []*model.Tally {
