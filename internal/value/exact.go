@@ -2,6 +2,7 @@ package value
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/apd/v3"
 )
@@ -50,9 +51,42 @@ func (e *Exact) Mean(count Value, places int) (Value, error) {
 		return Value{}, fmt.Errorf("%w: a mean of %q", ErrNumber, count.Text())
 	}
 	var d apd.Decimal
+	if q, ok := quotient(&e.d, n, places); ok {
+		d.SetFinite(q, int32(-places))
+		return numberOf(&d)
+	}
 	must(exact.Quo(&d, &e.d, n))
 	must(exact.Quantize(&d, &d, int32(-places)))
 	return numberOf(&d)
+}
+
+// quotient is a / b × 10^places, rounded to a whole number, halves away from zero. ok is false unless all of it
+// fits into 64 bits, as nearly always.
+func quotient(a, b *apd.Decimal, places int) (q int64, ok bool) {
+	up, down := a.Coeff.Int64(), b.Coeff.Int64()
+	if !a.Coeff.IsInt64() || !b.Coeff.IsInt64() || down > math.MaxInt64/2 || b.Negative {
+		return 0, false
+	}
+	for shift := int(a.Exponent) - int(b.Exponent) + places; shift != 0; {
+		to := &up
+		if shift < 0 {
+			to, shift = &down, shift+1
+		} else {
+			shift--
+		}
+		if *to > math.MaxInt64/20 { // twice a rest must fit, too
+			return 0, false
+		}
+		*to *= 10
+	}
+	q = up / down
+	if 2*(up%down) >= down {
+		q++
+	}
+	if a.Negative {
+		q = -q
+	}
+	return q, true
 }
 
 // String returns all digits, without an exponent.

@@ -174,6 +174,22 @@ func TestMean(t *testing.T) {
 	}
 }
 
+// TestAnyMean: means of small and of large numbers are rounded the same way, which is that of big.Rat.
+func TestAnyMean(t *testing.T) {
+	digits := rapid.StringMatching(`-?[0-9]{1,19}(\.[0-9]{1,9})?`)
+	count := rapid.OneOf(rapid.StringMatching(`[1-9][0-9]{0,3}`), rapid.StringMatching(`-?[1-9][0-9]{0,18}`))
+	rapid.Check(t, func(t *rapid.T) {
+		sum, n, places := digits.Draw(t, "sum"), count.Draw(t, "count"), rapid.IntRange(0, 9).Draw(t, "places")
+		var e Exact
+		e.Add(MustNumber(sum), 0)
+		got, err := e.Mean(MustNumber(n), places)
+		want := new(big.Rat).Quo(rat(t, sum), rat(t, n)).FloatString(places)
+		if err != nil || !Equal(got, MustNumber(want)) {
+			t.Fatalf("%s / %s to %d places is %s, %v; want %s", sum, n, places, got.Text(), err, want)
+		}
+	})
+}
+
 func TestInt64(t *testing.T) {
 	for _, c := range []struct {
 		in   Value
