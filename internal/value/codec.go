@@ -82,7 +82,7 @@ func (d *decoder) attrs(n int) []Attr {
 		return nil
 	}
 	if n > len(d.slab) {
-		d.slab = make([]Attr, max(n, 16))
+		d.slab = make([]Attr, max(n, min(16, len(d.rest)/16))) // what small attributes take, so that few are left over
 	}
 	out := d.slab[:n:n]
 	d.slab = d.slab[n:]
