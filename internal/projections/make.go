@@ -11,12 +11,12 @@ import (
 	"weir/internal/value"
 )
 
-// History calls yield for each history rule that keeps an entry of this change, with the
+// Sends calls yield for each history rule with subscribers that keeps an entry of this change, with the
 // row that the entry is made from.
-func (c *Change) History(yield func(rule *model.RowRule, row value.Item)) {
+func (c *Change) Sends(yield func(rule *model.RowRule, row value.Item)) {
 	each := func(of *model.Entity, row value.Item) {
 		for _, rule := range of.Rules {
-			if c.KeptBy(rule) {
+			if rule.Subscribers != nil && c.KeptBy(rule) {
 				yield(rule, row)
 			}
 		}

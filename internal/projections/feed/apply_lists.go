@@ -233,9 +233,13 @@ func (t *sending) upTo(o mergedlog.Offset) int {
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
 func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last mergedlog.Offset) error {
+	page, err := readPage(ctx, w.Runner, t.list.Key.Partition.Text(), "")
+	if err != nil {
+		return err
+	}
 	any := false
 	for i := range t.notifications[:n] {
-		some, err := w.sendOne(ctx, t.list, &t.notifications[i], moment)
+		some, err := w.sendOne(ctx, t.list, page, &t.notifications[i], moment)
 		if err != nil {
 			return err
 		}
@@ -246,43 +250,57 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last m
 	if !whole || !any && !owntable.IsUnlogged(w.ShardKey) { // such changes do not come again
 		return nil
 	}
-	_, err := w.Write(ctx, []store.Write{owntable.EndMoment(t.list, w.ShardKey, last)})
+	_, err = w.Write(ctx, []store.Write{owntable.EndMoment(t.list, w.ShardKey, last)})
 	return err
 }
 
-// sendOne writes one notification to a list; a job continues a long list. any is false if
-// the list has no recipient.
-func (w *work) sendOne(ctx context.Context, list store.Ref, t *Notification, moment int64) (any bool, err error) {
-	page, err := sendPage(ctx, w.Runner, list.Key.Partition.Text(), "", t, moment)
-	if err == nil && page.last != "" {
-		err = w.startJob(ctx, list, page.last, t, moment)
+// sendOne writes one notification to the first page of a list; a job continues a long list. any is
+// false if the list has no recipient.
+func (w *work) sendOne(ctx context.Context, list store.Ref, first page, t *Notification, moment int64) (any bool, err error) {
+	done, err := sendPage(ctx, w.Runner, first, t, moment)
+	if err == nil && first.last != "" {
+		err = w.startJob(ctx, list, first.last, t, moment)
 	}
-	if page.kept {
+	if done.kept {
 		w.Kept(t.Change, t.Rule.Name)
 	}
-	return page.any || page.last != "", err
+	return done.any || first.last != "", err
 }
 
-// sent is the result for a page of subscribers: the sort key of the last subscriber, or
-// "" if there are no more pages; whether any of them is a recipient; and whether a row
-// was refused.
-type sent struct {
-	last      string
-	any, kept bool
+// page is a page of the subscribers in a list, and the sort key of the last one, "" if no page follows. It may
+// be read any time after a moment was given: who gets the notifications of that moment does not
+// change any more.
+type page struct {
+	subscribers []*Subscriber
+	last        string
 }
 
-// sendPage writes the rows for a page of subscribers that begins after a sort key.
-// A row of a later event stays, so a page may be sent again after a crash. Refused rows leave a dead
-// letter each, and the others are written. done.last is "" after the last page.
-func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Notification, moment int64) (done sent, err error) {
-	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
+// readPage reads the page that begins after a sort key.
+func readPage(ctx context.Context, r *runner.Runner, list, after string) (p page, err error) {
+	read, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
 	if err != nil {
-		return done, err
+		return p, err
 	}
+	for _, row := range read.Rows {
+		p.subscribers = append(p.subscribers, SubscriberFrom(row))
+	}
+	if n := len(read.Rows); read.Next != nil && n > 0 {
+		p.last = read.Rows[n-1].Get(owntable.Sort).Text()
+	}
+	return p, nil
+}
+
+// sent is the result for a page of subscribers: whether any of them is a recipient; and whether a row
+// was refused.
+type sent struct{ any, kept bool }
+
+// sendPage writes the rows for a page of subscribers.
+// A row of a later event stays, so a page may be sent again after a crash. Refused rows leave a dead
+// letter each, and the others are written.
+func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, moment int64) (done sent, err error) {
 	var ws []store.Write
 	var of []projections.Put
-	for _, row := range page.Rows {
-		s := SubscriberFrom(row)
+	for _, s := range to.subscribers {
 		if !s.Receives(moment) {
 			continue
 		}
@@ -309,9 +327,7 @@ func sendPage(ctx context.Context, r *runner.Runner, list, after string, t *Noti
 			return done, err
 		}
 	}
-	if done.any = len(ws) > 0; page.Next != nil && len(page.Rows) > 0 {
-		done.last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()
-	}
+	done.any = len(ws) > 0
 	return done, nil
 }
 
@@ -362,8 +378,11 @@ func (w *work) startJob(ctx context.Context, list store.Ref, cursor string, t *N
 	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
 		return err
 	}
-	for page := (sent{last: cursor}); page.last != ""; {
-		if page, err = sendPage(ctx, w.Runner, job.List, page.last, t, moment); err != nil {
+	for next := (page{last: cursor}); next.last != ""; {
+		if next, err = readPage(ctx, w.Runner, job.List, next.last); err != nil {
+			return err
+		}
+		if _, err = sendPage(ctx, w.Runner, next, t, moment); err != nil {
 			return err
 		}
 	}
@@ -377,15 +396,18 @@ func (Kind) Job(ctx context.Context, r *runner.Runner, row value.Item) (mine, mo
 	if !mine {
 		return false, false, nil
 	}
-	var page sent
+	var next page
 	if rule := ruleOf(r.Model, &job); rule != nil {
+		if next, err = readPage(ctx, r, job.List, job.Cursor); err != nil {
+			return true, true, err
+		}
 		t := Notification{Rule: rule, Fields: job.Fields, Position: job.Position}
-		if page, err = sendPage(ctx, r, job.List, job.Cursor, &t, job.Moment); err != nil {
+		if _, err = sendPage(ctx, r, next, &t, job.Moment); err != nil {
 			return true, true, err
 		}
 	}
-	_, err = r.Write(ctx, []store.Write{job.Move(r.Model.Name, page.last)})
-	return true, page.last != "", err
+	_, err = r.Write(ctx, []store.Write{job.Move(r.Model.Name, next.last)})
+	return true, next.last != "", err
 }
 
 // ruleOf returns the rule of a job, or nil if the model no longer has it.

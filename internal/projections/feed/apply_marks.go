@@ -66,7 +66,11 @@ func (w *work) sendMarked(ctx context.Context, t *Notification) (done bool, err 
 			return false, err
 		}
 	}
-	if any, err := w.sendOne(ctx, list, t, moment); !any || err != nil {
+	first, err := readPage(ctx, w.Runner, list.Key.Partition.Text(), "")
+	if err != nil {
+		return true, err
+	}
+	if any, err := w.sendOne(ctx, list, first, t, moment); !any || err != nil {
 		return true, err
 	}
 	_, err = w.Write(ctx, []store.Write{owntable.EndMarked(mark, t.Position)})

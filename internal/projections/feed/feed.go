@@ -1,6 +1,8 @@
 package feed
 
 import (
+	"slices"
+
 	"weir/internal/events"
 	"weir/internal/mergedlog"
 	"weir/internal/model"
@@ -61,10 +63,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 
 // FoldNotifications returns the notifications that a change asks for.
 func FoldNotifications(c *projections.Change) (out []Notification) {
-	c.History(func(rule *model.RowRule, row value.Item) {
-		if rule.Subscribers == nil {
-			return
-		}
+	c.Sends(func(rule *model.RowRule, row value.Item) {
 		if t, ok := foldNotification(c, rule, row); ok {
 			out = append(out, t)
 		}
@@ -134,13 +133,18 @@ func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool
 	return owntable.SubscriberList(rule.Name+"<"+rule.Source.Name, by), true
 }
 
-// foldNotification returns the notification that a history rule asks for. ok is false unless its
-// row passes the rule's tests and names a list of subscribers.
-func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item) (_ Notification, ok bool) {
+// sendsTo returns the list of subscribers that a history rule's row is for. ok is false unless the row passes
+// the rule's tests and names a list.
+func sendsTo(rule *model.RowRule, row value.Item) (to string, ok bool) {
 	if !model.Holds(rule.Where, row) {
-		return Notification{}, false
+		return "", false
 	}
-	to, ok := list(rule, func(m *model.Match) value.Value { return projections.ScalarOf(&m.Expr, row) })
+	return list(rule, func(m *model.Match) value.Value { return projections.ScalarOf(&m.Expr, row) })
+}
+
+// foldNotification returns the notification that a history rule asks for, if its row is for a list (sendsTo).
+func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item) (_ Notification, ok bool) {
+	to, ok := sendsTo(rule, row)
 	if !ok {
 		return Notification{}, false
 	}
@@ -186,14 +190,29 @@ func (o *Order) Begins(c *projections.Change) bool {
 	if !o.Concerns(c.Was, c.Is) {
 		return false
 	}
-	subscriptions, notifications := Fold(c, nil), FoldNotifications(c)
-	begins := touches(subscriptions, o.notified, Subscription.list) || touches(notifications, o.subscribed, Notification.list)
+	subscriptions, notifications := Fold(c, nil), notified(c)
+	begins := slices.ContainsFunc(subscriptions, func(s Subscription) bool { return o.notified[s.List] }) ||
+		slices.ContainsFunc(notifications, func(list string) bool { return o.subscribed[list] })
 	if begins || o.notified == nil {
 		o.subscribed, o.notified = map[string]bool{}, map[string]bool{}
 	}
-	note(subscriptions, o.subscribed, Subscription.list)
-	note(notifications, o.notified, Notification.list)
+	for _, s := range subscriptions {
+		o.subscribed[s.List] = true
+	}
+	for _, list := range notifications {
+		o.notified[list] = true
+	}
 	return begins
+}
+
+// notified returns the lists to which a change sends notifications.
+func notified(c *projections.Change) (out []string) {
+	c.Sends(func(rule *model.RowRule, row value.Item) {
+		if to, ok := sendsTo(rule, row); ok {
+			out = append(out, to)
+		}
+	})
+	return out
 }
 
 // Concerns reports whether the order of a change among the changes of other rows matters,
@@ -214,24 +233,4 @@ func (*Order) Concerns(was, is *model.Entity) bool {
 		}
 	}
 	return false
-}
-
-func (j Subscription) list() string { return j.List }
-func (t Notification) list() string { return t.List }
-
-// touches reports whether one of the effects is on one of the lists.
-func touches[T any](effects []T, lists map[string]bool, list func(T) string) bool {
-	for _, e := range effects {
-		if lists[list(e)] {
-			return true
-		}
-	}
-	return false
-}
-
-// note adds the lists of the effects.
-func note[T any](effects []T, lists map[string]bool, list func(T) string) {
-	for _, e := range effects {
-		lists[list(e)] = true
-	}
 }
