@@ -56,6 +56,23 @@ func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
 	return slices.ContainsFunc(assigns, func(a model.Assign) bool { return is(a.Expr.Field) || anyField(a.Expr.Map, is) })
 }
 
+// SameOf reports whether a rule without history makes the same of two images of a row, because nothing that
+// it reads of them differs.
+func SameOf(rule *model.RowRule, a, b value.Item) bool {
+	differs := func(f *model.Field) bool { return f != nil && !value.Equal(a.Get(f.Attr), b.Get(f.Attr)) }
+	for i := range rule.Where {
+		if differs(rule.Where[i].Field) {
+			return false
+		}
+	}
+	for i := range rule.Fields {
+		if f := rule.Fields[i].Expr.Follow; f != nil && anyField(f.Key, differs) {
+			return false
+		}
+	}
+	return !anyField(rule.Fields, differs)
+}
+
 // event returns what happened to the row as a row of the given entity. A row that becomes
 // one of the entity's rows is an INSERT.
 func (c *Change) event(of *model.Entity) string {

@@ -61,6 +61,9 @@ func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.
 // A move is a removal at the old key and a row at the new one, in this order. A change after which
 // both images make the same row asks for nothing.
 func (e *folding) state(c *projections.Change, rule *model.RowRule) {
+	if c.Was == c.Is && projections.SameOf(rule, c.Old, c.New) {
+		return
+	}
 	var was, is projections.Put
 	var had, has bool
 	if c.Was == rule.Source {
