@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,6 +55,54 @@ func TestRecording(t *testing.T) {
 		t.Errorf("%d bytes a record", size)
 	}
 	t.Logf("%d bytes a record, %v", rec.bytes/int64(n), kinds)
+}
+
+// Copies have rows of their own, and each is what the recording is: as many rows, each old image what came last,
+// but where the recording itself has a gap.
+func TestCopies(t *testing.T) {
+	t.Chdir("../..")
+	b := testBench(t)
+	for _, name := range []string{"gallery", "viewing", "movienight", "watchlists", "wardrobe"} {
+		rows, gaps, records := map[int]int{}, map[int]int{}, 0
+		for _, of := range []int{1, 3} {
+			c, err := b.newCopies(name, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.of, records = of, len(c.records)
+			rec, err := b.recordingAt(filepath.Join(b.dir, fmt.Sprint(name, of)), name, c.next, of*records)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows[of], gaps[of] = follow(t, rec)
+		}
+		if rows[3] != 3*rows[1] || gaps[3] != 3*gaps[1] || gaps[1] > records/100 {
+			t.Errorf("%s: %d rows and %d gaps in 3 copies, %d and %d in one", name, rows[3], gaps[3], rows[1], gaps[1])
+		}
+	}
+}
+
+// follow counts the rows of a recording, and the records whose old image is not what came last.
+func follow(t *testing.T, rec recording) (rows, gaps int) {
+	f, err := os.Open(rec.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	is, met := map[string]value.Item{}, map[string]bool{}
+	err = events.Read(f, rec.path, func(e events.Entry) error {
+		r := &e.Record
+		key := r.Table + string(value.AppendPlainItem(nil, r.Keys))
+		if e.Bad != nil || !value.EqualItems(is[key], r.Old) {
+			gaps++
+		}
+		is[key], met[key] = r.New.Clone(), true
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(met), gaps
 }
 
 // The peer of replays writes the application's rows, of each recording its own, and
