@@ -144,6 +144,31 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
+// TestOverCopies: what a recording writes over rows that nothing is derived from is mended.
+func TestOverCopies(t *testing.T) {
+	text := with(`
+  Copy: {table: shop, where: {kind: copy}, key: {PK: "C#{branch}", SK: "C#{order}"}, attributes: {city: string}}
+`, `
+  Copy: {row: Order, set: {branch: branch, order: order, city: city}}
+`)
+	var s scripted
+	for i := range 40 {
+		s.put("B#b", fmt.Sprint("O#", i), "kind", "order", "city", "c")
+	}
+	s.put("C#b", "C#1", "kind", "other", "city", "d")
+	s.put("C#b", "C#2", "kind", "city", "city", "d")
+	w := both(t, text, "rows over copies", s.all)
+	copied := 0
+	for _, row := range w.scan(store.Query{Table: "shop", Partition: value.OfString("C#b")}) {
+		if row.Get("kind").Text() == "copy" && row.Get("city").Text() == "c" {
+			copied++
+		}
+	}
+	if copied != 40 {
+		t.Errorf("%d of 40 copies are there", copied)
+	}
+}
+
 // watching notes the most bytes that a window of a Load has when it lands.
 type watching struct {
 	store.Store
