@@ -268,8 +268,8 @@ func (w *work) sendOne(ctx context.Context, list store.Ref, first page, t *Notif
 }
 
 // page is a page of the subscribers in a list, and the sort key of the last one, "" if no page follows. It may
-// be read any time after a moment was given: who gets the notifications of that moment does not
-// change any more.
+// be read at any time after a moment was given: what joins or leaves then gets, or misses, those of later
+// moments only.
 type page struct {
 	subscribers []*Subscriber
 	last        string
