@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -40,12 +41,15 @@ const (
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
 	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
 	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
+
+	envMemory = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE" // in MB, set by Lambda
 )
 
 // Serve handles events until Lambda ends the process or the context is done. Metrics go
 // to stdout, one JSON object a line, and what went wrong to stderr. An error means that the
 // function could not begin: it has handled nothing, and Lambda keeps the records.
 func Serve(ctx context.Context, stdout, stderr io.Writer) error {
+	limitMemory()
 	log := logs.JSON(stderr, slog.LevelInfo)
 	spans, err := traces.Open(ctx, traces.Mode(os.Getenv(envTraces)), "weir", cli.Version(), log)
 	if err != nil {
@@ -59,6 +63,16 @@ func Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	defer s.Close()
 	runtime.StartWithOptions(traced(h, spans), runtime.WithContext(ctx))
 	return nil
+}
+
+// limitMemory lets the heap grow to three quarters of the memory that Lambda gives before it is collected without delay:
+// the rest is for the program itself, of which 25 MB are resident. Lambda kills a process that needs more than it has, and
+// sends the event again. GOMEMLIMIT overrides it.
+func limitMemory() {
+	mb, err := strconv.ParseInt(os.Getenv(envMemory), 10, 32)
+	if err == nil && mb > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(mb << 20 / 4 * 3)
+	}
 }
 
 // flushTime is how long the answer to an event waits for its trace to be sent. A collector that is down delays each
