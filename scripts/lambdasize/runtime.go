@@ -31,7 +31,7 @@ type function struct {
 type answer struct{ kind, body string }
 
 // patience is how long the function may take to ask for an event, or to answer one.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // start starts the function. The caller stops it.
 func start(binary string, env []string) (*function, error) {
