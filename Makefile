@@ -54,7 +54,7 @@ exhaustive: ## a process dies at every call of a store and an index, in each mod
 planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
 	$(GO) run ./scripts/planted
 
-bench: build ## speed and memory beside their peers
+bench: build ## the goals of replays, and speed and memory beside their peers
 	./scripts/bench.sh
 
 bench-peers: build ## the same counts by SQLite, and by PostgreSQL, DuckDB, Flink and Kafka Streams where they are
@@ -63,7 +63,7 @@ bench-peers: build ## the same counts by SQLite, and by PostgreSQL, DuckDB, Flin
 bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
 	./scripts/bench-aws.sh
 
-lambda-size: ## the programs as Lambda loads them: size, zipped and not, and cold start
+lambda-size: ## the programs as Lambda loads them: size, start to the first record, memory
 	./scripts/lambda-size.sh
 
 release: ## all files of a release, into dist/: make release VERSION=0.1.0; RELEASE=-twice builds all again and compares

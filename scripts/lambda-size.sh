@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Builds the programs as Lambda loads them, without the embedded drivers. It prints their
-# sizes, as zips too, and the time from the function's start until it asks for the first
-# event (the median of 9), beside a DynamoDB Local on this machine. Without java, mvn or
-# curl there is no cold start. It fails if a zip is larger than docs/performance.md says.
+# Builds the programs as Lambda loads them, without the embedded drivers, and runs scripts/lambdasize: their sizes, as zips too; and
+# beside a DynamoDB Local on this machine, the function's start until its first record is applied, and its memory.
+# Without java, mvn or curl there are only sizes. It fails if a zip or the memory is larger than docs/performance.md
+# says. Arguments go to the program:
+#   scripts/lambda-size.sh -events 1000
+#   scripts/lambda-size.sh -records 2900 -events 3
 set -euo pipefail
 cd "$(dirname "$0")/.."
 port=${WEIR_LAMBDA_PORT:-8469}
