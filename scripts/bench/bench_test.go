@@ -105,6 +105,50 @@ func follow(t *testing.T, rec recording) (rows, gaps int) {
 	return len(met), gaps
 }
 
+// Arguments are stages, or how many records the goals are measured with.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		only string
+		most int
+	}{
+		{nil, "", 1_000_000}, {[]string{"10000000"}, "goals", 10_000_000}, {[]string{"decode", "replay"}, "decode,replay", 1_000_000},
+		{[]string{"goals", "100000"}, "goals", 100_000}, {[]string{"99999"}, "wrong", 0},
+	} {
+		b, only := testBench(t), ""
+		err := b.arguments(c.args, &only)
+		if c.only == "wrong" {
+			if err == nil {
+				t.Errorf("%q is taken", c.args)
+			}
+			continue
+		}
+		if err != nil || only != c.only || b.most != c.most {
+			t.Errorf("%q: stages %q, %d records, %v", c.args, only, b.most, err)
+		}
+	}
+}
+
+// A cost that grows by more than the goal is said to miss it, where recordings are long enough for it.
+func TestGrows(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int
+		each  []float64
+		goal  string
+		met   bool
+	}{
+		{[]int{100_000, 1_000_000}, []float64{10, 13}, "≤ 1.30 ×", true},
+		{[]int{100_000, 1_000_000, 10_000_000}, []float64{12, 10, 13.1}, "≤ 1.30 ×", false},
+		{[]int{10_000, 100_000}, []float64{20, 10}, "", false},
+	} {
+		b := testBench(t)
+		b.grows(c.sizes, c.each)
+		if l := b.table.lines[0]; l.goal != c.goal || l.met != c.met {
+			t.Errorf("%v: %+v", c.each, l)
+		}
+	}
+}
+
 // The peer of replays writes the application's rows, of each recording its own, and
 // with each wider extent more; Pebble has the same options there.
 func TestPeer(t *testing.T) {
