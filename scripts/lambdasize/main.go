@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 const mostZipped = 10 << 20
@@ -31,14 +32,15 @@ func main() {
 	events := flag.Int("events", 50, "how many events the function's memory is measured with")
 	records := flag.Int("records", 100, "how many records of 2 KB each of these events has")
 	starts := flag.Int("starts", 5, "how often the function is started for each model")
+	delay := flag.Duration("delay", 0, "how long each request to DynamoDB is held back, as a network does")
 	flag.Parse()
-	if err := measure(*endpoint, *starts, *events, *records); err != nil {
+	if err := measure(*endpoint, *delay, *starts, *events, *records); err != nil {
 		fmt.Fprintln(os.Stderr, "lambdasize:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(endpoint string, starts, events, records int) error {
+func measure(endpoint string, delay time.Duration, starts, events, records int) error {
 	dir, err := os.MkdirTemp("", "weir-lambda-")
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func measure(endpoint string, starts, events, records int) error {
 	if endpoint == "" {
 		return tooLarge
 	}
-	w, err := newWorld(context.Background(), filepath.Join(dir, "function"), endpoint)
+	w, err := newWorld(context.Background(), filepath.Join(dir, "function"), endpoint, delay)
 	if err != nil {
 		return err
 	}

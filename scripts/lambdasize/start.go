@@ -33,17 +33,18 @@ type world struct {
 	binary, projector string
 	service           *url.URL // a DynamoDB Local
 
-	proxy    string // before it, and counts requests
+	proxy    string        // before it, and counts requests
+	delay    time.Duration // it holds each of them back for so long
 	requests atomic.Int64
 }
 
 // newWorld returns the world of a binary, with the program that makes tables built.
-func newWorld(ctx context.Context, binary, endpoint string) (*world, error) {
+func newWorld(ctx context.Context, binary, endpoint string, delay time.Duration) (*world, error) {
 	service, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{ctx: ctx, binary: binary, projector: filepath.Join(filepath.Dir(binary), "projector"), service: service}
+	w := &world{ctx: ctx, binary: binary, projector: filepath.Join(filepath.Dir(binary), "projector"), service: service, delay: delay}
 	build := exec.CommandContext(ctx, "go", "build", "-o", w.projector, "./cmd/projector")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
@@ -59,6 +60,7 @@ func newWorld(ctx context.Context, binary, endpoint string) (*world, error) {
 	go func() {
 		_ = http.Serve(l, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			w.requests.Add(1)
+			time.Sleep(w.delay)
 			to.ServeHTTP(rw, r)
 		}))
 	}()
