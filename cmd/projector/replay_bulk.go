@@ -17,8 +17,9 @@ import (
 // window is how much of the memory the rows of a window get: so many MB of every 256.
 const window = 32 * memory.MB
 
-// pieces is how many times as much the records of a window may take on disk, where they are sorted.
-const pieces = 64
+// pieces is how many times as much the records of a window may take on disk, where they are sorted, and piecesIfRoomy where
+// there is room: a record of a later window costs more, since it reads and writes again what has landed.
+const pieces, piecesIfRoomy = 64, 512
 
 // worthSaying is how many bytes of recordings take so long that it is said why they are not
 // replayed in bulk.
@@ -93,5 +94,5 @@ func (c *replayCommand) bulk(ctx context.Context, s *system.System, inputs []inp
 		return nil, "the search indexes have documents, which follow the stream; --no-search leaves them to be made again", nil
 	}
 	memory := c.Memory.Share(window)
-	return bulk.New(ctx, r, bulk.Size{Memory: int(memory), Disk: pieces * memory})
+	return bulk.New(ctx, r, bulk.Size{Memory: int(memory), Disk: pieces * memory, Roomy: piecesIfRoomy * memory})
 }

@@ -71,7 +71,12 @@ type Bulk struct {
 type Size struct {
 	Memory int
 	Disk   int64 // of files beside the store that are gone when the window has landed
+	Roomy  int64 // the same where that is more, as long as four times as much is free when the replay begins
 }
+
+// disk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
+// tables are there at a time.
+func (s Size) disk(free int64) int64 { return max(s.Disk, min(s.Roomy, free/4)) }
 
 // message is what the caller is told about a record, the number of which in the window is known
 // where changes are reduced.
@@ -105,6 +110,7 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
+	b.size.Disk = size.disk(b.load.Free())
 	if c := r.Runner.Catalog; c != nil {
 		row, err := c.Row(ctx)
 		if err != nil {

@@ -514,6 +514,8 @@ type Load interface {
 	Named(name []byte) (Ref, error)
 	// Scratch returns an empty file.
 	Scratch() (Scratch, error)
+	// Free is how many bytes may still be written beside the store, 0 if that is not known.
+	Free() int64
 	// Take returns the stream records of the writes since the last Take, in their order.
 	// Their positions ascend from behind all that the store has given. Once a window has landed, the
 	// store, and every Load of it, gives greater ones only, so rows may carry them.

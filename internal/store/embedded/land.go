@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -367,4 +368,13 @@ func (l *load) entries(r *loaded) error {
 		}
 	}
 	return nil
+}
+
+// Free is what the file system of the directory has for more.
+func (l *load) Free() int64 {
+	is, err := l.s.files.fs.GetDiskUsage(l.s.files.dir)
+	if err != nil {
+		return 0
+	}
+	return int64(min(is.AvailBytes, math.MaxInt64))
 }
