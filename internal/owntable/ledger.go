@@ -24,6 +24,7 @@ const (
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
 	ledgerSkip    = "h:"   // and an attribute: the end of its skip
 	ledgerBegin   = "g:"   // and an attribute: the beginning of its skip, in the opposite order
+	ledgerBut     = "i:"   // and an attribute: the ranges that its skip leaves out; absent for none
 )
 
 // Lack is what a ledger notes about a dead letter that says what its target does not show.
@@ -184,56 +185,12 @@ func RaiseLedger(at store.Ref, before value.Value, put []PutFacts, skips ...Skip
 }
 
 // MaxPut is how many PutFacts a RaiseLedger can ask about. A caller with more takes the skips away.
-const MaxPut = 49
+const MaxPut = 32
 
 // PutFacts are the names of facts that were put, of those that decide an attribute (Ordered).
 type PutFacts struct {
 	Attr  string
 	Names []string
-}
-
-// Skip says that no fact from Begin on and before End holds, of those that decide an attribute.
-// It is why facts that were withdrawn are not read each time. Without End there is none.
-type Skip struct{ Attr, Begin, End string }
-
-// Skip returns the skip of an attribute.
-func (l LedgerRow) Skip(attr string) Skip {
-	is := value.Item(l)
-	return Skip{attr, opposite.Replace(is.Get(ledgerBegin + attr).Text()), is.Get(ledgerSkip + attr).Text()}
-}
-
-// Without returns the part of the skip that none of some facts is in: the one before the first of
-// those that are. within is false if none is.
-func (s Skip) Without(names []string) (_ Skip, within bool) {
-	for _, name := range names {
-		if s.Begin <= name && name < s.End {
-			s.End, within = name, true
-		}
-	}
-	if s.Begin == s.End {
-		s.Begin, s.End = "", ""
-	}
-	return s, within
-}
-
-// ops write the skip. Its beginning stands there in the opposite order, because a condition can
-// ask what is below a value, and not what is above.
-func (s Skip) ops() []store.Op {
-	if s.End == "" {
-		return []store.Op{remove(ledgerBegin + s.Attr), remove(ledgerSkip + s.Attr)}
-	}
-	return []store.Op{set(ledgerBegin+s.Attr, value.OfString(opposite.Replace(s.Begin))), set(ledgerSkip+s.Attr, value.OfString(s.End))}
-}
-
-// SameSkip is the condition that a skip is as it was read.
-func (l LedgerRow) SameSkip(attr string) store.Cond {
-	return store.Cond{{store.AsRead(ledgerBegin+attr, value.Item(l).Get(ledgerBegin+attr))}, {store.AsRead(ledgerSkip+attr, value.Item(l).Get(ledgerSkip+attr))}}
-}
-
-// MoveSkip sets a skip, on condition that the ledger has the version under which the facts were
-// read: a worker that puts a fact raises the version afterwards.
-func (l LedgerRow) MoveSkip(at store.Ref, to Skip) store.Write {
-	return store.Write{Ref: at, Ops: to.ops(), If: store.Cond{l.sameVersion()}}
 }
 
 // ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead

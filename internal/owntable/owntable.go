@@ -54,6 +54,7 @@
 //	r:ATTR   how many rows have a value of such a distinct; absent if an older weir dropped it
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
 //	g:ATTR   the beginning of that skip, with the opposite digits
+//	i:ATTR   the ranges of names within that skip in which facts may hold; absent for none
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none

@@ -98,7 +98,7 @@ func raiseAsRead(at store.Ref, first value.Value, ledger value.Item, put []ownta
 	var cut []owntable.Skip
 	for _, p := range put {
 		same = append(same, l.SameSkip(p.Attr)...)
-		if s, within := l.Skip(p.Attr).Without(p.Names); within {
+		if s, within := l.Cut(p.Attr, p.Names); within {
 			cut = append(cut, s)
 		}
 	}
@@ -111,8 +111,9 @@ func raiseAsRead(at store.Ref, first value.Value, ledger value.Item, put []ownta
 func noSkips(t *model.Table) (none []owntable.Skip) {
 	for _, e := range t.Entities {
 		for _, l := range e.Latest {
-			if s := (owntable.Skip{Attr: l.Set[0].Name}); !slices.Contains(none, s) {
-				none = append(none, s)
+			attr := l.Set[0].Name
+			if !slices.ContainsFunc(none, func(s owntable.Skip) bool { return s.Attr == attr }) {
+				none = append(none, owntable.Skip{Attr: attr})
 			}
 		}
 	}
@@ -266,45 +267,70 @@ type known struct {
 	ledger owntable.LedgerRow // of the target, as it was raised before any fact is read
 }
 
-// skipAfter is how many withdrawn facts are read before they become a skip of the ledger.
+// skipAfter is how many withdrawn facts are read before they become part of the skip of the ledger. A hole of
+// the skip that has no fact any more counts as one.
 const skipAfter = 4
 
 // First reads a list in pages, of which the first is one row, up to the first fact that holds,
-// and leaves out the skip of the ledger. Many withdrawn facts become part of the skip: every later
-// worker that puts a fact before it raises the ledger afterwards, and cuts the skip there.
+// and leaves out the skip of the ledger, but for its holes. Many withdrawn facts become part of the skip: every later
+// worker that puts a fact before it raises the ledger afterwards, and makes a hole in the skip there.
 func (k known) First(list string, l *model.Latest) (value.Item, error) {
 	skip := k.ledger.Skip(l.Set[0].Name)
 	s := &search{known: k}
 	var err error
-	switch {
-	case skip.End == "":
+	if skip.End == "" {
 		err = s.read(owntable.FactsFrom(k.Model.Name, list, "", 1))
-	default:
-		err = s.read(owntable.FactsWithin(k.Model.Name, list, "", skip.Begin, 1))
-		if err == nil && s.first == nil {
-			if s.withdrawn == 0 {
-				s.begin = skip.Begin
-			}
-			s.end = skip.End
-			err = s.read(owntable.FactsFrom(k.Model.Name, list, skip.End, 1))
-		}
+		skip.Begin, skip.End = s.begin, s.last
+	} else {
+		skip, err = s.around(list, skip)
 	}
 	if err == nil && s.withdrawn >= skipAfter {
-		_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveSkip(k.at, owntable.Skip{Attr: skip.Attr, Begin: s.begin, End: s.end})})
+		_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveSkip(k.at, skip)})
 	}
 	return s.first, err
+}
+
+// around reads what a skip leaves: the names before it, its holes, and the names after it, until a fact holds. It
+// returns the skip with what was read. Its first hole begins with the fact that holds.
+func (s *search) around(list string, skip owntable.Skip) (owntable.Skip, error) {
+	left := append([]owntable.Names{{Below: skip.Begin}}, skip.But...)
+	for len(left) > 0 {
+		before := s.withdrawn
+		err := s.read(owntable.FactsWithin(s.Model.Name, list, left[0].From, left[0].Below, 1))
+		if err != nil {
+			return skip, err
+		}
+		if s.first != nil {
+			break
+		}
+		if s.withdrawn == before && left[0].From != "" {
+			s.withdrawn++
+		}
+		left = left[1:]
+	}
+	if s.begin != "" && s.begin < skip.Begin {
+		skip.Begin = s.begin
+	}
+	if skip.But = left; len(left) > 0 {
+		left[0].From = s.last
+		return skip, nil
+	}
+	s.last = skip.End
+	err := s.read(owntable.FactsFrom(s.Model.Name, list, skip.End, 1))
+	skip.End = s.last
+	return skip, err
 }
 
 // search is a search for the first fact that holds.
 type search struct {
 	known
-	first      value.Item
-	withdrawn  int
-	begin, end string // all facts from begin on and before end are withdrawn
+	first     value.Item
+	withdrawn int
+	begin     string // the first fact that was read, and is withdrawn
+	last      string // the last fact that was read: all before it are withdrawn
 }
 
-// read reads until a fact holds.
-// It notes how many withdrawn facts it has read, and between which names, for the ledger's skip.
+// read reads until a fact holds. It counts the withdrawn facts that it has read.
 func (s *search) read(q store.Query) error {
 	for {
 		page, err := s.Store.Query(s.ctx, q)
@@ -313,7 +339,7 @@ func (s *search) read(q store.Query) error {
 		}
 		for _, row := range page.Rows {
 			f := owntable.FactFrom(row)
-			if s.end = f.Name; f.Says != nil {
+			if s.last = f.Name; f.Says != nil {
 				s.first = f.Says
 				return nil
 			}
