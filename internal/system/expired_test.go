@@ -3,11 +3,13 @@ package system_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -174,23 +176,42 @@ func TestCopyThatExpiresFirst(t *testing.T) {
 }
 
 // TestSweepWaits: while a record is not applied that is older than what is counted of it is
-// remembered, rows stay that expired since.
+// remembered, rows of the own table stay that expired since; rows of the application go.
 func TestSweepWaits(t *testing.T) {
 	m, s, now := openOffers(t)
 	at := *now
-	row := rowOf("PK", "OFFER#1", "SK", "META", "kind", "Offer", "id", "1").With(value.Attr{Name: "ttl", Value: value.OfInt(at.Add(runner.MaxPending + time.Hour).Unix())})
+	ttl := value.Attr{Name: "ttl", Value: value.OfInt(at.Add(runner.MaxPending + time.Hour).Unix())}
+	row := rowOf("PK", "OFFER#1", "SK", "META", "kind", "Offer", "id", "1").With(ttl)
 	key, _ := m.Tables[0].KeyOf(row)
-	if out, err := s.Store.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: m.Tables[0].Name, Key: key}, Put: row}}); err != nil || out[0].Err != nil {
-		t.Fatal(err, out)
+	var ws []store.Write
+	for name, after := range map[string]time.Duration{"tomb|early": -time.Hour, "tomb|late": time.Hour} {
+		ref := owntable.Ref(name, "")
+		expires := value.Attr{Name: owntable.Expiry, Value: value.OfInt(at.Add(runner.MaxPending + after).Unix())}
+		ws = append(ws, store.Write{Ref: ref, Put: owntable.RefItem(ref).With(expires)})
+	}
+	ws = append(ws, store.Write{Ref: store.Ref{Table: m.Tables[0].Name, Key: key}, Put: row})
+	out, err := s.Store.Write(t.Context(), ws)
+	ok(t, err)
+	for i := range out {
+		ok(t, out[i].Err)
+	}
+	left := func() (kinds []string) {
+		for _, row := range scan(t, s.Store, store.Query{Table: owntable.TableName}) {
+			if k := row.Get(owntable.Partition).Text(); strings.HasPrefix(k, "tomb|") && row.Get(owntable.Expiry).Sign() > 0 && len(k) < 12 {
+				kinds = append(kinds, k)
+			}
+		}
+		return kinds
 	}
 	*now = at.Add(2 * runner.MaxPending)
-	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
-		t.Errorf("%d rows are removed before what was written 10 days ago is applied: %v", n, err)
+	if n, err := s.Sweep(t.Context()); n != 2 || err != nil || !slices.Equal(left(), []string{"tomb|late"}) {
+		t.Errorf("%d rows are removed before what was written 10 days ago is applied, %v are left: %v", n, left(), err)
 	}
 	settle(t, s)
-	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
-		t.Errorf("%d rows are removed, not 1: %v", n, err)
+	if n, err := s.Sweep(t.Context()); n != 1 || err != nil || len(left()) > 0 {
+		t.Errorf("%d rows are removed, not 1, %v are left: %v", n, left(), err)
 	}
+	verifyNothing(t, s)
 }
 
 // BenchmarkSweepCopies deletes expired rows and the copies that carry their TTL, a sweep and

@@ -42,6 +42,7 @@ import (
 	"weir/internal/search"
 	"weir/internal/stage"
 	"weir/internal/store"
+	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -322,7 +323,8 @@ const SweepAtOnce = 1000
 // call. DynamoDB does this by itself. A deleted row that a replay wrote leaves a mark, so that
 // replaying the same records again does not restore it. A source goes before what was copied
 // from it, which the derivation then removes. While records are not applied that are older than
-// runner.MaxPending, rows stay that expired later than these allow.
+// runner.MaxPending, rows of the own table stay that expired later than these allow: they say what was
+// counted. Rows of the application go in any case, as in DynamoDB.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	tables := map[string]*model.Table{}
 	for _, p := range s.Models {
@@ -330,11 +332,17 @@ func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 			tables[t.Name] = t
 		}
 	}
-	now, err := s.expiryTime(ctx)
+	now := s.now()
+	ours, err := s.ownExpiryTime(ctx, now)
 	if err != nil {
 		return 0, err
 	}
 	return s.Store.Sweep(ctx, now, SweepAtOnce, func(ctx context.Context, removals []store.Write) error {
+		for i := range removals {
+			if w := &removals[i]; w.Ref.Table == owntable.TableName && ours.Before(now) {
+				w.If = append(w.If, []store.Test{{Attr: owntable.Expiry, Is: store.Le, Value: value.OfInt(ours.Unix())}})
+			}
+		}
 		if err := s.sourcesFirst(ctx, tables, removals, now); err != nil {
 			return err
 		}
@@ -342,10 +350,9 @@ func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	})
 }
 
-// expiryTime returns the time by which rows have expired: now, or runner.MaxPending after the
-// oldest record that is not applied to rows.
-func (s *System) expiryTime(ctx context.Context) (time.Time, error) {
-	now := s.now()
+// ownExpiryTime returns the time by which rows of the own table have expired: now, or runner.MaxPending after the
+// oldest record that is not applied to rows. Any row there may be about a record of any table.
+func (s *System) ownExpiryTime(ctx context.Context, now time.Time) (time.Time, error) {
 	if s.shared {
 		return now, nil // the service deletes rows
 	}
