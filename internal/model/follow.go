@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -47,6 +48,21 @@ func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	return f
 }
 
+// notStored returns a field by which a history row follows another row, and which the rule stores in no attribute of
+// it; "" for none. The deletion of such a row does not tell what it followed.
+func (f *Follow) notStored() string {
+	if len(f.Rule.Keep) == 0 {
+		return ""
+	}
+	for i := range f.Key {
+		by := f.Key[i].Expr.Field
+		if by != nil && !slices.ContainsFunc(f.Rule.Fields, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == by.Name }) {
+			return by.Name
+		}
+	}
+	return ""
+}
+
 // checkFollow reports an attribute that follows and is part of a key. It also reports two
 // rules into one entity of which only one keeps the last value when the row followed is
 // gone: a row does not say which rule made it, so they must agree.
@@ -59,6 +75,9 @@ func checkFollow(c *compiler) {
 			}
 		}
 		at := c.setPos(f.Rule, f.Attr)
+		if name := f.notStored(); name != "" {
+			c.warn(at, "set an attribute of "+f.Rule.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Rule.Into.Name, f.Source.Name)
+		}
 		for _, k := range f.Rule.Into.Keys {
 			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {
 				c.report(at, "follow it into an attribute with another name", "%s is part of the key %s of the table or an index, and cannot follow what changes later", f.Attr, k.Attr.Name)
