@@ -15,12 +15,14 @@ import (
 // ledger that is ahead of its target, and the batch comes again. There is one for each row
 // that anything counts for, of about 100 bytes for each value, and 39 for each shard that a
 // function keeps there (runner.Work.Redundant). An empty one whose target is gone expires.
-// The version rises with every change of a sum, and of how far a log is counted.
+// The version rises with every change of a sum, and of how far a log is counted. A note about a dead
+// letter goes with its letter, or once the target is gone.
 const (
 	ledgerVersion = Count
 	ledgerParked  = Parked
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
+	ledgerFull    = Full
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
 	ledgerSkip    = "h:"   // and an attribute: the end of its skip
 	ledgerBegin   = "g:"   // and an attribute: the beginning of its skip, in the opposite order
@@ -34,6 +36,7 @@ type Lack struct{ attr string }
 var (
 	LacksTallies  = Lack{ledgerUnshown} // sums that no number can hold, a distinct over its max
 	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
+	LacksRoom     = Lack{ledgerFull}    // values for which the target has no room
 )
 
 // LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
@@ -95,6 +98,7 @@ func (l LedgerRow) Lacks(what Lack) (letter, why string) {
 func (l LedgerRow) sameNotes() store.Cond {
 	return store.Cond{
 		{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))}, {store.AsRead(ledgerUnmoved, value.Item(l).Get(ledgerUnmoved))},
+		{store.AsRead(ledgerFull, value.Item(l).Get(ledgerFull))},
 	}
 }
 
@@ -373,7 +377,7 @@ func (l LedgerRow) Empty() bool {
 			return false
 		}
 	}
-	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved)
+	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved) && !value.Item(l).Has(ledgerFull)
 }
 
 // Expires reports whether TTL will delete the ledger.

@@ -220,26 +220,35 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return nil
 		}
 		wr := in.PublishWrite(target, e, in.based(rows[1]))
-		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {
+		if len(wr.Ops) == 0 || Shows(rows[0], &wr) && !isShort(rows[1]) {
 			return nil
 		}
-		wr.Return = true
-		out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
-		if err == nil && out[0].Err != nil && !errors.Is(out[0].Err, store.ErrRefused) {
-			err = in.reclaim(ctx, target, e, out[0].Row, rows[1])
-		} else if err == nil && out[0].Err == nil {
-			return nil
-		} else if err == nil {
-			err = out[0].Err
-		}
+		again, err := in.showBuilt(ctx, target, e, wr, rows[1])
 		if errors.Is(err, store.ErrRefused) {
 			return in.ParkShown(ctx, target, err.Error())
 		}
-		if err != nil {
+		if err != nil || !again {
 			return err
 		}
 	}
 	return fmt.Errorf("%s changes all the time", r.Describe(target))
+}
+
+// showBuilt does a write that shows a ledger of a generation, whose runner this is. again says that
+// another writer was there before.
+func (r *Runner) showBuilt(ctx context.Context, target store.Ref, e *model.Entity, wr store.Write, ledger value.Item) (again bool, err error) {
+	if isShort(ledger) {
+		return false, r.showFitting(ctx, target, e, ledger, nil)
+	}
+	wr.Return = true
+	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
+	switch {
+	case err != nil || out[0].Err == nil:
+		return false, err
+	case errors.Is(out[0].Err, store.ErrRefused):
+		return false, r.showFitting(ctx, target, e, ledger, out[0].Err)
+	}
+	return true, r.reclaim(ctx, target, e, out[0].Row, ledger)
 }
 
 // An operator's command sees the model as a batch does: the runners of all generations that
@@ -317,7 +326,7 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 // build read the rows, so nothing of it is missing.
 func (r *Runner) isReplaced(d *Dead) bool {
 	switch d.Kind {
-	case DeadParked, DeadPublish, DeadNumber, DeadStatus:
+	case DeadParked, DeadPublish, DeadNumber, DeadStatus, DeadFull:
 	default:
 		return false
 	}

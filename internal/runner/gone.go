@@ -113,11 +113,12 @@ func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) e
 	if err != nil {
 		return err
 	}
-	for i, t := range targets {
-		if len(t.Entity.Statuses) > 0 && ledgers[i] != nil {
-			if ledgers[i], err = r.settleGone(ctx, rows[i], ledgers[i]); err != nil {
-				return err
-			}
+	for i := range targets {
+		if ledgers[i] == nil {
+			continue
+		}
+		if ledgers[i], err = r.settleGone(ctx, rows[i], ledgers[i]); err != nil {
+			return err
 		}
 	}
 	return r.Expire(ctx, rows, ledgers)

@@ -186,7 +186,9 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case d.Kind == DeadNumber:
 		return r.retryUnshown(ctx, &d)
 	case d.Kind == DeadStatus:
-		return r.retryUnmoved(ctx, &d)
+		return r.retryShown(ctx, lackOfStatuses, &d)
+	case d.Kind == DeadFull:
+		return r.retryShown(ctx, lackOfRoom, &d)
 	default:
 		err = r.retryKind(ctx, &d)
 	}
@@ -456,8 +458,11 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 		return k.Show(ctx, r, target, true)
 	}
 	wr := r.PublishWrite(target, e, r.based(ledger))
-	if len(wr.Ops) == 0 {
+	switch {
+	case len(wr.Ops) == 0:
 		return nil
+	case isShort(ledger) || row.Has(owntable.FullMark):
+		return r.showFitting(ctx, target, e, ledger, nil)
 	}
 	wr.Return = true
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
@@ -465,7 +470,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	case err != nil:
 		return err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return out[0].Err
+		return r.showFitting(ctx, target, e, ledger, out[0].Err)
 	case out[0].Err != nil:
 		return r.reclaim(ctx, target, e, out[0].Row, ledger)
 	}

@@ -523,10 +523,10 @@ func (w *world) accounts() {
 func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
 // kept are the dead letters that need an operator: all but those about values that cannot be
-// computed.
+// computed, or have no room.
 func (w *world) kept() []owntable.LetterRow {
 	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool {
-		return d.Kind == string(runner.DeadNumber) || d.Kind == string(runner.DeadStatus)
+		return slices.Contains([]string{string(runner.DeadNumber), string(runner.DeadStatus), string(runner.DeadFull)}, d.Kind)
 	})
 }
 

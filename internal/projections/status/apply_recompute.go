@@ -122,7 +122,8 @@ func noSkips(t *model.Table) (none []owntable.Skip) {
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
 // Each write holds only under the version of its ledger. A row that is gone has its ledger expire;
-// one that a write was refused on is noted in refused and stops no other.
+// one that a write was refused on is noted in refused and stops no other. It is tried twice. One that has no
+// room for all is looked at again once it shows the rest, as room may have been made meanwhile.
 func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error, parked bool) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
@@ -135,16 +136,18 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	all := make([]recomputed, len(todo))
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), atOnce(r), func(j int) error {
-		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[todo[j]])
+		i := todo[j]
+		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[i], runner.MostBytes(refused[i] != nil))
 		return nil
 	})
 	var ws []store.Write
 	var of, again []int
+	var left []bool // whether something is left out, so that the row must be read again
 	var gone []store.Ref
 	var empty []value.Item
 	for j, i := range todo {
 		if errs[j] == nil && !all[j].stale {
-			ledgers[i], errs[j] = r.NoteUnmoved(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
+			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many), runner.NoRoom(all[j].left))
 		}
 		switch err := errs[j]; {
 		case errors.Is(err, store.ErrCondition): // by now, more may have been told
@@ -161,8 +164,9 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			return nil, err
 		case rows[j] == nil:
 			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
+		case len(all[j].left) > 0 && runner.Shows(rows[j], &all[j].write):
 		case all[j].write.Ops != nil:
-			ws, of = append(ws, all[j].write), append(of, i)
+			ws, of, left = append(ws, all[j].write), append(of, i), append(left, len(all[j].left) > 0)
 		}
 	}
 	if err := r.Expire(ctx, gone, empty); err != nil {
@@ -173,10 +177,14 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 		return nil, err
 	}
 	for j, i := range of {
+		before := refused[i]
+		refused[i] = nil
 		switch {
 		case errors.Is(out[j].Err, store.ErrRefused):
-			refused[i] = out[j].Err
-		case out[j].Err != nil && out[j].Row != nil:
+			if refused[i] = out[j].Err; before == nil { // it has grown since, or a store counts its bytes in another way
+				again = append(again, i)
+			}
+		case out[j].Err != nil && out[j].Row != nil, left[j]:
 			again = append(again, i)
 		}
 	}
@@ -195,12 +203,13 @@ func atOnce(r *runner.Runner) int {
 type recomputed struct {
 	write store.Write // what shows it; without Ops if there is nothing to show
 	many  []*TooMany  // the stages that cannot be computed
+	left  []string    // the derivations that the row has no room for
 	stale bool        // the row shows a later recompute
 }
 
-// recomputeAt computes what shows everything derived on a row. There is nothing to show if the row
-// does not exist, belongs to another entity, or shows a later recompute.
-func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
+// recomputeAt computes what shows everything derived on a row that may have most bytes. There is nothing to show
+// if the row does not exist, belongs to another entity, or shows a later recompute.
+func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item, most int) (recomputed, error) {
 	e := r.Model.Table(target.Table).Classify(row)
 	if e == nil || !e.IsRecomputed() {
 		return recomputed{}, nil
@@ -209,9 +218,13 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if err != nil || stale {
 		return recomputed{stale: stale}, err
 	}
-	wr, many, err := recomputeWrite(ctx, r, e, target, row, b)
+	c, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
+	if err != nil {
+		return recomputed{}, err
+	}
+	wr, left, err := recomputeWrite(r, e, target, row, b, c, most)
 	wr.If = append(wr.If, version)
-	return recomputed{write: wr, many: many}, err
+	return recomputed{write: wr, many: c.Many, left: left}, err
 }
 
 // showable returns the condition under which a row that shows this version may be written
@@ -236,15 +249,21 @@ func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target sto
 }
 
 // recomputeWrite returns the write that shows everything derived on the row under the ledger's
-// version. Its condition fails if anything that the status depends on has changed since
-// the row was read.
-func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item) (store.Write, []*TooMany, error) {
-	want, many, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
-	if err != nil {
-		return store.Write{}, nil, err
+// version, except of those derivations for which a row of so many bytes has no room. Its condition fails
+// if anything that the status depends on has changed since the row was read. The error wraps
+// store.ErrRefused if there is room for nothing.
+func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item, c *Computed, most int) (wr store.Write, left []string, err error) {
+	tallies := projections.ShownTallies(r.Shows(e), b)
+	version := runner.Attr(owntable.Version, owntable.LedgerRow(b).Version())
+	will := func(left []string) value.Item {
+		return c.Row(left).With(projections.Fitted(tallies, left)...).With(version)
 	}
-	shown, _ := projections.Published(r.Shows(e), b)
-	wr := store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
+	left, ok := projections.LeaveOut(slices.Concat(c.All(), tallies), most, func(left []string) int { return will(left).Size() })
+	if !ok {
+		return wr, nil, runner.Filled(nil)
+	}
+	wr = store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
+	want := will(left)
 	for _, name := range Basis(e) {
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
@@ -252,11 +271,13 @@ func recomputeWrite(ctx context.Context, r *runner.Runner, e *model.Entity, targ
 			wr.Ops = append(wr.Ops, store.Assign(name, will))
 		}
 	}
-	for _, a := range shown {
-		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
+	for _, a := range projections.Fitted(tallies, left) {
+		if a.Name != owntable.FullMark || row.Has(a.Name) || len(left) > 0 {
+			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
+		}
 	}
-	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
-	return wr, many, nil
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, version.Value))
+	return wr, left, nil
 }
 
 // known reads facts from our own table.

@@ -51,20 +51,21 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 	return f, true
 }
 
-// showLatest returns a row with what it shows of the latest of rows, all attributes of one row
-// each. An attribute that this row lacks, and all if there is no row, are absent.
-func showLatest(e *model.Entity, target store.Ref, row value.Item, known Facts) (value.Item, error) {
-	var attrs []value.Attr
+// latestOf returns what a row shows of the latest of rows, all attributes of one row each. An attribute
+// that this row lacks, and all if there is no row, are Missing.
+func latestOf(e *model.Entity, target store.Ref, known Facts) (out []projections.Shown, err error) {
 	for _, l := range e.Latest {
 		first, err := known.First(owntable.FactsOf(l.Name, target), l)
 		if err != nil {
 			return nil, err
 		}
+		shown := projections.Shown{Derivation: l.Name}
 		for _, name := range l.Attributes() {
-			attrs = append(attrs, value.Attr{Name: name, Value: first.Get(name)})
+			shown.Attrs = append(shown.Attrs, value.Attr{Name: name, Value: first.Get(name)})
 		}
+		out = append(out, shown)
 	}
-	return row.With(attrs...), nil
+	return out, nil
 }
 
 // putFor returns, for each latest of a target, which facts of some put something.

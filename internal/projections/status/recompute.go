@@ -60,38 +60,64 @@ func CannotCompute(many []*TooMany) string {
 	return strings.Join(texts, "; ") + "; all else of the row is right"
 }
 
-// Recompute recomputes what a row shows of facts and returns the row with it. A
+// Computed is what a row shows of facts, as it was recomputed.
+type Computed struct {
+	Statuses, Latest []projections.Shown
+	Many             []*TooMany // the stages that cannot be computed
+	entity           *model.Entity
+	own              value.Item // the row as the application wrote it
+}
+
+// All returns what the row shows of each status and each latest.
+func (c *Computed) All() []projections.Shown { return slices.Concat(c.Statuses, c.Latest) }
+
+// Row returns the row with what it shows, except of derivations that are left out. The attributes of a
+// status that is left out are as the application wrote them, and those of a latest are absent.
+func (c *Computed) Row(left []string) value.Item {
+	var shown []value.Attr
+	for _, s := range c.Statuses {
+		if !slices.Contains(left, s.Derivation) {
+			shown = append(shown, s.Attrs...)
+		}
+	}
+	latest := projections.Fitted(c.Latest, left)
+	return projections.Over(c.entity, c.own, value.NewItem(shown...)).With(latest[:len(latest)-1]...)
+}
+
+// Recompute recomputes what a row shows of facts. A
 // status moves as far as the facts reach, and never below what the application wrote. A stage
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
-func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (want value.Item, many []*TooMany, err error) {
-	own := projections.Own(e, row)
-	var shown []value.Attr
+func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (*Computed, error) {
+	c := &Computed{entity: e, own: projections.Own(e, row)}
 	for _, s := range e.Statuses {
-		at := s.RankOf(own.Get(s.Attr.Name))
+		shown := projections.Shown{Derivation: s.Name}
+		at := s.RankOf(c.own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
-			reached, err := r.reached(own)
+			reached, err := r.reached(c.own)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			if r.over != nil {
-				many = append(many, r.over)
+				c.Many = append(c.Many, r.over)
 			}
 			if !reached {
 				continue
 			}
 			for _, name := range st.Set {
-				shown = append(shown, value.Attr{Name: name.Name, Value: r.latest.Get(name.Name)})
+				shown.Attrs = append(shown.Attrs, value.Attr{Name: name.Name, Value: r.latest.Get(name.Name)})
 			}
-			if st.Rank > at {
+			if st.Rank > at { // of several words the last one
 				at = st.Rank
-				shown = append(shown, value.Attr{Name: s.Attr.Name, Value: value.OfString(st.Word)})
+				shown.Attrs = append(shown.Attrs, value.Attr{Name: s.Attr.Name, Value: value.OfString(st.Word)})
 			}
 		}
+		c.Statuses = append(c.Statuses, shown)
 	}
-	want, err = showLatest(e, target, projections.Over(e, own, value.NewItem(shown...)), known) // of several words the last one
-	return want, many, err
+	var err error
+	c.Latest, err = latestOf(e, target, known)
+	return c, err
 }
 
 // reach computes whether a row has reached one word (stage) of a status.

@@ -164,11 +164,14 @@ func TestWhatRowsTell(t *testing.T) {
 
 func look(t testing.TB, m *model.Model, row value.Item, known status.Facts) (value.Item, error) {
 	e := m.Entity("Round")
-	got, many, err := status.Recompute(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
-	if err == nil && len(many) > 0 {
-		err = tooMany(status.CannotCompute(many))
+	c, err := status.Recompute(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
+	if err != nil {
+		return nil, err
 	}
-	return got, err
+	if len(c.Many) > 0 {
+		err = tooMany(status.CannotCompute(c.Many))
+	}
+	return c.Row(nil), err
 }
 
 func TestLook(t *testing.T) {
