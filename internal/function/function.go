@@ -152,6 +152,9 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		if r.Waits != nil {
 			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits)
 		}
+		for table, why := range r.Out {
+			log.Error("a table takes no writes; everything else goes on", "model", model, "table", table, "error", why)
+		}
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why)
 		}

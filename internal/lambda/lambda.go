@@ -68,9 +68,9 @@ type Handler struct {
 // New makes a handler. It works on copies of the runner, one for each order of events, so the caller's may
 // go on to be used. New reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, o Order, drained catalog.Drained, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
+	h := &Handler{Runner: r.Outlasting(), Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
 	for _, o := range []Order{ByItem, ByShard} {
-		run := *r
+		run := *h.Runner
 		run.Reader, run.Drained = readers[o], drained
 		if o == ByShard {
 			run.Frontiers, run.Pruned = h.frontiers, &runner.PrunedLedgers{}
@@ -95,6 +95,7 @@ type Report struct {
 	OutOfOrder                      bool                     // the event was refused: see ErrOrder
 	Why                             error                    // why a part is delivered again, or nil
 	Waits                           error                    // what waits for a newer version of the program, or nil
+	Out                             map[string]string        // the tables that take no writes, and why
 	Trace                           string                   // the id of the event's trace, "" if none is kept
 }
 
@@ -179,7 +180,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead, By: w.counts.By}
-	r.Trace = w.trace
+	r.Trace, r.Out = w.trace, h.Runner.Out()
 	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records

@@ -44,9 +44,8 @@ func Open(run *runner.Runner, o Options) (*Following, error) {
 		return nil, err
 	}
 	f := &Following{reader: New(run, o), unlock: unlock, stop: func() {}}
-	applies := *run
-	applies.Retired = f.reader.Retired
-	f.run = &applies
+	f.run = run.Outlasting()
+	f.run.Retired = f.reader.Retired
 	return f, nil
 }
 

@@ -202,7 +202,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 		err := k.Show(ctx, in, target, false)
 		if errors.Is(err, store.ErrRefused) {
-			return in.ParkShown(ctx, target, err.Error())
+			return in.ParkOrOwe(ctx, target, err)
 		}
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 		again, err := in.showBuilt(ctx, target, e, wr, rows[1])
 		if errors.Is(err, store.ErrRefused) {
-			return in.ParkShown(ctx, target, err.Error())
+			return in.ParkOrOwe(ctx, target, err)
 		}
 		if err != nil || !again {
 			return err

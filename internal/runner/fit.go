@@ -136,11 +136,11 @@ func (r *Runner) fitRow(target store.Ref, e *model.Entity, row, ledger value.Ite
 // that is nothing.
 func (w *Work) showsOrParks(ctx context.Context, t *projections.Target, ledger value.Item, refused error) error {
 	err := refused
-	if !isGroup(t.Entity) {
+	if !isGroup(t.Entity) && !errors.Is(refused, ErrOutage) {
 		err = w.showFitting(ctx, t.Row, t.Entity, ledger, refused)
 	}
 	if errors.Is(err, store.ErrRefused) {
-		return w.ParkTarget(ctx, t, err.Error())
+		return w.ParkTarget(ctx, t, err)
 	}
 	return err
 }

@@ -199,7 +199,7 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still, next.jobs, next.noJob = c.done, c.still, c.jobs, c.noJob
+		next.done, next.still, next.jobs, next.noJob, next.out = c.done, c.still, c.jobs, c.noJob, c.out
 		c = next
 	}
 }
@@ -240,8 +240,9 @@ type consumer struct {
 	next     flush // what it collects
 	flushing *flushing
 	at       map[place]events.Position
-	still    map[place]string // why shards stand still
-	noJob    string           // why a job does
+	still    map[place]string  // why shards stand still
+	noJob    string            // why a job does
+	out      map[string]string // why tables take no writes
 	ended    map[place]bool
 	floors   map[place]contribution.Fence // as they were last read or taken, not before at
 	asides   map[place]*aside
@@ -328,7 +329,24 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 	if left, err = c.jobs.Step(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
+	c.standsOut()
 	return n, left, c.standsJob(err)
+}
+
+// standsOut reports tables that take no writes, and those that do again.
+func (c *consumer) standsOut() {
+	out := c.Runner.Out()
+	for table, why := range out {
+		if c.Stopped != nil && c.out[table] == "" {
+			c.Stopped(c.group, table, "", why)
+		}
+	}
+	for table := range c.out {
+		if c.Stopped != nil && out[table] == "" {
+			c.Stopped(c.group, table, "", "")
+		}
+	}
+	c.out = out
 }
 
 // standsJob reports jobs that stand still (StandingJobs), and that there is none any more.

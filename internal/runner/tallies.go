@@ -223,11 +223,15 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	var of []*projections.Target
 	var entities []*model.Entity
 	var short []*projections.Target
-	var gone []store.Ref
+	var gone, owed []store.Ref
 	var empty []value.Item
 	for _, t := range w.Targets {
 		b, ok := ledgers[t]
 		if !ok {
+			continue
+		}
+		if w.IsOut(t.Row.Table) != nil {
+			owed = append(owed, t.Row)
 			continue
 		}
 		ledger := owntable.LedgerRow(b)
@@ -249,6 +253,9 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		ws = append(ws, wr)
 		of, entities = append(of, t), append(entities, t.Entity)
 	}
+	if err := w.Owe(ctx, owed...); err != nil {
+		return err
+	}
 	if _, err := w.Write(ctx, keep); err != nil {
 		return err
 	}
@@ -266,7 +273,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			err = w.showsOrParks(ctx, t, ledgers[t], e)
 		case e != nil && (t.Check || notOurs(t.Entity, out[i].Row)):
 			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
-				err = w.ParkTarget(ctx, t, err.Error())
+				err = w.ParkTarget(ctx, t, err)
 			}
 		}
 		if err != nil {

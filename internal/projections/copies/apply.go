@@ -64,14 +64,13 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	return r.Settle(ctx, d, kept)
 }
 
-// split returns what makes entries of a history, and what makes copies. Deletions of copies are
-// in neither.
+// split returns what makes entries of a history or deletes copies, and what makes copies.
 func (p *part) split() (history, state []projections.Put) {
 	for _, put := range p.puts {
 		switch {
-		case len(put.Rule.Keep) > 0:
+		case len(put.Rule.Keep) > 0 || put.Image == nil:
 			history = append(history, put)
-		case put.Image != nil:
+		default:
 			state = append(state, put)
 		}
 	}

@@ -58,7 +58,12 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
 	}
-	_, err := w.Write(ctx, dels)
+	out, err := w.Write(ctx, dels)
+	for i, p := range puts {
+		if err == nil && errors.Is(out[i].Err, store.ErrRefused) { // its table is out
+			err = w.parkRow(ctx, p, p.ShardKey, p.Position, out[i].Err.Error())
+		}
+	}
 	return err
 }
 
@@ -241,7 +246,10 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	buried = buried && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
-		_, err = w.Write(ctx, []store.Write{removeUpTo(row, last)})
+		out, err := w.Write(ctx, []store.Write{removeUpTo(row, last)})
+		if err == nil && errors.Is(out[0].Err, store.ErrRefused) { // its table is out
+			err = w.parkRow(ctx, &projections.Put{Row: row, Rule: m.Entity.MadeBy[0]}, m.Change.ShardKey, m.Change.Position, out[0].Err.Error())
+		}
 		return false, err
 	case m.Back || buried && removed:
 		return false, nil

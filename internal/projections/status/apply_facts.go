@@ -155,10 +155,7 @@ func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.T
 		if reason == nil {
 			continue
 		}
-		for _, change := range targets[i].Asked {
-			w.Kept(change, targets[i].Entity.Recomputes()...)
-		}
-		if err := w.ParkTarget(ctx, targets[i], reason.Error()); err != nil {
+		if err := w.ParkTarget(ctx, targets[i], reason); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,378 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// A table of an application may refuse every write for long: a policy denies them, the table is throttled
+// for hours, or it was deleted. Its targets then wait, and all other tables of the model go on. For a short
+// time nothing is different from any other failure: the batch is applied again. After outageAfter without
+// one write that the table took, it is out. From then on no batch writes to it:
+//
+//   - Ledgers and facts are kept in our own table, so they go on. A target whose row cannot show them is
+//     owed (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
+//   - What is no target (copies, followed values, notifications, parts of sets) becomes a dead letter, as
+//     if its row had refused it.
+//
+// A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
+// the table takes it, the job shows all targets that are owed, and retries those dead letters. It ends when
+// nothing is left. The pause, the outage and its end are known to one process; the others find out as it
+// did, at once if there is the job.
+
+// ErrOutage says that a table takes no writes at present. It comes with store.ErrRefused.
+var ErrOutage = errors.New("its table takes no writes")
+
+const (
+	outageAfter  = time.Minute
+	leastProbe   = 5 * time.Second
+	longestProbe = 5 * time.Minute
+)
+
+// Outages is what a process knows of tables that take no writes. Its methods may be called from many
+// goroutines. Runner.Outlasting makes one.
+type Outages struct {
+	mu sync.Mutex
+	of map[string]*outage
+}
+
+// outage is a table of which the last write failed.
+type outage struct {
+	since time.Time // by the runner's monotonic clock
+	at    time.Time
+	why   string
+	out   bool
+	probe time.Time // when the next write is tried
+	pause time.Duration
+}
+
+// Outlasting returns a runner that outlasts outages of the application's tables: its batches go on
+// without those. It must have the jobs done (Jobs).
+func (r *Runner) Outlasting() *Runner {
+	in := *r
+	in.outages = &Outages{of: map[string]*outage{}}
+	in.Store = &outlasting{Store: r.Store, r: &in}
+	return &in
+}
+
+// Out returns the tables that take no writes, and why.
+func (r *Runner) Out() map[string]string {
+	out := map[string]string{}
+	if r.outages == nil {
+		return out
+	}
+	r.outages.mu.Lock()
+	defer r.outages.mu.Unlock()
+	for table, is := range r.outages.of {
+		if is.out {
+			out[table] = fmt.Sprintf("it takes no writes since %s: %s", is.at.UTC().Format(time.RFC3339), is.why)
+		}
+	}
+	return out
+}
+
+// IsOut returns the refusal of all writes to a table that is out, nil if it is not.
+func (r *Runner) IsOut(table string) error {
+	if r.outages == nil {
+		return nil
+	}
+	r.outages.mu.Lock()
+	defer r.outages.mu.Unlock()
+	if is := r.outages.of[table]; is != nil && is.out {
+		return fmt.Errorf("%w: %w: %s", store.ErrRefused, ErrOutage, is.why)
+	}
+	return nil
+}
+
+// outlasting is the store of batches.
+type outlasting struct {
+	store.Store
+	r *Runner
+}
+
+// Write refuses writes to tables that are out, and does the others. It notes which tables took a write, and
+// which did not.
+func (s *outlasting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	refused := map[string]error{}
+	for i := range ws {
+		if _, known := refused[ws[i].Table]; !known {
+			refused[ws[i].Table] = s.r.IsOut(ws[i].Table)
+		}
+	}
+	maps.DeleteFunc(refused, func(_ string, err error) bool { return err == nil })
+	if len(refused) == 0 {
+		out, err := s.Store.Write(ctx, ws)
+		return out, s.noted(ctx, ws, out, err)
+	}
+	all := make([]store.Outcome, len(ws))
+	var open []store.Write
+	var at []int
+	for i := range ws {
+		if err := refused[ws[i].Table]; err != nil {
+			all[i].Err = ws[i].Failed(err)
+			continue
+		}
+		open, at = append(open, ws[i]), append(at, i)
+	}
+	if len(open) == 0 {
+		return all, nil
+	}
+	out, err := s.Store.Write(ctx, open)
+	for j := range out {
+		all[at[j]] = out[j]
+	}
+	return all, s.noted(ctx, open, out, err)
+}
+
+// noted notes what became of writes, and returns their error.
+func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Outcome, err error) error {
+	failed := map[string]error{}
+	for i := range out {
+		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
+			failed[ws[i].Table] = e
+		}
+	}
+	if err != nil && len(failed) == 0 {
+		for i := range ws { // it is said of none, so only of a table alone it is known
+			failed[ws[i].Table] = err
+		}
+		if len(failed) > 1 {
+			return err
+		}
+	}
+	for i := range out {
+		if err == nil && failed[ws[i].Table] == nil {
+			s.r.outages.works(ws[i].Table)
+		}
+	}
+	delete(failed, owntable.TableName)
+	for table, why := range failed {
+		if e := s.r.fails(ctx, table, why); e != nil {
+			return errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// works notes that a table took a write.
+func (o *Outages) works(table string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if is := o.of[table]; is != nil && !is.out {
+		delete(o.of, table)
+	}
+}
+
+// fails notes that a table did not take a write. It is out if it has taken none for outageAfter, or if
+// another process has found that. Our own table must take the job then: if it does not, it is not the
+// table that is out.
+func (r *Runner) fails(ctx context.Context, table string, why error) error {
+	now := r.Moment()
+	r.outages.mu.Lock()
+	is := r.outages.of[table]
+	if is == nil {
+		is = &outage{since: now, at: r.Now()}
+		r.outages.of[table] = is
+	}
+	is.why = why.Error()
+	late, at := now.Sub(is.since) >= outageAfter, is.at
+	r.outages.mu.Unlock()
+	ref := owntable.OutageJobAt(r.Model.Name, table)
+	if !late {
+		job, err := r.GetRow(ctx, ref)
+		if j, is := owntable.OutageJobFrom(job); err != nil || !is {
+			return err
+		} else {
+			at = j.Since
+		}
+	}
+	if _, err := r.Write(ctx, []store.Write{owntable.BeginOutage(r.Model.Name, table, why.Error(), at)}); err != nil {
+		return err
+	}
+	r.outages.mu.Lock()
+	defer r.outages.mu.Unlock()
+	is.out, is.at, is.pause, is.probe = true, at, leastProbe, now.Add(leastProbe)
+	return nil
+}
+
+// Owe notes that targets must be shown again once their table takes writes. A crash before leaves the
+// batch to be applied again; afterwards the job is there.
+func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
+	var ws []store.Write
+	jobs := map[string]store.Write{}
+	for _, target := range targets {
+		ws = append(ws, owntable.Owe(r.Model.Name, target, r.Model.Table(target.Table).Item(target.Key)))
+		why, since := r.outages.why(target.Table, r.Now())
+		jobs[target.Table] = owntable.BeginOutage(r.Model.Name, target.Table, why, since)
+	}
+	if len(ws) == 0 {
+		return nil
+	}
+	if _, err := r.Write(ctx, ws); err != nil {
+		return err
+	}
+	ws = nil
+	for _, table := range slices.Sorted(maps.Keys(jobs)) {
+		ws = append(ws, jobs[table])
+	}
+	_, err := r.Write(ctx, ws)
+	return err
+}
+
+// why returns what is known of an outage, also of one that is over by now.
+func (o *Outages) why(table string, now time.Time) (why string, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if is := o.of[table]; is != nil {
+		return is.why, is.at
+	}
+	return ErrOutage.Error(), now
+}
+
+// due reports whether a write to a table may be tried.
+func (o *Outages) due(table string, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	is := o.of[table]
+	return is == nil || !is.out || !now.Before(is.probe)
+}
+
+// opens lets batches write to a table again. It is out again at once if it refuses the first of them.
+func (o *Outages) opens(table string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if is := o.of[table]; is != nil && is.out {
+		is.out, is.since = false, now.Add(-outageAfter)
+	}
+}
+
+// stays notes that a table still takes no writes, and when that is tried next.
+func (o *Outages) stays(table string, why error, since, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	is := o.of[table]
+	if is == nil {
+		is = &outage{at: since}
+		o.of[table] = is
+	}
+	is.pause = min(max(2*is.pause, leastProbe), longestProbe)
+	is.out, is.why, is.probe = true, why.Error(), now.Add(is.pause)
+}
+
+// over lets batches write to the tables that are out and have no job any more: another process has
+// found that they take writes.
+func (r *Runner) over(jobs map[string]bool) {
+	if r.outages == nil {
+		return
+	}
+	for table := range r.Out() {
+		if !jobs[table] {
+			r.outages.opens(table, r.Moment())
+		}
+	}
+}
+
+// owedAtOnce is how many targets, or dead letters, one step of an outage's job settles.
+const owedAtOnce = 25
+
+// outageOn does one step of the job of a table. A failure is none of the job: the table is still out, and
+// the next step comes after a pause.
+func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
+	try := *r
+	if r.outages != nil {
+		if !r.outages.due(job.Table, r.Moment()) {
+			return false, nil
+		}
+		try.Store, try.outages = r.Store.(*outlasting).Store, nil
+	}
+	more, err = try.settleOutage(ctx, job)
+	switch {
+	case r.outages == nil || ctx.Err() != nil:
+		return more, err
+	case err != nil:
+		r.outages.stays(job.Table, err, job.Since, r.Moment())
+		return false, nil
+	}
+	r.outages.opens(job.Table, r.Moment())
+	return more, nil
+}
+
+// settleOutage shows some of the targets of a table that are owed, or retries some of its dead letters if none is.
+// After a crash it does so again.
+func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
+	page, err := r.Store.Query(ctx, owntable.Owed(r.Model.Name, job.Table, owedAtOnce))
+	if err != nil {
+		return false, err
+	}
+	for _, row := range page.Rows {
+		is := owntable.OwedFrom(row)
+		if t := r.Model.Table(is.Table); t != nil {
+			if key, ok := t.KeyOf(is.Key); ok {
+				if err := r.showOwed(ctx, store.Ref{Table: is.Table, Key: key}); err != nil {
+					return false, err
+				}
+			}
+		}
+		if _, err := r.Did(ctx, is.Settle()); err != nil {
+			return false, err
+		}
+	}
+	if len(page.Rows) > 0 {
+		return true, nil
+	}
+	return r.retryOutage(ctx, job)
+}
+
+// showOwed shows a target by the ledger that it shows by now.
+func (r *Runner) showOwed(ctx context.Context, target store.Ref) error {
+	in, err := r.shown(ctx, target)
+	if err != nil {
+		return err
+	}
+	return in.ShowLedger(ctx, target)
+}
+
+// retryOutage retries the next dead letters that a table's outage has left. Those that its rows refuse for another
+// reason stay.
+func (r *Runner) retryOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
+	in := owntable.Dead(r.Model.Name)
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(in), Limit: owedAtOnce}
+	if job.Cursor != "" {
+		q.After = &store.Cursor{Key: owntable.Ref(in, job.Cursor).Key}
+	}
+	page, err := r.Store.Query(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	for _, row := range page.Rows {
+		l := owntable.LetterFrom(row)
+		job.Cursor = l.ID
+		if l.Table != job.Table || !strings.Contains(l.Reason, ErrOutage.Error()) {
+			continue
+		}
+		_, err := r.Retry(ctx, l.ID)
+		for _, stays := range []error{nil, store.ErrRefused, ErrNoRetry, ErrStands, ErrNoDead, ErrParked} {
+			if errors.Is(err, stays) {
+				err = nil
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if page.Next == nil {
+		job.Cursor = ""
+	}
+	done, err := r.Did(ctx, job.Move(r.Model.Name, job.Cursor))
+	return job.Cursor != "" || !done, err
+}
