@@ -49,6 +49,7 @@ type Outages struct {
 // outage is a table of which the last write failed.
 type outage struct {
 	since time.Time // by the runner's monotonic clock
+	last  time.Time // when the last write failed
 	at    time.Time
 	why   string
 	out   bool
@@ -180,11 +181,11 @@ func (r *Runner) fails(ctx context.Context, table string, why error) error {
 	now := r.Moment()
 	r.outages.mu.Lock()
 	is := r.outages.of[table]
-	if is == nil {
+	if is == nil || !is.out && now.Sub(is.last) > outageAfter { // what failed long ago says nothing of the time between
 		is = &outage{since: now, at: r.Now()}
 		r.outages.of[table] = is
 	}
-	is.why = why.Error()
+	is.why, is.last = why.Error(), now
 	late, at := now.Sub(is.since) >= outageAfter, is.at
 	r.outages.mu.Unlock()
 	ref := owntable.OutageJobAt(r.Model.Name, table)
@@ -252,7 +253,7 @@ func (o *Outages) opens(table string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if is := o.of[table]; is != nil && is.out {
-		is.out, is.since = false, now.Add(-outageAfter)
+		is.out, is.since, is.last = false, now.Add(-outageAfter), now
 	}
 }
 

@@ -163,6 +163,7 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 	}
 	l.before()
 	out := make([]store.Outcome, len(ws))
+	denied := l.deny(ws, out)
 	order := l.orderOf(ws)
 	stop := len(order)
 	part := len(ws) > 1 && l.strike(Unprocessed)
@@ -172,6 +173,9 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 	for n, i := range order {
 		if n == stop {
 			break
+		}
+		if out[i].Err != nil {
+			continue
 		}
 		if n > 0 && l.turn(0.05) {
 			l.pausing("write on")
@@ -196,7 +200,10 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 		}
 	}
 	l.tells(ws)
-	return out, l.after()
+	if err := l.after(); err != nil || !denied {
+		return out, err
+	}
+	return out, errDenied
 }
 
 // orderOf is an order that keeps the order of writes of the same row.
@@ -226,6 +233,9 @@ func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	l.call("transact", writeNames(ws)...)
 	if l.might(Conflict, 5) {
 		return store.ErrConflict
+	}
+	if slices.ContainsFunc(ws, func(w store.Write) bool { return !w.Check && l.denies(w.Table) }) {
+		return errDenied
 	}
 	if l.strike(Throttle) {
 		return errThrottled

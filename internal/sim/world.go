@@ -49,6 +49,7 @@ type world struct {
 	crossed  []crossing      // of lists of followers
 	batches  []*begun        // of merged logs, in the order in which they began
 	counted  map[string]int
+	down     map[string]time.Time // until when tables take no writes of weir
 	failures []Failure
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
@@ -111,7 +112,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, down: map[string]time.Time{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
@@ -182,7 +183,7 @@ func (w *world) spawn() *node {
 	if w.way == byReader {
 		n.share()
 	} else {
-		n.follow(&runner.Follower{Runner: n.runner(nil)})
+		n.follow(&runner.Follower{Runner: n.runner(nil).Outlasting()})
 	}
 	return n
 }

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+var errDenied = errors.New("access denied")
+
+// denies reports whether a table takes no writes of weir now, which may begin. Until when is kept in
+// world.down: a short time, or as long as faults strike.
+func (l *link) denies(table string) bool {
+	if table == owntable.TableName || l.faults.over {
+		return false
+	}
+	if until, was := l.down[table]; was {
+		return l.clock.Before(until)
+	}
+	if !l.strike(TableDown) {
+		return false
+	}
+	l.down[table] = l.clock.Add(pick(l.faults.dice, []time.Duration{20 * time.Second, 2 * time.Minute, 4 * time.Minute, 24 * time.Hour}))
+	l.counted["outages of a table"]++
+	return true
+}
+
+// deny takes the writes to such tables out of a call, with their outcomes.
+func (l *link) deny(ws []store.Write, out []store.Outcome) (denied bool) {
+	for i := range ws {
+		if l.denies(ws[i].Table) {
+			out[i].Err, denied = errDenied, true
+		}
+	}
+	return denied
+}
+
+// outages reports whether a table was found to take no writes, and what waits for it is not done.
+func (w *world) outages() (any bool) {
+	w.base.tables[owntable.TableName].each(func(_ store.Key, row value.Item) {
+		if _, is := owntable.OutageJobFrom(row); is {
+			any = true
+		}
+	})
+	return any
+}
+
+// mends lets the time pass after which a table is tried again. A function has its next event then.
+func (w *world) mends() {
+	w.reach("outages that jobs end")
+	w.clock = w.clock.Add(30 * time.Second)
+	if w.mapping == nil {
+		return
+	}
+	err := w.alone("the next event", func(r *runner.Runner) error {
+		_, err := (&runner.Jobs{Runner: r}).Step(context.Background())
+		return err
+	})
+	if still := new(runner.StandingJobs); err != nil && !errors.As(err, &still) {
+		w.fail(Stuck, "the job of an outage: %v", err)
+	}
+}
