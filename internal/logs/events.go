@@ -44,6 +44,7 @@ var events = []Event{
 	{"apply.dead", slog.LevelWarn, "not everything could be derived; projector dead list shows it", "see [dead letters](#dead-letters)"},
 	{"apply.stopped_early", slog.LevelWarn, "not all that is in the streams is applied; the next start goes on", "nothing to do"},
 	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
+	{"apply.table_down", slog.LevelError, "a table takes no writes; everything else goes on", "see [a table takes no writes](#a-table-takes-no-writes)"},
 	{"apply.newer_job", slog.LevelError, "a long list waits for a newer version of the function", "deploy that version"},
 	{"follower.killed", slog.LevelInfo, "the follower was killed, and starts again from its checkpoints", "`dev` does so when asked"},
 

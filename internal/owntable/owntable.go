@@ -22,6 +22,7 @@
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
 //	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
+//	owed|MODEL|TABLE      s HASH    a target that is to be shown once its table takes writes again
 //	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
 //	fact|MODEL|E.A|ROW    s ORDER   a row that takes part in a latest (max, min, …) of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
@@ -59,6 +60,7 @@
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none
 //	m        the same of the statuses that cannot be computed
+//	f        the same of the values for which the target has no room
 //
 // The attributes of a followed value, and of an entry on its list of followers:
 //

@@ -199,7 +199,7 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still, next.jobs, next.noJob, next.out = c.done, c.still, c.jobs, c.noJob, c.out
+		next.done, next.still, next.jobs, next.noJob, next.out, next.stuck = c.done, c.still, c.jobs, c.noJob, c.out, c.stuck
 		c = next
 	}
 }
@@ -244,6 +244,7 @@ type consumer struct {
 	noJob    string            // why a job does
 	out      map[string]string // why tables take no writes
 	ended    map[place]bool
+	stuck    map[place]time.Time          // since when shards cannot be read, where others wait for them
 	floors   map[place]contribution.Fence // as they were last read or taken, not before at
 	asides   map[place]*aside
 	fences
@@ -254,7 +255,7 @@ type consumer struct {
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, stuck: map[place]time.Time{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) != GroupSearch {
@@ -526,8 +527,8 @@ func (p *piece) key() string { return owntable.ShardKey(p.place.table, p.shard) 
 // pass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
 // read stops its shard and the shard's children; pass still applies what it read from the
-// other shards before it reports the error (Follower.Stopped), unless the model requires an
-// order across shards.
+// other shards before it reports the error (Follower.Stopped). If the model requires an
+// order across shards, all shards wait for it, for orderPatience.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
 	ordered := c.jobs != nil && len(c.Runner.Orders()) > 0
@@ -571,13 +572,14 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 				}
 			}
-			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && !ordered {
+			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && (!ordered || c.stuckLong(at)) {
 				open[s.ID], unread[at] = true, err
 				continue
 			}
 			if err != nil {
 				return 0, err
 			}
+			delete(c.stuck, at)
 			open[s.ID], p.above = !c.ended[at], above(shards, s.Parent)
 			n += len(p.page.Records)
 			if c.gathers > 0 {
@@ -612,6 +614,20 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	}
 	c.forget(known)
 	return n, c.stands(unread)
+}
+
+// orderPatience is how long all shards wait for one that cannot be read, where the order of changes matters
+// across shards.
+const orderPatience = 5 * time.Minute
+
+// stuckLong reports whether a shard that cannot be read has been so for as long as the others wait for it. They go
+// on then without it, and what it has is applied, out of order, once it can be read.
+func (c *consumer) stuckLong(at place) bool {
+	now := c.Runner.Moment()
+	if c.stuck[at].IsZero() {
+		c.stuck[at] = now
+	}
+	return now.Sub(c.stuck[at]) >= orderPatience
 }
 
 // stands reports which shards stand still, and which do so no longer.
@@ -659,6 +675,7 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
 	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
+	maps.DeleteFunc(c.stuck, func(at place, _ time.Time) bool { return over(at) })
 	maps.DeleteFunc(c.asides, func(at place, _ *aside) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })

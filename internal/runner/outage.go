@@ -203,11 +203,12 @@ func (r *Runner) fails(ctx context.Context, table string, why error) error {
 	r.outages.mu.Lock()
 	defer r.outages.mu.Unlock()
 	is.out, is.at, is.pause, is.probe = true, at, leastProbe, now.Add(leastProbe)
+	r.outages.of[table] = is
 	return nil
 }
 
 // Owe notes that targets must be shown again once their table takes writes. A crash before leaves the
-// batch to be applied again; afterwards the job is there.
+// batch to be applied again; afterwards the job exists.
 func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
 	var ws []store.Write
 	jobs := map[string]store.Write{}

@@ -193,3 +193,30 @@ func TestOutage(t *testing.T) {
 		t.Error("the job is left", jobs.Rows, err)
 	}
 }
+
+// TestOutageOfCopies: copies that their table did not take are made, and deleted, when it takes writes again.
+func TestOutageOfCopies(t *testing.T) {
+	w := newOutageWorld(t)
+	defer w.close()
+	w.post(1)
+	w.post(2)
+	w.runs(10 * time.Second)
+	w.d.table = "authors"
+	w.post(3)
+	w.runs(80 * time.Second)
+	must(t, w.write(`delete posts {"PK":"POST#1","SK":"POST"}`))
+	must(t, w.write(`set posts {"PK":"POST#2","SK":"POST"} {"title":"another"}`))
+	w.post(4)
+	if failed := w.runs(10 * time.Second); failed > 0 {
+		t.Errorf("%d batches fail", failed)
+	}
+	w.d.table = ""
+	w.runs(6 * time.Minute)
+	if out := w.audit(); out != "" {
+		t.Error(out)
+	}
+	must(t, w.harness.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+		t.Errorf("left: %s %s", d.Kind, d.Reason)
+		return nil
+	}))
+}
