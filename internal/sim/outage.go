@@ -11,6 +11,9 @@ import (
 	"weir/internal/value"
 )
 
+// driverPatience is how long a driver tries a write before it gives up.
+const driverPatience = 30 * time.Second
+
 var errDenied = errors.New("access denied")
 
 // denies reports whether a table takes no writes of weir now, which may begin. Until when is kept in
@@ -36,6 +39,9 @@ func (l *link) deny(ws []store.Write, out []store.Outcome) (denied bool) {
 		if l.denies(ws[i].Table) {
 			out[i].Err, denied = errDenied, true
 		}
+	}
+	if denied {
+		l.world.clock = l.world.clock.Add(driverPatience)
 	}
 	return denied
 }
