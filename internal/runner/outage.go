@@ -6,28 +6,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"weir/internal/owntable"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // A table of an application may refuse every write for long: a policy denies them, the table is throttled
 // for hours, or it was deleted. Its targets then wait, and all other tables of the model go on. For a short
 // time nothing is different from any other failure: the batch is applied again. After outageAfter without
-// one write that the table took, it is out. From then on no batch writes to it:
-//
-//   - Ledgers and facts are kept in our own table, so they go on. A target whose row cannot show them is
-//     owed (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
-//   - What is no target (copies, followed values, notifications, parts of sets) becomes a dead letter, as
-//     if its row had refused it.
+// one write that the table took, it is out. From then on no batch shows anything in it. Ledgers
+// and facts are kept in our own table, so they go on. A target whose row cannot show them is owed
+// (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
+// What is no target is written all the same, and fails the batch: copies, histories, followed values,
+// notifications and parts of sets in the table.
 //
 // A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
-// the table takes it, the job shows all targets that are owed, and retries those dead letters. It ends when
-// nothing is left. The pause, the outage and its end are known to one process; the others find out as it
+// the table takes it, the job shows all targets that are owed. It ends when nothing is left. The pause, the outage and its end are known to one process; the others find out as it
 // did, at once if there is the job.
 
 // ErrOutage says that a table takes no writes at present. It comes with store.ErrRefused.
@@ -101,38 +97,10 @@ type outlasting struct {
 	r *Runner
 }
 
-// Write refuses writes to tables that are out, and does the others. It notes which tables took a write, and
-// which did not.
+// Write does writes, and notes which tables took one and which did not.
 func (s *outlasting) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	refused := map[string]error{}
-	for i := range ws {
-		if _, known := refused[ws[i].Table]; !known {
-			refused[ws[i].Table] = s.r.IsOut(ws[i].Table)
-		}
-	}
-	maps.DeleteFunc(refused, func(_ string, err error) bool { return err == nil })
-	if len(refused) == 0 {
-		out, err := s.Store.Write(ctx, ws)
-		return out, s.noted(ctx, ws, out, err)
-	}
-	all := make([]store.Outcome, len(ws))
-	var open []store.Write
-	var at []int
-	for i := range ws {
-		if err := refused[ws[i].Table]; err != nil {
-			all[i].Err = ws[i].Failed(err)
-			continue
-		}
-		open, at = append(open, ws[i]), append(at, i)
-	}
-	if len(open) == 0 {
-		return all, nil
-	}
-	out, err := s.Store.Write(ctx, open)
-	for j := range out {
-		all[at[j]] = out[j]
-	}
-	return all, s.noted(ctx, open, out, err)
+	out, err := s.Store.Write(ctx, ws)
+	return out, s.noted(ctx, ws, out, err)
 }
 
 // noted notes what became of writes, and returns their error.
@@ -284,7 +252,7 @@ func (r *Runner) over(jobs map[string]bool) {
 	}
 }
 
-// owedAtOnce is how many targets, or dead letters, one step of an outage's job settles.
+// owedAtOnce is how many targets one step of an outage's job settles.
 const owedAtOnce = 25
 
 // outageOn does one step of the job of a table. A failure is none of the job: the table is still out, and
@@ -309,7 +277,7 @@ func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more boo
 	return more, nil
 }
 
-// settleOutage shows some of the targets of a table that are owed, or retries some of its dead letters if none is.
+// settleOutage shows some of the targets of a table that are owed, and ends the job if none is.
 // After a crash it does so again.
 func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
 	page, err := r.Store.Query(ctx, owntable.Owed(r.Model.Name, job.Table, owedAtOnce))
@@ -332,7 +300,8 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 	if len(page.Rows) > 0 {
 		return true, nil
 	}
-	return r.retryOutage(ctx, job)
+	done, err := r.Did(ctx, job.Move(r.Model.Name, ""))
+	return !done, err
 }
 
 // showOwed shows a target by the ledger that it shows by now.
@@ -342,39 +311,4 @@ func (r *Runner) showOwed(ctx context.Context, target store.Ref) error {
 		return err
 	}
 	return in.ShowLedger(ctx, target)
-}
-
-// retryOutage retries the next dead letters that a table's outage has left. Those that its rows refuse for another
-// reason stay.
-func (r *Runner) retryOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
-	in := owntable.Dead(r.Model.Name)
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(in), Limit: owedAtOnce}
-	if job.Cursor != "" {
-		q.After = &store.Cursor{Key: owntable.Ref(in, job.Cursor).Key}
-	}
-	page, err := r.Store.Query(ctx, q)
-	if err != nil {
-		return false, err
-	}
-	for _, row := range page.Rows {
-		l := owntable.LetterFrom(row)
-		job.Cursor = l.ID
-		if l.Table != job.Table || !strings.Contains(l.Reason, ErrOutage.Error()) {
-			continue
-		}
-		_, err := r.Retry(ctx, l.ID)
-		for _, stays := range []error{nil, store.ErrRefused, ErrNoRetry, ErrStands, ErrNoDead, ErrParked} {
-			if errors.Is(err, stays) {
-				err = nil
-			}
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	if page.Next == nil {
-		job.Cursor = ""
-	}
-	done, err := r.Did(ctx, job.Move(r.Model.Name, job.Cursor))
-	return job.Cursor != "" || !done, err
 }

@@ -58,13 +58,11 @@ entities:
   Post: {table: posts, where: {type: Post}, key: {PK: "POST#{id}", SK: POST}, attributes: {author: string, tag: string, at: string, title: string}}
   Author: {table: authors, where: {type: Author}, key: {PK: "AUTHOR#{id}", SK: ABOUT}, attributes: {name: string, state: {type: string, enum: [new, busy]}}}
   Tag: {table: cards, where: {type: Tag}, key: {PK: "TAG#{id}", SK: ABOUT}, attributes: {name: string}}
-  Card: {table: authors, where: {type: Card}, key: {PK: "CARD#{id}", SK: CARD}, attributes: {title: string}}
 derive:
   Author.posts: {count: Post, to: {id: author}}
   Author.last: {latest: Post.title, by: at, to: {id: author}}
   Author.state: {steps: {busy: {when: Post, to: {id: author}}}}
   Tag.posts: {count: Post, to: {id: tag}}
-  Card: {row: Post, set: {id: id, title: title}}
 `
 
 // outageWorld is a follower of a model with three tables, one of which refuses all writes for a while.
@@ -192,31 +190,4 @@ func TestOutage(t *testing.T) {
 	if jobs, err := w.store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("press"))}); err != nil || len(jobs.Rows) > 0 {
 		t.Error("the job is left", jobs.Rows, err)
 	}
-}
-
-// TestOutageOfCopies: copies that their table did not take are made, and deleted, when it takes writes again.
-func TestOutageOfCopies(t *testing.T) {
-	w := newOutageWorld(t)
-	defer w.close()
-	w.post(1)
-	w.post(2)
-	w.runs(10 * time.Second)
-	w.d.table = "authors"
-	w.post(3)
-	w.runs(80 * time.Second)
-	must(t, w.write(`delete posts {"PK":"POST#1","SK":"POST"}`))
-	must(t, w.write(`set posts {"PK":"POST#2","SK":"POST"} {"title":"another"}`))
-	w.post(4)
-	if failed := w.runs(10 * time.Second); failed > 0 {
-		t.Errorf("%d batches fail", failed)
-	}
-	w.d.table = ""
-	w.runs(6 * time.Minute)
-	if out := w.audit(); out != "" {
-		t.Error(out)
-	}
-	must(t, w.harness.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-		t.Errorf("left: %s %s", d.Kind, d.Reason)
-		return nil
-	}))
 }

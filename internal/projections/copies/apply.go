@@ -64,13 +64,14 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	return r.Settle(ctx, d, kept)
 }
 
-// split returns what makes entries of a history or deletes copies, and what makes copies.
+// split returns what makes entries of a history, and what makes copies. Deletions of copies are
+// in neither.
 func (p *part) split() (history, state []projections.Put) {
 	for _, put := range p.puts {
 		switch {
-		case len(put.Rule.Keep) > 0 || put.Image == nil:
+		case len(put.Rule.Keep) > 0:
 			history = append(history, put)
-		default:
+		case put.Image != nil:
 			state = append(state, put)
 		}
 	}

@@ -58,12 +58,7 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
 	}
-	out, err := w.Write(ctx, dels)
-	for i, p := range puts {
-		if err == nil && errors.Is(out[i].Err, store.ErrRefused) { // its table is out
-			err = w.parkRow(ctx, p, p.ShardKey, p.Position, out[i].Err.Error())
-		}
-	}
+	_, err := w.Write(ctx, dels)
 	return err
 }
 
@@ -246,10 +241,7 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	buried = buried && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
-		out, err := w.Write(ctx, []store.Write{removeUpTo(row, last)})
-		if err == nil && errors.Is(out[0].Err, store.ErrRefused) { // its table is out
-			err = w.parkRow(ctx, &projections.Put{Row: row, Rule: m.Entity.MadeBy[0]}, m.Change.ShardKey, m.Change.Position, out[0].Err.Error())
-		}
+		_, err = w.Write(ctx, []store.Write{removeUpTo(row, last)})
 		return false, err
 	case m.Back || buried && removed:
 		return false, nil

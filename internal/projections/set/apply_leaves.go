@@ -405,9 +405,6 @@ func leafWrite(e *model.Entity, root store.Ref, n *Node) store.Write {
 // again.
 // Joining is only for economy: a set with sparse leaves shows the same members.
 func (w *work) joinSparse(ctx context.Context, s *setWork) error {
-	if w.IsOut(s.Row.Table) != nil {
-		return nil
-	}
 	looked := map[string]bool{}
 	for _, n := range s.done {
 		if n.Path == "" || len(n.Counts) > Sparse || looked[n.Path[:len(n.Path)-1]] {
