@@ -27,6 +27,7 @@
 //	share.go     how many shards a process should have, so that all have about the same
 //	lease.go     taking, renewing and giving back
 //	holding.go   a shard that this process holds, and the gaps that it finds
+//	away.go      whether shards of which nothing was read may have lost records
 //	spool.go     what was read, on disk until it is applied; frame.go is its form, disk.go its disk
 //	stream.go    which streams of a table are read, also one that was switched off
 //	log.go       the one log as which a process applies all its shards
@@ -116,6 +117,7 @@ type Reader struct {
 	gone      map[place]int            // unfinished and not listed: in how many listings
 	watched   map[place]*watch         // leases of other processes
 	streams   map[string][]string      // the labels of each table's streams; only round uses it
+	seen      map[string]time.Time     // when it was last noted that a table's shards are listed; only round uses it
 	done      map[place]bool           // applied by every group
 	shardKeys map[string]bool          // short keys of shards listed or begun, as last surveyed
 	over      map[string]bool          // short keys that were found to be retired
@@ -153,7 +155,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		held: map[place]*holding{}, logs: map[int64]*watch{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, away: map[place]time.Time{}, streams: map[string][]string{}, done: map[place]bool{}, over: map[string]bool{},
+		held: map[place]*holding{}, logs: map[int64]*watch{}, still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, watched: map[place]*watch{}, away: map[place]time.Time{}, streams: map[string][]string{}, seen: map[string]time.Time{}, done: map[place]bool{}, over: map[string]bool{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -323,7 +325,11 @@ func (r *Reader) list(ctx context.Context) error {
 		if v.failed[table] != nil {
 			continue
 		}
-		if err := r.sameStream(ctx, table); err != nil {
+		err := r.sameStream(ctx, table)
+		if err == nil {
+			err = r.noteSeen(ctx, table, &v)
+		}
+		if err != nil {
 			v.fails(table, err, r.listing(table))
 		}
 	}

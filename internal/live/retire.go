@@ -52,6 +52,7 @@ type survey struct {
 // state is how far the groups are with a shard.
 type state struct {
 	done    bool // every group has applied it to its end
+	read    bool // some group has applied some of it
 	left    bool // another process has removed the shard, except from our search generation
 	missing time.Time
 }
@@ -93,6 +94,7 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 			if p.Done {
 				finished[at]++
 			}
+			s.read = s.read || p.Done || !p.At.IsZero()
 			known[at] = known[at] || g == runner.GroupRows
 			if !p.Missing.IsZero() {
 				s.missing = p.Missing

@@ -2,6 +2,7 @@ package owntable
 
 import (
 	"strings"
+	"time"
 
 	"weir/internal/store"
 	"weir/internal/value"
@@ -83,12 +84,17 @@ func DropLease(at store.Ref, fence int64) store.Write {
 
 // The rows of stream|MODEL list the streams of a table that must be read. Readers write
 // them; nothing deletes them.
-const streamLabels = "l" // stream labels (when each was enabled), latest last, separated by spaces
+const (
+	streamLabels = "l" // stream labels (when each was enabled), latest last, separated by spaces
+	streamSeen   = "t" // when a process last listed the shards of the latest, Unix seconds
+)
 
-// StreamRow lists the streams of a table by label.
+// StreamRow lists the streams of a table by label, and says when a process last listed their shards.
 type StreamRow struct {
-	Labels []string // the latest last
+	Labels []string  // the latest last
+	Seen   time.Time // zero if that was not noted yet
 	was    value.Value
+	seen   value.Value
 }
 
 const streamDo = "delete the row, stop all readers of the table and start them again, and run projector verify: a gap between two streams is not noticed"
@@ -97,7 +103,22 @@ const streamDo = "delete the row, stop all readers of the table and start them a
 // ErrRow.
 func DecodeStream(row value.Item) (s StreamRow, err error) {
 	labels, err := text(row, streamLabels, streamDo)
-	return StreamRow{Labels: strings.Fields(labels), was: row.Get(streamLabels)}, err
+	s = StreamRow{Labels: strings.Fields(labels), was: row.Get(streamLabels), seen: row.Get(streamSeen)}
+	if row.Has(streamSeen) && err == nil {
+		var n int64
+		n, err = whole(row, streamSeen, 0, streamDo)
+		s.Seen = time.Unix(n, 0).UTC()
+	}
+	return s, err
+}
+
+// Saw notes that a process has listed the shards now, on condition that no other process has noted that
+// since the row was read.
+func (s StreamRow) Saw(at store.Ref, now time.Time) store.Write {
+	return store.Write{
+		Ref: at, If: store.Cond{{store.AsRead(streamSeen, s.seen)}},
+		Ops: []store.Op{set(streamSeen, value.OfInt(now.Unix()))},
+	}
 }
 
 // Becomes stores other labels, on condition that the stored labels have not changed since

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -123,6 +124,17 @@ func TestStreamRow(t *testing.T) {
 			t.Errorf("%v, not %v: %v", is.Labels, labels, err)
 		}
 	}
+	for _, seen := range []time.Time{time.Unix(1_800_000_000, 0).UTC(), time.Unix(1_800_003_600, 0).UTC()} {
+		was, err := owntable.DecodeStream(o.row(at))
+		if err != nil || !o.writes(was.Saw(at, seen)) || o.writes(was.Saw(at, seen.Add(time.Hour))) {
+			t.Error("a time is noted once for what was read", err)
+		}
+		if is, err := owntable.DecodeStream(o.row(at)); err != nil || !is.Seen.Equal(seen) || len(is.Labels) != 2 {
+			t.Errorf("%+v, not %v: %v", is, seen, err)
+		}
+	}
 	_, err := owntable.DecodeStream(o.row(at).With(value.Attr{Name: "l", Value: value.OfInt(1)}))
 	o.unread(err, "l")
+	_, err = owntable.DecodeStream(o.row(at).With(value.Attr{Name: "t", Value: value.OfString("x")}))
+	o.unread(err, "t")
 }
