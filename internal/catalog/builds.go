@@ -62,15 +62,17 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 // ErrRefused if the program could not derive when all are announced, or if what is to be announced is derived from a
 // table whose stream is off.
 func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Identity, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
-	builds, fresh := p.Plan(was, entities, again, asked, now)
-	begins := p.Begins(was)
+	entered := was.Clone()
+	p.enter(&entered, Found{Now: now}) // what needs no build, and was not entered when the program was refused
+	builds, fresh := p.Plan(entered, entities, again, asked, now)
+	begins := p.Begins(entered)
 	for _, e := range fresh {
-		begins = append(begins, p.Rebuilt(was, e, true)...)
+		begins = append(begins, p.Rebuilt(entered, e, true)...)
 	}
 	if err := p.buildable(begins, tables); err != nil {
 		return was, nil, err
 	}
-	next, all := was, was.Clone()
+	next, all := entered, entered.Clone()
 	for i, e := range fresh {
 		p.announce(&all, e, now)
 		if i == 0 {

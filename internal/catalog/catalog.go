@@ -79,12 +79,12 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 	if found.Own, err = c.own(ctx); err != nil {
 		return err
 	}
-	if err := c.note(ctx, pinsOf(found)); err != nil {
-		return err
-	}
 	for range attempts {
 		was, err := c.read(ctx)
 		if err != nil {
+			return err
+		}
+		if _, _, err := c.beside(ctx, pinsOf(found), was); err != nil {
 			return err
 		}
 		if !was.Read() {
@@ -112,6 +112,9 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			return err
 		}
 		if refused == nil {
+			if err := c.note(ctx, pinsOf(found)); err != nil {
+				return err
+			}
 			c.mu.Lock()
 			c.started = true
 			c.mu.Unlock()
@@ -444,16 +447,22 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 // write replaces the row unless it has changed since it was read; written says which. A row
 // that is to stay as it is is not written. Where something begins, the notes of which rows the model has
 // are written in the same transaction: of two models of the same rows the first one begins, and the
-// other one, whose notes have changed meanwhile, finds it there and is refused.
+// other one, whose notes have changed meanwhile, finds it there and is refused. So are the notes of a table that the
+// model no longer has.
 func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
 	if was.Count > 0 && was.Same(next) {
 		return true, nil
 	}
-	var notes []store.Write
+	notes, err := c.leave(ctx, was.Tables, next.Tables)
+	if err != nil {
+		return false, err
+	}
 	if begins(was, next) {
-		if notes, _, err = c.beside(ctx, next.Tables); err != nil {
+		all, _, err := c.beside(ctx, next.Tables, next)
+		if err != nil {
 			return false, err
 		}
+		notes = append(notes, all...)
 	}
 	w := was.Becomes(owntable.Catalog(c.model.Name), next)
 	if len(notes) > 0 {
@@ -519,7 +528,7 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	if row, err = c.read(ctx); err != nil {
 		return row, nil, err
 	}
-	if _, _, err := c.beside(ctx, pinsOf(found)); errors.Is(err, ErrRefused) {
+	if _, _, err := c.beside(ctx, pinsOf(found), row); errors.Is(err, ErrRefused) {
 		return row, err, nil
 	} else if err != nil {
 		return row, nil, err

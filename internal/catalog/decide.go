@@ -185,7 +185,8 @@ type Found struct {
 
 // Start decides whether a program may begin, and what the catalog becomes: tables are
 // pinned, and derivations that are new on tables that were not read yet are entered. It
-// returns the next catalog also with a refusal, because pins hold then too.
+// returns the next catalog also with a refusal, because pins and what is lost hold then too; where programs of the model have
+// read a table, nothing begins with a refusal.
 func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
 	next = was.Clone()
 	if err := p.Fits(was, f); err != nil {
@@ -219,8 +220,28 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		}
 		next.Own = f.Own
 	}
+	lost := next.Clone()
 	p.enter(&next, f)
-	return next, switched, p.current(next, f.Now)
+	if err := p.current(next, f.Now); err != nil {
+		if was.Read() {
+			withoutBegun(&next, lost)
+		}
+		return next, switched, err
+	}
+	return next, switched, nil
+}
+
+// withoutBegun takes back that derivations begin: those of a program that is refused would refuse the programs that run.
+func withoutBegun(next *owntable.CatalogRow, was owntable.CatalogRow) {
+	for name, is := range next.Derivations {
+		switch before, there := was.Derivations[name]; {
+		case !isLive(is) || isLive(before):
+		case there:
+			next.Derivations[name] = before
+		default:
+			delete(next.Derivations, name)
+		}
+	}
 }
 
 // lose makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the

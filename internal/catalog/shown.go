@@ -70,9 +70,9 @@ func ShapeOf(e *model.Entity) owntable.Shape {
 }
 
 // beside refuses to begin where another model shows values on the same rows. all are writes that note
-// again which rows this model has, each on condition that the row with the notes is as it was read.
+// again which rows this model has by its catalog, each on condition that the row with the notes is as it was read.
 // fresh are those of them that change what is noted.
-func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (all, fresh []store.Write, err error) {
+func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin, row owntable.CatalogRow) (all, fresh []store.Write, err error) {
 	shapes := shapesOf(c.model)
 	var notes []notes
 	for _, t := range slices.Sorted(maps.Keys(shapes)) {
@@ -94,7 +94,7 @@ func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (a
 		if n.reads {
 			continue
 		}
-		w, differs := shown[i].With(owntable.Shown(n.at), c.model.Name, shapes[n.table])
+		w, differs := shown[i].With(owntable.Shown(n.at), c.model.Name, c.derives(row, shown[i].Models[c.model.Name], shapes[n.table]))
 		if all = append(all, w); differs {
 			fresh = append(fresh, w)
 		}
@@ -102,11 +102,67 @@ func (c *Catalog) beside(ctx context.Context, tables map[string]owntable.Pin) (a
 	return all, fresh, nil
 }
 
+// derives returns what to note of a table: the shapes of this program for what the model derives by the program's
+// definitions, and those that are noted for what it still derives by others. A program that is refused
+// because of its definitions so changes nothing of what another one derives.
+func (c *Catalog) derives(row owntable.CatalogRow, noted, ours []owntable.Shape) (out []owntable.Shape) {
+	mine := func(name string) bool {
+		at := slices.IndexFunc(c.program.Derivations, func(d model.Derivation) bool { return d.Name == name })
+		return at >= 0 && isLive(row.Derivations[name]) && row.Derivations[name].Hash == c.program.Derivations[at].Hash
+	}
+	keep := func(s owntable.Shape, of func(name string) bool) {
+		s.Of = slices.DeleteFunc(slices.Clone(s.Of), func(name string) bool { return !of(name) })
+		if len(s.Of) > 0 {
+			out = append(out, s)
+		}
+	}
+	for _, s := range ours {
+		keep(s, mine)
+	}
+	for _, s := range noted {
+		keep(s, func(name string) bool { return isLive(row.Derivations[name]) && !mine(name) })
+	}
+	return out
+}
+
+// leave returns writes that take back what is noted of tables that the model has no longer, by the condition that the row
+// with the notes is as it was read.
+func (c *Catalog) leave(ctx context.Context, was, next map[string]owntable.Pin) (ws []store.Write, err error) {
+	stays := map[string]bool{}
+	for t, pin := range next {
+		for _, n := range notesOf(t, pin) {
+			stays[n.at] = true
+		}
+	}
+	var gone []notes
+	for _, t := range slices.Sorted(maps.Keys(was)) {
+		for _, n := range notesOf(t, was[t]) {
+			if !stays[n.at] {
+				stays[n.at], gone = true, append(gone, n)
+			}
+		}
+	}
+	shown, err := c.shown(ctx, gone)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range gone {
+		if w, differs := shown[i].With(owntable.Shown(n.at), c.model.Name, nil); differs {
+			ws = append(ws, w)
+		}
+	}
+	return ws, nil
+}
+
 // note notes which rows this model has, unless another model shows values there. A crash leaves some
-// of them noted. What is noted bars no other model until this one begins (write).
+// of them noted, and the next start notes all.
 func (c *Catalog) note(ctx context.Context, tables map[string]owntable.Pin) error {
 	for range attempts {
-		_, fresh, err := c.beside(ctx, tables)
+		row, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		_, fresh, err := c.beside(ctx, tables, row)
 		if err != nil || len(fresh) == 0 {
 			return err
 		}
@@ -209,7 +265,7 @@ func (c *Catalog) shown(ctx context.Context, of []notes) ([]owntable.ShownRow, e
 }
 
 // liveOf returns which derivations of another model are neither retired nor unbuilt, none if it means
-// another table by the name under which it is noted; and its name of the table, "" for the same as
+// another table by the name under which it is noted, or no longer has the table; and its name of the table, "" for the same as
 // ours. A name that its catalog does not have is one that no program of it has applied yet, and is left out too.
 func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []string) (live []string, as string, err error) {
 	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
@@ -223,12 +279,14 @@ func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []str
 	if pin := is.Tables[n.at]; n.named && pin.ID != "" && n.is.ID != "" && !sameTable(pin, n.is) {
 		return nil, "", nil
 	}
+	has := n.named || n.is.ID == "" // by its name, of which the line above decides
 	for _, t := range slices.Sorted(maps.Keys(is.Tables)) {
+		has = has || is.Tables[t].ID == "" || sameTable(is.Tables[t], n.is)
 		if _, both := is.Tables[n.table]; !both && sameTable(is.Tables[t], n.is) {
 			as = t
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !isLive(is.Derivations[name]) }), as, nil
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !has || !isLive(is.Derivations[name]) }), as, nil
 }
 
 // isLive reports whether rows may show a derivation, now or when its build is live.
@@ -236,10 +294,11 @@ func isLive(is owntable.Derived) bool {
 	return is.State != "" && is.State != owntable.Retired && is.State != owntable.Unbuilt
 }
 
-// begins reports whether something is derived by one catalog that another one does not derive.
+// begins reports whether something is derived by one catalog that another one does not derive, or derives by another
+// definition.
 func begins(was, next owntable.CatalogRow) bool {
 	for name, is := range next.Derivations {
-		if isLive(is) && !isLive(was.Derivations[name]) {
+		if before := was.Derivations[name]; isLive(is) && (!isLive(before) || before.Hash != is.Hash) {
 			return true
 		}
 	}

@@ -311,3 +311,76 @@ func scan(t *testing.T, s store.Store) (rows []value.Item) {
 		}
 	}
 }
+
+// TestRefusedStartNotesNothing: a program that is refused leaves what is noted of the one that runs: other models are
+// refused, or not, by what that one shows. What the refused one may begin is noted beside.
+func TestRefusedStartNotesNothing(t *testing.T) {
+	s := shops(t)
+	older := shop(t, s, "shop", "Shop", "Shop")
+	starts(t, older)
+	_, err := older.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		return older.Program().Admit(was, catalog.Batch{Reader: catalog.Process, Tables: []string{"Shop"}}, time.Now())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := owntable.Shown("Shop")
+	was, err := store.GetRow(t.Context(), s, noted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := model.Parse("shop.yaml", []byte(`
+model: shop
+tables: {Shop: {key: [PK, SK]}, Other: {key: [PK, SK]}}
+entities:
+  Customer: {table: Shop, key: {PK: "C#{id}", SK: NEW}}
+  Order: {table: Shop, key: {PK: "C#{id}", SK: "O#{order}"}}
+  Room: {table: Other, key: {PK: "R#{id}", SK: METADATA}}
+  Guest: {table: Other, key: {PK: "R#{id}", SK: "G#{guest}"}}
+derive:
+  Customer.orders: {count: Order}
+  Room.guests: {count: Guest}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := catalog.New(newer, s, time.Now, catalog.Options{}).Start(t.Context(), unsaid); !errors.Is(err, catalog.ErrDefinition) {
+		t.Fatal(err)
+	}
+	is, err := store.GetRow(t.Context(), s, noted)
+	if err != nil || !value.EqualItems(is, was) {
+		t.Errorf("noted is %v, and was %v, %v", is, was, err)
+	}
+	starts(t, shop(t, s, "stats", "Shop", "Shop"), "model shop shows Customer.orders there")
+	starts(t, older)
+}
+
+// TestMovedTable: a model that is moved to another table before its stream was read has nothing on the
+// first one any more: another model may begin there, and nothing is noted.
+func TestMovedTable(t *testing.T) {
+	for _, arns := range []bool{false, true} {
+		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
+			s := &reached{Store: shops(t), arns: arns}
+			first := shop(t, s, "shop", "Shop", "Shop")
+			starts(t, first)
+			row, err := first.Row(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := row.Tables["Shop"].ID
+			if arns {
+				at = row.Tables["Shop"].ARN
+			}
+			moved := shop(t, s, "shop", "Shop", "Other")
+			starts(t, moved)
+			starts(t, shop(t, s, "third", "Other", "Other"), "model shop shows Customer.orders there")
+			left, err := store.GetRow(t.Context(), s, owntable.Shown(at))
+			is, derr := owntable.DecodeShown(left)
+			if err != nil || derr != nil || len(is.Models) > 0 {
+				t.Errorf("noted of the first table: %v, %v, %v", is.Models, err, derr)
+			}
+			starts(t, shop(t, s, "stats", "Stats", "Shop"))
+			starts(t, shop(t, s, "shop", "Shop", "Shop"), "model stats shows Customer.orders there")
+		})
+	}
+}
