@@ -120,7 +120,7 @@ func TestSchemaRefusesBrokenModels(t *testing.T) {
 		"derive: {Album.n: {count: Photo, sum: Photo.stars}}",
 		"derive: {Album.n: {row: Photo, set: {}}}",
 		"derive: {Album.n: {mean: Photo.stars, to: {id: albumId}}}",
-		"derive: {Album.n: {distinct: Photo.stars, to: {id: albumId}}}",
+		"derive: {Album.n: {distinct: Photo.stars, to: {id: albumId}, max: 0}}",
 		"derive: {Album.n: {count: Photo, to: {id: albumId}, round: 2}}",
 		"derive: {Album.n: {count: Photo, to: {id: albumId}, hidden: true}}",
 		"derive: {Log: {count: Photo}}",

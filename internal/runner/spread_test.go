@@ -1,11 +1,13 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -83,5 +85,134 @@ func TestSpread(t *testing.T) {
 			}
 			h.letterOf("after all", "")
 		})
+	}
+}
+
+// TestSpreadMax: a distinct of any size with a max is not shown while it has more values, and is shown again
+// with fewer. A group has such values too.
+func TestSpreadMax(t *testing.T) {
+	m, err := loadText(t, strings.ReplaceAll(tagged, "$max", "5001"))
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	must(t, h.settle(1))
+	h.each(0, 5001, tagOf)
+	h.shows("at max", 5001, 5001, 3)
+	h.letterOf("at max", "")
+	h.each(5001, 5002, tagOf)
+	h.shows("above", 5002, -1, 3)
+	h.letterOf("above", "Movie.tags")
+	h.each(5001, 5002, gone)
+	h.shows("at max again", 5001, 5001, 3)
+	h.letterOf("at max again", "")
+	h.holds("at max again", 5001)
+}
+
+// overtaken has something happen before its next transaction.
+type overtaken struct {
+	store.Store
+	then func()
+}
+
+func (s *overtaken) Transact(ctx context.Context, ws []store.Write) error {
+	if then := s.then; then != nil {
+		s.then = nil
+		then()
+	}
+	return s.Store.Transact(ctx, ws)
+}
+
+// TestSpreadTogether: two workers count one value at the same time, each after it has read that no row has
+// it; and two take it away.
+func TestSpreadTogether(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		h := newSpread(t, byItem)
+		defer h.close()
+		one := func(r *runner.Runner, i int) {
+			b := h.batch(i)
+			b.ByItem, b.ShardKey = byItem, fmt.Sprint(b.ShardKey, i)
+			_, err := r.Rows(t.Context(), b)
+			must(t, err)
+		}
+		for _, line := range []func(i int) string{func(i int) string {
+			return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","stars":2,"mood":"m","tag":"same"}`, i)
+		}, gone} {
+			first := len(h.records) + 1
+			must(t, h.write(line(1)))
+			must(t, h.write(line(2)))
+			h.pull()
+			r := h.runner(nil)
+			r.Store = &overtaken{h.store, func() { one(h.runner(nil), first+1) }}
+			one(r, first)
+			one(h.runner(nil), first)
+			must(t, h.settle(len(h.records)+1))
+			if line(1) == gone(1) {
+				h.shows("gone", 0, 0, 0)
+				h.holds("gone", 0)
+				continue
+			}
+			h.shows("two", 2, 1, 1)
+			h.holds("two", 1)
+		}
+	}
+}
+
+// TestSpreadRepaired: verify finds values that are wrong, missing or too many, and a number that is wrong, and a
+// repair makes all right, more of them than one transaction has.
+func TestSpreadRepaired(t *testing.T) {
+	h := newSpread(t, false)
+	defer h.close()
+	h.each(0, 300, tagOf)
+	ledger := owntable.Ledger("films", theMovie)
+	var ws []store.Write
+	for i, row := range h.values() {
+		switch {
+		case i < 200:
+			ws = append(ws, owntable.DropValue(row))
+		case i < 205:
+			name, _ := owntable.ValueIn(row)
+			ws = append(ws, owntable.PutValue(ledger, name, row, value.OfInt(7)))
+		}
+	}
+	ws = append(ws, owntable.PutValue(ledger, owntable.Held("tags", "none has it"), nil, value.OfInt(2)))
+	out, err := h.store.Write(t.Context(), ws)
+	must(t, err)
+	for i := range out {
+		must(t, out[i].Err)
+	}
+	h.set(ledger, owntable.Sum("tags"), value.OfInt(9))
+	if n := strings.Count(h.audit(), "\n") + 1; n < 207 {
+		t.Errorf("verify finds %d differences, want 207: %.300s", n, h.audit())
+	}
+	h.repair()
+	h.shows("repaired", 300, 300, 3)
+	h.holds("repaired", 300)
+	h.each(0, 300, gone)
+	h.shows("gone", 0, 0, 0)
+	h.holds("gone", 0)
+}
+
+// TestSpreadParked: what waits for a target is counted in its values when the queue is retried, each once.
+func TestSpreadParked(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		h := newSpread(t, byItem)
+		defer h.close()
+		h.each(0, 3, tagOf)
+		must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
+		h.each(3, 250, tagOf)
+		h.each(0, 2, gone)
+		if n := len(h.values()); n != 3 {
+			t.Errorf("%d values are counted while the target is parked", n)
+		}
+		for id := range h.letters() {
+			_, err := h.runner(nil).Retry(t.Context(), id)
+			must(t, err)
+			break
+		}
+		must(t, h.settle(len(h.records)+1))
+		h.shows("retried", 248, 248, 3)
+		h.letterOf("retried", "")
+		h.holds("retried", 248)
 	}
 }

@@ -100,7 +100,7 @@ func (f *LedgerFix) wrong(want map[string]*held) (ws []store.Write) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		sort := owntable.ValueAt(f.ref(), name).Key.Sort.Text()
-		if is, _ := owntable.ValueIn(at[sort]); at[sort] == nil || is != name || !value.Equal(at[sort].Get(owntable.Count), want[name].rows) {
+		if is, rows := owntable.ValueIn(at[sort]); at[sort] == nil || is != name || !value.Equal(rows, want[name].rows) {
 			ws = append(ws, owntable.PutValue(f.ref(), name, at[sort], want[name].rows))
 		}
 		delete(at, sort)
