@@ -59,6 +59,68 @@ func (f *fixture) manyValues(n, bytes int) {
 }
 
 // moods writes ratings from..to of a movie, each with a mood of its own.
+// TestSpreadBuilt: a distinct of any size is built from rows, beside the stream, audited, and handed over to
+// positions; pruning takes the values of the ledgers that no build made, and those of a build that another
+// one replaced.
+func TestSpreadBuilt(t *testing.T) { open(t, load(t, spreadFilms)).spreadBuilt() }
+
+// TestSpreadBuiltOnDynamoDB is the same on DynamoDB Local.
+func TestSpreadBuiltOnDynamoDB(t *testing.T) { openOnDynamoDB(t, load(t, spreadFilms)).spreadBuilt() }
+
+var spreadFilms = strings.Replace(films, ", max: 100", "", 1)
+
+func (f *fixture) spreadBuilt() {
+	values := func(when string, want int) {
+		f.Helper()
+		n := 0
+		for _, row := range f.rows(owntable.TableName) {
+			if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindValue {
+				n++
+			}
+		}
+		if n != want {
+			f.Errorf("%s: %d rows count values, want %d", when, n, want)
+		}
+	}
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.write("PK", "MOVIE#2", "SK", "METADATA", "type", "Movie")
+	f.moods(0, 700, "1", 36)
+	f.moods(700, 790, "2", 36)
+	f.unread()
+	f.unbuilt()
+	f.build(owntable.BuildLive, "Movie")
+	f.movie("built", "1", 700, 700)
+	f.movie("built", "2", 90, 90)
+	f.moods(790, 820, "1", 36) // the stream goes on
+	f.moods(100, 150, "2", 36) // and rows move
+	f.unrate(700, 760)
+	f.catchUp()
+	f.movie("after", "1", 680, 680)
+	f.movie("after", "2", 80, 80)
+	values("after", 760)
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	f.movie("audited", "1", 680, 680)
+	f.movie("audited", "2", 80, 80)
+	values("audited", 760)
+	again := f.builder("Movie")
+	again.Asked = f.now()
+	_, err := again.Announce(f.Context())
+	f.ok(err)
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.movie("built again", "1", 680, 680)
+	f.clock.Add(2)
+	f.catchUp()
+	_, _, err = f.builder("Movie").Prune(f.Context())
+	f.ok(err)
+	values("pruned", 760)
+	f.unrate(0, 820)
+	f.catchUp()
+	f.movie("gone", "1", 0, 0)
+	values("gone", 0)
+}
+
 func (f *fixture) moods(from, to int, movie string, bytes int) {
 	f.ratings(from, to, func(i int) value.Item {
 		return value.NewItem(

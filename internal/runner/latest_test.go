@@ -47,6 +47,11 @@ func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	return m.Store.Write(ctx, ws)
 }
 
+func (m *metered) Transact(ctx context.Context, ws []store.Write) error {
+	m.wrote.Add(2 * int64(len(ws)))
+	return m.Store.Transact(ctx, ws)
+}
+
 func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	m.read.Add(int64(len(refs)))
 	return m.Store.Get(ctx, refs)

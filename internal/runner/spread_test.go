@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -214,5 +215,47 @@ func TestSpreadParked(t *testing.T) {
 		h.shows("retried", 248, 248, 3)
 		h.letterOf("retried", "")
 		h.holds("retried", 248)
+	}
+}
+
+const spreadRounds = `
+model: rounds
+tables: {rounds: {key: [PK, SK]}}
+entities:
+  Round: {where: {type: Round}, key: {PK: "ROUND#{round}", SK: ABOUT}}
+  Pick: {where: {type: Pick}, key: {PK: "PICK#{pick}", SK: PICK}, attributes: {round: string, at: number}}
+derive:
+  Round.n: {distinct: Pick.at}
+`
+
+// TestSpreadUnits: what a batch of new values costs does not depend on how many values there are.
+func TestSpreadUnits(t *testing.T) {
+	for _, values := range []int{10, 1000, 100_000, 1_000_000} {
+		if testing.Short() && values > 1000 {
+			continue
+		}
+		q := newTasksOf(t, spreadRounds, "rounds", "Round", "ROUND#r")
+		q.picks(values, false)
+		for _, c := range []struct{ batch, wrote, read int }{{1, 5, 2}, {100, 205, 102}} {
+			wrote, read := q.meter.wrote.Load(), q.meter.read.Load()
+			var come, leave []projections.Change
+			for i := range c.batch {
+				come = append(come, q.change(nil, pick(5_000_000+i)))
+			}
+			q.apply(q.runner, come...)
+			units, reads := int(q.meter.wrote.Load()-wrote), int(q.meter.read.Load()-read)
+			t.Logf("%d values, a batch of %d new ones: %d write units, %d read units", values, c.batch, units, reads)
+			if units > c.wrote || reads > c.read {
+				t.Errorf("%d values, a batch of %d: %d write units and %d read units, at most %d and %d", values, c.batch, units, reads, c.wrote, c.read)
+			}
+			for i := range c.batch {
+				leave = append(leave, q.change(pick(5_000_000+i), nil))
+			}
+			q.apply(q.runner, leave...)
+		}
+		row, err := q.runner.GetRow(t.Context(), q.about)
+		if must(t, err); !value.Equal(row.Get("n"), value.OfInt(int64(values))) {
+			t.Errorf("it shows %s of %d values", row.Get("n").Text(), values)
+		}
 	}
 }
