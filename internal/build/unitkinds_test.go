@@ -162,6 +162,7 @@ var unitKinds = map[string]struct {
 	"mean":            {"", "Movie.n: {mean: Rating.stars, round: 1}", 2.15, 1, 20, ""},
 	"distinct":        {"", "Movie.n: {distinct: Rating.mood, max: 100}", 2.15, 1, 20, ""},
 	"distinct, large": {"", "Movie.n: {distinct: Rating.mood, max: 1000}", 3.2, 1, 1, strings.Repeat("m", 50)},
+	"distinct, any":   {"", "Movie.n: {distinct: Rating.mood}", 4.2, 1, 20, ""},
 	"min":             {"", "Movie.n: {min: Rating.stars}", 2.15, 1, 20, ""},
 	"latest":          {"", "Movie.n: {latest: Rating.mood, by: at}", 2.15, 1, 20, ""},
 	"status":          {"", "Movie.state: {steps: {done: {when: Rating, where: {up: \"yes\"}}}}", 2.15, 1, 20, ""},

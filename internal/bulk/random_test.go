@@ -39,6 +39,7 @@ derive:
   Branch.revenue: {sum: Order.amount, to: {branch: branch}}
   Branch.usual: {mean: Order.amount, to: {branch: branch}, round: 2}
   Branch.cities: {distinct: Order.city, to: {branch: branch}, max: 30}
+  Branch.amounts: {distinct: Order.amount, to: {branch: branch}}
   City.orders: {count: Order, to: {city: city}}
   City.all: {sum: Branch.orders, to: {city: city}}
   City.rich: {count: Branch, where: {revenue: {above: 500}}, to: {city: city}}

@@ -151,6 +151,23 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	return units
 }
 
+// PutReads returns the read units that a piece takes whose rows have no marks: it reads the values of
+// distincts of any size.
+func PutReads(piece []ReadTarget) (units int) {
+	for _, t := range piece {
+		values := map[string]bool{}
+		for _, row := range t.Rows {
+			for _, a := range row.Amounts {
+				if owntable.IsHeld(a.Name) {
+					values[a.Name] = true
+				}
+			}
+		}
+		units += len(values)
+	}
+	return units
+}
+
 // valueBytes is about the bytes of the row that counts a value of a distinct of any size.
 func valueBytes(target store.Ref, name string) int {
 	const rest = 50 // besides the names in its key, and the value

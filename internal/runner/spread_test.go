@@ -259,3 +259,34 @@ func TestSpreadUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestSpreadRetriedTogether: a retry whose values change between its reading and its transaction is
+// done all the same, once.
+func TestSpreadRetriedTogether(t *testing.T) {
+	h := newSpread(t, false)
+	defer h.close()
+	h.each(0, 3, tagOf)
+	must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
+	h.each(3, 4, func(int) string { return strings.Replace(tagOf(0), "USER#0", "USER#3", 1) })
+	ledger := owntable.Ledger("films", theMovie)
+	value0 := owntable.Held("tags", fmt.Sprintf("%036d", 0))
+	r := h.runner(nil)
+	r.Store = &overtaken{h.store, func() {
+		rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
+		must(t, err)
+		out, err := h.store.Write(t.Context(), []store.Write{owntable.PutValue(ledger, value0, rows[0], value.OfInt(5))})
+		must(t, err)
+		must(t, out[0].Err)
+	}}
+	for id := range h.letters() {
+		_, err := r.Retry(t.Context(), id)
+		must(t, err)
+		break
+	}
+	rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
+	must(t, err)
+	if _, n := owntable.ValueIn(rows[0]); !value.Equal(n, value.OfInt(6)) {
+		t.Errorf("6 rows have the value, and %s are counted", n.Text())
+	}
+	h.letterOf("retried", "")
+}

@@ -49,7 +49,7 @@ func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTa
 // rows have no marks, and how many rows show the sets in it: a dry run finds no node of theirs.
 func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, reads, leaves int) {
 	if e.SetOf() == nil {
-		return runner.PutUnits(piece, guards), 0, 0
+		return runner.PutUnits(piece, guards), runner.PutReads(piece), 0
 	}
 	for _, t := range piece {
 		u, r, n := set.PutUnits(e, t, guards)
