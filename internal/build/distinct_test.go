@@ -121,6 +121,34 @@ func (f *fixture) spreadBuilt() {
 	values("gone", 0)
 }
 
+// TestSpreadRetired: the values of a distinct of any size that is retired go with what it has shown, while
+// its ledgers go on; those of another one stay.
+func TestSpreadRetired(t *testing.T) {
+	const more = "  Movie.votes: {distinct: Rating.stars, to: {id: movie}}\n"
+	f := open(t, load(t, spreadFilms+more))
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.moods(0, 50, "1", 36)
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.retires(load(t, strings.Replace(films, "  Movie.moods: {distinct: Rating.mood, to: {id: movie}, max: 100}\n", more, 1)))
+	f.verified()
+	f.clock.Add(2)
+	x, _ := f.removal(load(t, spreadFilms+more), false)
+	f.ok(x.Run(t.Context()))
+	left := 0
+	for name, row := range f.rows(owntable.TableName) {
+		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindValue {
+			if left++; !strings.HasPrefix(row.Get(owntable.Sort).Text(), owntable.ValuesOf("votes")) {
+				t.Fatalf("%s is left", name)
+			}
+		}
+	}
+	if left == 0 {
+		t.Error("the values of the other one are gone")
+	}
+	f.verified()
+}
+
 func (f *fixture) moods(from, to int, movie string, bytes int) {
 	f.ratings(from, to, func(i int) value.Item {
 		return value.NewItem(

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/aggregate"
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -37,6 +38,7 @@ type Removal struct {
 	by      map[*model.Entity]*leaving // by the entity of Earlier on whose rows it is
 	ours    []model.Derivation         // of the model of today
 	before  []model.Derivation         // of Earlier
+	builds  owntable.Builds            // that there are
 	renamed map[string]string          // what takes the place of a derivation of Earlier, by its name
 }
 
@@ -84,6 +86,7 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 			x.renamed[d.Was] = d.Name
 		}
 	}
+	x.builds = row.Builds
 	for name, is := range row.Derivations {
 		has := slices.ContainsFunc(x.ours, func(d model.Derivation) bool { return d.Name == name })
 		if _, search := model.SearchOf(name); !search && !has && is.State != owntable.Retired && is.State != owntable.Unbuilt {
@@ -336,7 +339,7 @@ func (x *Removal) Run(ctx context.Context) error {
 			var ws []store.Write
 			units := 0
 			for _, row := range rows {
-				if own(row.Get(owntable.Partition).Text()) {
+				if own(row) {
 					ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+store.WriteUnits(row.Size())
 				}
 			}
@@ -486,11 +489,12 @@ func (x *Removal) still(ctx context.Context) error {
 	return nil
 }
 
-// own returns a function that reports whether a partition of the own table is of what goes alone;
+// own returns a function that reports whether a row of the own table is of what goes alone;
 // nil if nothing is. Ledgers of builds go with Prune. A ledger, a set or a fact goes if all that the
 // earlier model shows on its row goes and nothing else is shown there; a list of subscribers with its
-// rule; a followed value with the last attribute that follows it.
-func (x *Removal) own() func(partition string) bool {
+// rule; a followed value with the last attribute that follows it; and the values of a distinct of any size, also
+// those of builds.
+func (x *Removal) own() func(row value.Item) bool {
 	goes := map[string]bool{}
 	for _, r := range x.each {
 		goes[r.Derivation] = r.Why == ""
@@ -518,11 +522,50 @@ func (x *Removal) own() func(partition string) bool {
 			lists = append(lists, owntable.FollowedOf(x.Runner.Model.Name, field))
 		}
 	}
-	if len(of)+len(lists) == 0 {
+	values := x.values(goes)
+	if len(of)+len(lists)+len(values) == 0 {
 		return nil
 	}
 	first := firstRowsOf(x.Earlier, of, false)
-	return func(partition string) bool {
+	return func(row value.Item) bool {
+		partition := row.Get(owntable.Partition).Text()
+		for _, t := range values {
+			if x.isValue(t, partition, row.Get(owntable.Sort).Text()) {
+				return true
+			}
+		}
 		return first(partition) || slices.ContainsFunc(lists, func(list string) bool { return strings.HasPrefix(partition, list) })
 	}
+}
+
+// values returns the distincts of any size that go, of those whose attribute no entity of either model keeps.
+func (x *Removal) values(goes map[string]bool) (out []*model.Tally) {
+	kept := map[string]bool{}
+	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
+		for _, t := range m.Tallies {
+			kept[t.Attr] = kept[t.Attr] || !goes[t.Name]
+		}
+	}
+	for _, t := range x.Earlier.Tallies {
+		if t.Kind == aggregate.Spread && goes[t.Name] && !kept[t.Attr] {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// isValue reports whether a row of the own table counts a value of a distinct, beside a ledger that a build
+// made or none did. It is false where the key of the row that it is of is so long that the partition does not tell.
+func (x *Removal) isValue(t *model.Tally, partition, sort string) bool {
+	if owntable.Kind(partition) != owntable.KindValue || !strings.HasPrefix(sort, owntable.ValuesOf(t.Attr)) {
+		return false
+	}
+	text, ok := strings.CutPrefix(partition, owntable.ValueRows(x.Runner.Model.Name))
+	for _, b := range x.builds {
+		if !ok && b.Entity == t.Target.Name {
+			text, ok = strings.CutPrefix(partition, owntable.ValueRows(b.Ledgers(x.Runner.Model.Name)))
+		}
+	}
+	row, told := owntable.RowOf(text)
+	return ok && told && row.Table == t.Target.Table.Name && t.Target.MatchKey(t.Target.Table.Item(row.Key)) && t.Target.Takes(row.Key)
 }
