@@ -133,6 +133,13 @@ func TestSpreadRetired(t *testing.T) {
 	f.retires(load(t, strings.Replace(films, "  Movie.moods: {distinct: Rating.mood, to: {id: movie}, max: 100}\n", more, 1)))
 	f.verified()
 	f.clock.Add(2)
+	_, _, err := f.builder("Movie").Prune(t.Context())
+	f.ok(err)
+	for name, row := range f.rows(owntable.TableName) {
+		if strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.ValueRows(f.model.Name)) {
+			t.Fatalf("%s is left of what no build made", name)
+		}
+	}
 	x, _ := f.removal(load(t, spreadFilms+more), false)
 	f.ok(x.Run(t.Context()))
 	left := 0
