@@ -168,7 +168,7 @@ func (w *world) dump() []string {
 			versions[part] = row.Get(owntable.Count)
 			if !owntable.LedgerRow(row).Empty() {
 				line = w.text(row, func(name string, v value.Value) bool {
-					skip := strings.HasPrefix(name, "g:") || strings.HasPrefix(name, "h:") // where no fact is looked for
+					skip := strings.HasPrefix(name, "g:") || strings.HasPrefix(name, "h:") || strings.HasPrefix(name, "i:") // where no fact is looked for
 					return name != owntable.Count && !skip && !strings.HasPrefix(name, "p:") && !(owntable.IsSum(name) && v.Sign() == 0)
 				})
 			}

@@ -52,6 +52,7 @@ type Catalog struct {
 type Options struct {
 	Assume   bool   // see Found.Assume
 	DeriveIn string // see Found.DeriveIn
+	Alone    bool   // nothing is done concurrently, as with runner.Runner.Alone
 }
 
 // New returns the catalog of a model whose rows are in s; it reads nothing. now is the clock
@@ -137,12 +138,20 @@ func (c *Catalog) own(ctx context.Context) (string, error) {
 // first event of a function waits for all.
 const identifiedAtOnce = 16
 
+// atOnce returns how many tables the catalog identifies at a time.
+func (c *Catalog) atOnce() int {
+	if c.opts.Alone {
+		return 1
+	}
+	return identifiedAtOnce
+}
+
 // found identifies the model's tables.
 func (c *Catalog) found(ctx context.Context) (Found, error) {
 	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.opts.Assume, DeriveIn: c.opts.DeriveIn}
 	tables := slices.Sorted(maps.Keys(c.program.Needs))
 	are, errs := make([]store.Identity, len(tables)), make([]error, len(tables))
-	_ = parallel.Do(len(tables), identifiedAtOnce, func(i int) error {
+	_ = parallel.Do(len(tables), c.atOnce(), func(i int) error {
 		are[i], errs[i] = c.store.Identity(ctx, tables[i])
 		return nil
 	})

@@ -367,5 +367,5 @@ func (w *world) catalogOf(s store.Store, now func() time.Time) *catalog.Catalog 
 	if !w.built {
 		return nil
 	}
-	return catalog.New(w.model, s, now, catalog.Options{Assume: w.assume})
+	return catalog.New(w.model, s, now, catalog.Options{Assume: w.assume, Alone: true})
 }

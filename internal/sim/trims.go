@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/mergedlog"
@@ -275,8 +276,13 @@ func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 	}
 }
 
-// said checks a gap that is reported.
+// said checks a gap that is reported. One of a whole stream says that shards went unlisted for so long that first records may
+// have expired, which is right whether they have or not.
 func (t *trims) said(who string, letter *owntable.LetterRow) {
+	if table, whole := strings.CutPrefix(letter.Target, "stream of "); whole && t.base.tables[table] != nil {
+		t.unlisted(who, letter)
+		return
+	}
 	for _, mt := range t.model.Tables {
 		in := t.base.tables[mt.Name]
 		for _, s := range in.shards {
@@ -321,6 +327,14 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 		}
 	}
 	t.fail(Unaccounted, "gap: %s names one of no shard: %s", who, letter.Target)
+}
+
+// unlisted checks a gap of a whole stream: it is said from a time on that is long ago.
+func (t *trims) unlisted(who string, letter *owntable.LetterRow) {
+	from, err := time.Parse("from "+time.RFC3339+" on", letter.Source)
+	if t.counted["streams that went unlisted"]++; err != nil || letter.Time.Sub(from) < 23*time.Hour {
+		t.fail(Unaccounted, "gap: %s names one of %s %s, until %v", who, letter.Target, letter.Source, letter.Time)
+	}
 }
 
 // spoolGoes checks that a process that removes a spool does not need what is in it: every group

@@ -139,9 +139,9 @@ func (*noting) Close() error { return nil } // a system that is opened again goe
 
 // outside are the kinds of rows that no life of a row writes, and how many there can be.
 var outside = map[string]string{
-	"stage":  "one for each table, with a TTL: TestClaim in internal/stage",
-	"made":   "one for each table that a replay made",
-	"stream": "one for each table on DynamoDB, whose streams have names: TestSwitchedOffAndOnOnDynamoDB in internal/live",
+	"stage": "one for each table, with a TTL: TestClaim in internal/stage",
+	"made":  "one for each table that a replay made",
+	"owed":  "one for each row of a table that takes no writes, until it does: TestOutage in internal/runner",
 }
 
 // TestChurnOfLives: authors, posts, readers and users come and go for a year in every way that rows have: by commands
