@@ -321,7 +321,7 @@ func (r *Reader) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for table := range v.listed { // before new shards are read
+	for _, table := range slices.Sorted(maps.Keys(v.listed)) { // before new shards are read
 		if v.failed[table] != nil {
 			continue
 		}

@@ -125,8 +125,8 @@ func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Ou
 		}
 	}
 	delete(failed, owntable.TableName)
-	for table, why := range failed {
-		if e := s.r.fails(ctx, table, why); e != nil {
+	for _, table := range slices.Sorted(maps.Keys(failed)) {
+		if e := s.r.fails(ctx, table, failed[table]); e != nil {
 			return errors.Join(err, e)
 		}
 	}
