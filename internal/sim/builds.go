@@ -46,6 +46,7 @@ const (
 // same outcome.
 func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	o.Builds = true
+	o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(k Kind) bool { return k == TableDown }) // a builder waits for the table
 	w := newWorld(m, seed, o)
 	b := &builds{world: w, d: newDice(seed, "builds", 0), names: slices.Compact(slices.Sorted(maps.Values(m.Builds())))}
 	acts := b.run(o)
