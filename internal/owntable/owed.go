@@ -17,7 +17,6 @@ const (
 	owedKey      = "key"
 	owedTimes    = Count
 	jobOutage    = "outage" // the table
-	outageWhy    = "why"
 	outageSince  = "since"
 	outageStarts = Count // how often the job was started
 )
@@ -58,31 +57,28 @@ func (o OwedRow) Settle() store.Write {
 // OutageJob shows what a table could not take, once it takes writes again.
 type OutageJob struct {
 	Table  string
-	Why    string // what its writes ended with
 	Since  time.Time
-	Cursor string // the id of the last dead letter that was retried
 	starts value.Value
 }
 
 // OutageJobFrom decodes the row of such a job; ok is false for any other row.
 func OutageJobFrom(row value.Item) (j OutageJob, ok bool) {
 	since, _ := row.Get(outageSince).Int64()
-	return OutageJob{row.Get(jobOutage).Text(), row.Get(outageWhy).Text(), time.Unix(since, 0).UTC(), row.Get(jobCursor).Text(), row.Get(outageStarts)}, row.Has(jobOutage)
+	return OutageJob{row.Get(jobOutage).Text(), time.Unix(since, 0).UTC(), row.Get(outageStarts)}, row.Has(jobOutage)
 }
 
 // OutageJobAt refers to the job of a table.
 func OutageJobAt(model, table string) store.Ref { return job(model, jobOutage+"|"+table) }
 
 // BeginOutage starts the job of a table, or has it begin again. since is kept of the first start.
-func BeginOutage(model, table, why string, since time.Time) store.Write {
+func BeginOutage(model, table string, since time.Time) store.Write {
 	return store.Write{Ref: OutageJobAt(model, table), Ops: []store.Op{
-		set(jobOutage, value.OfString(table)), set(outageWhy, value.OfString(Shortened(why))), set(jobCursor, value.OfString("")),
+		set(jobOutage, value.OfString(table)),
 		{Kind: store.Add, Attr: outageSince, Value: value.OfInt(0), From: value.OfInt(since.Unix())}, plus(outageStarts, 1),
 	}}
 }
 
-// Move moves the job on to the id of a dead letter, or ends it with "", on condition that it was not
-// started again since it was read.
-func (j OutageJob) Move(model, to string) store.Write {
-	return move(OutageJobAt(model, j.Table), to, store.Cond{{store.AsRead(outageStarts, j.starts)}})
+// End ends the job, on condition that it was not started again since it was read.
+func (j OutageJob) End(model string) store.Write {
+	return move(OutageJobAt(model, j.Table), "", store.Cond{{store.AsRead(outageStarts, j.starts)}})
 }

@@ -38,8 +38,9 @@ const (
 // Outages is what a process knows of tables that take no writes. Its methods may be called from many
 // goroutines. Runner.Outlasting makes one.
 type Outages struct {
-	mu sync.Mutex
-	of map[string]*outage
+	beside store.Store // the store itself, which jobs try
+	mu     sync.Mutex
+	of     map[string]*outage
 }
 
 // outage is a table of which the last write failed.
@@ -57,7 +58,7 @@ type outage struct {
 // without those. It must have the jobs done (Jobs).
 func (r *Runner) Outlasting() *Runner {
 	in := *r
-	in.outages = &Outages{of: map[string]*outage{}}
+	in.outages = &Outages{beside: r.Store, of: map[string]*outage{}}
 	in.Store = &outlasting{Store: r.Store, r: &in}
 	return &in
 }
@@ -105,24 +106,28 @@ func (s *outlasting) Write(ctx context.Context, ws []store.Write) ([]store.Outco
 
 // noted notes what became of writes, and returns their error.
 func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Outcome, err error) error {
-	failed := map[string]error{}
+	var failed map[string]error
+	fails := func(table string, e error) {
+		if failed == nil {
+			failed = map[string]error{}
+		}
+		failed[table] = e
+	}
 	for i := range out {
 		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
-			failed[ws[i].Table] = e
+			fails(ws[i].Table, e)
 		}
 	}
 	if err != nil && len(failed) == 0 {
 		for i := range ws { // it is said of none, so only of a table alone it is known
-			failed[ws[i].Table] = err
+			fails(ws[i].Table, err)
 		}
 		if len(failed) > 1 {
 			return err
 		}
 	}
-	for i := range out {
-		if err == nil && failed[ws[i].Table] == nil {
-			s.r.outages.works(ws[i].Table)
-		}
+	if err == nil {
+		s.r.outages.works(ws[:len(out)], failed)
 	}
 	delete(failed, owntable.TableName)
 	for _, table := range slices.Sorted(maps.Keys(failed)) {
@@ -133,12 +138,14 @@ func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Ou
 	return err
 }
 
-// works notes that a table took a write.
-func (o *Outages) works(table string) {
+// works notes that the tables of writes took them, except those that failed.
+func (o *Outages) works(ws []store.Write, failed map[string]error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if is := o.of[table]; is != nil && !is.out {
-		delete(o.of, table)
+	for i := range ws {
+		if is := o.of[ws[i].Table]; is != nil && !is.out && failed[ws[i].Table] == nil {
+			delete(o.of, ws[i].Table)
+		}
 	}
 }
 
@@ -165,7 +172,7 @@ func (r *Runner) fails(ctx context.Context, table string, why error) error {
 			at = j.Since
 		}
 	}
-	if _, err := r.Write(ctx, []store.Write{owntable.BeginOutage(r.Model.Name, table, why.Error(), at)}); err != nil {
+	if _, err := r.Write(ctx, []store.Write{owntable.BeginOutage(r.Model.Name, table, at)}); err != nil {
 		return err
 	}
 	r.outages.mu.Lock()
@@ -182,8 +189,7 @@ func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
 	jobs := map[string]store.Write{}
 	for _, target := range targets {
 		ws = append(ws, owntable.Owe(r.Model.Name, target, r.Model.Table(target.Table).Item(target.Key)))
-		why, since := r.outages.why(target.Table, r.Now())
-		jobs[target.Table] = owntable.BeginOutage(r.Model.Name, target.Table, why, since)
+		jobs[target.Table] = owntable.BeginOutage(r.Model.Name, target.Table, r.outages.began(target.Table, r.Now()))
 	}
 	if len(ws) == 0 {
 		return nil
@@ -199,14 +205,14 @@ func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
 	return err
 }
 
-// why returns what is known of an outage, also of one that is over by now.
-func (o *Outages) why(table string, now time.Time) (why string, since time.Time) {
+// began returns when an outage began; now, if it is over by now.
+func (o *Outages) began(table string, now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if is := o.of[table]; is != nil {
-		return is.why, is.at
+		return is.at
 	}
-	return ErrOutage.Error(), now
+	return now
 }
 
 // due reports whether a write to a table may be tried.
@@ -263,7 +269,7 @@ func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more boo
 		if !r.outages.due(job.Table, r.Moment()) {
 			return false, nil
 		}
-		try.Store, try.outages = r.Store.(*outlasting).Store, nil
+		try.Store, try.outages = r.outages.beside, nil
 	}
 	more, err = try.settleOutage(ctx, job)
 	switch {
@@ -300,7 +306,7 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 	if len(page.Rows) > 0 {
 		return true, nil
 	}
-	done, err := r.Did(ctx, job.Move(r.Model.Name, ""))
+	done, err := r.Did(ctx, job.End(r.Model.Name))
 	return !done, err
 }
 
