@@ -5,8 +5,11 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/model"
 )
@@ -35,5 +38,30 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("%s: %v", m.Name, err)
 			}
 		}
+	}
+}
+
+// TestTable: the page of the mistakes has a row for each, and sums them up once.
+func TestTable(t *testing.T) {
+	all, err := Read("../../../testdata/planted.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/planted-bugs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, m := range all {
+		want = append(want, m.Name)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllSubmatch(page, -1) {
+		got = append(got, string(row[1]))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("testdata/planted.txt -, docs/planted-bugs.md +; go run ./scripts/planted makes the page:\n%s", d)
+	}
+	if sums := regexp.MustCompile(`(?m)^Of \d+ mistakes`).FindAll(page, -1); len(sums) != 1 {
+		t.Errorf("%d lines sum the mistakes up", len(sums))
 	}
 }
