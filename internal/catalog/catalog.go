@@ -85,7 +85,8 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 		if err != nil {
 			return err
 		}
-		if _, _, err := c.beside(ctx, pinsOf(found), was); err != nil {
+		_, fresh, err := c.beside(ctx, pinsOf(found), was)
+		if err != nil {
 			return err
 		}
 		if !was.Read() {
@@ -113,8 +114,10 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			return err
 		}
 		if refused == nil {
-			if err := c.note(ctx, pinsOf(found)); err != nil {
-				return err
+			if len(fresh) > 0 || !was.Same(next) { // else the notes are as they were read
+				if err := c.note(ctx, pinsOf(found)); err != nil {
+					return err
+				}
 			}
 			c.mu.Lock()
 			c.started = true
@@ -255,19 +258,18 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 func (c *Catalog) lost(ctx context.Context, found Found) error {
 	moved := false
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name, owntable.GroupRows))}
-	for !moved {
-		page, err := c.store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, c.store, q) {
 		if err != nil {
 			return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
 		}
-		for _, row := range page.Rows {
+		for _, row := range rows {
 			is, err := owntable.DecodeCheckpoint(row)
 			if err != nil {
 				return err
 			}
 			moved = moved || !is.At.IsZero()
 		}
-		if q.After = page.Next; q.After == nil {
+		if moved {
 			break
 		}
 	}

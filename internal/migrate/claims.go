@@ -74,16 +74,13 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 // indexed returns the rows that the index has for a claim's value.
 // It reads all pages. An index is read eventually, so a row that was just written may be missing.
 func indexed(ctx context.Context, db store.Store, c *ingest.Claim) (out []store.Ref, err error) {
-	for q := c.Having(); ; {
-		page, err := db.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, db, c.Having()) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, c.Had(page.Rows)...)
-		if q.After = page.Next; q.After == nil {
-			return out, nil
-		}
+		out = append(out, c.Had(rows)...)
 	}
+	return out, nil
 }
 
 // shared is the message that another row has a claim's value.

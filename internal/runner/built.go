@@ -40,11 +40,7 @@ func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
 	writes, size := 0, 0
 	for _, t := range targets {
 		for len(t.Rows) > 0 {
-			n, more, takes := 0, 0, 0
-			for n < len(t.Rows) && (n == 0 || more < markedBytes && takes+markedWrites(t.Rows[n].Amounts) <= marksAtOnce) {
-				more, takes = more+markedSize(t.Rows[n].Amounts, t.Rows[n].Key), takes+markedWrites(t.Rows[n].Amounts)
-				n++
-			}
+			n, takes, more := markedAtOnce(len(t.Rows), func(i int) (value.Item, []value.Attr) { return t.Rows[i].Key, t.Rows[i].Amounts })
 			if len(out) == 0 || writes+takes+1 > marksAtOnce+1 || size+more > markedBytes {
 				out, writes, size = append(out, nil), 0, 0
 			}
@@ -136,14 +132,10 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 	units = 2 * guards
 	for _, t := range piece {
 		units += 2
-		values := map[string]bool{}
+		for name := range heldBy(&t) {
+			units += 2 * store.WriteUnits(valueBytes(t.Target, name))
+		}
 		for _, row := range t.Rows {
-			for _, a := range row.Amounts {
-				if owntable.IsHeld(a.Name) && !values[a.Name] {
-					values[a.Name] = true
-					units += 2 * store.WriteUnits(valueBytes(t.Target, a.Name))
-				}
-			}
 			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
 			units += 2 * store.WriteUnits(size)
 		}
@@ -155,17 +147,22 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 // distincts of any size.
 func PutReads(piece []ReadTarget) (units int) {
 	for _, t := range piece {
-		values := map[string]bool{}
-		for _, row := range t.Rows {
-			for _, a := range row.Amounts {
-				if owntable.IsHeld(a.Name) {
-					values[a.Name] = true
-				}
-			}
-		}
-		units += len(values)
+		units += len(heldBy(&t))
 	}
 	return units
+}
+
+// heldBy returns the values of distincts of any size to which the rows of a target add.
+func heldBy(t *ReadTarget) map[string]bool {
+	names := map[string]bool{}
+	for _, row := range t.Rows {
+		for _, a := range row.Amounts {
+			if owntable.IsHeld(a.Name) {
+				names[a.Name] = true
+			}
+		}
+	}
+	return names
 }
 
 // valueBytes is about the bytes of the row that counts a value of a distinct of any size.

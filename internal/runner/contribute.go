@@ -437,11 +437,7 @@ type counted struct {
 // finds their marks.
 func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	for len(cs) > 0 {
-		n, size, writes := 0, 0, 0
-		for n < len(cs) && (n == 0 || size < markedBytes && writes+markedWrites(cs[n].amounts) <= marksAtOnce) {
-			size, writes = size+markedSize(cs[n].amounts, cs[n].key), writes+markedWrites(cs[n].amounts)
-			n++
-		}
+		n, _, _ := markedAtOnce(len(cs), func(i int) (value.Item, []value.Attr) { return cs[i].key, cs[i].amounts })
 		if err := w.contributeSome(ctx, target, cs[:n], guard); err != nil {
 			return err
 		}
@@ -450,9 +446,19 @@ func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, g
 	return nil
 }
 
-// markedSize bounds the bytes of a mark in a transaction.
-func markedSize(amounts []value.Attr, key value.Item) int {
-	return value.Item(amounts).Size() + key.Size() + 1<<10
+// markedAtOnce returns how many of the first of some rows one transaction counts with their marks, at least one, and
+// how many writes and bytes these are. row returns what it counts: a key and amounts.
+func markedAtOnce(rows int, row func(i int) (key value.Item, amounts []value.Attr)) (n, writes, size int) {
+	const rest = 1 << 10 // bounds the bytes of a mark besides its key and amounts
+	for ; n < rows; n++ {
+		key, amounts := row(n)
+		takes := markedWrites(amounts)
+		if n > 0 && (size >= markedBytes || writes+takes > marksAtOnce) {
+			break
+		}
+		writes, size = writes+takes, size+value.Item(amounts).Size()+key.Size()+rest
+	}
+	return n, writes, size
 }
 
 // markedWrites is how many writes of a transaction a mark takes whose row adds amounts. Values that

@@ -64,23 +64,10 @@ func (r *Runner) Dead(ctx context.Context, yield func(Dead) error) error {
 // everyDead yields the dead letters of the model in the order of their ids, page by page. A
 // letter comes without its parts: its body is what the head holds.
 func (r *Runner) everyDead(ctx context.Context, yield func(Dead) error) error {
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(r.Model.Name))}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, row := range page.Rows {
-			l := owntable.LetterFrom(row)
-			if err := yield(r.deadOf(&l)); err != nil {
-				return err
-			}
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
-	}
+	return r.EachOwn(ctx, owntable.Dead(r.Model.Name), func(row value.Item) error {
+		l := owntable.LetterFrom(row)
+		return yield(r.deadOf(&l))
+	})
 }
 
 // ErrNoDead says that there is no dead letter with the id.

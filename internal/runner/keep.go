@@ -227,20 +227,16 @@ func (r *Runner) dropped(ctx context.Context, ds ...Dead) error {
 // note.
 func (r *Runner) dropParts(ctx context.Context, id string) error {
 	q := store.Query{Table: owntable.TableName, Partition: owntable.DeadPart(r.Model.Name, id, 0).Key.Partition}
-	for {
-		page, err := r.Store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, r.Store, q) {
 		if err != nil {
 			return err
 		}
-		ws := make([]store.Write, len(page.Rows))
-		for i, row := range page.Rows {
+		ws := make([]store.Write, len(rows))
+		for i, row := range rows {
 			ws[i] = store.Write{Ref: owntable.Ref(q.Partition.Text(), row.Get(owntable.Sort).Text()), Delete: true}
 		}
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err
-		}
-		if q.After = page.Next; q.After == nil {
-			break
 		}
 	}
 	_, err := r.Did(ctx, owntable.EndGone(r.Model.Name, id))

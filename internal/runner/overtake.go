@@ -16,13 +16,12 @@ import (
 // result.
 func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, other))}
-	for {
-		page, err := r.Store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, r.Store, q) {
 		if err != nil {
 			return err
 		}
 		var ws []store.Write
-		for _, row := range page.Rows {
+		for _, row := range rows {
 			is, err := owntable.DecodeCheckpoint(row)
 			if err != nil || is.At.IsZero() {
 				continue
@@ -32,9 +31,6 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err
 		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
 	}
+	return nil
 }

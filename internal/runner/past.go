@@ -56,19 +56,18 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	return r.Store.Transact(ctx, ws)
 }
 
-// checkpoints yields the checkpoint rows of a group.
-func (r *Runner) checkpoints(ctx context.Context, group string, yield func(value.Item)) error {
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, group))}
-	for {
-		page, err := r.Store.Query(ctx, q)
+// EachOwn yields the rows of a partition of our own table, in the order of their sort keys. Reads are
+// strong, page by page, so two rows may be of different moments. The first error ends it.
+func (r *Runner) EachOwn(ctx context.Context, partition string, yield func(value.Item) error) error {
+	for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}) {
 		if err != nil {
 			return err
 		}
-		for _, row := range page.Rows {
-			yield(row)
-		}
-		if q.After = page.Next; q.After == nil {
-			return nil
+		for _, row := range rows {
+			if err := yield(row); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }

@@ -325,11 +325,12 @@ func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, 
 // them err contains an error that wraps owntable.ErrRow.
 func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
 	var bad []error
-	err = r.checkpoints(ctx, group, func(row value.Item) {
+	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name, group), func(row value.Item) error {
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
 		table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
 		out = append(out, Place{table, shard, is.At, is.Done, is.Log, is.Missing})
+		return nil
 	})
 	if err == nil {
 		err = errors.Join(bad...)

@@ -49,17 +49,12 @@ func (m *stored) rows() map[string]value.Item {
 
 // scan yields all rows that a query finds, page by page. An error is a failure of the run.
 func (m *stored) scan(q store.Query, yield func(value.Item)) {
-	for {
-		page, err := m.db.Query(context.Background(), q)
+	for rows, err := range store.Pages(context.Background(), m.db, q) {
 		if err != nil {
 			m.fail(Lost, "reading the rows: %v", err)
-			return
 		}
-		for _, row := range page.Rows {
+		for _, row := range rows {
 			yield(row)
-		}
-		if q.After = page.Next; q.After == nil {
-			return
 		}
 	}
 }

@@ -43,6 +43,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"time"
 
 	"weir/internal/events"
@@ -411,6 +412,29 @@ func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
 		return nil, err
 	}
 	return rows[0], nil
+}
+
+// Querier is the part of a Store that Pages needs.
+type Querier interface {
+	Query(ctx context.Context, q Query) (Page, error)
+}
+
+// Pages yields the rows that a query finds from q.After on, page by page. Pages may be of different
+// moments. An error comes without rows and is the last.
+func Pages(ctx context.Context, s Querier, q Query) iter.Seq2[[]value.Item, error] {
+	return func(yield func([]value.Item, error) bool) {
+		for {
+			page, err := s.Query(ctx, q)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page.Rows, nil) || page.Next == nil {
+				return
+			}
+			q.After = page.Next
+		}
+	}
 }
 
 // Prepare is called with removals before they happen. It may add to their conditions, or put

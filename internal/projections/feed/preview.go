@@ -11,7 +11,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -81,23 +80,15 @@ func (v *preview) End(ctx context.Context) error {
 
 // subscribed returns how many subscribers a list has, and how many of them will be as they are.
 func subscribed(ctx context.Context, r *runner.Runner, list string, will map[string]value.Item) (is, same int, err error) {
-	q := store.Query{Table: owntable.TableName, Partition: owntable.Subscribers(r.Model.Name, list).Key.Partition}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return 0, 0, err
-		}
-		for _, row := range page.Rows {
-			at := row.Get(owntable.Sort).Text()
-			if s := SubscriberFrom(row); owntable.IsEntry(at) && s.Here {
-				is++
-				if fields, left := will[at]; left && value.EqualItems(fields, s.Fields) {
-					same++
-				}
+	err = r.EachOwn(ctx, owntable.Subscribers(r.Model.Name, list).Key.Partition.Text(), func(row value.Item) error {
+		at := row.Get(owntable.Sort).Text()
+		if s := SubscriberFrom(row); owntable.IsEntry(at) && s.Here {
+			is++
+			if fields, left := will[at]; left && value.EqualItems(fields, s.Fields) {
+				same++
 			}
 		}
-		if q.After = page.Next; q.After == nil {
-			return is, same, nil
-		}
-	}
+		return nil
+	})
+	return is, same, err
 }

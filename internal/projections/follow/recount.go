@@ -66,13 +66,12 @@ func (v *recount) value(ctx context.Context, s *Value) error {
 	list := owntable.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 	q := store.Query{Table: owntable.TableName, Partition: list.Key.Partition}
 	var kept owntable.FollowedRow
-	for {
-		page, err := v.Store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, v.Store, q) {
 		if err != nil {
 			return err
 		}
 		var entries []value.Item
-		for _, row := range page.Rows {
+		for _, row := range rows {
 			if value.Equal(row.Get(owntable.Sort), list.Key.Sort) {
 				kept = owntable.FollowedFrom(row)
 			} else {
@@ -82,10 +81,6 @@ func (v *recount) value(ctx context.Context, s *Value) error {
 		if err := v.followers(ctx, s, list, entries); err != nil {
 			return err
 		}
-		if page.Next == nil {
-			break
-		}
-		q.After = page.Next
 	}
 	have := runner.ValueText(kept.Value)
 	if kept.Gone {

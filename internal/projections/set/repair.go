@@ -26,20 +26,11 @@ var errDamaged error = runner.Unfixable("its nodes are damaged")
 // tell.
 func readNodes(ctx context.Context, r *runner.Runner, partition string) (map[string]*Node, error) {
 	nodes := map[string]*Node{}
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range page.Rows {
-			path := owntable.PathOf(row)
-			nodes[path] = NodeFrom(path, row)
-		}
-		if q.After = page.Next; q.After == nil {
-			return nodes, nil
-		}
-	}
+	return nodes, r.EachOwn(ctx, partition, func(row value.Item) error {
+		path := owntable.PathOf(row)
+		nodes[path] = NodeFrom(path, row)
+		return nil
+	})
 }
 
 // sound reports whether every node and every member can be reached from the root.

@@ -37,17 +37,10 @@ func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 		return err
 	}
 	f.values = nil
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.ValuesOfLedger(f.Name))}
-	for {
-		page, err := r.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		f.values = append(f.values, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return nil
-		}
-	}
+	return r.EachOwn(ctx, owntable.ValuesOfLedger(f.Name), func(row value.Item) error {
+		f.values = append(f.values, row)
+		return nil
+	})
 }
 
 // Correct writes the recounted accumulators, without those that are 0, and then what its
