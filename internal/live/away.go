@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,19 +15,18 @@ import (
 
 // A shard of which something was read has a position, and the stream says whether it still has what comes after it. A shard of
 // which nothing was read begins where the stream begins: that its first records have expired, nothing says. They cannot have, if
-// a process has listed the shards within the time for which a stream keeps its records, since listed shards are read at once. So
-// processes note when they list them.
+// a process has listed and read the shards within the time for which a stream keeps its records. So processes note when they do.
 
 const (
-	// unseenFor is how long shards may go unlisted before first records may have expired: 24 hours are certain
+	// unseenFor is how long shards may go unread before first records may have expired: 24 hours are certain
 	// (Amazon DynamoDB, "Change data capture for DynamoDB Streams"), less than what is noted late.
 	unseenFor = 23 * time.Hour
-	// seenEvery is how often it is noted that shards were listed.
+	// seenEvery is how often it is noted that shards are read.
 	seenEvery = time.Hour
 )
 
-// noteSeen notes that this process lists the shards of a table. If none has for too long, and there are shards of which nothing
-// was read, it keeps a dead letter first: after a crash in between, the next process keeps the same one.
+// noteSeen notes that this process lists the shards of a table, and reads those that it has. If none has for too long, and there
+// are shards of which nothing was read, it keeps a dead letter first: after a crash in between, the next process keeps the same one.
 func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	now := r.run.Now()
 	if at, known := r.seen[table]; known && now.Sub(at).Abs() < seenEvery {
@@ -41,10 +41,14 @@ func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	if err != nil {
 		return err
 	}
-	if unread := v.neverRead(table); len(unread) > 0 && !kept.Seen.IsZero() && now.Sub(kept.Seen) >= unseenFor {
+	switch unread := v.neverRead(table); {
+	case len(unread) == 0 || kept.Seen.IsZero():
+	case now.Sub(kept.Seen) >= unseenFor:
 		if err := r.keepGap(ctx, maybeGap(table, unread, kept.Seen, now)); err != nil {
 			return err
 		}
+	case r.cannotRead(table, unread):
+		return nil
 	}
 	out, err := r.run.Store.Write(ctx, []store.Write{kept.Saw(ref, now)})
 	if err = unlessCondition(out, err); err == nil {
@@ -63,6 +67,16 @@ func (v *survey) neverRead(table string) (out []string) {
 	return out
 }
 
+// cannotRead reports whether this process cannot take or read one of some shards.
+func (r *Reader) cannotRead(table string, shards []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(shards, func(id string) bool {
+		p := place{table, id}
+		return r.still[fault{stepRead, p}] != "" || r.still[fault{stepTake, p}] != ""
+	})
+}
+
 // shardsNamed is how many shards a dead letter names.
 const shardsNamed = 10
 
@@ -76,7 +90,7 @@ func maybeGap(table string, shards []string, from, to time.Time) runner.Dead {
 		Kind: runner.DeadGap, Target: "stream of " + table, Position: events.Position{}, Time: to.UTC(),
 		Source: "from " + from.UTC().Format(time.RFC3339) + " on",
 		Reason: fmt.Sprintf(
-			"records may be missing: no process listed the shards of %s for %d hours, from %s on, and a stream keeps its records for 24. Nothing was read before of %s, whose first records may have expired. Run projector verify, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
+			"records may be missing: for %[2]d hours, from %[3]s on, no process could list and read all shards of %[1]s, and a stream keeps its records for 24. Nothing was read before of %[4]s, whose first records may have expired. Run projector verify, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
 			table, int(to.Sub(from).Hours()), from.UTC().Format(time.RFC3339), named),
 	}
 }

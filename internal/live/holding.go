@@ -97,6 +97,8 @@ func (h *holding) stop() {
 // nothing while another process may hold the lease, or while the shard drains.
 func (h *holding) fill(ctx context.Context) {
 	wait := h.opts.Poll
+	var failing time.Time // since when the stream cannot be read; zero if it can
+	defer h.stands(stepRead, h.place, nil)
 	for ctx.Err() == nil {
 		last, ended := h.spool.position()
 		if ended {
@@ -117,8 +119,15 @@ func (h *holding) fill(ctx context.Context) {
 		case err != nil && ctx.Err() == nil:
 			h.opts.Log.Warn("reading a shard", "table", h.table, "shard", h.shard, "error", err, "again in", wait)
 			h.note(Reads)
+			if failing.IsZero() {
+				failing = h.now()
+			}
+			if h.since(failing) >= h.opts.Lease {
+				h.stands(stepRead, h.place, err)
+			}
 			h.opts.Wait(ctx, nil, wait)
 			wait = min(2*wait, max(longestPause, h.opts.Poll))
+			continue
 		case n == 0:
 			wait = h.opts.Poll
 			h.opts.Wait(ctx, more, wait)
@@ -126,6 +135,8 @@ func (h *holding) fill(ctx context.Context) {
 			wait = h.opts.Poll
 			h.wake()
 		}
+		failing = time.Time{}
+		h.stands(stepRead, h.place, nil)
 	}
 }
 

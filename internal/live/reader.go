@@ -334,7 +334,7 @@ func (r *Reader) list(ctx context.Context) error {
 		}
 	}
 	for table := range v.listed {
-		r.stands("list", place{table: table}, v.failed[table])
+		r.stands(stepList, place{table: table}, v.failed[table])
 		if v.failed[table] == nil {
 			r.streamOff(ctx, table, v.listed[table])
 		}

@@ -141,7 +141,7 @@ func (r *Reader) wishes(ctx context.Context) (out []wish, err error) {
 	for i, p := range want {
 		now, err := owntable.DecodeLease(rows[i])
 		if err != nil {
-			r.stands("take", p, err)
+			r.stands(stepTake, p, err)
 			continue
 		}
 		is := wish{place: p, class: classes[p], lease: now}
@@ -155,7 +155,7 @@ func (r *Reader) wishes(ctx context.Context) (out []wish, err error) {
 		since := before.Sub(w.since)
 		r.mu.Unlock()
 		if !is.free {
-			r.stands("take", p, nil)
+			r.stands(stepTake, p, nil)
 		}
 		if now.Owner != "" {
 			since -= r.opts.Lease
@@ -216,7 +216,7 @@ func (r *Reader) takeAll(ctx context.Context, ws []wish) error {
 		if err != nil && !errors.Is(err, runner.ErrShard) && !errors.Is(err, owntable.ErrRow) {
 			return err
 		}
-		if r.stands("take", w.place, err); err != nil {
+		if r.stands(stepTake, w.place, err); err != nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.away[w.place] = r.now().Add(awayFor * r.opts.Lease)

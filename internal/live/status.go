@@ -81,6 +81,14 @@ func (f *Following) Stopped() (out []Stopped) {
 	return out
 }
 
+// Steps of the work of a reader. That of a consumer group has the group's name.
+const (
+	stepList   = "list"
+	stepStream = "stream"
+	stepTake   = "take"
+	stepRead   = "read"
+)
+
 // fault names what stands still, and for which step of the work.
 type fault struct {
 	step string
@@ -107,7 +115,7 @@ func (r *Reader) stands(step string, p place, err error) {
 		r.opts.Log.Info("goes on again", "model", r.run.Model.Name, "table", p.table, "shard", p.shard)
 	default:
 		r.opts.Log.Warn("stands still; everything else goes on", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
-		if n := map[string]Note{"list": Lists, "take": Leases}[step]; n != "" {
+		if n := map[string]Note{stepList: Lists, stepTake: Leases}[step]; n != "" {
 			r.note(n)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -54,10 +55,25 @@ type halls struct {
 	streamless atomic.Bool            // the left table has no stream
 	off        atomic.Bool            // the left table's stream is off, and can still be read
 	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
+	denied     atomic.Bool            // records of the left table's stream cannot be read
+	ahead      atomic.Int64           // by how much the clock is ahead
 	tags       int
 }
 
-var errNoStream = errors.New("the table has no stream")
+// now is the time of the processes.
+func (h *halls) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
+
+var (
+	errNoStream = errors.New("the table has no stream")
+	errDenied   = errors.New("reading its records is denied")
+)
+
+func (h *halls) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	if h.denied.Load() && table == "left" {
+		return store.Records{}, errDenied
+	}
+	return h.Store.Read(ctx, table, shard, after, limit)
+}
 
 func (h *halls) Shards(ctx context.Context, table string) ([]store.Shard, error) {
 	if h.streamless.Load() && table == "left" {
@@ -133,7 +149,7 @@ func hallTables(t *testing.T, streamless ...string) (*model.Model, []store.Table
 
 func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 	h := &halls{T: t, Store: db}
-	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: time.Now}
+	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: h.now, Mono: time.Now}
 	for _, table := range []string{"left", "right"} {
 		for i := range 8 {
 			h.put(table, fmt.Sprintf("BOX#%d", i), "META", "Box", fmt.Sprint(i), "")
@@ -270,6 +286,53 @@ func TestTableWithoutStreamOnDynamoDB(t *testing.T) {
 	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
 	h.tag("left")
 	h.until("the left table counts", func() bool { return h.right("left", 1) == 8 })
+}
+
+// TestShardsThatCannotBeRead: shards of which no record can be read are named, and all else goes on. What they had may
+// have expired after a day, which a dead letter says once, although processes have listed them all the time.
+func TestShardsThatCannotBeRead(t *testing.T) {
+	h := newHalls(t)
+	h.denied.Store(true)
+	h.tag("right")
+	h.start()
+	shards, err := h.Shards(t.Context(), "left")
+	must(t, err)
+	named := func() bool {
+		still := h.follows.Stopped()
+		return len(still) == len(shards) && !slices.ContainsFunc(still, func(s Stopped) bool {
+			return s.Table != "left" || s.Shard == "" || !strings.Contains(s.Why, errDenied.Error())
+		})
+	}
+	h.until("the shards of the left table are named", named)
+	h.until("the right table", func() bool { return h.right("right", 1) == 8 })
+	letters := func() (all []runner.Dead) {
+		must(t, h.run.Dead(t.Context(), func(d runner.Dead) error {
+			all = append(all, d)
+			return nil
+		}))
+		return all
+	}
+	for range 22 {
+		h.ahead.Add(int64(time.Hour))
+		time.Sleep(100 * time.Millisecond) // shards are listed some times in each hour
+	}
+	if all := letters(); len(all) > 0 {
+		t.Errorf("no record can have expired, and weir says %+v", all)
+	}
+	h.ahead.Add(int64(2 * time.Hour))
+	h.until("a letter", func() bool { return len(letters()) > 0 })
+	h.denied.Store(false)
+	h.tag("left")
+	h.until("the left table goes on", func() bool { return h.right("left", 1) == 8 && len(h.follows.Stopped()) == 0 })
+	all := letters()
+	if len(all) != 1 || all[0].Kind != runner.DeadGap || all[0].Target != "stream of left" || !strings.Contains(all[0].Reason, "projector build MODEL --again") {
+		t.Fatalf("weir says %+v", all)
+	}
+	for _, s := range shards {
+		if !strings.Contains(all[0].Reason, s.ID) {
+			t.Errorf("%s is not named: %s", s.ID, all[0].Reason)
+		}
+	}
 }
 
 // TestSpoolOfOneShard: a shard whose spool cannot be read stands still, and is named; its

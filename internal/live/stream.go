@@ -62,7 +62,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 func (r *Reader) streamOff(ctx context.Context, table string, shards []store.Shard) {
 	open := slices.ContainsFunc(shards, func(s store.Shard) bool { return !s.Closed })
 	if off, err := r.run.Off(ctx, table, open); err == nil {
-		r.stands("stream", place{table: table}, off)
+		r.stands(stepStream, place{table: table}, off)
 	}
 }
 
