@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"weir/internal/model"
@@ -50,19 +52,51 @@ func fail(err error) {
 	os.Exit(2)
 }
 
-// patience is far more than a run takes.
-const patience = 20 * time.Second
+// A run that does not end is stuck. Neither limit goes by a clock on the wall, so that the result is the same on a
+// busy machine.
+const (
+	patience = 30 * time.Second // of the processor: far more than a run takes
+	glances  = 1000             // at goroutines, none of which can go on
+)
 
 func failure(run func(*model.Model, uint64, sim.Options) sim.Outcome, m *model.Model, seed uint64) *sim.Failure {
 	done := make(chan []sim.Failure, 1)
+	from := used()
 	go func() { done <- run(m, seed, sim.Options{Faults: sim.Kinds}).Failures }()
-	select {
-	case all := <-done:
-		if len(all) > 0 {
-			return &all[0]
+	for waiting := 0; ; {
+		select {
+		case all := <-done:
+			if len(all) > 0 {
+				return &all[0]
+			}
+			return nil
+		case <-time.After(10 * time.Millisecond):
 		}
-		return nil
-	case <-time.After(patience):
-		return &sim.Failure{Class: sim.Stuck, What: "it does not end"}
+		if waiting++; !allWait() {
+			waiting = 0
+		}
+		if used()-from > patience || waiting == glances {
+			return &sim.Failure{Class: sim.Stuck, What: "it does not end"}
+		}
 	}
+}
+
+// used is how much time of the processor the program has taken.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		fail(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// allWait reports whether every goroutine but this one waits for another. One that waits for the processor does not.
+func allWait() bool {
+	states := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/not-in-go:goroutines"}}
+	metrics.Read(states)
+	n := uint64(0)
+	for _, s := range states {
+		n += s.Value.Uint64()
+	}
+	return n <= 1
 }
