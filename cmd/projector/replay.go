@@ -30,8 +30,9 @@ type replayCommand struct {
 	output
 	assume
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
-	Files    []string `arg:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
+	Files    []string `arg:"" optional:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
 	Bulk     string   `enum:"auto,never" default:"auto" help:"How rows get into an embedded directory: auto lands many at a time where nothing follows the directory yet; never writes each record by itself."`
+	Forget   string   `placeholder:"TIME" env:"-" help:"Replay nothing, but forget which rows were removed by records up to this time. No recording from before it may be replayed here any more."`
 	NoSearch bool     `help:"Leave the search indexes alone; the next command that opens them makes them from the rows."`
 }
 
@@ -46,6 +47,11 @@ makes the tables, and refuses any that no replay made.
 
 If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.
+
+For each row that a record removes, weir keeps a row of 150 bytes in its own table, so that
+its recording can be replayed at any time without bringing it back. --forget TIME, such as
+2026-01-31 or 2026-01-31T12:00:00Z, deletes those of records up to then. Afterwards a record up
+to that time is refused, with exit code 2, if its row does not exist.
 
 With --tables NAME=REAL, the records name the tables as the store does.
 
@@ -64,6 +70,10 @@ const maxShown = 10
 // Run looks for all files before it opens the data, so that a wrong path changes nothing.
 // The tables of the model are made on AWS if they do not exist, before anything is written.
 func (c *replayCommand) Run(p *program) error {
+	upTo, err := c.forget(time.Now())
+	if err != nil {
+		return err
+	}
 	inputs, err := inputsOf(c.Files)
 	if err != nil {
 		return err
@@ -79,7 +89,34 @@ func (c *replayCommand) Run(p *program) error {
 	if err := s.Start(p.ctx); err != nil {
 		return err
 	}
+	if c.Forget != "" {
+		part := s.Models[0]
+		n, err := (&replay.Replay{Model: part.Model, Store: s.Store}).Forget(p.ctx, upTo)
+		if err == nil {
+			fmt.Fprintf(p.stderr, "%d removals are forgotten; recordings from before %s are refused from now on\n", n, upTo.UTC().Format(time.RFC3339))
+		}
+		return err
+	}
 	return c.replay(p, s, inputs)
+}
+
+// forget returns the time of --forget, zero without it. There are files, or there is that.
+func (c *replayCommand) forget(now time.Time) (upTo time.Time, err error) {
+	switch {
+	case c.Forget == "" && len(c.Files) == 0:
+		return upTo, usage("give recorded files")
+	case c.Forget == "":
+		return upTo, nil
+	case len(c.Files) > 0:
+		return upTo, usage("--forget replays no files: give it alone")
+	}
+	if upTo, err = time.Parse(time.DateOnly, c.Forget); err != nil {
+		upTo, err = time.Parse(time.RFC3339, c.Forget)
+	}
+	if err != nil || upTo.After(now) {
+		return upTo, usage("--forget %s: give a time that is past, such as 2026-01-31 or 2026-01-31T12:00:00Z", c.Forget)
+	}
+	return upTo, nil
 }
 
 // An interruption after the first record is exit code 4: the same command continues, and skips what was applied.
@@ -104,6 +141,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	gaps.end()
 	bad.end()
+	if errors.Is(err, replay.ErrForgotten) {
+		return usage("%v", err) // the same command would be refused again
+	}
 	if err != nil {
 		return cli.Partly(err, r.Summary.Records() > 0)
 	}

@@ -12,6 +12,7 @@
 //	mark|MODEL|RULE|KEY   s HASH    the same: a row's last change that followers were told of
 //	tomb|ROW              s ""      a row that weir made and deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal of a source row that was replayed
+//	seen|TABLE            s ""      the time up to which such removals were forgotten
 //	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read

@@ -69,7 +69,10 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 			return err
 		}
 	}
+	unsure := e.unsure(markFrom(&e.Record))
 	switch p := e.plan(old, image); {
+	case (p.removes || p.writes) && unsure != nil:
+		return fmt.Errorf("%s: %w", e.Location, unsure)
 	case p.removes:
 		f.marks.add(p.mark, e)
 		if e.applied {

@@ -395,7 +395,8 @@ func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, 
 }
 
 // open reads the rows of a block, but for the one before it.
-// A row that a sweep has removed ends the bulk (store.ErrLoading): only a live replay tells it from a gap. Images are copies,
+// A row that a sweep has removed ends the bulk (store.ErrLoading): only a live replay tells it from a gap. So does one that
+// may have been removed and forgotten. Images are copies,
 // as blocks share their memory with what is read next.
 func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
 	last := ""
@@ -424,6 +425,9 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 	for _, c := range chains {
 		if !c.swept.IsMissing() {
 			return nil, fmt.Errorf("%w: %s: the row expired here", store.ErrLoading, c.ref)
+		}
+		if c.now == nil && !c.ever && c.forgot != nil {
+			return nil, fmt.Errorf("%w: %s: removals were forgotten here", store.ErrLoading, c.ref)
 		}
 		if c.now == nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -97,6 +98,8 @@ type row struct {
 	lost   bool // something that was decided did not happen, so what follows is decided again
 	stale  bool // the store rejected a write of the batch, so the later decisions are wrong
 	leaves bool // the batch removes it, and the removal is not sent yet
+	// forgot is, of a row that does not exist, up to when removals in its table were forgotten; nil if they were not.
+	forgot *mark
 
 	stripped bool
 }
@@ -247,7 +250,7 @@ func appendName(b []byte, table string, k store.Key) []byte {
 	return append(b, k.Sort.Text()...)
 }
 
-// load reads rows, and for rows that do not exist the marks of their removal.
+// load reads rows, and for rows that do not exist the marks of their removal, and of what was forgotten of that.
 func (r *Replay) load(ctx context.Context, rows []*row) error {
 	refs := make([]store.Ref, len(rows))
 	for i, w := range rows {
@@ -259,17 +262,25 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	}
 	refs = refs[:0]
 	gone := make([]*row, 0, len(rows))
+	var tables []string
 	for i, w := range rows {
-		w.now, w.stale, w.lost, w.stripped, w.swept = got[i], false, false, false, value.Value{}
+		w.now, w.stale, w.lost, w.stripped, w.swept, w.forgot = got[i], false, false, false, value.Value{}, nil
 		w.seen, w.ever = markOf(w.now)
 		if w.now == nil {
 			refs = append(refs, owntable.Seen(w.ref))
 			gone = append(gone, w)
+			if !slices.Contains(tables, w.ref.Table) {
+				tables = append(tables, w.ref.Table)
+			}
 		}
+	}
+	for _, table := range tables {
+		refs = append(refs, owntable.Forgotten(table))
 	}
 	if got, err = r.get(ctx, refs); err != nil {
 		return err
 	}
+	forgetting(gone, tables, got[len(gone):])
 	for i, w := range gone {
 		w.seen, w.ever = markOf(got[i])
 		w.swept = owntable.Swept(got[i])
