@@ -113,8 +113,8 @@ func (c *devCommand) Run(p *program) (err error) {
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
 func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, followers *killable) (_ http.Handler, leave func(), err error) {
-	status := statuses(s)
-	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status)})
+	status, lagging := statuses(s)
+	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(lagging)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -128,9 +128,9 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer leaveStreams()
-	status := statuses(s)
+	status, lagging := statuses(s)
 	told.Builds(buildsOf(status))
-	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(status), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(lagging), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -200,14 +200,15 @@ func engines(s *system.System) (out []*query.Engine) {
 	return out
 }
 
-// statuses returns the status of each model of a system, read at most once a second.
-// The function that it returns may be called by many goroutines. A model that the system does not have is not asked.
-func statuses(s *system.System) func(context.Context, string) (status.Status, error) {
+// statuses returns the status of each model of a system, read at most once a second, without and with lags.
+// The functions may be called by many goroutines. A model that the system does not have is not asked.
+func statuses(s *system.System) (plain, lagging func(context.Context, string) (status.Status, error)) {
 	of := map[string]*status.Recent{}
 	for _, part := range s.Models {
 		of[part.Model.Name] = status.NewRecent(s, part, time.Now)
 	}
-	return func(ctx context.Context, model string) (status.Status, error) { return of[model].Status(ctx) }
+	plain = func(ctx context.Context, model string) (status.Status, error) { return of[model].Status(ctx) }
+	return plain, func(ctx context.Context, model string) (status.Status, error) { return of[model].Lagging(ctx) }
 }
 
 // modelNames are the names of the system's models, in their order.

@@ -1,10 +1,10 @@
 // Package status says how far everything is that a model derives: its tables and who reads
 // them, its derivations, builds and search indexes, for people and for programs.
 //
-// It reads the catalog, the positions of readers and the rows of builds, and no row of an
-// application; so a status costs the same however large the tables are. Reading takes several
-// requests and is not atomic: a build that ends meanwhile may show in one part and not in
-// another. A time left is absent where nothing says how fast the work is. The names of the
+// It reads the catalog, the positions of readers, the rows of builds and of each shard one record at
+// the most, and no row of an application; so a status costs the same however large the tables are and
+// however far readers are behind. Reading takes several requests and is not atomic: a build that ends
+// meanwhile may show in one part and not in another. A time left is absent where nothing says how fast the work is. The names of the
 // fields are a contract: projector status -o json prints them, and the API serves them.
 package status
 
@@ -38,6 +38,8 @@ type Status struct {
 	Builds  []Build `json:"builds,omitempty"`
 	Search  []Index `json:"search,omitempty"`
 	Refused string  `json:"refused,omitempty"` // why the program would be
+	// LagAt is when the lags were found out, zero if they were not.
+	LagAt time.Time `json:"lagAt"`
 }
 
 // Table is the state of one table of the model. Of a table that no program has read yet only
@@ -62,6 +64,8 @@ type Table struct {
 	// Off says that the stream is off, so that nothing is derived from the table, and what helps. It is empty
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
+	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
+	Lag []Lag `json:"lag,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,
@@ -84,6 +88,9 @@ type Derivation struct {
 	WaitsFor []string `json:"waitsFor,omitempty"`
 	// Off names the tables that decide its values and whose streams are off: the values stay as they are.
 	Off []string `json:"off,omitempty"`
+	// Lag is the greatest lag of the tables that decide its values, in seconds; nil if it is not known, or if
+	// no program applies changes for it.
+	Lag *float64 `json:"lagSeconds,omitempty"`
 }
 
 // Build is a build that is not verified, or that goes over or has gone over from marks to
@@ -129,11 +136,23 @@ type Index struct {
 	Applied *time.Time `json:"applied,omitempty"`
 	// ByFunction says that functions apply changes, so no process needs to run.
 	ByFunction bool `json:"byFunction,omitempty"`
+	// Lag is that of a Derivation, of the group that fills the index.
+	Lag *float64 `json:"lagSeconds,omitempty"`
 }
 
-// Of reads the status of one of a system's models. It writes nothing, takes no lease and needs no program that
+// Of reads the status of one of a system's models, with its lags. It writes nothing, takes no lease and needs no program that
 // runs. That this program would be refused is no error: the status has the reason.
 func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
+	st, err := known(ctx, s, part)
+	if err != nil {
+		return Status{}, err
+	}
+	is, err := lagsOf(ctx, part, &st)
+	return st.with(is, part.Model), err
+}
+
+// known reads what the own table knows, without the lags.
+func known(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	of := part.Runner.Catalog
 	row, refused, err := of.Look(ctx)
 	if err != nil {
@@ -348,6 +367,9 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprint(to, "; it stands still, its stream is off")
 		}
 		fmt.Fprintln(to)
+		for i := range t.Lag {
+			fmt.Fprintln(to, t.Lag[i].text())
+		}
 	}
 	for _, d := range st.Derivations {
 		fmt.Fprintf(to, "%s: %s", d.Name, d.State)
@@ -364,6 +386,8 @@ func (st *Status) Write(to io.Writer) {
 		}
 		if len(d.Off) > 0 {
 			fmt.Fprintf(to, "; it stands still, the stream of %s is off", strings.Join(d.Off, ", "))
+		} else if d.applied() && !st.LagAt.IsZero() {
+			fmt.Fprint(to, behind(d.Lag))
 		}
 		fmt.Fprintln(to)
 	}
@@ -371,7 +395,11 @@ func (st *Status) Write(to io.Writer) {
 		fmt.Fprintln(to, b.text())
 	}
 	for _, x := range st.Search {
-		fmt.Fprintln(to, x.text())
+		fmt.Fprint(to, x.text())
+		if x.ours() && !st.LagAt.IsZero() {
+			fmt.Fprint(to, behind(x.Lag))
+		}
+		fmt.Fprintln(to)
 	}
 }
 
