@@ -187,7 +187,7 @@ func fieldsOf(to map[string]clitest.Field, under string, is reflect.Type) {
 		case "list of objects":
 			fieldsOf(to, path+"[].", f.Type)
 		case "object":
-			if f.Type.Kind() == reflect.Struct {
+			if is := f.Type; is.Kind() == reflect.Struct || is.Kind() == reflect.Pointer {
 				fieldsOf(to, path+".", f.Type)
 			}
 		}

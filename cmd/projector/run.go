@@ -129,8 +129,9 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	defer leaveStreams()
 	status, lagging := statuses(s)
+	units := func() []budget.Use { return usesOf(s, writes) }
 	told.Builds(buildsOf(status))
-	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(lagging), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(spending(lagging, units)), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -141,7 +142,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	o := console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Units: func() []budget.Use { return usesOf(s, writes) }}
+	o := console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Units: units}
 	if held != nil {
 		o.Shards = func(model string) []live.Status { return held[model].Status() }
 		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
@@ -209,6 +210,16 @@ func statuses(s *system.System) (plain, lagging func(context.Context, string) (s
 	}
 	plain = func(ctx context.Context, model string) (status.Status, error) { return of[model].Status(ctx) }
 	return plain, func(ctx context.Context, model string) (status.Status, error) { return of[model].Lagging(ctx) }
+}
+
+// spending adds to a status what this process has used from now on.
+func spending(of func(context.Context, string) (status.Status, error), units func() []budget.Use) func(context.Context, string) (status.Status, error) {
+	since := time.Now()
+	return func(ctx context.Context, model string) (status.Status, error) {
+		st, err := of(ctx, model)
+		st.Process = status.ProcessOf(since, units())
+		return st, err
+	}
 }
 
 // modelNames are the names of the system's models, in their order.

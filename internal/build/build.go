@@ -87,6 +87,19 @@ type Progress struct {
 	Bytes   int64 // of an estimate: of the rows that a build writes, and then scans
 }
 
+// addUp adds what else was done.
+func (p *Progress) addUp(o Progress) {
+	p.Rows += o.Rows
+	p.Targets += o.Targets
+	p.Puts += o.Puts
+	p.Units += o.Units
+	p.Unfit += o.Unfit
+	p.Left += o.Left
+	p.Orphans += o.Orphans
+	p.Reads += o.Reads
+	p.Bytes += o.Bytes
+}
+
 // ReadUnits returns the read units, by the documented rules: one for each 4 KB of a page of a
 // strong scan, and of each row that is read by its key, whether there is such a row or not.
 func (p Progress) ReadUnits() int64 {

@@ -13,6 +13,7 @@ import (
 type meter struct {
 	mu   sync.Mutex
 	done Progress
+	told Progress  // what of done the rows of segments have
 	free time.Time // until when the budget is spent
 	on   sync.Once // the builder's store counts what it reads
 }
@@ -60,18 +61,20 @@ func (b *Builder) add(p Progress) {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
 	d := &b.meter.done
-	d.Rows += p.Rows
-	d.Targets += p.Targets
-	d.Puts += p.Puts
-	d.Units += p.Units
-	d.Unfit += p.Unfit
-	d.Left += p.Left
-	d.Orphans += p.Orphans
-	d.Reads += p.Reads
-	d.Bytes += p.Bytes
+	d.addUp(p)
 	if b.Report != nil {
 		b.Report(*d)
 	}
+}
+
+// untold returns the write and read units that were used since it was last called: the row of the segment
+// that is saved next keeps them. Segments run side by side, so only their sum says something.
+func (b *Builder) untold() (units, reads int64) {
+	b.meter.mu.Lock()
+	defer b.meter.mu.Unlock()
+	is, was := b.meter.done, b.meter.told
+	b.meter.told = is
+	return is.Units - was.Units, is.Reads - was.Reads
 }
 
 // spend waits until the budget has so many write units, and takes them.

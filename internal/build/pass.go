@@ -155,9 +155,14 @@ func (b *Builder) holdsNothing() {
 func (b *Builder) Release(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	units, reads := b.untold()
 	for at, row := range b.held {
-		if _, err := b.Runner.Did(ctx, row.Release(at)); err != nil {
+		told, err := b.Runner.Did(ctx, row.Release(at, units, reads))
+		if err != nil {
 			return err
+		}
+		if told {
+			units, reads = 0, 0
 		}
 		delete(b.held, at)
 	}
@@ -277,6 +282,8 @@ func (s *segment) flush(ctx context.Context) error {
 	if err := s.spend(ctx, 1); err != nil {
 		return err
 	}
+	units, reads := s.untold()
+	s.row.Units, s.row.Reads = s.row.Units+units, s.row.Reads+reads
 	saved, err := s.Runner.Did(ctx, s.row.Save(s.at, s.Runner.Now()))
 	if err == nil && !saved {
 		err = fmt.Errorf("segment %d: %w", s.number, runner.ErrLost)

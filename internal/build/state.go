@@ -33,7 +33,23 @@ type State struct {
 	Marks     bool      // it counts by marks, or has: it has ledgers or sets
 	HandOver  contribution.HandOver
 	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
-	unmarks   bool
+	// Used is what the build has used until now in write and read units, in all its states. A builder that
+	// was killed has used a little more.
+	Used    Progress
+	here    Progress // of Used, what was used in this state
+	unmarks bool
+}
+
+// Expected returns what the build will have used when its state ends, if the rest of the rows takes as much
+// as those until now; ok is false if that is not known.
+func (s *State) Expected() (p Progress, ok bool) {
+	if s.Rows == 0 || s.Of <= s.Rows {
+		return Progress{}, false
+	}
+	more := float64(s.Of-s.Rows) / float64(s.Rows)
+	p.Units = s.Used.Units + int64(more*float64(s.here.Units))
+	p.Reads = s.Used.Reads + int64(more*float64(s.here.Reads))
+	return p, true
 }
 
 // Left returns about how long the state lasts yet, if a builder goes on at the pace until now; 0
@@ -156,49 +172,39 @@ var passesOf = map[owntable.BuildState][]string{
 	owntable.BuildVerified: {passUnmark},
 }
 
-// eachSegment calls do for the segments of a pass.
-func (b *Builder) eachSegment(ctx context.Context, is owntable.Build, pass string, do func(owntable.SegmentRow)) error {
-	partition, prefix := owntable.SegmentsOf(b.Runner.Model.Name, is.Generation, pass)
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
-	return b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
-		seg, err := owntable.DecodeSegment(row)
-		do(seg)
-		return nil, err
-	})
-}
-
-// segmentsOf adds up the segments of a build's state.
+// segmentsOf adds up the segments of a build: rows and pace are of its state, units of all that it has done.
 // Of is an estimate of the store, which may be hours old on DynamoDB; 0 says that it gives none.
 func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
-	passes := passesOf[is.State]
-	if len(passes) == 0 {
-		return nil
-	}
-	all := slices.Clone(passes)
-	for _, pass := range []string{passRows, passAudit} { // they tell what cannot be used in later states, too
-		if !slices.Contains(all, pass) {
-			all = append(all, pass)
+	segments, unfit := map[string][]owntable.SegmentRow{}, map[string]int64{}
+	partition, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
+	err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+		seg, err := owntable.DecodeSegment(row)
+		used := Progress{Units: seg.Units, Reads: seg.Reads}
+		s.Used.addUp(used)
+		pass := owntable.PassOf(row)
+		unfit[pass] += seg.Unfit
+		if !slices.Contains(passesOf[is.State], pass) {
+			return nil, err
 		}
+		segments[pass] = append(segments[pass], seg)
+		s.here.addUp(used)
+		s.Held = s.Held || !seg.Free
+		s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
+		if seg.Saved.After(s.Saved) {
+			s.Saved = seg.Saved
+		}
+		return nil, err
+	})
+	if err != nil || len(passesOf[is.State]) == 0 {
+		return err
+	}
+	for _, n := range unfit { // passes that read the source rows find the same
+		s.Unfit = max(s.Unfit, n)
 	}
 	work, spent := int64(0), time.Duration(0)
-	for _, pass := range all {
-		var segments []owntable.SegmentRow
-		unfit := int64(0)
-		err := b.eachSegment(ctx, is, pass, func(seg owntable.SegmentRow) {
-			if unfit += seg.Unfit; !slices.Contains(passes, pass) {
-				return
-			}
-			s.Held, segments = s.Held || !seg.Free, append(segments, seg)
-			s.Rows, s.Puts, s.Taken = s.Rows+seg.Rows, s.Puts+seg.Puts, s.Taken+seg.Owner
-			if seg.Saved.After(s.Saved) {
-				s.Saved = seg.Saved
-			}
-		})
-		if err != nil {
-			return err
-		}
-		s.Unfit = max(s.Unfit, unfit)
-		n, took := worked(segments)
+	for _, of := range segments {
+		n, took := worked(of)
 		work, spent = work+n, spent+took
 	}
 	if spent > 0 {

@@ -365,6 +365,8 @@ type SegmentRow struct {
 	Rows   int64      // rows read
 	Puts   int64      // contributions put
 	Unfit  int64      // rows that some derivation cannot use
+	Units  int64      // write units used, by the documented rules
+	Reads  int64      // read units used
 	Over   bool
 	Free   bool // its builder has stopped, and said so
 	// Taken and Saved are when its builder took it and saved it last, From is how many rows had
@@ -384,10 +386,10 @@ func Segments(model string, generation int64) (partition, prefix string) {
 	return "build|" + model, strconv.FormatInt(generation, 10) + "|"
 }
 
-// SegmentsOf is Segments of one pass.
-func SegmentsOf(model string, generation int64, pass string) (partition, prefix string) {
-	partition, prefix = Segments(model, generation)
-	return partition, prefix + pass + "|"
+// PassOf returns the name of the pass of which a row is a segment.
+func PassOf(row value.Item) string {
+	parts := strings.Split(row.Get(Sort).Text(), "|")
+	return parts[min(1, len(parts)-1)]
 }
 
 const (
@@ -396,6 +398,8 @@ const (
 	segmentRows  = "rows"
 	segmentPuts  = "puts"
 	segmentUnfit = "unfit"
+	segmentUnits = "wu"
+	segmentReads = "ru"
 	segmentFree  = "free"
 	segmentFrom  = "from"
 	segmentTaken = "ta" // Unix milliseconds
@@ -415,7 +419,7 @@ func DecodeSegment(row value.Item) (s SegmentRow, err error) {
 	}
 	var table, taken, saved int64
 	for attr, to := range map[string]*int64{
-		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentUnfit: &s.Unfit, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
+		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentUnfit: &s.Unfit, segmentUnits: &s.Units, segmentReads: &s.Reads, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
 	} {
 		if *to, err = whole(row, attr, 0, segmentDo); err != nil {
 			return s, err
@@ -446,9 +450,13 @@ func (s SegmentRow) Save(at store.Ref, now time.Time) store.Write {
 	return w
 }
 
-// Release says that the builder of a segment has stopped, on condition that it still holds it.
-func (s SegmentRow) Release(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{set(segmentFree, value.OfBool(true))}, If: store.Cond{equal(segmentOwner, s.Owner)}}
+// Release says that the builder of a segment has stopped and which units it has used that no segment has, on
+// condition that it still holds it.
+func (s SegmentRow) Release(at store.Ref, units, reads int64) store.Write {
+	return store.Write{
+		Ref: at, If: store.Cond{equal(segmentOwner, s.Owner)},
+		Ops: []store.Op{set(segmentFree, value.OfBool(true)), plus(segmentUnits, units), plus(segmentReads, reads)},
+	}
 }
 
 // Held is the check that the builder still holds a segment, for a transaction.
@@ -461,7 +469,8 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 func (s SegmentRow) write(at store.Ref) store.Write {
 	ops := []store.Op{
 		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),
-		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentUnfit, value.OfInt(s.Unfit)), set(segmentFrom, value.OfInt(s.From)),
+		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentUnfit, value.OfInt(s.Unfit)),
+		set(segmentUnits, value.OfInt(s.Units)), set(segmentReads, value.OfInt(s.Reads)), set(segmentFrom, value.OfInt(s.From)),
 		set(segmentTaken, value.OfInt(s.Taken.UnixMilli())), set(segmentSaved, value.OfInt(s.Saved.UnixMilli())),
 	}
 	if s.Cursor == nil {

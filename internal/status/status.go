@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/model"
@@ -40,6 +41,8 @@ type Status struct {
 	Refused string  `json:"refused,omitempty"` // why the program would be
 	// LagAt is when the lags were found out, zero if they were not.
 	LagAt time.Time `json:"lagAt"`
+	// Process is what the server that answers has used; nil if it counts nothing, as on the embedded store.
+	Process *Process `json:"process,omitempty"`
 }
 
 // Table is the state of one table of the model. Of a table that no program has read yet only
@@ -114,7 +117,62 @@ type Build struct {
 	// Positions is since when all records count by position.
 	Positions *time.Time `json:"positionsSince,omitempty"`
 	Unmarked  *time.Time `json:"unmarkedSince,omitempty"` // since when there are no marks
-	now       time.Time
+	// Used is what the build has used until now, in all its states, and Expected what it will have used at the end of
+	// this one, approximately; nil if that is not known.
+	Used     *Cost `json:"used,omitempty"`
+	Expected *Cost `json:"expected,omitempty"`
+	now      time.Time
+}
+
+// Cost is units of DynamoDB by its documented rules, and their price on demand in us-east-1. On the embedded
+// store, it is what the same would have cost.
+type Cost struct {
+	WriteUnits int64   `json:"writeUnits"`
+	ReadUnits  int64   `json:"readUnits"`
+	Dollars    float64 `json:"dollars"`
+}
+
+// Process is what a process has used since it started, of all its models.
+type Process struct {
+	Since  time.Time `json:"since"`
+	Tables []Spent   `json:"tables"`
+}
+
+// Spent is what a process has used of a table for a purpose, as the metrics name them.
+type Spent struct {
+	Table      string  `json:"table"`
+	Purpose    string  `json:"purpose"`
+	WriteUnits float64 `json:"writeUnits"`
+	ReadUnits  float64 `json:"readUnits"`
+	Dollars    float64 `json:"dollars"`
+}
+
+// ProcessOf is what a process has used since it started; nil for nothing.
+func ProcessOf(since time.Time, uses []budget.Use) *Process {
+	p := &Process{Since: since.UTC()}
+	for _, u := range uses {
+		for _, purpose := range slices.Sorted(maps.Keys(u.By)) {
+			is := u.By[purpose]
+			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, (is.Write*build.WritePrice + is.Read*build.ReadPrice) / 1e6})
+		}
+	}
+	if len(p.Tables) == 0 {
+		return nil
+	}
+	return p
+}
+
+// costOf is what work has used, nil for nothing.
+func costOf(p build.Progress) *Cost {
+	if p.Units == 0 && p.ReadUnits() == 0 {
+		return nil
+	}
+	return &Cost{p.Units, p.ReadUnits(), p.Price()}
+}
+
+// text is a cost for people.
+func (c *Cost) text() string {
+	return fmt.Sprintf("%d write units and %d read units, $%.4f on demand", c.WriteUnits, c.ReadUnits, c.Dollars)
 }
 
 // Index is a search index, of the model's definitions or of others.
@@ -239,12 +297,15 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 			if is.Marks {
 				out = append(out, Build{
 					Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Waits: is.Waits, now: now,
-					HandOver: unlessZero(h.At), Positions: unlessZero(h.Passed), Unmarked: unlessZero(h.Over),
+					Used: costOf(is.Used), HandOver: unlessZero(h.At), Positions: unlessZero(h.Passed), Unmarked: unlessZero(h.Over),
 				})
 			}
 			continue
 		}
-		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Unfit: is.Unfit, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now))}
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Unfit: is.Unfit, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now)), Used: costOf(is.Used)}
+		if p, ok := is.Expected(); ok && is.State != owntable.BuildLive {
+			one.Expected = costOf(p)
+		}
 		if is.State != owntable.BuildLive {
 			one.PerSecond = is.Pace
 		}
@@ -278,6 +339,18 @@ func (b Build) counts() string {
 
 // text is the line of a build in the output of projector status.
 func (b Build) text() string {
+	out := b.progress()
+	if b.Used != nil {
+		out += "; used " + b.Used.text()
+	}
+	if b.Expected != nil {
+		out += ", of about " + b.Expected.text()
+	}
+	return out
+}
+
+// progress says how far a build is.
+func (b Build) progress() string {
 	if b.State == owntable.BuildVerified {
 		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
 	}

@@ -3,12 +3,14 @@ package status
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/events"
@@ -99,7 +101,7 @@ func (c *clocked) built() string {
 	}
 	var out []string
 	for _, b := range all {
-		out = append(out, b.text())
+		out = append(out, b.progress())
 	}
 	return strings.Join(out, "\n")
 }
@@ -161,5 +163,73 @@ func TestStatusOfAPausedBuild(t *testing.T) {
 		if is := c.built(); is != step.want {
 			t.Errorf("status says\n\t%s, want\n\t%s", is, step.want)
 		}
+	}
+}
+
+// TestStatusOfWhatABuildUses: status has the units that builders used, whoever of them it was: those of one that
+// stopped, and of the next, in all states.
+func TestStatusOfWhatABuildUses(t *testing.T) {
+	c := openClocked(t, shop)
+	c.orders(0, 300)
+	c.apply()
+	var done build.Progress
+	run := func(ctx context.Context, again bool) {
+		t.Helper()
+		b := c.Models[0].Builder()
+		b.Again, b.Segments = again, 2
+		if again { // it stops when it has read all rows, and the first segment is saved
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			b.Report = func(p build.Progress) {
+				if p.Puts > 0 {
+					cancel()
+				}
+			}
+		}
+		if _, err := b.Run(ctx); (err != nil) != again {
+			t.Fatal(err)
+		}
+		if err := b.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		done.Units, done.Reads = done.Units+b.Done().Units, done.Reads+b.Done().Reads
+	}
+	used := func() *Cost {
+		t.Helper()
+		all, err := builtOf(t.Context(), c.Models[0])
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		if all[0].Used != nil && !strings.HasSuffix(all[0].text(), "; used "+all[0].Used.text()) {
+			t.Error(all[0].text())
+		}
+		return all[0].Used
+	}
+	run(t.Context(), true)
+	stopped := used()
+	run(t.Context(), false)
+	live := used()
+	c.at = c.at.Add(catalog.AuditAfter)
+	run(t.Context(), false)
+	is := used()
+	// What follows the last row of a segment is told by the next one that is saved.
+	if about := func(is, of int64) bool { return is <= of && is >= of*9/10 }; !about(is.WriteUnits, done.Units) || !about(is.ReadUnits, done.Reads) {
+		t.Errorf("builders used %d and %d units, status says %+v", done.Units, done.Reads, is)
+	}
+	if live == nil || stopped != nil && live.WriteUnits <= stopped.WriteUnits || is.WriteUnits <= live.WriteUnits || is.Dollars != (build.Progress{Units: is.WriteUnits, Reads: is.ReadUnits}).Price() {
+		t.Errorf("first %+v, then %+v, then %+v", stopped, live, is)
+	}
+}
+
+// TestStatusOfAProcess: what a process has used, by table and purpose, with its price.
+func TestStatusOfAProcess(t *testing.T) {
+	at := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	if p := ProcessOf(at, nil); p != nil {
+		t.Error(p)
+	}
+	p := ProcessOf(at, []budget.Use{{Table: "Shop", By: map[budget.Purpose]budget.Units{budget.Search: {Read: 8e6}, budget.Rows: {Write: 2e6, Read: 1e6}}}})
+	want := Process{Since: at, Tables: []Spent{{"Shop", "rows", 2e6, 1e6, 2*build.WritePrice + build.ReadPrice}, {"Shop", "search", 0, 8e6, 8 * build.ReadPrice}}}
+	if p == nil || !reflect.DeepEqual(*p, want) {
+		t.Errorf("%+v, want %+v", p, want)
 	}
 }
