@@ -167,7 +167,7 @@ func (d *Description) query(m *model.Model, q *model.Query) {
 		object{"name": "select", "in": "query", "description": "The attributes to answer, with commas between them.", "schema": object{"type": "string", "minLength": 1}})
 	responses := object{"200": object{
 		"description": "A page. Only one without a cursor is the last.",
-		"headers":     object{Unfinished: object{"description": "Derivations whose build is not complete, or that read a table whose stream is off.", "schema": object{"type": "string"}}},
+		"headers":     object{Unfinished: object{"description": "Derivations, and the index of a search, whose build is not complete, or that read a table whose stream is off.", "schema": object{"type": "string"}}},
 		"content": jsonOf(object{"type": "object", "required": []string{"items"}, "properties": object{
 			"items": object{"type": "array", "items": items}, "cursor": object{"type": "string"},
 		}}),

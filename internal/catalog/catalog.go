@@ -505,10 +505,9 @@ func (c *Catalog) Seen() owntable.CatalogRow {
 // lookEvery is how old the catalog may be by which answers to queries are marked.
 const lookEvery = 2 * time.Second
 
-// Unfinished returns the names of derivations that rows of the entities do not show yet, or show
-// by another definition, or that read a table whose stream is off, sorted, as they were at most two seconds ago.
+// Unfinished is Program.Unfinished as of at most two seconds ago.
 // It reads the catalog as often. Whether streams are on is as of when the tables were last identified.
-func (c *Catalog) Unfinished(ctx context.Context, entities []string) ([]string, error) {
+func (c *Catalog) Unfinished(ctx context.Context, of []string) ([]string, error) {
 	c.mu.Lock()
 	row, now := c.row, c.now()
 	old := now.Sub(c.looked)
@@ -526,7 +525,7 @@ func (c *Catalog) Unfinished(ctx context.Context, entities []string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	return c.program.Unfinished(row, tables, entities), nil
+	return c.program.Unfinished(row, tables, of), nil
 }
 
 // Look returns the catalog as it is, and why this program would be refused if it started

@@ -130,6 +130,8 @@ type Program struct {
 	// built has the name of the build of each derivation that rows tell.
 	built map[string]string
 	reads []string // the tables from which anything is derived, search indexes too, sorted
+	// searches are the search indexes. The catalog has no state of them.
+	searches []model.Derivation
 }
 
 // ProgramOf returns the program of a model. It depends on the model file alone, so two
@@ -137,7 +139,9 @@ type Program struct {
 func ProgramOf(m *model.Model) *Program {
 	p := &Program{Model: m.Name, Command: m.Command(), Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
-		if p.reads = append(p.reads, d.Reads...); !isSearch(d.Name) {
+		if p.reads = append(p.reads, d.Reads...); isSearch(d.Name) {
+			p.searches = append(p.searches, d)
+		} else {
 			p.Derivations = append(p.Derivations, d)
 		}
 	}
@@ -482,15 +486,28 @@ const retiredLife = 30 * 24 * time.Hour
 
 // Unfinished returns the names of derivations that rows of the entities do not show yet, or show
 // by another definition, or that read a table whose stream is off, sorted. One that reads what such a derivation makes
-// is one of them.
-func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Identity, entities []string) (names []string) {
-	lacks := p.partial(row, p.Off(tables))
+// is one of them. So is a search that is named in the place of an entity, if its index is no longer updated or reads what
+// is not finished; whether an index is filled is asked elsewhere.
+func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Identity, of []string) (names []string) {
+	off := p.Off(tables)
+	lacks := p.partial(row, off)
 	for _, d := range p.Derivations {
-		if lacks[d.Name] && slices.Contains(entities, d.Into) {
+		if lacks[d.Name] && slices.Contains(of, d.Into) {
+			names = append(names, d.Name)
+		}
+	}
+	for _, d := range p.searches {
+		lacking := readsOff(&d, off) || slices.ContainsFunc(d.After, func(name string) bool { return lacks[name] })
+		if lacking && slices.Contains(of, d.Name) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
+}
+
+// readsOff reports whether a derivation reads a table whose stream is off.
+func readsOff(d *model.Derivation, off map[string]error) bool {
+	return slices.ContainsFunc(d.Reads, func(t string) bool { return off[t] != nil })
 }
 
 // WaitFor returns, by derivation, the names of those that it reads and that are not complete, sorted.
@@ -511,8 +528,7 @@ func (p *Program) partial(row owntable.CatalogRow, off map[string]error) map[str
 	for _, d := range p.Derivations {
 		is := row.Derivations[d.Name]
 		live := is.State == owntable.Live || is.State == owntable.Verified
-		stale := slices.ContainsFunc(d.Reads, func(t string) bool { return off[t] != nil })
-		if stale || !live || is.Hash != d.Hash {
+		if readsOff(&d, off) || !live || is.Hash != d.Hash {
 			lacks[d.Name] = true
 		}
 	}

@@ -531,6 +531,47 @@ func TestReplicas(t *testing.T) {
 	w.must(w.start(p))
 }
 
+// TestUnfinishedSearch: an answer of a search says that its index is no longer updated, as rows say it of their
+// values, or that what it sorts by is not finished.
+func TestUnfinishedSearch(t *testing.T) {
+	p := programOf(t, `model: shop
+tables:
+  shop: {key: [PK, SK]}
+  other: {key: [PK, SK]}
+entities:
+  Order: {where: {t: order}, table: shop, key: {PK: "O#{id}", SK: O}, attributes: {id: string, sku: string}}
+  Product: {where: {t: product}, table: shop, key: {PK: "P#{sku}", SK: P}, attributes: {sku: string, title: string}}
+  Page: {where: {t: page}, table: other, key: {PK: "P#{id}", SK: P}, attributes: {id: string, title: string}}
+derive:
+  Product.orders: {count: Order, to: {sku: sku}}
+search:
+  products: {of: Product, text: [title]}
+  popular: {of: Product, text: [title], sorts: [orders]}
+  pages: {of: Page, text: [title]}
+`)
+	every := []string{"Product", "Page", "search/products", "search/popular", "search/pages"}
+	on := map[string]store.Identity{"shop": {ID: "1", Stream: "s"}, "other": {ID: "2", Stream: "s"}}
+	off := map[string]store.Identity{"shop": {ID: "1"}, "other": {ID: "2", Stream: "s"}}
+	live := owntable.CatalogRow{Derivations: map[string]owntable.Derived{"Product.orders": {Generation: 1, State: owntable.Live, Hash: p.Derivations[0].Hash}}}
+	building := owntable.CatalogRow{Derivations: map[string]owntable.Derived{"Product.orders": {Generation: 2, State: owntable.Building, Hash: p.Derivations[0].Hash}}}
+	for _, test := range []struct {
+		row    owntable.CatalogRow
+		tables map[string]store.Identity
+		of     []string
+		want   string
+	}{
+		{live, on, every, ""},
+		{live, off, every, "Product.orders, search/popular, search/products"},
+		{live, off, []string{"Product", "search/products"}, "Product.orders, search/products"},
+		{live, off, []string{"Page", "search/pages"}, ""},
+		{building, on, every, "Product.orders, search/popular"},
+	} {
+		if is := strings.Join(p.Unfinished(test.row, test.tables, test.of), ", "); is != test.want {
+			t.Errorf("of %v: %s, want %s", test.of, is, test.want)
+		}
+	}
+}
+
 // TestUnfinished: what reads rows or values of a derivation that is not complete is not complete either, however far
 // from it; nothing else is.
 func TestUnfinished(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,6 +57,19 @@ func TestSearchPassesOverManyStaleHits(t *testing.T) {
 	r, err := w.engine.Run(context.Background(), "search-products", params("q=lamp"), Page{Limit: 1})
 	if err != nil || len(r.Items) != 1 {
 		t.Errorf("%d, %q, %v", len(r.Items), r.Cursor, err)
+	}
+}
+
+// TestSearchUnfinished: a search asks whether its index is finished, and not only what is derived on the rows.
+func TestSearchUnfinished(t *testing.T) {
+	w := newWorld(t, parseModel(t, shopModel), 0)
+	off := map[string]bool{"search/products": true}
+	w.engine.Unfinished = func(_ context.Context, of []string) ([]string, error) {
+		return slices.DeleteFunc(slices.Clone(of), func(name string) bool { return !off[name] }), nil
+	}
+	r, err := w.engine.Run(t.Context(), "search-products", params("q=x"), Page{})
+	if err != nil || !slices.Equal(r.Unfinished, []string{"search/products"}) {
+		t.Error(r.Unfinished, err)
 	}
 }
 

@@ -20,13 +20,13 @@ type plan struct {
 	hits   *step   // of a search: what a row must be
 
 	returned []returned // of the row found, none for all of it
-	entities []string   // the names of those whose rows decide the answer
+	of       []string   // what decides the answer: entities whose rows do, and a search
 }
 
 // compile finds, once for each query, everything that does not depend on a request. Its errors
 // are those that projector lint reports.
 func compile(m *model.Model, q *model.Query) (*plan, error) {
-	p := &plan{Query: q, params: parameters(q), entities: entities(q)}
+	p := &plan{Query: q, params: parameters(q), of: deciding(q)}
 	if q.Search != nil {
 		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
 		return p, p.check(p.hits)
@@ -53,10 +53,10 @@ func compile(m *model.Model, q *model.Query) (*plan, error) {
 	return p, nil
 }
 
-// entities are the names of those whose rows decide the answer to a query.
-func entities(q *model.Query) (names []string) {
+// deciding returns the names of the entities whose rows decide the answer to a query, and that of its search.
+func deciding(q *model.Query) (names []string) {
 	if q.Search != nil {
-		return []string{q.Search.Of.Name}
+		return []string{q.Search.Of.Name, q.Search.Derivation()}
 	}
 	for _, s := range q.Steps {
 		names = append(names, s.Entity.Name)

@@ -52,9 +52,9 @@ type Config struct {
 	// programs that apply the streams lag behind; else an error that wraps ErrBuilding. nil
 	// stands for indexes that are always built.
 	Built func() error
-	// Unfinished returns what is derived on rows of the entities and is not there yet, or is of
-	// another definition. nil stands for rows that are always finished.
-	Unfinished func(ctx context.Context, entities []string) ([]string, error)
+	// Unfinished returns what is derived on rows of entities, or is the index of a search, and is not there yet, of
+	// another definition, or no longer updated. nil stands for what is always finished.
+	Unfinished func(ctx context.Context, of []string) ([]string, error)
 	Now        func() time.Time // says what has expired; nil is time.Now
 	Secret     []byte           // signs cursors, at least 16 bytes; see LoadSecret
 }
@@ -126,7 +126,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	// Before the rows: what is finished meanwhile may be on them.
 	var unfinished []string
 	if e.Unfinished != nil {
-		if unfinished, err = e.Unfinished(ctx, p.entities); err != nil {
+		if unfinished, err = e.Unfinished(ctx, p.of); err != nil {
 			return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
 		}
 	}
