@@ -127,7 +127,7 @@ func firstRowsOf(m *model.Model, of map[string]bool, all bool) func(partition st
 	names, ledgers := m.Builds(), firstLedgers(m, of, all)
 	return func(partition string) bool {
 		if text, ok := strings.CutPrefix(partition, owntable.Facts(m.Name)); ok {
-			list, _, _ := strings.Cut(text, "|")
+			list, _ := owntable.CutFactList(text)
 			return of[entityOfFacts(m, list)]
 		}
 		if text, ok := strings.CutPrefix(partition, owntable.SubscriberLists(m.Name)); ok {
@@ -155,31 +155,57 @@ func entityOfFacts(m *model.Model, list string) string {
 // or a node of a set, that no build made, of a row of one of the entities, or with all of any row.
 func firstLedgers(m *model.Model, of map[string]bool, all bool) func(partition string) bool {
 	return func(partition string) bool {
-		text, ok := strings.CutPrefix(partition, owntable.Ledgers(m.Name))
-		if !ok {
-			text, ok = strings.CutPrefix(partition, owntable.Nodes(m.Name))
-		}
-		if !ok {
-			text, ok = strings.CutPrefix(partition, owntable.ValueRows(m.Name))
-		}
+		text, ok := firstLedger(m.Name, partition)
 		if !ok || all {
 			return ok
 		}
-		row, ok := owntable.RowOf(text)
-		t := m.Table(row.Table)
-		if !ok || t == nil {
-			return false
-		}
 		is := false
-		for _, e := range t.Entities {
-			if (len(e.Values) > 0 || e.IsRecomputed()) && e.MatchKey(t.Item(row.Key)) && e.Takes(row.Key) {
-				if is = of[e.Name]; !is {
-					return false
-				}
+		for _, e := range countedAt(m, text) {
+			if is = of[e.Name]; !is {
+				return false
 			}
 		}
 		return is
 	}
+}
+
+// firstLedger returns the text (owntable.RowText) of the row that a ledger, values beside one, or a node of a set
+// is of, by its partition. ok is false for those that a build made, and for any other partition.
+func firstLedger(m, partition string) (text string, ok bool) {
+	for _, first := range []string{owntable.Ledgers(m), owntable.Nodes(m), owntable.ValueRows(m)} {
+		if text, ok = strings.CutPrefix(partition, first); ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// countedAt returns the entities of which a row with such a text can be and for which there are ledgers. The text of a long
+// key tells only its ends, so of entities that differ in the middle of a key it returns all.
+func countedAt(m *model.Model, text string) (out []*model.Entity) {
+	row, told := owntable.RowOf(text)
+	var ends owntable.Shape
+	if !told {
+		row.Table, ends, _ = owntable.LongRowOf(text)
+	}
+	t := m.Table(row.Table)
+	if t == nil {
+		return nil
+	}
+	for _, e := range t.Entities {
+		switch {
+		case len(e.Values) == 0 && !e.IsRecomputed():
+		case told && e.CanBe(row) && e.Takes(row.Key), !told && keysOf(e).Meets(ends):
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// keysOf returns the shape of the keys of an entity's rows.
+func keysOf(e *model.Entity) owntable.Shape {
+	is := catalog.ShapeOf(e)
+	return owntable.Shape{Partition: is.Partition, Sort: is.Sort}
 }
 
 // remove removes all rows of generations, ledgers, marks, dead letters, notes and segments,

@@ -38,17 +38,16 @@ type Removal struct {
 	by      map[*model.Entity]*leaving // by the entity of Earlier on whose rows it is
 	ours    []model.Derivation         // of the model of today
 	before  []model.Derivation         // of Earlier
-	builds  owntable.Builds            // that there are
+	read    owntable.CatalogRow        // by which it was decided
 	renamed map[string]string          // what takes the place of a derivation of Earlier, by its name
 }
 
 // leaving is what goes from rows of an entity, and what does not.
 type leaving struct {
-	goes    []*Removed
-	shown   bool                // something else is shown on such rows, so they keep their Version
-	counted bool                // something is counted in ledgers of rows with such keys
-	kept    projections.Remains // what makes such rows and does not go
-	rest    []string            // attributes that Earlier shows on such rows and that do not go
+	goes  []*Removed
+	shown bool                // something else is shown on such rows, so they keep their Version
+	kept  projections.Remains // what makes such rows and does not go
+	rest  []string            // attributes that Earlier shows on such rows and that do not go
 }
 
 // Removed says what becomes of the values of a derivation.
@@ -86,7 +85,7 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 			x.renamed[d.Was] = d.Name
 		}
 	}
-	x.builds = row.Builds
+	x.read = row
 	for name, is := range row.Derivations {
 		has := slices.ContainsFunc(x.ours, func(d model.Derivation) bool { return d.Name == name })
 		if _, search := model.SearchOf(name); !search && !has && is.State != owntable.Retired && is.State != owntable.Unbuilt {
@@ -233,15 +232,12 @@ func (l *leaving) stays(why string, which func(*Removed) bool) {
 // become the application's.
 func (x *Removal) besideOurs(e *model.Entity, l *leaving, shape owntable.Shape, row owntable.CatalogRow) {
 	m := x.Runner.Model
-	key := owntable.Shape{Partition: shape.Partition, Sort: shape.Sort}
 	for _, d := range x.ours {
 		into := m.Entity(d.Into)
 		if into == nil || into.Table.Name != e.Table.Name || isRetired(row, &d) {
 			continue
 		}
-		its := catalog.ShapeOf(into)
-		l.counted = l.counted || its.Meets(key) // ledgers know rows by their keys alone
-		if !its.Meets(shape) {
+		if !catalog.ShapeOf(into).Meets(shape) {
 			continue
 		}
 		is := remainsOf(m, &d)
@@ -327,7 +323,11 @@ func (x *Removal) Run(ctx context.Context) error {
 		if segments == 0 {
 			segments = DefaultSegments
 		}
-		err := parallel.Do(segments, segments, func(i int) error {
+		limit := segments
+		if x.Runner.Alone {
+			limit = 1
+		}
+		err := parallel.Do(segments, limit, func(i int) error {
 			return x.scan(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.rows(ctx, &t.Table, rows) })
 		})
 		if err != nil {
@@ -490,10 +490,10 @@ func (x *Removal) still(ctx context.Context) error {
 }
 
 // own returns a function that reports whether a row of the own table is of what goes alone;
-// nil if nothing is. Ledgers of builds go with Prune. A ledger, a set or a fact goes if all that the
-// earlier model shows on its row goes and nothing else is shown there; a list of subscribers with its
-// rule; a followed value with the last attribute that follows it; and the values of a distinct of any size, also
-// those of builds.
+// nil if nothing is. Ledgers of builds go with Prune. A ledger, or a set, goes if all that the
+// earlier model shows on its row goes and nothing else is shown there; facts with their status or latest, and the values of a
+// distinct of any size, also those of builds; a list of subscribers with its rule; and a followed value with the last
+// attribute that follows it. The row itself may have gone, or may never have come.
 func (x *Removal) own() func(row value.Item) bool {
 	goes := map[string]bool{}
 	for _, r := range x.each {
@@ -501,16 +501,75 @@ func (x *Removal) own() func(row value.Item) bool {
 	}
 	of, stays := map[string]bool{}, map[string]bool{}
 	for name, build := range x.Earlier.Builds() {
-		_, rule := strings.CutPrefix(build, model.BuildSubscribers)
-		l := x.by[x.Earlier.Entity(build)]
-		if goes[name] && (rule || l != nil && !l.shown && !l.counted) {
+		if l := x.by[x.Earlier.Entity(build)]; goes[name] && l != nil && !l.shown {
 			of[build] = true
 		} else {
 			stays[build] = true
 		}
 	}
 	maps.DeleteFunc(of, func(build string, _ bool) bool { return stays[build] })
-	var lists []string
+	lists := slices.Concat(x.facts(goes), x.subscribers(goes), x.followed(goes))
+	values := slices.ContainsFunc(x.Earlier.Tallies, func(t *model.Tally) bool { return t.Kind == aggregate.Spread && goes[t.Name] })
+	if len(of)+len(lists) == 0 && !values {
+		return nil
+	}
+	ledgers := firstLedgers(x.Earlier, of, false)
+	return func(row value.Item) bool {
+		partition := row.Get(owntable.Partition).Text()
+		return ledgers(partition) && !x.countsToday(partition) ||
+			slices.ContainsFunc(lists, func(list string) bool { return strings.HasPrefix(partition, list) }) ||
+			values && x.isValue(goes, partition, row.Get(owntable.Sort).Text())
+	}
+}
+
+// names returns the names under which the own table has what is counted: the model's, and those of builds.
+func (x *Removal) names() []string {
+	out := []string{x.Runner.Model.Name}
+	for _, b := range x.read.Builds {
+		out = append(out, b.Ledgers(x.Runner.Model.Name))
+	}
+	return out
+}
+
+// facts returns what the partitions of facts begin with that no status and no latest reads which does not go.
+func (x *Removal) facts(goes map[string]bool) (out []string) {
+	kept := map[string]bool{}
+	read := func(list, by string) { kept[list] = kept[list] || !goes[by] }
+	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
+		for _, l := range m.Latest {
+			read(l.Name, l.Name)
+		}
+		for _, s := range m.Statuses {
+			read(s.Name, s.Name)
+			for _, st := range s.Stages {
+				if st.List != nil && st.List.Others != nil {
+					read(st.List.Others.Name, s.Name)
+				}
+			}
+		}
+	}
+	for list, is := range kept {
+		for _, name := range x.names() {
+			if !is {
+				out = append(out, owntable.Facts(name)+owntable.FactList(list, ""))
+			}
+		}
+	}
+	return out
+}
+
+// subscribers returns what the partitions of the lists of subscribers of rules that go begin with.
+func (x *Removal) subscribers(goes map[string]bool) (out []string) {
+	for _, r := range x.Earlier.Rows {
+		if r.Subscribers != nil && goes[r.Name] {
+			out = append(out, owntable.SubscriberLists(x.Runner.Model.Name)+r.Name+"<")
+		}
+	}
+	return out
+}
+
+// followed returns what the partitions of values begin with that nothing follows which does not go.
+func (x *Removal) followed(goes map[string]bool) (out []string) {
 	kept := map[string]bool{}
 	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
 		for _, f := range m.Follows {
@@ -519,53 +578,42 @@ func (x *Removal) own() func(row value.Item) bool {
 	}
 	for field, is := range kept {
 		if !is {
-			lists = append(lists, owntable.FollowedOf(x.Runner.Model.Name, field))
-		}
-	}
-	values := x.values(goes)
-	if len(of)+len(lists)+len(values) == 0 {
-		return nil
-	}
-	first := firstRowsOf(x.Earlier, of, false)
-	return func(row value.Item) bool {
-		partition := row.Get(owntable.Partition).Text()
-		for _, t := range values {
-			if x.isValue(t, partition, row.Get(owntable.Sort).Text()) {
-				return true
-			}
-		}
-		return first(partition) || slices.ContainsFunc(lists, func(list string) bool { return strings.HasPrefix(partition, list) })
-	}
-}
-
-// values returns the distincts of any size that go, of those whose attribute no entity of either model keeps.
-func (x *Removal) values(goes map[string]bool) (out []*model.Tally) {
-	kept := map[string]bool{}
-	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
-		for _, t := range m.Tallies {
-			kept[t.Attr] = kept[t.Attr] || !goes[t.Name]
-		}
-	}
-	for _, t := range x.Earlier.Tallies {
-		if t.Kind == aggregate.Spread && goes[t.Name] && !kept[t.Attr] {
-			out = append(out, t)
+			out = append(out, owntable.FollowedOf(x.Runner.Model.Name, field))
 		}
 	}
 	return out
 }
 
-// isValue reports whether a row of the own table counts a value of a distinct, beside a ledger that a build
-// made or none did. It is false where the key of the row that it is of is so long that the partition does not tell.
-func (x *Removal) isValue(t *model.Tally, partition, sort string) bool {
-	if owntable.Kind(partition) != owntable.KindValue || !strings.HasPrefix(sort, owntable.ValuesOf(t.Attr)) {
-		return false
+// countsToday reports whether a partition is a ledger, or a node of a set, of a row for which the model of today may count
+// something. Ledgers know rows by their keys alone.
+func (x *Removal) countsToday(partition string) bool {
+	text, ok := firstLedger(x.Runner.Model.Name, partition)
+	return ok && slices.ContainsFunc(countedAt(x.Runner.Model, text), func(e *model.Entity) bool {
+		return slices.ContainsFunc(x.ours, func(d model.Derivation) bool { return d.Into == e.Name && !isRetired(x.read, &d) })
+	})
+}
+
+// isValue reports whether a row of the own table counts a value of a distinct that goes, and of none that stays, beside a
+// ledger that a build made or none did.
+func (x *Removal) isValue(goes map[string]bool, partition, sort string) bool {
+	of := func(m *model.Model) []*model.Entity { return nil }
+	if text, first := strings.CutPrefix(partition, owntable.ValueRows(x.Runner.Model.Name)); first {
+		of = func(m *model.Model) []*model.Entity { return countedAt(m, text) }
 	}
-	text, ok := strings.CutPrefix(partition, owntable.ValueRows(x.Runner.Model.Name))
-	for _, b := range x.builds {
-		if !ok && b.Entity == t.Target.Name {
-			text, ok = strings.CutPrefix(partition, owntable.ValueRows(b.Ledgers(x.Runner.Model.Name)))
+	for _, b := range x.read.Builds {
+		if strings.HasPrefix(partition, owntable.ValueRows(b.Ledgers(x.Runner.Model.Name))) {
+			of = func(m *model.Model) []*model.Entity { return []*model.Entity{m.Entity(b.Entity)} }
 		}
 	}
-	row, told := owntable.RowOf(text)
-	return ok && told && row.Table == t.Target.Table.Name && t.Target.MatchKey(t.Target.Table.Item(row.Key)) && t.Target.Takes(row.Key)
+	is, stays := false, false
+	for _, m := range []*model.Model{x.Earlier, x.Runner.Model} {
+		for _, e := range of(m) {
+			for _, t := range projections.Tallies(e) {
+				if strings.HasPrefix(sort, owntable.ValuesOf(t.Attr)) {
+					is, stays = is || goes[t.Name], stays || !goes[t.Name]
+				}
+			}
+		}
+	}
+	return is && !stays
 }

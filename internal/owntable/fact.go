@@ -73,7 +73,18 @@ func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.
 func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
 
 // FactsOf names the list of the facts about one target of a derivation.
-func FactsOf(derivation string, target store.Ref) string { return derivation + "|" + RowText(target) }
+func FactsOf(derivation string, target store.Ref) string {
+	return FactList(derivation, RowText(target))
+}
+
+// FactList names a list of facts of a derivation, or of a list of others. Different ones have different names.
+func FactList(derivation, of string) string { return escaped(derivation) + "|" + of }
+
+// CutFactList undoes FactList.
+func CutFactList(list string) (derivation, of string) {
+	derivation, of, _ = strings.Cut(list, "|")
+	return unescaped(derivation), of
+}
 
 // Facts returns the prefix of the partition keys of a model's facts.
 func Facts(model string) string { return "fact|" + model + "|" }

@@ -151,7 +151,7 @@ func Followed(model, field string, source store.Ref) store.Ref {
 }
 
 // FollowedOf returns the prefix of the partition keys of a followed field's values.
-func FollowedOf(model, field string) string { return FollowedIn(model) + field + "|" }
+func FollowedOf(model, field string) string { return FollowedIn(model) + escaped(field) + "|" }
 
 // FollowedIn returns the prefix of the partition keys of all followed values of a model.
 func FollowedIn(model string) string { return "follow|" + model + "|" }

@@ -44,7 +44,7 @@
 //	shown|TABLE           s ""      which models show values on rows of the table, and on which
 //	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
 //
-// ROW is a row's table and key as text, or its hash if that text is long. The attributes
+// ROW is a row's table and key as text, or its hash if that text is long, with the ends of the key. The attributes
 // of a ledger:
 //
 //	p:LOG    offset of the last record of that merged log that the accumulators include; the
@@ -362,10 +362,23 @@ func DeadPart(model, id string, i int) store.Ref {
 	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))
 }
 
-// RowText returns a row's table and key as one text. Different rows have different texts.
+// RowText returns a row's table and key as one text. Different rows have different texts. A long text is
+// replaced by its hash, with what LongRowOf reads.
 func RowText(r store.Ref) string {
 	var b strings.Builder
 	b.Grow(len(r.Table) + len(r.Key.Partition.Text()) + len(r.Key.Sort.Text()) + 4)
+	rowText(&b, r, writeEscaped)
+	if b.Len() <= maxText {
+		return b.String()
+	}
+	long := "#" + Hash(b.String()) + "|"
+	b.Reset()
+	rowText(&b, r, writeEnds)
+	return long + b.String()
+}
+
+// rowText writes a row's table and key. part writes the text of a part of the key.
+func rowText(b *strings.Builder, r store.Ref, part func(b *strings.Builder, s string)) {
 	b.WriteString(r.Table)
 	for _, v := range [...]value.Value{r.Key.Partition, r.Key.Sort} {
 		if v.IsMissing() {
@@ -375,16 +388,12 @@ func RowText(r store.Ref) string {
 		if v.Kind() != value.String {
 			b.WriteString(v.Kind().Descriptor() + ":")
 		}
-		writeEscaped(&b, v.Text())
+		part(b, v.Text())
 	}
-	if b.Len() > maxText {
-		return "#" + Hash(b.String())
-	}
-	return b.String()
 }
 
 // RowOf returns the row of which RowText returned this text. ok is false where the text
-// does not tell.
+// does not tell, because the key is long.
 func RowOf(text string) (r store.Ref, ok bool) {
 	parts := strings.Split(text, "|")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[0][0] == '#' {
@@ -393,15 +402,19 @@ func RowOf(text string) (r store.Ref, ok bool) {
 	r.Table = parts[0]
 	for i, part := range parts[1:] {
 		v := value.OfString(unescaped(part))
-		if kind, number, typed := strings.Cut(part, ":"); typed {
-			if kind != value.Number.Descriptor() {
+		if kind, of, typed := strings.Cut(part, ":"); typed {
+			switch kind {
+			case value.Number.Descriptor():
+				n, err := value.ParseNumber(unescaped(of))
+				if err != nil {
+					return r, false
+				}
+				v = n
+			case value.Binary.Descriptor():
+				v = value.OfBinary(unescaped(of))
+			default:
 				return r, false
 			}
-			n, err := value.ParseNumber(unescaped(number))
-			if err != nil {
-				return r, false
-			}
-			v = n
 		}
 		if i == 0 {
 			r.Key.Partition = v
@@ -411,6 +424,49 @@ func RowOf(text string) (r store.Ref, ok bool) {
 	}
 	return r, RowText(r) == text
 }
+
+// LongRowOf returns the table of a row whose key is long, and how the parts of its key begin and end, of
+// which RowText returned this text. Rows that differ in the middle of a part have one shape. ok is false for any
+// other text.
+func LongRowOf(text string) (table string, key Shape, ok bool) {
+	parts := strings.Split(text, "|")
+	if len(parts) < 3 || len(parts) > 4 || !strings.HasPrefix(text, "#") {
+		return "", key, false
+	}
+	for i, part := range parts[2:] {
+		if _, of, typed := strings.Cut(part, ":"); typed {
+			part = of
+		}
+		begins, ends, cut := strings.Cut(part, elided)
+		if part = unescaped(begins); cut {
+			part += "*" + unescaped(ends)
+		}
+		if i == 0 {
+			key.Partition = part
+		} else {
+			key.Sort = part
+		}
+	}
+	return parts[1], key, true
+}
+
+// elided stands for the middle of a long part of a key. Escaped text has no such sign.
+const elided = "%*"
+
+// writeEnds is writeEscaped for the first and the last end bytes of a long text.
+func writeEnds(b *strings.Builder, s string) {
+	if len(s) <= 2*end {
+		writeEscaped(b, s)
+		return
+	}
+	writeEscaped(b, s[:end])
+	b.WriteString(elided)
+	writeEscaped(b, s[len(s)-end:])
+}
+
+// end is how much RowText keeps of each end of a part of a long key. A partition key of DynamoDB has room for 2,048
+// bytes, of which these four take 768 at the most, and a table's name 255.
+const end = 64
 
 // unescaped undoes writeEscaped.
 func unescaped(s string) string {
@@ -428,8 +484,8 @@ func unescaped(s string) string {
 	return b.String()
 }
 
-// maxText keeps every key of the own table within DynamoDB's limit of 1,024 bytes for a
-// sort key.
+// maxText keeps every key of the own table well within DynamoDB's limits. A longer text is replaced by its
+// hash.
 const maxText = 700
 
 // writeEscaped appends s with every |, : and %, every control character and every

@@ -15,7 +15,8 @@ import (
 // a model gives the table, which an older weir reads. Two models have ledgers of their own, and versions of them that mean
 // nothing to each other, so no row may show values of both. A program writes what its own model
 // has when it starts, and again when something of it begins, on condition that the row is as it was read.
-// A row has about 100 bytes for each entity; nothing deletes it.
+// A row has about 100 bytes for each entity. Nothing deletes it, also when no model shows anything: its count is what tells a
+// writer that another one was first, and a row that began to count again could be taken for one that was read before.
 const (
 	shownCount = Count
 	shownOf    = "m:" // and a model's name: its shapes, as JSON

@@ -273,7 +273,7 @@ func (v *recount) factOf(row value.Item) (list, name string, ok bool) {
 
 // entityOf returns the entity whose rows a list of facts is for, nil if the model has none.
 func entityOf(m *model.Model, list string) *model.Entity {
-	name, _, _ := strings.Cut(list, "|")
+	name, _ := owntable.CutFactList(list)
 	for _, l := range m.Latest {
 		if l.Name == name {
 			return l.Target

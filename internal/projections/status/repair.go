@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"strings"
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -53,7 +52,7 @@ func (f *FactFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Rec
 // forgetSkip takes away the skip of the target's ledger, in which the correction may have put a
 // fact.
 func (f *FactFix) forgetSkip(ctx context.Context, r *runner.Runner) error {
-	derivation, target, _ := strings.Cut(f.List, "|")
+	derivation, target := owntable.CutFactList(f.List)
 	for _, l := range r.Model.Latest {
 		if l.Name == derivation {
 			_, err := r.Write(ctx, []store.Write{owntable.RaiseLedger(owntable.LedgerAt(owntable.Ledgers(r.Model.Name)+target), r.First(), nil, owntable.Skip{Attr: l.Set[0].Name})})

@@ -2,7 +2,6 @@ package status
 
 import (
 	"slices"
-	"strings"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -49,7 +48,7 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 // derivation is what a fault of the fact is said of: the name of its list, which is that of a status or a latest, or of
 // a list of others.
 func (f *Fact) derivation() string {
-	name, _, _ := strings.Cut(f.List, "|")
+	name, _ := owntable.CutFactList(f.List)
 	return name
 }
 
@@ -197,7 +196,7 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 		}
 		texts = append(texts, text)
 	}
-	return o.Name + "|" + owntable.Texts(texts), true
+	return owntable.FactList(o.Name, owntable.Texts(texts)), true
 }
 
 // NeedsRecompute reports whether a change leaves a row that shows facts in a state that may not
