@@ -265,8 +265,8 @@ func (c *Catalog) shown(ctx context.Context, of []notes) ([]owntable.ShownRow, e
 }
 
 // liveOf returns which derivations of another model are neither retired nor unbuilt, none if it means
-// another table by the name under which it is noted, or no longer has the table; and its name of the table, "" for the same as
-// ours. A name that its catalog does not have is one that no program of it has applied yet, and is left out too.
+// another table by the name under which it is noted; and its name of the table, "" for the same as
+// ours. A model that no longer has the table has taken back what was noted there (leave). A name that its catalog does not have is one that no program of it has applied yet, and is left out too.
 func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []string) (live []string, as string, err error) {
 	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
 	if err != nil {
@@ -279,14 +279,12 @@ func (c *Catalog) liveOf(ctx context.Context, n notes, other string, names []str
 	if pin := is.Tables[n.at]; n.named && pin.ID != "" && n.is.ID != "" && !sameTable(pin, n.is) {
 		return nil, "", nil
 	}
-	has := n.named || n.is.ID == "" // by its name, of which the line above decides
 	for _, t := range slices.Sorted(maps.Keys(is.Tables)) {
-		has = has || is.Tables[t].ID == "" || sameTable(is.Tables[t], n.is)
 		if _, both := is.Tables[n.table]; !both && sameTable(is.Tables[t], n.is) {
 			as = t
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !has || !isLive(is.Derivations[name]) }), as, nil
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !isLive(is.Derivations[name]) }), as, nil
 }
 
 // isLive reports whether rows may show a derivation, now or when its build is live.
