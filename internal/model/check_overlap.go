@@ -88,13 +88,21 @@ func (c *compiler) both(a, b *Entity) bool {
 	return c.overlap[[2]*Entity{a, b}] || c.overlap[[2]*Entity{b, a}]
 }
 
-// fixed returns the names to which a rule gives a constant, with the constant's text as in
-// a key.
+// fixed returns the names that have one value in all rows of a rule, with its text as in a key: what the rule
+// or the where of its rows says, and what a copy takes from a field of which the where of its source rows leaves one value.
 func (r *RowRule) fixed() map[string]string {
-	out := map[string]string{}
+	out := r.Into.fixed()
 	for _, a := range r.Fields {
 		if s := value.Scalar(a.Expr.Const); s != "" {
 			out[a.Name] = s
+		}
+		if a.Expr.Field == nil || len(r.Keep) > 0 {
+			continue
+		}
+		for _, t := range slices.Concat(r.Where, r.Source.Where) {
+			if listed := t.Listed(); len(listed) == 1 && sameField(t.Field, a.Expr.Field) {
+				out[a.Name] = value.Scalar(listed[0])
+			}
 		}
 	}
 	return out
