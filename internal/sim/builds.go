@@ -47,8 +47,10 @@ const (
 func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	o.Builds = true
 	o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(k Kind) bool { return k == TableDown }) // a builder waits for the table
-	w := newWorld(m, seed, o)
-	b := &builds{world: w, d: newDice(seed, "builds", 0), names: slices.Compact(slices.Sorted(maps.Values(m.Builds())))}
+	later, removal := removalOf(m, seed)
+	w := newWorld(later, seed, o)
+	w.program = m
+	b := &builds{world: w, d: newDice(seed, "builds", 0), names: buildsOf(m), removal: removal}
 	acts := b.run(o)
 	return w.outcome(acts)
 }
@@ -63,7 +65,13 @@ type builds struct {
 	acts   int
 	skip   map[int]bool
 	lapsed int // acts before consumers could read anything
+
+	removal  removal
+	removing bool // builders are removers
 }
+
+// buildsOf returns the names of all builds of a model.
+func buildsOf(m *model.Model) []string { return slices.Compact(slices.Sorted(maps.Values(m.Builds()))) }
 
 func (b *builds) run(o Options) (acts int) {
 	b.skip, b.acts = o.Skip, 50+b.d.n(60)
@@ -71,11 +79,22 @@ func (b *builds) run(o Options) (acts int) {
 	if len(b.names) == 0 {
 		return 0
 	}
+	if b.removal.unbuilt {
+		b.begin(beganLive)
+		b.retires()
+		return b.acts
+	}
 	began := pick(b.d, []began{beganWithRows, beganWithRows, beganLive, beganWithGap, beganWithChanged})
 	b.counted[string(began)]++
 	b.begin(began)
 	b.rough(buildTurns)
 	b.live(owntable.BuildLive)
+	if len(b.removal.gone) > 0 {
+		if len(b.failures) == 0 && !b.audited {
+			b.retires()
+		}
+		return b.acts
+	}
 	if b.audited { // an invocation from before the announcement was overtaken, and ended after it
 		b.counted["builds that only the audit puts right"]++
 	} else if b.judged("once it is live") {
@@ -193,7 +212,7 @@ func (b *builds) skipAll() {
 
 // changeDefinition makes what is live of some derivation that of another definition.
 func (b *builds) changeDefinition() {
-	all := b.model.Builds()
+	all := b.program.Builds()
 	changed := pick(b.d, slices.Sorted(maps.Keys(all)))
 	err := b.alone("the older program", func(r *runner.Runner) error {
 		_, err := r.Catalog.Change(context.Background(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
@@ -240,15 +259,17 @@ func (b *builds) rough(turns int) {
 			}
 		case u < 21:
 			if running := b.builders(); turn >= first && len(running) < mostBuilders {
-				b.builder()
+				if b.builder(); b.removing && len(running) > 0 {
+					b.counted[removersTwo]++
+				}
 			} else if len(running) > 0 && b.sched.chance(0.2) {
 				pick(b.sched, running).die()
-				b.counted["builders killed"]++
+				b.counted[b.of("builders killed", removersKilled)]++
 			} else if len(running) > 0 && b.sched.chance(0.5) { // what it has read grows old meanwhile
 				for _, f := range pick(b.sched, running).fibers {
 					f.asleep = max(f.asleep, 50+b.sched.n(300))
 				}
-				b.counted["builders paused"]++
+				b.counted[b.of("builders paused", removersPaused)]++
 			}
 		default:
 			for b.mapping == nil && len(b.nodes)-len(b.builders()) < crowd {
@@ -279,13 +300,27 @@ func (b *builds) builder() {
 	n := &node{world: b.world, name: fmt.Sprintf("b%d", b.born), builds: true}
 	b.nodes = append(b.nodes, n)
 	n.fiber("build", func(f *fiber) error {
-		is, err := b.all(n.runner(f))
+		var is any
+		var err error
+		if b.removing {
+			is, err = b.remove(n.runner(f))
+		} else {
+			is, err = b.all(n.runner(f))
+		}
 		b.note(f.name, fmt.Sprint("ends: ", is, err), nil)
 		if err == nil {
-			b.counted["builds that end while faults strike"]++
+			b.counted[b.of("builds that end while faults strike", removalsEnd)]++
 		}
 		return nil
 	})
+}
+
+// of is what a run counts of its builders, or of its removers.
+func (b *builds) of(builders, removers string) string {
+	if b.removing {
+		return removers
+	}
+	return builders
 }
 
 // over is a builder of all that the model's rows tell.
@@ -368,5 +403,5 @@ func (w *world) catalogOf(s store.Store, now func() time.Time) *catalog.Catalog 
 	if !w.built {
 		return nil
 	}
-	return catalog.New(w.model, s, now, catalog.Options{Assume: w.assume, Alone: true})
+	return catalog.New(w.program, s, now, catalog.Options{Assume: w.assume, Alone: true})
 }

@@ -72,6 +72,29 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
+// TestWithout: a derivation is left out of a model together with what only it needs, and nothing else is derived otherwise.
+func TestWithout(t *testing.T) {
+	for _, name := range models {
+		m := load(t, name)
+		some := 0
+		for seed := range uint64(5) {
+			later, gone, ok := laterOf(newDice(seed, "retire", 0), m)
+			if !ok {
+				continue
+			}
+			some++
+			for _, d := range model.DiffOf(m, later).Derivations {
+				if d.What != model.Removed || !slices.Contains(gone, d.Name) {
+					t.Errorf("%s without %v: %s is %s", name, gone, d.Name, d.What)
+				}
+			}
+		}
+		if some == 0 && name != "viewing" && !strings.HasSuffix(name, "steps.yaml") { // where all depends on all
+			t.Errorf("nothing can be left out of %s", name)
+		}
+	}
+}
+
 // TestBulk is the short form with replays in bulk, by processes that die of their disk.
 func TestBulk(t *testing.T) {
 	n := 5 // of each model
@@ -109,6 +132,11 @@ func TestFull(t *testing.T) {
 	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builders paused", "builds that end while faults strike"} {
 		if builds.Counted[what] < *full/100 {
 			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/100)
+		}
+	}
+	for _, what := range removals {
+		if builds.Counted[what] < *full/300 {
+			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/300)
 		}
 	}
 	for _, what := range loaded {

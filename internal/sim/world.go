@@ -2,12 +2,14 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash"
 	"hash/fnv"
 	"slices"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/lambda"
 	"weir/internal/live"
 	"weir/internal/migrate"
@@ -26,6 +28,7 @@ import (
 type world struct {
 	seed    uint64
 	model   *model.Model
+	program *model.Model // that of programs, which may derive more
 	base    *memory
 	index   *index
 	clock   time.Time // the true time
@@ -110,7 +113,7 @@ func (w *world) note(who, what string, names []string) {
 // seed chooses how the run delivers records.
 func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
-		seed: seed, model: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		seed: seed, model: m, program: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
 		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, down: map[string]time.Time{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
@@ -229,7 +232,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
 	now := store.Clock(n.now, l)
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.model, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.model, Store: l, Now: now}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now}}
 	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
@@ -250,6 +253,9 @@ func (n *node) follow(follower *runner.Follower) {
 				s := follower.Stepper(g)
 				s.Gather(gather)
 				f.err = n.until(f, s)
+				if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
+					n.counted[removalRefuses]++
+				}
 				n.note(f.name, fmt.Sprint("again: ", f.err), nil)
 				f.idle = true
 				f.pause()

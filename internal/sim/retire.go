@@ -1,0 +1,301 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"weir/internal/build"
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// In some runs with builds a derivation is removed from the model once it is live: programs with the model without it are refused
+// until it is retired, and those with it from then on. What it has shown is removed, by processes that are killed,
+// paused and work side by side, while the application writes and consumers with the new model follow. The model of the world is
+// the new one from the beginning on: the application never writes what is derived by the old one, and the oracle knows
+// nothing of it, so whatever is left of it in the end is too much.
+//
+// Left out are histories and feeds, which no row tells, search indexes, which go with their files, and what a
+// derivation that goes has added to a ledger that goes on.
+
+// What runs with a removal come to.
+const (
+	removes        = "removals of retired derivations"
+	removesBuilt   = "removals of what a build made"
+	removesAll     = "removals of all that rows of an entity show"
+	removesBeside  = "removals beside what goes on"
+	removesCopies  = "removals of copies"
+	removersKilled = "removers killed"
+	removersPaused = "removers paused"
+	removersTwo    = "removers at work beside another"
+	removalsEnd    = "removals that end while faults strike"
+	removalRefuses = "programs refused by a retirement"
+	removalTurns   = 1200 // in which faults strike
+	retiredAtOnce  = 3    // derivations
+)
+
+// removals is what some runs with a removal must come to.
+var removals = []string{removes, removesBuilt, removesAll, removesBeside, removersKilled, removersPaused, removersTwo, removalsEnd, removalRefuses}
+
+// removal is what is removed in a run.
+type removal struct {
+	earlier *model.Model
+	gone    []string // derivations that the later model does not have, sorted; nil in a run without a removal
+	unbuilt bool     // they are live from the stream, and nothing is built
+}
+
+// removalOf returns the model that a run of a model ends with, and what is removed.
+func removalOf(m *model.Model, seed uint64) (*model.Model, removal) {
+	d := newDice(seed, "retire "+m.Name, 0)
+	if !d.chance(0.3) {
+		return m, removal{}
+	}
+	unbuilt := d.chance(0.5)
+	if later, gone, ok := laterOf(d, m); ok {
+		return later, removal{m, gone, unbuilt}
+	}
+	return m, removal{}
+}
+
+// laterOf returns the model without some of its derivations, and these; ok is false if nothing can be left out.
+func laterOf(d *dice, m *model.Model) (later *model.Model, gone []string, ok bool) {
+	later = m
+	all := m.Derivations()
+	for range 4 * retiredAtOnce {
+		x := pick(d, all)
+		if _, search := model.SearchOf(x.Name); search || x.History || len(gone) >= retiredAtOnce {
+			continue
+		}
+		if next, ok := without(later, &x); ok {
+			later = next
+		}
+		gone = lacking(m, later)
+		if d.chance(0.3) && len(gone) > 0 {
+			break
+		}
+	}
+	return later, gone, len(gone) > 0
+}
+
+// without returns a model without a derivation, and without what only this derivation needs. ok is false if the rest is no
+// model, or derives something otherwise.
+func without(m *model.Model, d *model.Derivation) (*model.Model, bool) {
+	_, attr, _ := strings.Cut(d.Name, ".")
+	at := []string{"derive", d.Name}
+	for _, also := range [][][]string{{{"entities", d.Into}}, {{"entities", d.Into, "attributes", attr}}, nil} {
+		into := m.Entity(d.Into)
+		if into == nil || len(also) > 0 && len(also[0]) == 2 && !into.Derived {
+			continue
+		}
+		next, err := m.Without(append([][]string{at, {"queries"}}, also...)...)
+		if err != nil || len(next.Derivations()) == 0 {
+			continue
+		}
+		if is := next.Entity(d.Into); is != nil && is.Derived != into.Derived { // its rows would be the application's
+			continue
+		}
+		same := slices.ContainsFunc(next.Derivations(), func(n model.Derivation) bool {
+			return !slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == n.Name && o.Hash == n.Hash })
+		})
+		if history := slices.ContainsFunc(lacking(m, next), func(name string) bool {
+			return slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == name && (o.History || isSearch(name)) })
+		}); !same && !history {
+			return next, true
+		}
+	}
+	return nil, false
+}
+
+func isSearch(name string) bool {
+	_, is := model.SearchOf(name)
+	return is
+}
+
+// lacking returns the derivations of a model that a later one does not have.
+func lacking(m, later *model.Model) (names []string) {
+	for _, d := range m.Derivations() {
+		if !slices.ContainsFunc(later.Derivations(), func(l model.Derivation) bool { return l.Name == d.Name }) {
+			names = append(names, d.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// retires lets a newer program take over that lacks some derivations, and removes what these have shown.
+func (b *builds) retires() {
+	start := func(what string, with *model.Model) {
+		b.program = with
+		if err := b.alone(what, func(r *runner.Runner) error { return r.Start(context.Background()) }); !errors.Is(err, catalog.ErrRefused) {
+			b.fail(Reordered, "retire: %s is not refused: %v", what, err)
+		}
+	}
+	b.counts()
+	b.faults.over, b.calm = true, true // these commands are done by hand, until they succeed
+	start("a program that lacks what is live", b.model)
+	err := b.alone("retire", func(r *runner.Runner) error { return r.Catalog.Retire(context.Background(), b.removal.gone) })
+	if err != nil {
+		b.fail(Stuck, "retire: %v", err)
+		return
+	}
+	b.base.durable() // the command has ended
+	start("a program with what is retired", b.removal.earlier)
+	b.program, b.names, b.again = b.model, buildsOf(b.model), false
+	for range 3 {
+		b.does() // what runs with the earlier model meets these, and is refused
+	}
+	b.faults.over, b.calm = false, false
+	b.rough(removalTurns / 6)
+	b.allDie()
+	if b.removed("within the hour", func(each []*build.Removed) bool {
+		return !slices.ContainsFunc(each, func(r *build.Removed) bool { return r.Why == "" })
+	}); len(b.failures) > 0 {
+		return
+	}
+	b.clock = b.clock.Add(2 * build.InUse)
+	b.base.durable()
+	b.acts += 15
+	b.removing = true
+	b.rough(removalTurns)
+	b.faults.over, b.calm = true, true
+	for _, n := range b.builders() {
+		n.die()
+	}
+	b.settle()
+	b.app.copies = nil // the application puts nothing of before any more
+	b.removed("in the end", func(each []*build.Removed) bool {
+		return !slices.ContainsFunc(each, func(r *build.Removed) bool { return r.Why != "" })
+	})
+	b.settle()
+	if b.judged("after the removal") {
+		b.nothingLeft()
+	}
+	if len(b.failures) == 0 && len(b.kept()) == 0 {
+		if found := b.verify(); len(found) > 0 {
+			b.fail(Reordered, "verify: after the removal it finds %+v", found[0])
+		}
+	}
+}
+
+// counts counts what the run removes.
+func (b *builds) counts() {
+	b.counted[removes]++
+	if len(b.shownBuilds()) > 0 {
+		b.counted[removesBuilt]++
+	}
+	was := b.removal.earlier
+	for _, e := range was.Entities {
+		for _, v := range e.Values {
+			switch now := b.model.Entity(e.Name); {
+			case !slices.Contains(b.removal.gone, v.Name):
+			case now == nil || len(now.Values) == 0 && !now.IsRecomputed():
+				b.counted[removesAll]++
+			default:
+				b.counted[removesBeside]++
+			}
+		}
+	}
+	for _, r := range was.Rows {
+		if slices.Contains(b.removal.gone, r.Name) {
+			b.counted[removesCopies]++
+		}
+	}
+}
+
+// removed lets a remover that nothing hinders do all that it can, and fails unless what it decided is as it must be.
+func (b *builds) removed(when string, is func(each []*build.Removed) bool) {
+	b.faults.over, b.calm = true, true
+	var each []*build.Removed
+	var err error
+	for range buildTries {
+		if err = b.alone("the last remover", func(r *runner.Runner) (err error) {
+			each, err = b.remove(r)
+			return err
+		}); err == nil {
+			break
+		}
+	}
+	if err != nil || len(each) == 0 || !is(each) {
+		var as []build.Removed
+		for _, r := range each {
+			as = append(as, *r)
+		}
+		b.fail(Stuck, "retire: the removal %s is %+v: %v", when, as, err)
+	}
+}
+
+// remove does all that a remover can do now.
+func (b *builds) remove(r *runner.Runner) (each []*build.Removed, err error) {
+	x := &build.Removal{Builder: b.over(r), Earlier: b.removal.earlier, Only: b.removal.gone}
+	if each, err = x.Begin(context.Background()); err != nil {
+		return nil, err
+	}
+	if err = x.Run(context.Background()); err == nil {
+		_, _, err = x.Prune(context.Background())
+	}
+	return each, err
+}
+
+// nothingLeft compares weir's own table with what the later model derives.
+func (b *builds) nothingLeft() {
+	b.base.tables[owntable.TableName].each(func(key store.Key, row value.Item) {
+		if what := b.ofRetired(key.Partition.Text(), key.Sort.Text()); what != "" {
+			b.fail(Doubled, "retire: %s is left of %s: %s", what, strings.Join(b.removal.gone, ", "), refName(store.Ref{Table: owntable.TableName, Key: key}))
+		}
+	})
+	for _, is := range b.catalogRow().Builds {
+		if !b.model.CanBuild(is.Entity) {
+			b.fail(Doubled, "retire: a build is left of %s", is.Entity)
+		}
+	}
+}
+
+// ofRetired says what a row of the own table is of what is retired alone; "" for nothing.
+func (b *builds) ofRetired(partition, sort string) string {
+	kind, rest, _ := strings.Cut(partition, "|")
+	name, rest, _ := strings.Cut(rest, "|")
+	if name, _, _ = strings.Cut(name, "#"); name != b.model.Name {
+		return ""
+	}
+	switch kind {
+	case owntable.KindFact:
+		list, _, _ := strings.Cut(rest, "|")
+		if slices.Contains(b.removal.gone, list) {
+			return "a fact"
+		}
+	case owntable.KindFollow:
+		if !slices.ContainsFunc(b.model.Follows, func(f *model.Follow) bool { return strings.HasPrefix(rest, f.Source.Name+"."+f.Field.Name+"|") }) {
+			return "a followed value"
+		}
+	case owntable.KindLedger, owntable.KindSet, owntable.KindValue, owntable.KindMark:
+		row, told := owntable.RowOf(rest)
+		if !told || b.model.Table(row.Table) == nil {
+			return ""
+		}
+		counts := func(m *model.Model) bool {
+			return slices.ContainsFunc(m.Entities, func(e *model.Entity) bool {
+				return (len(e.Values) > 0 || e.IsRecomputed()) && e.CanBe(row) && (kind != owntable.KindValue || countsValue(e, sort))
+			})
+		}
+		if counts(b.removal.earlier) && !counts(b.model) && (kind != owntable.KindMark || !b.expires(partition, sort)) {
+			return "a " + kind
+		}
+	}
+	return ""
+}
+
+// expires reports whether a row of the own table has a TTL.
+func (b *builds) expires(partition, sort string) bool {
+	return b.base.tables[owntable.TableName].get(store.Key{Partition: value.OfString(partition), Sort: value.OfString(sort)}).Has(owntable.Expiry)
+}
+
+// countsValue reports whether a row with a sort key counts a value of a tally on rows of an entity.
+func countsValue(e *model.Entity, sort string) bool {
+	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return strings.HasPrefix(sort, t.Attr+"|") })
+}
