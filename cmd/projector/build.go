@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -196,7 +197,7 @@ func (c *buildCommand) dry(p *program, b *build.Builder) error {
 	return builds(p, b, func() error {
 		d, err := b.Estimate(p.ctx)
 		if err == nil {
-			c.estimate(p, d, b.Previews())
+			c.estimate(p, d, b.Previews(), b.Unfit(""))
 		}
 		return err
 	})
@@ -233,7 +234,7 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 		return cli.Partly(err, b.Done().Puts > 0)
 	}
 	saysBegins(p, b.Runner.Model.Name, begins)
-	return c.print(p, is, b.Done(), len(begins) > 0)
+	return c.print(p, is, b, len(begins) > 0)
 }
 
 // buildable returns what the model's builds are named of which the derivations are part, or
@@ -272,13 +273,14 @@ type estimated struct {
 	Seconds       float64         `json:"seconds"`
 	Targets       int64           `json:"targets"`
 	Unfit         int64           `json:"unfit"`
+	UnfitRows     []build.Unfit   `json:"unfitRows,omitempty"`
 	WriteUnits    int64           `json:"writeUnits"`
 }
 
 // estimate prints what a build would take.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
-func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.Preview) {
+func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.Preview, unfit []build.Unfit) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
 		pace = c.WriteBudget
@@ -287,15 +289,13 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 	if c.Output != "text" {
 		json.NewEncoder(p.stdout).Encode(estimated{
 			Rows: d.Rows, Contributions: d.Puts, Targets: d.Targets, WriteUnits: d.Units, ReadUnits: d.ReadUnits(),
-			Dollars: d.Price(), Seconds: takes.Seconds(), Unfit: d.Unfit, Previews: append([]build.Preview{}, previews...),
+			Dollars: d.Price(), Seconds: takes.Seconds(), Unfit: d.Unfit, UnfitRows: unfit, Previews: append([]build.Preview{}, previews...),
 		})
 		return
 	}
 	fmt.Fprintf(p.stdout, "%d rows to read, %d contributions to put, %d rows to show\n", d.Rows, d.Puts, d.Targets)
 	fmt.Fprintf(p.stdout, "%d write units and %d read units, $%.4f on demand, %s at %d write units a second\n", d.Units, d.ReadUnits(), d.Price(), takes, pace)
-	if d.Unfit > 0 {
-		fmt.Fprintf(p.stdout, "%d rows cannot be used by some derivation; verify says which\n", d.Unfit)
-	}
+	saysUnfit(p.stdout, d.Unfit, unfit)
 	for _, of := range previews {
 		if len(of.WaitsFor) > 0 {
 			fmt.Fprintf(p.stdout, "%s: what rows will show is known when %s is built; until then its units are estimated by the rows as they are\n", of.Derivation, strings.Join(of.WaitsFor, ", "))
@@ -317,17 +317,33 @@ type builtNow struct {
 	Entity string              `json:"entity"`
 	State  owntable.BuildState `json:"state"`
 	Audit  *time.Time          `json:"auditFrom,omitempty"`
+	Unfit  []build.Unfit       `json:"unfitRows,omitempty"`
+}
+
+// saysUnfit names the first of n rows that are left out, and says how many more there are.
+func saysUnfit(to io.Writer, n int64, some []build.Unfit) {
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(to, "%d rows cannot be used by some derivation, and are left out of it; projector verify names all:\n", n)
+	for _, is := range some {
+		fmt.Fprintf(to, "  %s of %s: %s\n", is.Derivation, is.Row, is.Why)
+	}
+	if more := n - int64(len(some)); more > 0 {
+		fmt.Fprintf(to, "  and %d more\n", more)
+	}
 }
 
 // print prints what became of the builds.
 // Results go to stdout in the form asked for; the totals of work, and what stays as it is, go to stderr.
-func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, begun bool) error {
+func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, begun bool) error {
+	d := b.Done()
 	if len(is) == 0 && !begun {
 		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")
 	}
 	results := []builtNow{}
 	for _, s := range is {
-		r := builtNow{Entity: s.Entity, State: s.State}
+		r := builtNow{Entity: s.Entity, State: s.State, Unfit: b.Unfit(s.Entity)}
 		if !s.AuditAt.IsZero() {
 			r.Audit = &s.AuditAt
 		}
@@ -356,8 +372,6 @@ func (c *buildCommand) print(p *program, is []build.Status, d build.Progress, be
 	if d.Orphans > 0 {
 		fmt.Fprintf(p.stderr, "%d rows look like copies that an older definition made, at keys that the model no longer has: nothing updates or removes them\n", d.Orphans)
 	}
-	if d.Unfit > 0 {
-		fmt.Fprintf(p.stderr, "%d rows cannot be used by some derivation; verify says which\n", d.Unfit)
-	}
+	saysUnfit(p.stderr, d.Unfit, b.Unfit(""))
 	return nil
 }

@@ -141,7 +141,11 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 		log.Info("built", "model", b.Runner.Model.Name, "entity", d.Entity, "state", d.State)
 	}
 	if n := b.Done().Unfit - before; n > 0 {
-		log.Warn("rows that some derivation cannot use are left out: projector verify names them", "model", b.Runner.Model.Name, "rows", n)
+		var said []string
+		for _, is := range b.Unfit("") {
+			said = append(said, fmt.Sprintf("%s of %s: %s", is.Derivation, is.Row, is.Why))
+		}
+		log.Warn("rows that some derivation cannot use are left out: projector verify names them", "model", b.Runner.Model.Name, "rows", n, "some", said)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -50,7 +50,7 @@ const DefaultSegments = 8
 type Builder struct {
 	Runner *runner.Runner
 	// Contributions returns what a row of an entity adds to tallies of another.
-	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool)
+	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit []projections.Fault)
 	// Names are what is built, as the model names builds: entities, for all that is derived
 	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace. They are built in
 	// this order (model.InBuildOrder).
@@ -68,6 +68,7 @@ type Builder struct {
 	Examples int
 
 	meter   meter
+	unfits  unfits
 	ledgers ledgers
 	preview *preview
 	mu      sync.Mutex

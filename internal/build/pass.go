@@ -501,9 +501,10 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 		if err == nil {
 			hs, no := in.Holds(is.Entity, &c)
 			s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
-			if unfit || no {
+			if unfit = append(unfit, no...); len(unfit) > 0 {
 				s.row.Unfit++
 				b.add(Progress{Unfit: 1})
+				b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), unfit[0].Reason})
 			}
 		}
 		return err
@@ -513,8 +514,8 @@ func (b *Builder) scan(is owntable.Build, name string) *pass {
 }
 
 // read returns a row as the change that inserting it would be, and what it adds to targets
-// of an entity. unfit says that one of its tallies cannot use the row.
-func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (c projections.Change, cs []projections.Contribution, unfit bool, err error) {
+// of an entity. unfit says which of its tallies cannot use the row.
+func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (c projections.Change, cs []projections.Contribution, unfit []projections.Fault, err error) {
 	if c, err = b.inserted(t, row); err == nil && e != nil {
 		cs, unfit = b.Contributions(e.Values, c.Is, row)
 	}

@@ -1,6 +1,8 @@
 package build_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,21 @@ func (f *fixture) unfit(when string, dry int64, to owntable.BuildState) {
 	if n := b.Done().Unfit; n != 3 || dry != 3 {
 		f.Errorf("%s: %d rows cannot be used, and the dry run said %d, want 3", when, n, dry)
 	}
+	var named []string
+	for _, is := range b.Unfit("Movie") {
+		named = append(named, is.Derivation+" of "+is.Row+": "+is.Why)
+	}
+	want := []string{
+		`Movie.most of NAME {"PK":"MOVIE#1","SK":"RATING#3"}: mood is no value by which rows have an order: it must be a text of at most 250 bytes`,
+		`Movie.total of NAME {"PK":"MOVIE#1","SK":"RATING#2"}: stars is the string "two", not a number`,
+		`Movie.total of NAME {"PK":"MOVIE#1","SK":"RATING#4"}: stars is the string "four", not a number`,
+	}
+	for i := range want {
+		want[i] = strings.Replace(want[i], "NAME", f.table, 1)
+	}
+	if !slices.Equal(named, want) || !slices.Equal(b.Unfit(""), b.Unfit("Movie")) || len(b.Unfit("Other")) > 0 {
+		f.Errorf("%s: left out are %q, want %q", when, named, want)
+	}
 	if to != owntable.BuildLive {
 		return
 	}
@@ -52,5 +69,33 @@ func (f *fixture) unfit(when string, dry int64, to owntable.BuildState) {
 	f.ok(err)
 	if len(states) != 1 || states[0].Unfit != 3 {
 		f.Errorf("%s: the builds say %+v", when, states)
+	}
+}
+
+// TestUnfitRowsAreBounded: a builder names the first ten of any number of rows, in whatever order it meets them.
+func TestUnfitRowsAreBounded(t *testing.T) {
+	f := open(t, load(t, unfitModel))
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "title", "T", "state", "open")
+	for i := range 40 {
+		f.write("PK", fmt.Sprintf("MOVIE#%02d", i), "SK", "RATING#1", "type", "Rating", "stars", "none", "mood", "a")
+	}
+	f.unread()
+	f.unbuilt()
+	b := f.builder(allNames(f.model)...)
+	dry, err := b.Estimate(t.Context())
+	f.ok(err)
+	some := b.Unfit("")
+	if dry.Unfit != 40 || len(some) != 10 {
+		t.Fatalf("%d rows cannot be used, and %d are named", dry.Unfit, len(some))
+	}
+	for i := range some {
+		if want := fmt.Sprintf(`"MOVIE#%02d"`, i); !strings.Contains(some[i].Row, want) {
+			t.Errorf("%s is named, want %s", some[i].Row, want)
+		}
+	}
+	_, err = b.Run(t.Context())
+	f.ok(err)
+	if again := b.Unfit(""); !slices.Equal(again, some) {
+		t.Errorf("after they were read again: %v", again)
 	}
 }

@@ -139,14 +139,16 @@ func HeldUnits(hs []Held, guards int) (units int) {
 }
 
 // Holds returns the rows that a source row leads to in a generation, whose runner this is.
-// name is the name of the build. unfit says that one of its derivations cannot use the row.
-func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit bool) {
+// name is the name of the build. unfit says which of its derivations cannot use the row.
+func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit []projections.Fault) {
 	var faults projections.Faults
 	for _, k := range r.Kinds {
 		hs = append(hs, k.Holds(r, name, c, &faults)...)
 	}
 	for _, f := range faults.New() {
-		unfit = unfit || r.Model.Builds()[f.Derivation] == name
+		if r.Model.Builds()[f.Derivation] == name {
+			unfit = append(unfit, f)
+		}
 	}
 	return hs, unfit
 }

@@ -29,8 +29,8 @@ func All() []runner.Kind {
 }
 
 // Contributions returns what a row of entity is adds to tallies of one entity. unfit says
-// that a tally cannot use the row.
-func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit bool) {
+// which tallies cannot use the row.
+func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit []projections.Fault) {
 	return tally.Contributions(of, is, row)
 }
 

@@ -12,10 +12,10 @@ import (
 )
 
 // Contributions returns what a row of entity is adds to the tallies, which are of one
-// entity and no sets. is is nil for no row. unfit says that a tally cannot use the row.
-func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit bool) {
+// entity and no sets. is is nil for no row. unfit says which tallies cannot use the row.
+func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit []projections.Fault) {
 	if is == nil || row == nil {
-		return nil, false
+		return nil, nil
 	}
 	var faults projections.Faults
 	e := folding{Faults: &faults}
@@ -41,7 +41,7 @@ func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []p
 			kept = append(kept, c)
 		}
 	}
-	return kept, len(faults.New()) > 0
+	return kept, faults.New()
 }
 
 // Offer returns what changes, which must be in stream order, offer to tallies of one entity.
