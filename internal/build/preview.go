@@ -92,13 +92,22 @@ func (p *preview) begin(r *runner.Runner, build string, names []string, waits ma
 }
 
 // waits returns, by derivation that is new or changed, those that must be built before anybody can say what it will be. A dry
-// run knows copies of rows that exist, if their build comes first. It does not know what is counted, followed or made of
-// what a build changes.
+// run knows copies of rows that exist, if their build comes first, but for the values that they follow, in all copies: one
+// build makes all. It does not know what is counted, followed or made of what a build changes.
 func waits(p *catalog.Program, row owntable.CatalogRow, builds []string, again bool) map[string][]string {
 	affected, copied := map[string]bool{}, map[string]bool{}
 	for _, name := range builds {
 		for _, of := range p.Rebuilt(row, name, again) {
 			affected[of] = true
+		}
+	}
+	copies := map[string]bool{}
+	for _, d := range p.Derivations {
+		copies[d.Into] = copies[d.Into] || d.Kind == "copy"
+	}
+	for _, d := range p.Derivations {
+		if d.Kind == "follow" && copies[d.Into] && slices.Contains(builds, model.BuildInPlace) {
+			affected[d.Name] = true
 		}
 	}
 	reads := func(d *model.Derivation) (of []string) {

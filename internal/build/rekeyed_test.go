@@ -87,6 +87,44 @@ derive:
 	}
 }
 
+// TestDryRunOfFollowedCopies: the copies of a dry run lack the values that they follow, so it says nothing of what reads
+// these, also where the copy alone is changed, or another one. What reads no such value is told.
+func TestDryRunOfFollowedCopies(t *testing.T) {
+	entities := unitEntities + `  Mine: {where: {type: Mine}, key: {PK: "MINE#{nr}", SK: "{id}"}, attributes: {stars: number, title: string}}
+  Yours: {where: {type: Yours}, key: {PK: "YOURS#{nr}", SK: "{id}"}, attributes: {stars: number}}
+derive:
+  Mine: {row: Rating, set: {id: id, nr: nr, stars: stars, title: {follow: Movie.title}}}
+  Yours: {row: Rating, set: {id: id, nr: nr, stars: stars}}
+`
+	for changed, waits := range map[string]string{"": "3 3 []", "Mine": "0 0 [Mine.title]", "Yours": "0 0 [Mine.title]"} {
+		f := open(t, load(t, entities))
+		f.kindRows(3, 4, 0, "m")
+		f.unread()
+		f.unbuilt()
+		_, err := f.builder(f.model.InBuildOrder(func(string) bool { return true })...).Run(t.Context())
+		f.ok(err)
+		f.catchUp()
+		text := entities + "  Movie.titled: {count: Mine, where: {title: present}}\n  Movie.all: {count: Mine}\n"
+		want := map[string]string{"Movie.titled": waits, "Movie.all": "3 3 []"}
+		if changed != "" {
+			text = strings.Replace(text, changed+": {row: Rating, ", changed+": {row: Rating, where: {stars: present}, ", 1)
+			want[changed] = "0 0 []"
+		}
+		f.with(load(t, text))
+		b := f.builder(f.model.InBuildOrder(func(string) bool { return true })...)
+		b.Examples, b.Again = 1000, false
+		_, err = b.Estimate(t.Context())
+		f.ok(err)
+		got := map[string]string{}
+		for _, p := range b.Previews() {
+			got[p.Derivation] = fmt.Sprint(p.Differ, len(p.Some), p.WaitsFor)
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%q is changed: %v, want %v", changed, got, want)
+		}
+	}
+}
+
 // counted builds all, and compares what it takes and what movies show with what the dry run said before.
 func (f *fixture) counted(name string) {
 	f.Helper()
