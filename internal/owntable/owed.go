@@ -3,53 +3,149 @@ package owntable
 import (
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// The rows of owed|MODEL|TABLE with s HASH name targets in a table that takes no writes: each must be
-// shown again once it does. HASH is that of the target. The consumer that cannot show a target leaves
-// the row, and then the job of the table; the job shows the target and deletes the row. A target that
-// is named again meanwhile is shown again, as its row counts how often it was. There are as many rows
-// as targets that wait, of about 150 bytes.
+// The rows of owed|MODEL|TABLE name what waits for a table that takes no writes: it must be done once it
+// does. s is HASH of a target that is to be shown, and KIND|HASH of anything else. The consumer that
+// cannot write leaves the row, and then the job of the table; the job does it and deletes the row. What is
+// named again meanwhile is done again, as its row counts how often it was. There are as many rows as
+// targets, copies, parts of sets and lists of followers that wait, of about 150 to 400 bytes, and one for each entry of a
+// history and each notification, with what it is made from.
 const (
+	owedKind     = "kind"
 	owedTable    = "t"
 	owedKey      = "key"
+	owedRule     = "rule"
+	owedOf       = "of"    // table and key of the source row
+	owedOfKey    = "ofkey" //
+	owedGone     = "gone"  // the newest change removes the copy
+	owedAttr     = "a"
+	owedList     = "list"
+	owedShard    = "shard"
+	owedTime     = "time"
+	owedRecord   = "record"
 	owedTimes    = Count
 	jobOutage    = "outage" // the table
 	outageSince  = "since"
 	outageStarts = Count // how often the job was started
 )
 
-// OwedRow is a target that must be shown again.
+// What waits for a table: OwedRow.Kind. Rows are settled in the order of these names, so a copy
+// comes before the links that it has left.
+const (
+	OwedTarget       = ""             // a row that shows its ledger
+	OwedCopy         = "copy"         // a copy, which is made from its source or deleted
+	OwedEntry        = "entry"        // an entry of a history
+	OwedFollow       = "follow"       // followers in the table of a value
+	OwedLeft         = "left"         // a row's place on a list of followers, if it has left that
+	OwedNotification = "notification" // a row for a subscriber
+	OwedSet          = "set"          // a row that shows a part of a set
+)
+
+// OwedRow is what waits for a table.
 type OwedRow struct {
-	Table string
-	Key   value.Item
-	times value.Value
-	at    store.Ref
+	Kind     string
+	Table    string
+	Key      value.Item      // of the row that waits; of a list, of any follower in the table
+	Position events.Position // of the newest change that asks for it, zero if that does not matter
+	Rule     string          // that makes the row
+	Source   KeyedRow        // of a copy
+	Gone     bool            // the change at Position removes the copy
+	Attr     string          // of a link
+	List     string          // of followers
+	ShardKey string          // of the change that an entry is made from; so are Time and Record
+	Time     time.Time
+	Record   value.Item
+	times    value.Value
+	at       store.Ref
 }
 
-// Owe names a target, whose key attributes are key. It may be repeated.
-func Owe(model string, target store.Ref, key value.Item) store.Write {
-	return store.Write{Ref: owed(model, target.Table, Hash(RowText(target))), Ops: []store.Op{
-		set(owedTable, value.OfString(target.Table)), set(owedKey, value.OfMap(key)), plus(owedTimes, 1),
-	}}
+// ref refers to the row.
+func (o *OwedRow) ref(model string, row store.Ref) store.Ref {
+	switch o.Kind {
+	case OwedTarget:
+		return owed(model, o.Table, Hash(RowText(row)))
+	case OwedFollow:
+		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
+	case OwedLeft:
+		return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)+"|"+o.Attr+"|"+o.List))
+	}
+	return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)))
 }
 
-// Owed asks for targets of a table that wait.
+// Owe names what waits, for the row that waits. It fails if a change at its Position or a later one has named
+// it: then Again counts that. It may be repeated.
+func (o *OwedRow) Owe(model string, row store.Ref) store.Write {
+	w := store.Write{Ref: o.ref(model, row), Ops: []store.Op{set(owedTable, value.OfString(o.Table)), set(owedKey, value.OfMap(o.Key)), plus(owedTimes, 1)}}
+	texts := []struct{ attr, text string }{{owedKind, o.Kind}, {owedRule, o.Rule}, {owedAttr, o.Attr}, {owedList, o.List}, {owedShard, o.ShardKey}}
+	for _, t := range texts {
+		if t.text != "" {
+			w.Ops = append(w.Ops, set(t.attr, value.OfString(t.text)))
+		}
+	}
+	if o.Source.Key != nil {
+		w.Ops = append(w.Ops, set(owedOf, value.OfString(o.Source.Table)), set(owedOfKey, value.OfMap(o.Source.Key)))
+	}
+	if o.Record != nil {
+		w.Ops = append(w.Ops, set(owedRecord, value.OfMap(o.Record)), set(owedTime, value.OfInt(o.Time.UnixMicro())))
+	}
+	if !o.Position.IsZero() {
+		gone := value.Value{}
+		if o.Gone {
+			gone = value.OfBool(true)
+		}
+		w.Ops = append(w.Ops, set(Position, o.Position.Value()), store.Assign(owedGone, gone))
+		w.If, w.Return = store.Cond{store.Below(Position, o.Position.Value())}, true
+	}
+	return w
+}
+
+// Again counts that what a later change has named is named again. found is what Owe found. It fails if that has
+// changed meanwhile.
+func (o *OwedRow) Again(model string, row store.Ref, found value.Item) store.Write {
+	return store.Write{Ref: o.ref(model, row), Ops: []store.Op{plus(owedTimes, 1)}, If: store.Cond{{store.AsRead(owedTimes, found.Get(owedTimes))}}}
+}
+
+// OwedCopyAt refers to what says that a copy waits, and OwedEntryAt to the same of an entry of a history.
+func OwedCopyAt(model string, row store.Ref) store.Ref {
+	return (&OwedRow{Kind: OwedCopy, Table: row.Table}).ref(model, row)
+}
+
+// OwedEntryAt refers to what says that an entry of a history waits.
+func OwedEntryAt(model string, row store.Ref) store.Ref {
+	return (&OwedRow{Kind: OwedEntry, Table: row.Table}).ref(model, row)
+}
+
+// OwedFollowAt refers to what says that followers in a table wait for the value of a list.
+func OwedFollowAt(model, table, list string) store.Ref {
+	return (&OwedRow{Kind: OwedFollow, Table: table, List: list}).ref(model, store.Ref{})
+}
+
+// Owed asks for what waits for a table.
 func Owed(model, table string, limit int) store.Query {
 	return store.Query{Table: TableName, Partition: owed(model, table, "").Key.Partition, Limit: limit}
 }
 
-// owed refers to the row of a target.
+// owed refers to a row of what waits for a table.
 func owed(model, table, hash string) store.Ref { return Ref("owed|"+model+"|"+table, hash) }
 
-// OwedFrom decodes the row of a target.
+// OwedFrom decodes the row of what waits.
 func OwedFrom(row value.Item) OwedRow {
-	return OwedRow{row.Get(owedTable).Text(), row.Get(owedKey).Item(), row.Get(owedTimes), Ref(row.Get(Partition).Text(), row.Get(Sort).Text())}
+	us, _ := row.Get(owedTime).Int64()
+	o := OwedRow{
+		Kind: row.Get(owedKind).Text(), Table: row.Get(owedTable).Text(), Key: row.Get(owedKey).Item(),
+		Position: events.PositionFrom(row.Get(Position)), Rule: row.Get(owedRule).Text(),
+		Source: KeyedRow{row.Get(owedOf).Text(), row.Get(owedOfKey).Item()}, Gone: row.Has(owedGone), Attr: row.Get(owedAttr).Text(), List: row.Get(owedList).Text(),
+		ShardKey: row.Get(owedShard).Text(), Time: time.UnixMicro(us).UTC(), Record: row.Get(owedRecord).Item(),
+		times: row.Get(owedTimes), at: Ref(row.Get(Partition).Text(), row.Get(Sort).Text()),
+	}
+	return o
 }
 
-// Settle deletes the row, on condition that the target was not named again since it was read.
+// Settle deletes the row, on condition that it was not named again since it was read.
 func (o OwedRow) Settle() store.Write {
 	return store.Write{Ref: o.at, Delete: true, If: store.Cond{{store.AsRead(owedTimes, o.times)}}}
 }

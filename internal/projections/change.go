@@ -103,7 +103,8 @@ type Put struct {
 	Rule     *model.RowRule
 	Image    value.Item // the whole row, except for the attributes that follow other rows
 	Position events.Position
-	ShardKey string // of the shard that the change came from
+	ShardKey string    // of the shard that the change came from
+	Source   store.Ref // the row that the change is of
 	Follows  []Following
 	// Unclear says why the row's key does not tell which rows it is made from, so that another
 	// source may make the same row: no row is made then. "" if it does.

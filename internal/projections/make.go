@@ -334,7 +334,7 @@ func Make(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 		return Put{}, false
 	}
 	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, RawOf(row))
-	p.Position, p.ShardKey = c.Position, c.ShardKey
+	p.Position, p.ShardKey, p.Source = c.Position, c.ShardKey, c.Row
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow
 		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {

@@ -291,10 +291,35 @@ func (r *Runner) shown(ctx context.Context, target store.Ref) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b, built := all[0].replaced(target); built {
-		return all[0].In(b), nil
+	for _, e := range r.Model.Entities { // also of one that shows a status and no ledger
+		if !(projections.Publishes(e) || e.IsRecomputed()) || !e.CanBe(target) || !e.Takes(target.Key) {
+			continue
+		}
+		if in := shownIn(all[0], e); in != all[0] {
+			return in, nil
+		}
 	}
 	return all[0], nil
+}
+
+// ShownOf returns the runner of the generation that rows of an entity show.
+func (r *Runner) ShownOf(ctx context.Context, e *model.Entity) (*Runner, error) {
+	all, err := r.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return shownIn(all[0], e), nil
+}
+
+// shownIn returns the runner of the generation that rows of an entity show, or first, which sees the catalog.
+func shownIn(first *Runner, e *model.Entity) *Runner {
+	if first.catalog == nil || first.base > 0 {
+		return first
+	}
+	if b, _ := first.catalog.Builds.Of(e.Name); b.State.Shown() {
+		return first.In(b)
+	}
+	return first
 }
 
 // replaced returns the generation that a target shows, if that has replaced the ledgers of

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // A table of an application may refuse every write for long: a policy denies them, the table is throttled
@@ -19,8 +20,9 @@ import (
 // one write that the table took, it is out. From then on no batch shows anything in it. Ledgers
 // and facts are kept in our own table, so they go on. A target whose row cannot show them is owed
 // (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
-// What is no target is written all the same, and fails the batch: copies, histories, followed values,
-// notifications and parts of sets in the table.
+// Rows that weir makes in the table are owed likewise, each by its kind (Kind.Settle): a copy, a list of followers and a part of
+// a set once, and by what the source row or our own table says when the table works again; an entry of a history and a notification
+// with what it is made from, since no row tells it. What a migration moves into the table fails the batch as before.
 //
 // A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
 // the table takes it, the job shows all targets that are owed. It ends when nothing is left. The pause, the outage and its end are known to one process; the others find out as it
@@ -182,27 +184,101 @@ func (r *Runner) fails(ctx context.Context, table string, why error) error {
 	return nil
 }
 
-// Owe notes that targets must be shown again once their table takes writes. A crash before leaves the
-// batch to be applied again; afterwards the job exists.
+// Owe notes that targets must be shown again once their table takes writes.
 func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
-	var ws []store.Write
+	owed := make([]Owed, len(targets))
+	for i := range targets {
+		owed[i] = Owed{Row: targets[i]}
+	}
+	refused, err := r.OweAll(ctx, owed)
+	return errors.Join(err, errors.Join(refused...))
+}
+
+// Owed is what waits for a table, and for which row: Table and Key need not be set.
+type Owed struct {
+	Row store.Ref
+	owntable.OwedRow
+}
+
+// note completes what waits, as our own table keeps it.
+func (r *Runner) note(o *Owed) {
+	o.Table, o.Key = o.Row.Table, r.Model.Table(o.Row.Table).Item(o.Row.Key)
+}
+
+// OweAll notes what must be done once its table takes writes. For each it returns why our own table cannot keep it,
+// which has no room for more than 400 KB, or nil. A crash before leaves the batch to be applied
+// again; afterwards the job exists.
+func (r *Runner) OweAll(ctx context.Context, owed []Owed) (refused []error, err error) {
+	refused = make([]error, len(owed))
+	var pending []int
 	jobs := map[string]store.Write{}
-	for _, target := range targets {
-		ws = append(ws, owntable.Owe(r.Model.Name, target, r.Model.Table(target.Table).Item(target.Key)))
-		jobs[target.Table] = owntable.BeginOutage(r.Model.Name, target.Table, r.outages.began(target.Table, r.Now()))
+	for i := range owed {
+		r.note(&owed[i])
+		jobs[owed[i].Table] = r.beginOutage(owed[i].Table)
+		pending = append(pending, i)
 	}
-	if len(ws) == 0 {
-		return nil
+	for round := 0; len(pending) > 0; round++ {
+		if round == MaxRounds {
+			return nil, fmt.Errorf("what waits for %s changes all the time", owed[pending[0]].Table)
+		}
+		if pending, err = r.oweOnce(ctx, owed, pending, refused); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := r.Write(ctx, ws); err != nil {
-		return err
-	}
-	ws = nil
+	var ws []store.Write
 	for _, table := range slices.Sorted(maps.Keys(jobs)) {
 		ws = append(ws, jobs[table])
 	}
-	_, err := r.Write(ctx, ws)
-	return err
+	_, err = r.Write(ctx, ws)
+	return refused, err
+}
+
+// oweOnce notes what waits, and returns what another worker changed meanwhile. What a later change has named
+// is counted: its job may be about to settle it by what it has read before.
+func (r *Runner) oweOnce(ctx context.Context, owed []Owed, pending []int, refused []error) (left []int, err error) {
+	ws := make([]store.Write, len(pending))
+	for j, i := range pending {
+		ws[j] = owed[i].Owe(r.Model.Name, owed[i].Row)
+	}
+	out, err := r.Write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	var again []store.Write
+	var of []int
+	for j, i := range pending {
+		switch e := out[j].Err; {
+		case errors.Is(e, store.ErrRefused):
+			refused[i] = e
+		case e != nil && out[j].Row == nil:
+			left = append(left, i)
+		case e != nil:
+			again, of = append(again, owed[i].Again(r.Model.Name, owed[i].Row, out[j].Row)), append(of, i)
+		}
+	}
+	if out, err = r.Write(ctx, again); err != nil {
+		return nil, err
+	}
+	for j, i := range of {
+		if out[j].Err != nil {
+			left = append(left, i)
+		}
+	}
+	return left, nil
+}
+
+// OweWith returns the writes that note what waits for a table, for a transaction that makes it wait.
+func (r *Runner) OweWith(table string, owed []Owed) (ws []store.Write) {
+	for i := range owed {
+		r.note(&owed[i])
+		ws = append(ws, owed[i].Owe(r.Model.Name, owed[i].Row))
+	}
+	return append(ws, r.beginOutage(table))
+}
+
+// beginOutage starts the job of a table.
+func (r *Runner) beginOutage(table string) store.Write {
+	return owntable.BeginOutage(r.Model.Name, table, r.outages.began(table, r.Now()))
 }
 
 // began returns when an outage began; now, if it is over by now.
@@ -283,21 +359,31 @@ func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more boo
 	return more, nil
 }
 
-// settleOutage shows some of the targets of a table that are owed, and ends the job if none is.
+// settleOutage does some of what waits for a table, and ends the job if nothing does.
 // After a crash it does so again.
 func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
 	page, err := r.Store.Query(ctx, owntable.Owed(r.Model.Name, job.Table, owedAtOnce))
 	if err != nil {
 		return false, err
 	}
-	for _, row := range page.Rows {
+	for i, row := range page.Rows {
 		is := owntable.OwedFrom(row)
+		done := true
 		if t := r.Model.Table(is.Table); t != nil {
 			if key, ok := t.KeyOf(is.Key); ok {
-				if err := r.showOwed(ctx, store.Ref{Table: is.Table, Key: key}); err != nil {
+				at := store.Ref{Table: is.Table, Key: key}
+				if i == 0 {
+					if err := r.probe(ctx, at); err != nil {
+						return false, err
+					}
+				}
+				if done, err = r.settleOwed(ctx, Owed{at, is}); err != nil {
 					return false, err
 				}
 			}
+		}
+		if !done {
+			continue
 		}
 		if _, err := r.Did(ctx, is.Settle()); err != nil {
 			return false, err
@@ -308,6 +394,26 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 	}
 	done, err := r.Did(ctx, job.End(r.Model.Name))
 	return !done, err
+}
+
+// probe tries a write that changes nothing: what waits may need none, and would tell nothing of the table.
+func (r *Runner) probe(ctx context.Context, row store.Ref) error {
+	w := store.Write{Ref: row, Ops: []store.Op{store.Assign(owntable.Version, value.OfInt(0))}, If: store.Cond{r.Present(row.Table), r.absent(row)}}
+	_, err := r.Write(ctx, []store.Write{w})
+	return err
+}
+
+// settleOwed does what waits, by what our own table and the source row say now. done is false if it must be done again.
+func (r *Runner) settleOwed(ctx context.Context, o Owed) (done bool, err error) {
+	if o.Kind == owntable.OwedTarget {
+		return true, r.showOwed(ctx, o.Row)
+	}
+	for _, k := range r.Kinds {
+		if mine, done, err := k.Settle(ctx, r, o); mine || err != nil {
+			return done, err
+		}
+	}
+	return false, fmt.Errorf("no kind of projection of this version knows what waits for %s: %q", o.Table, o.Kind)
 }
 
 // showOwed shows a target by the ledger that it shows by now.

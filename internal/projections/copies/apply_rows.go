@@ -50,15 +50,21 @@ func (w *work) writeRows(ctx context.Context) error {
 // carry no newer position.
 func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
-	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
 		tombs[i] = owntable.LeaveTombstone(p.Row, p.Position, w.Expiry())
-		dels[i] = removeUpTo(p.Row, p.Position)
 	}
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
 	}
-	_, err := w.Write(ctx, dels)
+	puts, err := w.outlast(ctx, puts)
+	if err != nil {
+		return err
+	}
+	dels := make([]store.Write, len(puts))
+	for i, p := range puts {
+		dels[i] = removeUpTo(p.Row, p.Position)
+	}
+	_, err = w.Write(ctx, dels)
 	return err
 }
 
@@ -77,6 +83,10 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 		return nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
+		return err
+	}
+	puts, err := w.outlast(ctx, puts)
+	if err != nil {
 		return err
 	}
 	values, err := w.Current(ctx, puts)
@@ -218,6 +228,9 @@ func (w *work) mendRows(ctx context.Context) error {
 // record may carry an older position than this one, at which a deletion by weir itself is
 // recorded.
 func (w *work) mend(ctx context.Context, m *Mend) error {
+	if w.IsOut(m.Change.Row.Table) != nil {
+		return w.oweMend(ctx, m)
+	}
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
 	if missing && !removed {

@@ -22,6 +22,9 @@ type RowFix struct {
 	Bytes, From int // of the row as it will be, and of its source row, as far as they are known
 	Entries     int // write units of the row's entries in indexes
 	Gone        int // bytes of a row that no source makes, which is deleted
+	// Always has a row that seems right written too: it gets the position, up to which changes were left out that may
+	// come late, and the values that it follows, which an application may have overwritten.
+	Always bool
 }
 
 // Units returns those of the row with its tombstone and its index entries, and of the entry in each list of
@@ -67,7 +70,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 		at = buried.Next()
 	}
 	p.Position = at
-	return repairMade(ctx, r, &p, noted[0], noted[1])
+	return repairMade(ctx, r, &p, noted[0], noted[1], f.Always)
 }
 
 // repairGone deletes a row that no rule makes, after writing its tombstone. The error is
@@ -88,12 +91,13 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 
 // repairMade writes a row as its rule makes it, without what an older definition of the rule
 // made, and then compares the values that it follows. A row that does not exist is written
-// only if its tombstone is as noted too: nothing has deleted it since.
-func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted, buried value.Item) (done, differs bool, err error) {
+// only if its tombstone is as noted too: nothing has deleted it since. With always, it is written even if it
+// is as the rule makes it.
+func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted, buried value.Item, always bool) (done, differs bool, err error) {
 	w, puts := alone(r), []*projections.Put{p}
 	wr := w.rowWrite(p, nil, false)
 	rest := leftover(p, &wr, noted)
-	if noted != nil && len(rest) == 0 && asMade(p, &wr, noted) {
+	if noted != nil && len(rest) == 0 && asMade(p, &wr, noted) && !always {
 		return true, false, nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {

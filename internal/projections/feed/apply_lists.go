@@ -299,21 +299,30 @@ type sent struct{ any, kept bool }
 // letter each, and the others are written.
 func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, moment int64) (done sent, err error) {
 	var ws []store.Write
-	var of []projections.Put
+	var of, owed []projections.Put
 	for _, s := range to.subscribers {
 		if !s.Receives(moment) {
 			continue
 		}
 		p, ok := t.For(s.Fields)
-		if ok && p.Unclear != "" {
+		switch {
+		case !ok:
+		case p.Unclear != "":
 			done.kept = true
 			if err := keepRefused(ctx, r, runner.DeadImage, t, &p, p.Unclear); err != nil {
 				return done, err
 			}
-		} else if ok {
+		case r.IsOut(p.Row.Table) != nil:
+			owed = append(owed, p)
+		default:
 			ws, of = append(ws, notificationWrite(r, &p)), append(of, p)
 		}
 	}
+	kept, err := owe(ctx, r, t, owed)
+	if err != nil {
+		return done, err
+	}
+	done.kept = done.kept || kept
 	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return done, err
@@ -327,7 +336,7 @@ func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, m
 			return done, err
 		}
 	}
-	done.any = len(ws) > 0
+	done.any = len(ws)+len(owed) > 0
 	return done, nil
 }
 
@@ -348,11 +357,16 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 // keepRefused keeps a dead letter for a row that its table refused, or whose key does not tell
 // which subscriber gets it. The other subscribers still get theirs.
 func keepRefused(ctx context.Context, r *runner.Runner, kind runner.DeadKind, t *Notification, p *projections.Put, reason string) error {
-	_, err := r.KeepDead(ctx, runner.Dead{
-		Kind: kind, Target: t.Rule.Name + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
-		Record: owntable.RecordItem(&events.Record{New: p.Image}),
-	})
+	_, err := r.KeepDead(ctx, refused(r, kind, t.Rule.Name, p, reason))
 	return err
+}
+
+// refused returns the dead letter of such a row.
+func refused(r *runner.Runner, kind runner.DeadKind, rule string, p *projections.Put, reason string) runner.Dead {
+	return runner.Dead{
+		Kind: kind, Target: rule + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Record: owntable.RecordItem(&events.Record{New: p.Image}),
+	}
 }
 
 // Retry writes a subscriber's row that was refused before.

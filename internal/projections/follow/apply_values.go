@@ -340,6 +340,9 @@ func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) 
 			of = append(of, serving{list, row, attr, v.Position})
 		}
 	}
+	if of, err = outlast(ctx, r, list, of); err != nil {
+		return nil, nil, "", err
+	}
 	keeps := make([]bool, len(of))
 	if v.Gone && !v.Value.IsMissing() {
 		if keeps, err = keepers(ctx, r, of); err != nil {
@@ -377,13 +380,17 @@ func keepers(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error
 // outlives sets the TTL of a value whose row is gone, once all followers know that. A
 // last value that followers keep stays (see unkept).
 func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) error {
-	switch {
-	case !v.Gone:
+	if !v.Gone {
 		return nil
+	}
+	waits, err := isOwed(ctx, r, list.Key.Partition.Text())
+	switch {
+	case waits || err != nil: // the job that then updates the followers does this
+		return err
 	case !v.Value.IsMissing():
 		return unkept(ctx, r, list)
 	}
-	_, err := r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
+	_, err = r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
 	return err
 }
 
@@ -432,11 +439,14 @@ func (w *Work) Leave(ctx context.Context) error {
 	}
 	for i, u := range w.Left {
 		list := listOf(w.Runner, u.Following)
+		if entries[i] != nil && w.IsOut(u.Row.Table) != nil {
+			if err := oweLeft(ctx, w.Runner, u.Row, u.Attr, list.Key.Partition.Text()); err != nil {
+				return err
+			}
+			continue
+		}
 		if entries[i] != nil {
-			err := w.Store.Transact(ctx, []store.Write{
-				{Ref: u.Row, Check: true, If: store.Cond{{{Attr: owntable.Follows(u.Attr), Is: store.Ne, Value: listMark(list.Key.Partition.Text())}}}},
-				{Ref: refs[i], Delete: true},
-			})
+			err := w.Store.Transact(ctx, takeOff(u.Row, u.Attr, list.Key.Partition.Text()))
 			switch {
 			case errors.Is(err, store.ErrCondition):
 				continue
@@ -451,6 +461,14 @@ func (w *Work) Leave(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// takeOff returns the writes, of one transaction, that take a row off a list unless it follows the value.
+func takeOff(row store.Ref, attr, list string) []store.Write {
+	return []store.Write{
+		{Ref: row, Check: true, If: store.Cond{{{Attr: owntable.Follows(attr), Is: store.Ne, Value: listMark(list)}}}},
+		{Ref: owntable.Follower(owntable.FollowedList(list), attr, row), Delete: true},
+	}
 }
 
 // Ops returns the operations that give an attribute the value that it follows, and
