@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,10 +23,14 @@ func (l *link) denies(table string) bool {
 	if table == owntable.TableName || l.faults.over {
 		return false
 	}
+	times := 1.0
 	if until, was := l.down[table]; was {
-		return l.clock.Before(until)
+		if l.clock.Before(until) {
+			return true
+		}
+		times = 0.1 // again
 	}
-	if !l.strike(TableDown) {
+	if !l.might(TableDown, times) {
 		return false
 	}
 	l.down[table] = l.clock.Add(pick(l.faults.dice, []time.Duration{20 * time.Second, 2 * time.Minute, 4 * time.Minute, 24 * time.Hour}))
@@ -44,6 +49,13 @@ func (l *link) deny(ws []store.Write, out []store.Outcome) (denied bool) {
 		l.world.clock = l.world.clock.Add(driverPatience)
 	}
 	return denied
+}
+
+// countOwed counts what is named that waits for a table.
+func (w *world) countOwed(t *table, key store.Key, now value.Item) {
+	if t.Name == owntable.TableName && now != nil && owntable.Kind(key.Partition.Text()) == owntable.KindOwed {
+		w.counted["owed "+cmp.Or(owntable.OwedFrom(now).Kind, "target")]++
+	}
 }
 
 // outages reports whether a table was found to take no writes, and what waits for it is not done.

@@ -128,6 +128,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 		w.changes++
 		w.backwards(who, t, key, old, now)
 		w.guards(who, t, key, old, now)
+		w.countOwed(t, key, now)
 		w.trims.wrote(who, t, key, old, now)
 		if w.log != nil {
 			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
