@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -337,7 +338,7 @@ func (r *Runner) over(jobs map[string]bool) {
 // owedAtOnce is how many targets one step of an outage's job settles.
 const owedAtOnce = 25
 
-// outageOn does one step of the job of a table. A failure is none of the job: the table is still out, and
+// outageOn does one step of the job of a table. While the table takes no writes, that is no failure of the job, and
 // the next step comes after a pause.
 func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
 	try := *r
@@ -347,57 +348,68 @@ func (r *Runner) outageOn(ctx context.Context, job owntable.OutageJob) (more boo
 		}
 		try.Store, try.outages = r.outages.beside, nil
 	}
-	more, err = try.settleOutage(ctx, job)
+	more, failed, err := try.settleOutage(ctx, job)
 	switch {
 	case r.outages == nil || ctx.Err() != nil:
-		return more, err
+		return more, errors.Join(failed, err)
 	case err != nil:
 		r.outages.stays(job.Table, err, job.Since, r.Moment())
 		return false, nil
 	}
 	r.outages.opens(job.Table, r.Moment())
-	return more, nil
+	return more, failed
 }
 
 // settleOutage does some of what waits for a table, and ends the job if nothing does.
-// After a crash it does so again.
-func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more bool, err error) {
-	page, err := r.Store.Query(ctx, owntable.Owed(r.Model.Name, job.Table, owedAtOnce))
-	if err != nil {
-		return false, err
-	}
-	for i, row := range page.Rows {
-		is := owntable.OwedFrom(row)
-		done := true
-		if t := r.Model.Table(is.Table); t != nil {
-			if key, ok := t.KeyOf(is.Key); ok {
-				at := store.Ref{Table: is.Table, Key: key}
-				if i == 0 {
-					if err := r.probe(ctx, at); err != nil {
-						return false, err
-					}
-				}
-				if done, err = r.settleOwed(ctx, Owed{at, is}); err != nil {
-					return false, err
+// After a crash it does so again. failed is why something of it cannot be done although the table takes writes; it holds up
+// nothing else.
+func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more bool, failed, err error) {
+	waits := false
+	for rows, err := range store.Pages(ctx, r.Store, owntable.Owed(r.Model.Name, job.Table, owedAtOnce)) {
+		if err != nil {
+			return false, nil, err
+		}
+		for _, row := range rows {
+			o := Owed{OwedRow: owntable.OwedFrom(row)}
+			if t := r.Model.Table(o.Table); t != nil {
+				if key, ok := t.KeyOf(o.Key); ok {
+					o.Row = store.Ref{Table: t.Name, Key: key}
 				}
 			}
+			if !waits {
+				if err := r.probe(ctx, o.Row); err != nil {
+					return false, nil, err
+				}
+			}
+			waits = true
+			done, e := r.settleOwed(ctx, o)
+			if e == nil && done {
+				_, e = r.Did(ctx, o.Settle())
+				more = more || e == nil
+			}
+			if e != nil {
+				if err := r.probe(ctx, o.Row); err != nil {
+					return false, nil, err
+				}
+				failed = cmp.Or(failed, e)
+			}
 		}
-		if !done {
-			continue
-		}
-		if _, err := r.Did(ctx, is.Settle()); err != nil {
-			return false, err
+		if more { // what is left may have come meanwhile, before what was read
+			return true, failed, nil
 		}
 	}
-	if len(page.Rows) > 0 {
-		return true, nil
+	if waits {
+		return false, failed, nil
 	}
 	done, err := r.Did(ctx, job.End(r.Model.Name))
-	return !done, err
+	return !done, nil, err
 }
 
 // probe tries a write that changes nothing: what waits may need none, and would tell nothing of the table.
 func (r *Runner) probe(ctx context.Context, row store.Ref) error {
+	if row.Table == "" { // the model no longer has it
+		return nil
+	}
 	w := store.Write{Ref: row, Ops: []store.Op{store.Assign(owntable.Version, value.OfInt(0))}, If: store.Cond{r.Present(row.Table), r.absent(row)}}
 	_, err := r.Write(ctx, []store.Write{w})
 	return err
@@ -405,6 +417,9 @@ func (r *Runner) probe(ctx context.Context, row store.Ref) error {
 
 // settleOwed does what waits, by what our own table and the source row say now. done is false if it must be done again.
 func (r *Runner) settleOwed(ctx context.Context, o Owed) (done bool, err error) {
+	if o.Row.Table == "" {
+		return true, nil
+	}
 	if o.Kind == owntable.OwedTarget {
 		return true, r.showOwed(ctx, o.Row)
 	}

@@ -460,3 +460,33 @@ func TestOutageLateChanges(t *testing.T) {
 	shows("")
 	w.whole()
 }
+
+// TestOutageOfOneRow: what cannot be done when a table takes writes again holds up nothing else that waits for it. It is
+// left, and its job is named.
+func TestOutageOfOneRow(t *testing.T) {
+	w := newOutageWorld(t, twoTables)
+	defer w.close()
+	must(t, w.write(`put authors {"PK":"AUTHOR#a","SK":"ABOUT","type":"Author","state":"new"}`))
+	w.post(0)
+	w.runs(10 * time.Second)
+	w.d.table = "authors"
+	w.post(1)
+	w.runs(90 * time.Second)
+	for id := range 60 { // more than one step does
+		row := store.Ref{Table: "authors", Key: store.Key{Partition: value.OfString(fmt.Sprint("AUTHOR#", id)), Sort: value.OfString("ABOUT")}}
+		unknown := owntable.OwedRow{Kind: "!of a newer version", Table: "authors", Key: w.model.Table("authors").Item(row.Key)}
+		_, err := w.store.Write(t.Context(), []store.Write{unknown.Owe("press", row)})
+		must(t, err)
+	}
+	w.d.table = ""
+	for end := w.clock.Add(10 * time.Minute); w.clock.Before(end); w.clock = w.clock.Add(5 * time.Second) {
+		_, _, err := w.step.Step(t.Context())
+		must(t, err)
+	}
+	if n := w.shows("authors", "AUTHOR#a", "posts"); n != "2" || w.owedKinds("authors")["!of a newer version"] != 60 {
+		t.Errorf("the author shows %s posts, and there wait %v", n, w.owedKinds("authors"))
+	}
+	if why := fmt.Sprint(w.stopped); !strings.Contains(why, "no kind of projection of this version knows what waits for authors") {
+		t.Errorf("it says %s", why)
+	}
+}
