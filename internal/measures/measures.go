@@ -207,7 +207,7 @@ var (
 		Help: "1 for a table, or one shard of it, that stands still while everything else goes on.",
 		Asks: "Does one part stand still?",
 		Alarm: "above 0: one table, one shard or one job of a long list is stopped, and everything else goes on. The warning `stands still; everything else goes on` in the log names it and its cause: " +
-			"a table without a stream, a table that takes no writes, a spool file that cannot be read, a damaged lease or checkpoint, a job that fails, or a job that a newer version left. When the cause is gone, it continues by itself",
+			"a table without a stream, a table that takes no writes, a shard of which no record can be read for the time of a lease, a spool file that cannot be read, a damaged lease or checkpoint, a job that fails, or a job that a newer version left. When the cause is gone, it continues by itself",
 		Runbook: "Behind the stream",
 	}
 	Errors = Metric{

@@ -46,7 +46,6 @@ const (
 // same outcome.
 func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	o.Builds = true
-	o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(k Kind) bool { return k == TableDown }) // a builder waits for the table
 	later, removal := removalOf(m, seed)
 	w := newWorld(later, seed, o)
 	w.program = m
