@@ -41,6 +41,7 @@ const (
 // Outages is what a process knows of tables that take no writes. Its methods may be called from many
 // goroutines. Runner.Outlasting makes one.
 type Outages struct {
+	model  string      // whose job does what is owed, also by the runner of a generation, which may go before
 	beside store.Store // the store itself, which jobs try
 	mu     sync.Mutex
 	of     map[string]*outage
@@ -61,7 +62,7 @@ type outage struct {
 // without those. It must have the jobs done (Jobs).
 func (r *Runner) Outlasting() *Runner {
 	in := *r
-	in.outages = &Outages{beside: r.Store, of: map[string]*outage{}}
+	in.outages = &Outages{model: r.Model.Name, beside: r.Store, of: map[string]*outage{}}
 	in.Store = &outlasting{Store: r.Store, r: &in}
 	return &in
 }
@@ -239,7 +240,7 @@ func (r *Runner) OweAll(ctx context.Context, owed []Owed) (refused []error, err 
 func (r *Runner) oweOnce(ctx context.Context, owed []Owed, pending []int, refused []error) (left []int, err error) {
 	ws := make([]store.Write, len(pending))
 	for j, i := range pending {
-		ws[j] = owed[i].Owe(r.Model.Name, owed[i].Row)
+		ws[j] = owed[i].Owe(r.outages.model, owed[i].Row)
 	}
 	out, err := r.Write(ctx, ws)
 	if err != nil {
@@ -254,7 +255,7 @@ func (r *Runner) oweOnce(ctx context.Context, owed []Owed, pending []int, refuse
 		case e != nil && out[j].Row == nil:
 			left = append(left, i)
 		case e != nil:
-			again, of = append(again, owed[i].Again(r.Model.Name, owed[i].Row, out[j].Row)), append(of, i)
+			again, of = append(again, owed[i].Again(r.outages.model, owed[i].Row, out[j].Row)), append(of, i)
 		}
 	}
 	if out, err = r.Write(ctx, again); err != nil {
@@ -272,14 +273,14 @@ func (r *Runner) oweOnce(ctx context.Context, owed []Owed, pending []int, refuse
 func (r *Runner) OweWith(table string, owed []Owed) (ws []store.Write) {
 	for i := range owed {
 		r.note(&owed[i])
-		ws = append(ws, owed[i].Owe(r.Model.Name, owed[i].Row))
+		ws = append(ws, owed[i].Owe(r.outages.model, owed[i].Row))
 	}
 	return append(ws, r.beginOutage(table))
 }
 
 // beginOutage starts the job of a table.
 func (r *Runner) beginOutage(table string) store.Write {
-	return owntable.BeginOutage(r.Model.Name, table, r.outages.began(table, r.Now()))
+	return owntable.BeginOutage(r.outages.model, table, r.outages.began(table, r.Now()))
 }
 
 // began returns when an outage began; now, if it is over by now.
