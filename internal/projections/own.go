@@ -71,7 +71,21 @@ func Keep(e *model.Entity, own, now value.Item) value.Item {
 	shown := now.Filter(func(name string) bool {
 		return slices.Contains(moving(e), name) && value.Equal(under.Get(name), own.Get(name))
 	})
-	return Over(e, own, shown)
+	return AlsoNoted(e, Over(e, own, shown), now)
+}
+
+// AlsoNoted returns an image with those notes of a row that are of no status of the model: a retired status has
+// covered a value, and its removal puts this back. A note stays while the image shows what it covers the value with.
+func AlsoNoted(e *model.Entity, image, row value.Item) value.Item {
+	ours := moving(e)
+	other := row.Get(owntable.Own).Item().Filter(func(name string) bool {
+		_, shown, _ := owntable.Covered(row, name)
+		return !slices.Contains(ours, name) && value.Equal(shown, image.Get(name))
+	})
+	if len(other) == 0 {
+		return image
+	}
+	return image.With(value.Attr{Name: owntable.Own, Value: value.OfMap(image.Get(owntable.Own).Item().With(other...))})
 }
 
 // moving returns the attributes that the entity's steps write.

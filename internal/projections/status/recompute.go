@@ -65,6 +65,7 @@ type Computed struct {
 	Statuses, Latest []projections.Shown
 	Many             []*TooMany // the stages that cannot be computed
 	entity           *model.Entity
+	row              value.Item // as it was read
 	own              value.Item // the row as the application wrote it
 }
 
@@ -81,7 +82,8 @@ func (c *Computed) Row(left []string) value.Item {
 		}
 	}
 	latest := projections.Fitted(c.Latest, left)
-	return projections.Over(c.entity, c.own, value.NewItem(shown...)).With(latest[:len(latest)-1]...)
+	row := projections.Over(c.entity, c.own, value.NewItem(shown...))
+	return projections.AlsoNoted(c.entity, row, c.row).With(latest[:len(latest)-1]...)
 }
 
 // Recompute recomputes what a row shows of facts. A
@@ -89,7 +91,7 @@ func (c *Computed) Row(left []string) value.Item {
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
 func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (*Computed, error) {
-	c := &Computed{entity: e, own: projections.Own(e, row)}
+	c := &Computed{entity: e, row: row, own: projections.Own(e, row)}
 	for _, s := range e.Statuses {
 		shown := projections.Shown{Derivation: s.Name}
 		at := s.RankOf(c.own.Get(s.Attr.Name))

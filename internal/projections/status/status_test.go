@@ -377,3 +377,26 @@ func TestNeedsLook(t *testing.T) {
 		}
 	}
 }
+
+// TestNotesOfARetiredStatus: what a status has covered that the model no longer has stays noted for its removal, while
+// other statuses of the row go on, until someone writes over it.
+func TestNotesOfARetiredStatus(t *testing.T) {
+	e := movienight(t).Entity("Round")
+	note := func(row value.Item) value.Value { return row.Get(owntable.Own).Item().Get("mood") }
+	covers := owntable.Covering(value.OfString("calm"), value.OfString("busy"))
+	row := projections.Over(e, item("status", "a", "mood", "busy"), item("status", "b"))
+	row = row.With(value.Attr{Name: owntable.Own, Value: value.OfMap(row.Get(owntable.Own).Item().With(value.Attr{Name: "mood", Value: covers}))})
+	own := projections.Own(e, row)
+	if now := projections.AlsoNoted(e, projections.Over(e, own, item("status", "c")), row); !value.Equal(note(now), covers) || now.Get(owntable.Own).Item().Get("status").IsMissing() {
+		t.Errorf("a recompute leaves %v", now)
+	}
+	if now := projections.AlsoNoted(e, own, row); !value.Equal(note(now), covers) || len(now.Get(owntable.Own).Item()) != 1 {
+		t.Errorf("a recompute that shows nothing leaves %v", now)
+	}
+	if now := projections.Keep(e, own, row); !value.Equal(note(now), covers) {
+		t.Errorf("an image leaves %v", now)
+	}
+	if now := projections.Keep(e, own.With(item("mood", "new")...), row); !note(now).IsMissing() {
+		t.Errorf("an image with another mood leaves %v", now)
+	}
+}
