@@ -136,6 +136,9 @@ func (b *builds) retires() {
 			b.fail(Reordered, "retire: %s is not refused: %v", what, err)
 		}
 	}
+	if b.unwritten() { // then what is retired may be derived again
+		return
+	}
 	b.faults.over, b.calm = true, true // these commands are done by hand, until they succeed
 	switch err := b.alone("a program with what goes", func(r *runner.Runner) error { return r.Start(context.Background()) }); {
 	case errors.Is(err, catalog.ErrRefused): // the catalog is lost, or was never written
@@ -189,6 +192,15 @@ func (b *builds) retires() {
 			b.fail(Reordered, "verify: after the removal it finds %+v", found[0])
 		}
 	}
+}
+
+// unwritten reports whether nothing was written to the tables that what goes is derived from.
+func (b *builds) unwritten() bool {
+	return !slices.ContainsFunc(b.removal.earlier.Derivations(), func(d model.Derivation) bool {
+		return slices.Contains(b.removal.gone, d.Name) && slices.ContainsFunc(d.Reads, func(t string) bool {
+			return slices.ContainsFunc(b.base.tables[t].shards, func(s *shard) bool { return len(s.records) > 0 })
+		})
+	})
 }
 
 // counts counts what the run removes.
