@@ -56,17 +56,41 @@ type halls struct {
 	off        atomic.Bool            // the left table's stream is off, and can still be read
 	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
 	denied     atomic.Bool            // records of the left table's stream cannot be read
+	refuses    atomic.Bool            // the left table takes no writes
 	ahead      atomic.Int64           // by how much the clock is ahead
+	later      atomic.Int64           // by how much the monotonic clock is ahead
 	tags       int
 }
 
-// now is the time of the processes.
-func (h *halls) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
+// now is the time of the processes, mono what they measure ages by.
+func (h *halls) now() time.Time  { return time.Now().Add(time.Duration(h.ahead.Load())) }
+func (h *halls) mono() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }
 
 var (
 	errNoStream = errors.New("the table has no stream")
 	errDenied   = errors.New("reading its records is denied")
+	errPolicy   = errors.New("a policy denies its writes")
 )
+
+func (h *halls) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if !h.refuses.Load() || !slices.ContainsFunc(ws, func(w store.Write) bool { return w.Table == "left" }) {
+		return h.Store.Write(ctx, ws)
+	}
+	h.later.Add(int64(25 * time.Second)) // a table is out when it has taken no writes for a minute
+	out := make([]store.Outcome, len(ws))
+	for i := range ws {
+		if ws[i].Table == "left" {
+			out[i].Err = errPolicy
+			continue
+		}
+		one, err := h.Store.Write(ctx, ws[i:i+1])
+		if err != nil {
+			return out, err
+		}
+		out[i] = one[0]
+	}
+	return out, errPolicy
+}
 
 func (h *halls) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	if h.denied.Load() && table == "left" {
@@ -149,7 +173,7 @@ func hallTables(t *testing.T, streamless ...string) (*model.Model, []store.Table
 
 func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 	h := &halls{T: t, Store: db}
-	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: h.now, Mono: time.Now}
+	h.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: h, Now: h.now, Mono: h.mono}
 	for _, table := range []string{"left", "right"} {
 		for i := range 8 {
 			h.put(table, fmt.Sprintf("BOX#%d", i), "META", "Box", fmt.Sprint(i), "")
@@ -181,7 +205,7 @@ func (h *halls) put(table, pk, sk, kind, box, tag string) {
 	}
 	row := value.NewItem(attrs...)
 	key, _ := h.run.Model.Table(table).KeyOf(row)
-	_, err := h.Write(h.Context(), []store.Write{{Ref: store.Ref{Table: table, Key: key}, Put: row}})
+	_, err := h.Store.Write(h.Context(), []store.Write{{Ref: store.Ref{Table: table, Key: key}, Put: row}})
 	must(h.T, err)
 }
 
@@ -286,6 +310,42 @@ func TestTableWithoutStreamOnDynamoDB(t *testing.T) {
 	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
 	h.tag("left")
 	h.until("the left table counts", func() bool { return h.right("left", 1) == 8 })
+}
+
+// TestTableWithoutWrites: what is shown in a table that takes no writes waits, and is named; the other table goes on. All
+// comes by itself when the table takes writes again, also in a process that begins meanwhile.
+func TestTableWithoutWrites(t *testing.T) { withoutWrites(newHalls(t)) }
+
+func TestTableWithoutWritesOnDynamoDB(t *testing.T) {
+	m, tables := hallTables(t)
+	withoutWrites(hallsIn(t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})))
+}
+
+func withoutWrites(h *halls) {
+	h.start()
+	h.tag("left")
+	h.tag("right")
+	h.until("all boxes", func() bool { return h.right("left", 1) == 8 && h.right("right", 1) == 8 })
+	h.refuses.Store(true)
+	h.tag("left")
+	h.until("the left table is named", func() bool {
+		still := h.follows.Stopped()
+		return len(still) == 1 && still[0].Table == "left" && still[0].Shard == "" && strings.Contains(still[0].Why, "takes no writes since") && strings.Contains(still[0].Why, errPolicy.Error())
+	})
+	for range 3 {
+		h.tag("left")
+		h.tag("right")
+	}
+	h.until("the right table goes on", func() bool { return h.right("right", 4) == 8 })
+	if n := h.right("left", 1); n != 8 {
+		h.Errorf("%d boxes of the left table are as they were", n)
+	}
+	h.refuses.Store(false)
+	h.until("the left table goes on", func() bool {
+		h.later.Add(int64(10 * time.Second)) // it is tried again within five minutes
+		time.Sleep(20 * time.Millisecond)
+		return h.right("left", 5) == 8 && len(h.follows.Stopped()) == 0
+	})
 }
 
 // TestShardsThatCannotBeRead: shards of which no record can be read are named, and all else goes on. What they had may
