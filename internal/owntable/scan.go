@@ -75,15 +75,12 @@ func ForgetScan(at store.Ref) store.Write {
 // mark in SeenMark and, if TTL removed the row, a digest of what the row was. There are as many as
 // removals were replayed, until an operator has them forgotten up to a time (replay.Forget). The row
 // of the table itself, without a key, then has the mark of that time.
-const (
-	seenSwept = "swept"
-	seenTable = "t" // of the row, where the key of the mark does not tell it
-)
+const seenSwept = "swept"
 
 // LeaveSeen stores the mark of a recorded removal. Unless always is set it never replaces a
 // newer mark.
 func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
-	w := store.Write{Ref: Seen(row), Ops: append([]store.Op{set(SeenMark, mark), remove(seenSwept)}, namesTable(row)...)}
+	w := store.Write{Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), remove(seenSwept)}}
 	if !always {
 		w.If = store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Lt, Value: mark}}}
 	}
@@ -94,24 +91,15 @@ func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
 // It never replaces a newer mark.
 func LeaveSwept(row store.Ref, mark value.Value, was value.Item) store.Write {
 	return store.Write{
-		Ref: Seen(row), Ops: append([]store.Op{set(SeenMark, mark), set(seenSwept, Digest(was))}, namesTable(row)...),
+		Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), set(seenSwept, Digest(was))},
 		If: store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Le, Value: mark}}},
 	}
-}
-
-// namesTable says in the mark of a removal whose table it is of, if its key does not.
-func namesTable(row store.Ref) []store.Op {
-	if _, told := RowOf(RowText(row)); told || row.Key.Partition.IsMissing() {
-		return nil
-	}
-	return []store.Op{set(seenTable, value.OfString(row.Table))}
 }
 
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 
-// SeenTable returns the table of the row whose removal a row of the own table marks; "" for any other row. An
-// earlier weir has left marks of long keys that do not tell it.
+// SeenTable returns the table of the row whose removal a row of the own table marks; "" for any other row.
 func SeenTable(row value.Item) string {
 	text, ok := strings.CutPrefix(row.Get(Partition).Text(), "seen|")
 	if !ok {
@@ -120,7 +108,8 @@ func SeenTable(row value.Item) string {
 	if of, told := RowOf(text); told {
 		return of.Table
 	}
-	return row.Get(seenTable).Text()
+	table, _, _ := LongRowOf(text)
+	return table
 }
 
 // ForgetSeen deletes the mark of a removal, on condition that it is as it was read.

@@ -20,8 +20,7 @@ var ErrForgotten = errors.New("removals were forgotten")
 // change up to that time is refused, with ErrForgotten, if its row does not exist. The tables say so before the first
 // mark goes: after a crash, call it again.
 //
-// A removal that was recorded without a time goes with any. Marks of keys of more than 700 bytes that an earlier weir
-// left do not tell their table, and stay.
+// A removal that was recorded without a time goes with any.
 func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) {
 	last := mark{time: upTo.UnixMicro()}
 	var tables []string
@@ -32,13 +31,12 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 	if err := r.writes(ctx, ws); err != nil {
 		return 0, err
 	}
-	for q := (store.Query{Table: owntable.TableName}); ; {
-		page, err := r.Store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName}) {
 		if err != nil {
 			return n, err
 		}
 		ws = ws[:0]
-		for _, row := range page.Rows {
+		for _, row := range rows {
 			if m, ok := markOf(row); ok && m.time <= last.time && slices.Contains(tables, owntable.SeenTable(row)) {
 				ws = append(ws, owntable.ForgetSeen(row))
 			}
@@ -46,10 +44,9 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 		if err := r.writes(ctx, ws); err != nil {
 			return n, err
 		}
-		if n, q.After = n+len(ws), page.Next; q.After == nil {
-			return n, nil
-		}
+		n += len(ws)
 	}
+	return n, nil
 }
 
 // writes does writes. A condition that fails is no error: another removal has come meanwhile, or a later time.

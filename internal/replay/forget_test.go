@@ -40,7 +40,7 @@ func (w *world) marks() (n int) {
 // TestForget: what was removed up to a time is forgotten, and only that. A change from before is then refused if its
 // row does not exist, and nothing else is.
 func TestForget(t *testing.T) {
-	w, long := newWorld(t), strings.Repeat("l", 800) // of a mark that does not tell its table by its key
+	w, long := newWorld(t), strings.Repeat("l", 800) // of a mark that tells only the ends of its key
 	early := []events.Entry{album(1, ``, `{"title":"one"}`), album(2, `{"title":"one"}`, ``),
 		of(long, album(1, ``, `{"title":"one"}`)), of(long, album(2, `{"title":"one"}`, ``)), of("stays", album(3, ``, `{"title":"here"}`))}
 	late := []events.Entry{of("late", album(11, ``, `{"title":"x"}`)), of("late", album(12, `{"title":"x"}`, ``))}
