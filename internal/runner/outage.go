@@ -26,8 +26,8 @@ import (
 // with what it is made from, since no row tells it. What a migration moves into the table fails the batch as before.
 //
 // A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
-// the table takes it, the job shows all targets that are owed. It ends when nothing is left. The pause, the outage and its end are known to one process; the others find out as it
-// did, at once if there is the job.
+// the table takes it, the job does all that is owed. It ends when nothing is left. The pause, the outage and its end are known to
+// one process; the others find out as it did, at once if there is the job.
 
 // ErrOutage says that a table takes no writes at present. It comes with store.ErrRefused.
 var ErrOutage = errors.New("its table takes no writes")
@@ -110,21 +110,15 @@ func (s *outlasting) Write(ctx context.Context, ws []store.Write) ([]store.Outco
 
 // noted notes what became of writes, and returns their error.
 func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Outcome, err error) error {
-	var failed map[string]error
-	fails := func(table string, e error) {
-		if failed == nil {
-			failed = map[string]error{}
-		}
-		failed[table] = e
-	}
+	failed := map[string]error{}
 	for i := range out {
 		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
-			fails(ws[i].Table, e)
+			failed[ws[i].Table] = e
 		}
 	}
 	if err != nil && len(failed) == 0 {
 		for i := range ws { // it is said of none, so only of a table alone it is known
-			fails(ws[i].Table, err)
+			failed[ws[i].Table] = err
 		}
 		if len(failed) > 1 {
 			return err
@@ -192,6 +186,11 @@ func (r *Runner) Owe(ctx context.Context, targets ...store.Ref) error {
 	for i := range targets {
 		owed[i] = Owed{Row: targets[i]}
 	}
+	return r.OweSmall(ctx, owed...)
+}
+
+// OweSmall is OweAll of what our own table has room for.
+func (r *Runner) OweSmall(ctx context.Context, owed ...Owed) error {
 	refused, err := r.OweAll(ctx, owed)
 	return errors.Join(err, errors.Join(refused...))
 }

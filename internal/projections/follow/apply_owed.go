@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -26,28 +27,21 @@ func outlast(ctx context.Context, r *runner.Runner, list string, of []serving) (
 			owed = append(owed, runner.Owed{Row: s.row, OwedRow: owntable.OwedRow{Kind: owntable.OwedFollow, List: list}})
 		}
 	}
-	return rest, owe(ctx, r, owed...)
+	return rest, r.OweSmall(ctx, owed...)
 }
 
 // oweLeft notes that a row's place on a list is to be looked at again.
 func oweLeft(ctx context.Context, r *runner.Runner, row store.Ref, attr, list string) error {
-	return owe(ctx, r, runner.Owed{Row: row, OwedRow: owntable.OwedRow{Kind: owntable.OwedLeft, Attr: attr, List: list}})
-}
-
-// owe notes what is owed. These are small rows, which our own table never refuses.
-func owe(ctx context.Context, r *runner.Runner, owed ...runner.Owed) error {
-	if len(owed) == 0 {
-		return nil
-	}
-	refused, err := r.OweAll(ctx, owed)
-	return errors.Join(err, errors.Join(refused...))
+	return r.OweSmall(ctx, runner.Owed{Row: row, OwedRow: owntable.OwedRow{Kind: owntable.OwedLeft, Attr: attr, List: list}})
 }
 
 // isOwed reports whether followers in some table wait for the value of a list.
 func isOwed(ctx context.Context, r *runner.Runner, list string) (bool, error) {
 	var refs []store.Ref
-	for _, t := range r.Model.Tables {
-		refs = append(refs, owntable.OwedFollowAt(r.Model.Name, t.Name, list))
+	for _, f := range r.Model.Follows {
+		if at := owntable.OwedFollowAt(r.Model.Name, f.Rule.Into.Table.Name, list); !slices.Contains(refs, at) {
+			refs = append(refs, at)
+		}
 	}
 	rows, err := r.Get(ctx, refs)
 	if err != nil {

@@ -318,7 +318,7 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 			ws, of, nodes = append(ws, wr), append(of, s), append(nodes, n)
 		}
 	}
-	if err := owe(ctx, w.Runner, owed); err != nil {
+	if err := w.OweSmall(ctx, owing(owed)...); err != nil {
 		return err
 	}
 	out, err := w.Write(ctx, ws)

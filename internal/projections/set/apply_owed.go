@@ -2,7 +2,6 @@ package set
 
 import (
 	"context"
-	"errors"
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -22,15 +21,6 @@ func owing(rows []store.Ref) []runner.Owed {
 	return owed
 }
 
-// owe notes that rows are owed.
-func owe(ctx context.Context, r *runner.Runner, rows []store.Ref) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	refused, err := r.OweAll(ctx, owing(rows))
-	return errors.Join(err, errors.Join(refused...))
-}
-
 // outlast returns the rows whose table takes writes, and notes that the others are owed.
 func outlast(ctx context.Context, r *runner.Runner, leaves []Leaf) (rest []Leaf, err error) {
 	var owed []store.Ref
@@ -41,7 +31,7 @@ func outlast(ctx context.Context, r *runner.Runner, leaves []Leaf) (rest []Leaf,
 			owed = append(owed, l.Row)
 		}
 	}
-	return rest, owe(ctx, r, owed)
+	return rest, r.OweSmall(ctx, owing(owed)...)
 }
 
 // Settle makes a row show its node of the tree that its table shows, or deletes it.
