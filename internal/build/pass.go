@@ -68,11 +68,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := count
-	if p.Runner.Alone {
-		limit = 1
-	}
-	err = parallel.Do(count, limit, func(n int) error {
+	err = parallel.Do(count, p.Runner.AtOnce(count), func(n int) error {
 		err := p.segment(n, count).run(ctx)
 		if err != nil {
 			cancel(err)

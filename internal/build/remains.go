@@ -323,11 +323,7 @@ func (x *Removal) Run(ctx context.Context) error {
 		if segments == 0 {
 			segments = DefaultSegments
 		}
-		limit := segments
-		if x.Runner.Alone {
-			limit = 1
-		}
-		err := parallel.Do(segments, limit, func(i int) error {
+		err := parallel.Do(segments, x.Runner.AtOnce(segments), func(i int) error {
 			return x.scan(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.rows(ctx, &t.Table, rows) })
 		})
 		if err != nil {

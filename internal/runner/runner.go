@@ -104,6 +104,14 @@ type Runner struct {
 	outages *Outages
 }
 
+// AtOnce returns how many things the runner does concurrently of those that it may.
+func (r *Runner) AtOnce(most int) int {
+	if r.Alone {
+		return 1
+	}
+	return most
+}
+
 // Moment returns the present time by the monotonic clock.
 func (r *Runner) Moment() time.Time {
 	if r.Mono != nil {

@@ -110,13 +110,8 @@ type counting struct {
 	total  []value.Attr
 }
 
-// atOnce is how many transactions of ledgers with values are sent at a time.
-func (w *Work) atOnce() int {
-	if w.Alone {
-		return 1
-	}
-	return 8
-}
+// spreadAtOnce is how many transactions of ledgers with values are sent at a time.
+const spreadAtOnce = 8
 
 // countWrites does statement 1 (countWrite) for each target and returns its outcomes, with the
 // ledgers as they are then. It does one write where a target has no values of distincts of any size,
@@ -149,7 +144,7 @@ func (w *Work) countWrites(ctx context.Context, cs []counting) ([]store.Outcome,
 		out[i] = done[j]
 	}
 	refs := make([]store.Ref, len(all))
-	err = parallel.Do(len(all), w.atOnce(), func(j int) error {
+	err = parallel.Do(len(all), w.AtOnce(spreadAtOnce), func(j int) error {
 		refs[j] = all[j].ledger
 		err := w.Store.Transact(ctx, append(all[j].values, w.countWrite(&cs[of[j]].target, all[j].adds)))
 		switch {

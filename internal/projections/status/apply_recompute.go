@@ -141,7 +141,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	}
 	all := make([]recomputed, len(todo))
 	errs := make([]error, len(todo))
-	_ = parallel.Do(len(todo), atOnce(r), func(j int) error {
+	_ = parallel.Do(len(todo), r.AtOnce(readAtOnce), func(j int) error {
 		i := todo[j]
 		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[i], runner.MostBytes(refused[i] != nil))
 		return nil
@@ -197,13 +197,8 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	return again, nil
 }
 
-// atOnce returns for how many targets facts are read concurrently.
-func atOnce(r *runner.Runner) int {
-	if r.Alone {
-		return 1
-	}
-	return 16
-}
+// readAtOnce is for how many targets facts are read concurrently.
+const readAtOnce = 16
 
 // recomputed is the outcome of a recompute of one row.
 type recomputed struct {
