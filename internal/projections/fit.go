@@ -60,8 +60,8 @@ func ShownTallies(tallies []*model.Tally, ledger value.Item) (out []Shown) {
 	return out
 }
 
-// Fitted returns the attributes of what a row shows, Missing for what is left out, with the mark that
-// says whether something is.
+// Fitted returns the attributes of what a row shows, Missing for what is left out. FullMark goes with those of
+// the whole row.
 func Fitted(all []Shown, left []string) (attrs []value.Attr) {
 	for _, s := range all {
 		for _, a := range s.Attrs {
@@ -71,7 +71,7 @@ func Fitted(all []Shown, left []string) (attrs []value.Attr) {
 			attrs = append(attrs, a)
 		}
 	}
-	return append(attrs, FullMark(left))
+	return attrs
 }
 
 // FullMark returns the mark of a row that lacks what is left out, Missing if nothing is.

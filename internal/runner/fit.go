@@ -119,7 +119,7 @@ func versionOn(row value.Item) value.Value {
 func (r *Runner) fitRow(target store.Ref, e *model.Entity, row, ledger value.Item, most int) (wr store.Write, left []string, ok bool) {
 	all := projections.ShownTallies(r.Shows(e), ledger)
 	attrs := func(left []string) []value.Attr {
-		return append(projections.Fitted(all, left), Attr(owntable.Version, VersionOf(ledger)))
+		return append(projections.Fitted(all, left), projections.FullMark(left), Attr(owntable.Version, VersionOf(ledger)))
 	}
 	left, ok = projections.LeaveOut(all, most, func(left []string) int { return row.With(attrs(left)...).Size() })
 	wr = store.Write{Ref: target, If: r.IsOf(e)}

@@ -148,7 +148,6 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	})
 	var ws []store.Write
 	var of, again []int
-	var left []bool // whether something is left out, so that the row must be read again
 	var gone []store.Ref
 	var empty []value.Item
 	for j, i := range todo {
@@ -172,7 +171,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
 		case len(all[j].left) > 0 && runner.Shows(rows[j], &all[j].write):
 		case all[j].write.Ops != nil:
-			ws, of, left = append(ws, all[j].write), append(of, i), append(left, len(all[j].left) > 0)
+			ws, of = append(ws, all[j].write), append(of, j)
 		}
 	}
 	if err := r.Expire(ctx, gone, empty); err != nil {
@@ -182,15 +181,16 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	if err != nil {
 		return nil, err
 	}
-	for j, i := range of {
+	for k, j := range of {
+		i, e := todo[j], out[k].Err
 		before := refused[i]
 		refused[i] = nil
 		switch {
-		case errors.Is(out[j].Err, store.ErrRefused):
-			if refused[i] = out[j].Err; before == nil { // it has grown since, or a store counts its bytes in another way
+		case errors.Is(e, store.ErrRefused):
+			if refused[i] = e; before == nil { // it has grown since, or a store counts its bytes in another way
 				again = append(again, i)
 			}
-		case out[j].Err != nil && out[j].Row != nil, left[j]:
+		case e != nil && out[k].Row != nil, len(all[j].left) > 0: // a row that lacks something is read again
 			again = append(again, i)
 		}
 	}
@@ -257,7 +257,7 @@ func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b 
 	tallies := projections.ShownTallies(r.Shows(e), b)
 	version := runner.Attr(owntable.Version, owntable.LedgerRow(b).Version())
 	will := func(left []string) value.Item {
-		return c.Row(left).With(projections.Fitted(tallies, left)...).With(version)
+		return c.Row(left).With(projections.Fitted(tallies, left)...).With(projections.FullMark(left), version)
 	}
 	left, ok := projections.LeaveOut(slices.Concat(c.All(), tallies), most, func(left []string) int { return will(left).Size() })
 	if !ok {
@@ -273,9 +273,10 @@ func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b 
 		}
 	}
 	for _, a := range projections.Fitted(tallies, left) {
-		if a.Name != owntable.FullMark || row.Has(a.Name) || len(left) > 0 {
-			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
-		}
+		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
+	}
+	if mark := projections.FullMark(left); row.Has(mark.Name) || len(left) > 0 {
+		wr.Ops = append(wr.Ops, store.Assign(mark.Name, mark.Value))
 	}
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, version.Value))
 	return wr, left, nil

@@ -81,9 +81,8 @@ func (c *Computed) Row(left []string) value.Item {
 			shown = append(shown, s.Attrs...)
 		}
 	}
-	latest := projections.Fitted(c.Latest, left)
 	row := projections.Over(c.entity, c.own, value.NewItem(shown...))
-	return projections.AlsoNoted(c.entity, row, c.row).With(latest[:len(latest)-1]...)
+	return projections.AlsoNoted(c.entity, row, c.row).With(projections.Fitted(c.Latest, left)...)
 }
 
 // Recompute recomputes what a row shows of facts. A
