@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -32,12 +31,7 @@ func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	if at, known := r.seen[table]; known && now.Sub(at).Abs() < seenEvery {
 		return nil
 	}
-	ref := owntable.Stream(r.run.Model.Name, table)
-	row, err := r.run.GetRow(ctx, ref)
-	if err != nil {
-		return err
-	}
-	kept, err := owntable.DecodeStream(row)
+	ref, kept, err := r.run.StreamKept(ctx, table)
 	if err != nil {
 		return err
 	}

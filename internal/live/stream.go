@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"weir/internal/catalog"
-	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -23,12 +22,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err
 	}
-	ref := owntable.Stream(r.run.Model.Name, table)
-	row, err := r.run.GetRow(ctx, ref)
-	if err != nil {
-		return err
-	}
-	kept, err := owntable.DecodeStream(row)
+	ref, kept, err := r.run.StreamKept(ctx, table)
 	if err != nil {
 		return err
 	}

@@ -338,6 +338,16 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	return out, err
 }
 
+// StreamKept reads which streams of a table are known, and when their shards were last seen.
+func (r *Runner) StreamKept(ctx context.Context, table string) (at store.Ref, is owntable.StreamRow, err error) {
+	at = owntable.Stream(r.Model.Name, table)
+	row, err := r.GetRow(ctx, at)
+	if err == nil {
+		is, err = owntable.DecodeStream(row)
+	}
+	return at, is, err
+}
+
 // Oldest returns the time of the oldest record of the model's streams that some group has not
 // applied, zero if all are applied. It reads a record of each shard for each group, so it is for a
 // store that answers at once.

@@ -163,11 +163,7 @@ func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, places
 
 // shardsOf lists the shards of a table, also those of streams that were on before.
 func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Shard, error) {
-	row, err := run.GetRow(ctx, owntable.Stream(run.Model.Name, table))
-	if err != nil {
-		return nil, err
-	}
-	is, err := owntable.DecodeStream(row)
+	_, is, err := run.StreamKept(ctx, table)
 	if err != nil {
 		return nil, err
 	}
