@@ -274,33 +274,21 @@ func rowRef(row value.Item) store.Ref {
 // Pages are written as they are read. of may return no writes; an error of it ends the pass, with
 // the pages before done.
 func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
-	return b.pages(ctx, q, func(page []value.Item) error {
+	for rows, err := range store.Pages(ctx, b.Runner.Store, q) {
+		if err != nil {
+			return err
+		}
 		var ws []store.Write
-		for _, row := range page {
+		for _, row := range rows {
 			more, err := of(row)
 			if err != nil {
 				return err
 			}
 			ws = append(ws, more...)
 		}
-		_, err := b.Runner.Write(ctx, ws)
-		return err
-	})
-}
-
-// pages hands on the rows of a query, page by page. The first error ends it.
-func (b *Builder) pages(ctx context.Context, q store.Query, do func([]value.Item) error) error {
-	for {
-		page, err := b.Runner.Store.Query(ctx, q)
-		if err != nil {
+		if _, err := b.Runner.Write(ctx, ws); err != nil {
 			return err
 		}
-		if err := do(page.Rows); err != nil {
-			return err
-		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
 	}
+	return nil
 }

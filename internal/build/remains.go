@@ -351,15 +351,18 @@ func (x *Removal) Run(ctx context.Context) error {
 // scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed
 // on once, in no order. The first error ends it.
 func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item) error) error {
-	return x.pages(ctx, q, func(page []value.Item) error {
+	for page, err := range store.Pages(ctx, x.Runner.Store, q) {
+		if err != nil {
+			return err
+		}
 		x.add(Progress{Rows: int64(len(page))})
 		for rows := range slices.Chunk(page, scanned) {
 			if err := do(rows); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // rows removes what goes from rows of a table. A row that changes meanwhile is read again and decided

@@ -216,18 +216,13 @@ func (v *Verify) ownRows(ctx context.Context, recounts []runner.Recount) error {
 
 // pages calls use with the rows of a table, one page after the other.
 func (v *Verify) pages(ctx context.Context, table string, use func([]value.Item) error) error {
-	q := store.Query{Table: table}
-	for {
-		page, err := v.Store.Query(ctx, q)
+	for rows, err := range store.Pages(ctx, v.Store, store.Query{Table: table}) {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", table, err)
 		}
-		if err := use(page.Rows); err != nil {
+		if err := use(rows); err != nil {
 			return err
 		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
 	}
+	return nil
 }
