@@ -327,7 +327,7 @@ func saysUnfit(to io.Writer, n int64, some []build.Unfit) {
 	}
 	fmt.Fprintf(to, "%d rows cannot be used by some derivation, and are left out of it; projector verify names all:\n", n)
 	for _, is := range some {
-		fmt.Fprintf(to, "  %s of %s: %s\n", is.Derivation, is.Row, is.Why)
+		fmt.Fprintf(to, "  %s\n", is)
 	}
 	if more := n - int64(len(some)); more > 0 {
 		fmt.Fprintf(to, "  and %d more\n", more)

@@ -143,7 +143,7 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	if n := b.Done().Unfit - before; n > 0 {
 		var said []string
 		for _, is := range b.Unfit("") {
-			said = append(said, fmt.Sprintf("%s of %s: %s", is.Derivation, is.Row, is.Why))
+			said = append(said, is.String())
 		}
 		log.Warn("rows that some derivation cannot use are left out: projector verify names them", "model", b.Runner.Model.Name, "rows", n, "some", said)
 	}

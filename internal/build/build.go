@@ -113,9 +113,12 @@ const (
 	ReadPrice  = 0.125
 )
 
-// Price returns what the work costs on DynamoDB on demand in us-east-1, in dollars.
+// Price returns what units cost on DynamoDB on demand in us-east-1, in dollars.
+func Price(writes, reads float64) float64 { return (writes*WritePrice + reads*ReadPrice) / 1e6 }
+
+// Price returns what the work costs, as the function Price does.
 func (p Progress) Price() float64 {
-	return float64(p.Units)*WritePrice/1e6 + float64(p.ReadUnits())*ReadPrice/1e6
+	return Price(float64(p.Units), float64(p.ReadUnits()))
 }
 
 // Estimate reads all that builds read until what they build is live, and returns what they

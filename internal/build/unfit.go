@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -15,6 +16,9 @@ type Unfit struct {
 	Row        string `json:"row"`
 	Why        string `json:"why"`
 }
+
+// String is the row for people.
+func (u Unfit) String() string { return fmt.Sprintf("%s of %s: %s", u.Derivation, u.Row, u.Why) }
 
 // mostUnfits is how many rows a builder names.
 const mostUnfits = 10

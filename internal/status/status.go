@@ -153,7 +153,7 @@ func ProcessOf(since time.Time, uses []budget.Use) *Process {
 	for _, u := range uses {
 		for _, purpose := range slices.Sorted(maps.Keys(u.By)) {
 			is := u.By[purpose]
-			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, (is.Write*build.WritePrice + is.Read*build.ReadPrice) / 1e6})
+			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, build.Price(is.Write, is.Read)})
 		}
 	}
 	if len(p.Tables) == 0 {
