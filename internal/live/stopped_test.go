@@ -312,8 +312,8 @@ func TestTableWithoutStreamOnDynamoDB(t *testing.T) {
 	h.until("the left table counts", func() bool { return h.right("left", 1) == 8 })
 }
 
-// TestTableWithoutWrites: what is shown in a table that takes no writes waits, and is named; the other table goes on. All
-// comes by itself when the table takes writes again, also in a process that begins meanwhile.
+// TestTableWithoutWrites: a table that takes no writes is named, and the other table goes on. When the first takes writes again, its
+// rows show everything, without a command.
 func TestTableWithoutWrites(t *testing.T) { withoutWrites(newHalls(t)) }
 
 func TestTableWithoutWritesOnDynamoDB(t *testing.T) {

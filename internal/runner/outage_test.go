@@ -149,6 +149,17 @@ func (w *outageWorld) runs(during time.Duration) (failed int) {
 	return failed
 }
 
+// out begins with an author who has a post. Then the authors' table takes no writes, and there is another post.
+func (w *outageWorld) out(during time.Duration) {
+	w.t.Helper()
+	must(w.t, w.write(`put authors {"PK":"AUTHOR#a","SK":"ABOUT","type":"Author","state":"new"}`))
+	w.post(0)
+	w.runs(10 * time.Second)
+	w.d.table = "authors"
+	w.post(1)
+	w.runs(during)
+}
+
 func (w *outageWorld) post(id int) {
 	must(w.t, w.write(fmt.Sprintf(`put posts {"PK":"POST#%d","SK":"POST","type":"Post","author":"a","tag":"t","at":"%03d","title":"title %d"}`, id, id, id)))
 }
@@ -350,12 +361,7 @@ func TestOutageOfWhatIsMade(t *testing.T) {
 func TestOutageNamedAgain(t *testing.T) {
 	w := newOutageWorld(t, twoTables)
 	defer w.close()
-	must(t, w.write(`put authors {"PK":"AUTHOR#a","SK":"ABOUT","type":"Author","state":"new"}`))
-	w.post(0)
-	w.runs(10 * time.Second)
-	w.d.table = "authors"
-	w.post(1)
-	w.runs(2 * time.Minute)
+	w.out(2 * time.Minute)
 	other := (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.d, Now: w.now, Mono: w.now}).Outlasting()
 	w.d.table = ""
 	again := false
@@ -466,12 +472,7 @@ func TestOutageLateChanges(t *testing.T) {
 func TestOutageOfOneRow(t *testing.T) {
 	w := newOutageWorld(t, twoTables)
 	defer w.close()
-	must(t, w.write(`put authors {"PK":"AUTHOR#a","SK":"ABOUT","type":"Author","state":"new"}`))
-	w.post(0)
-	w.runs(10 * time.Second)
-	w.d.table = "authors"
-	w.post(1)
-	w.runs(90 * time.Second)
+	w.out(90 * time.Second)
 	for id := range 60 { // more than one step does
 		row := store.Ref{Table: "authors", Key: store.Key{Partition: value.OfString(fmt.Sprint("AUTHOR#", id)), Sort: value.OfString("ABOUT")}}
 		unknown := owntable.OwedRow{Kind: "!of a newer version", Table: "authors", Key: w.model.Table("authors").Item(row.Key)}

@@ -69,7 +69,7 @@ func laterOf(d *dice, m *model.Model) (later *model.Model, gone []string, ok boo
 	all := m.Derivations()
 	for range 4 * retiredAtOnce {
 		x := pick(d, all)
-		if _, search := model.SearchOf(x.Name); search || x.History || len(gone) >= retiredAtOnce {
+		if isSearch(x.Name) || x.History || len(gone) >= retiredAtOnce {
 			continue
 		}
 		if next, ok := without(later, &x); ok {
@@ -100,12 +100,12 @@ func without(m *model.Model, d *model.Derivation) (*model.Model, bool) {
 		if is := next.Entity(d.Into); is != nil && is.Derived != into.Derived { // its rows would be the application's
 			continue
 		}
-		same := slices.ContainsFunc(next.Derivations(), func(n model.Derivation) bool {
+		changed := slices.ContainsFunc(next.Derivations(), func(n model.Derivation) bool {
 			return !slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == n.Name && o.Hash == n.Hash })
 		})
 		if history := slices.ContainsFunc(lacking(m, next), func(name string) bool {
 			return slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == name && (o.History || isSearch(name)) })
-		}); !same && !history {
+		}); !changed && !history {
 			return next, true
 		}
 	}
