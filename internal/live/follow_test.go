@@ -91,7 +91,6 @@ type process struct {
 	name  string
 	stop  context.CancelFunc
 	ended chan error
-	moves atomic.Int64 // transactions that change checkpoints
 
 	mu     sync.Mutex
 	still  chan struct{} // closed when it goes on; nil while it does
@@ -216,9 +215,6 @@ func (p *process) Query(ctx context.Context, q store.Query) (store.Page, error) 
 }
 
 func (p *process) Transact(ctx context.Context, ws []store.Write) error {
-	if slices.ContainsFunc(ws, func(w store.Write) bool { return strings.HasPrefix(w.Key.Partition.Text(), "check|") }) {
-		p.moves.Add(1)
-	}
 	if err := p.pass(); err != nil {
 		return err
 	}
