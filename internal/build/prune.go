@@ -180,32 +180,14 @@ func firstLedger(m, partition string) (text string, ok bool) {
 	return "", false
 }
 
-// countedAt returns the entities of which a row with such a text can be and for which there are ledgers. The text of a long
-// key tells only its ends, so of entities that differ in the middle of a key it returns all.
+// countedAt returns the entities of which a row with such a text can be and for which there are ledgers.
 func countedAt(m *model.Model, text string) (out []*model.Entity) {
-	row, told := owntable.RowOf(text)
-	var ends owntable.Shape
-	if !told {
-		row.Table, ends, _ = owntable.LongRowOf(text)
-	}
-	t := m.Table(row.Table)
-	if t == nil {
-		return nil
-	}
-	for _, e := range t.Entities {
-		switch {
-		case len(e.Values) == 0 && !e.IsRecomputed():
-		case told && e.CanBe(row) && e.Takes(row.Key), !told && keysOf(e).Meets(ends):
+	for _, e := range m.Entities {
+		if (len(e.Values) > 0 || e.IsRecomputed()) && catalog.CanBe(e, text) {
 			out = append(out, e)
 		}
 	}
 	return out
-}
-
-// keysOf returns the shape of the keys of an entity's rows.
-func keysOf(e *model.Entity) owntable.Shape {
-	is := catalog.ShapeOf(e)
-	return owntable.Shape{Partition: is.Partition, Sort: is.Sort}
 }
 
 // remove removes all rows of generations, ledgers, marks, dead letters, notes and segments,

@@ -69,6 +69,16 @@ func ShapeOf(e *model.Entity) owntable.Shape {
 	return s
 }
 
+// CanBe reports whether a row with such a text (owntable.RowText) can be of the entity, by its key. The text of a
+// long key tells only its ends, so it may be of several entities that differ in the middle of a key.
+func CanBe(e *model.Entity, text string) bool {
+	if row, told := owntable.RowOf(text); told {
+		return e.CanBe(row) && e.Takes(row.Key)
+	}
+	table, ends, _ := owntable.LongRowOf(text)
+	return e.Table.Name == table && ShapeOf(e).Meets(ends)
+}
+
 // beside refuses to begin where another model shows values on the same rows. all are writes that note
 // again which rows this model has by its catalog, each on condition that the row with the notes is as it was read.
 // fresh are those of them that change what is noted.

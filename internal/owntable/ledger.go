@@ -498,11 +498,15 @@ func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
 
 // RowOfLedger returns the row that a ledger is of, by its partition key, also the ledger of a build. ok
 // is false where the key does not tell: it is of no ledger, or has a hash in place of a long row key.
-func RowOfLedger(partition string) (r store.Ref, ok bool) {
+func RowOfLedger(partition string) (r store.Ref, ok bool) { return RowOf(TextOfLedger(partition)) }
+
+// TextOfLedger returns the text (RowText) of the row that a ledger is of, by its partition key, also the ledger
+// of a build; "" for any other partition.
+func TextOfLedger(partition string) string {
 	if parts := strings.SplitN(partition, "|", 3); len(parts) == 3 && parts[0]+"|"+parts[1]+"|" == Ledgers(parts[1]) {
-		return RowOf(parts[2])
+		return parts[2]
 	}
-	return r, false
+	return ""
 }
 
 // Ledgers returns the prefix of the partition keys of a model's ledgers.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -332,9 +333,8 @@ func (v *recount) left(e *model.Entity, ledger, accumulator string) bool {
 	if name := projections.TallyOf(e, accumulator); name != "" {
 		return v.Catalog.Pending(name)
 	}
-	row, told := owntable.RowOfLedger(ledger)
 	for _, other := range v.Model.Entities {
-		if e == nil && projections.TallyOf(other, accumulator) != "" && (!told || other.CanBe(row)) {
+		if e == nil && projections.TallyOf(other, accumulator) != "" && catalog.CanBe(other, owntable.TextOfLedger(ledger)) {
 			return false
 		}
 	}
