@@ -324,7 +324,14 @@ func IsDerived(e *model.Entity, name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) })
+	for _, l := range e.Latest {
+		for i := range l.Set {
+			if l.Set[i].Name == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Make returns what a rule makes from a row, with the rows that the result follows. It
