@@ -450,13 +450,11 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 			continue
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
+		begins := !isRead && !lacks && is.Generation <= 1 // else rows show what was built and is gone: they would not show what is counted from the beginning
 		switch {
-		case isRead:
-			if there && is.State != owntable.Unbuilt {
-				continue // another definition, or retired: refused, and left as it is
-			}
-			live.State = owntable.Unbuilt
-		case lacks, is.Generation > 1: // rows show what was built and is gone: they would not show what is counted from the beginning
+		case !begins && there && (is.State == owntable.Retired || isRead && is.State != owntable.Unbuilt):
+			continue // retired, or another definition: refused, and left as it is
+		case !begins:
 			live.State = owntable.Unbuilt
 		}
 		if there && live.State == is.State && live.Hash == is.Hash {

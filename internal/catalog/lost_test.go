@@ -129,7 +129,8 @@ func TestOwnTableRestored(t *testing.T) {
 }
 
 // TestThereAgain: rows show what a build made after all of it was retired. What is derived
-// there again must be built, since ledgers that begin now have lower versions.
+// there again must be built, since ledgers that begin now have lower versions. A program that is refused leaves it
+// retired, so that what it has shown can be removed.
 func TestThereAgain(t *testing.T) {
 	for name, start := range map[string]bool{"at once": false, "after the model without it ran": true} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +143,10 @@ func TestThereAgain(t *testing.T) {
 			if start {
 				w.must(w.start(none))
 			}
-			w.refused(w.start(p), ErrUnbuilt, "projector build albums")
+			w.refused(w.start(p), ErrDefinition, "is retired since", "projector build albums")
+			if is := w.row.Derivations["Album.count"]; is.State != owntable.Retired {
+				t.Errorf("Album.count is %s", is.State)
+			}
 			w.built(p, false)
 			w.must(w.start(p))
 		})
