@@ -95,7 +95,8 @@ func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 		ID: aws.ToString(m.UUID), Function: name[strings.LastIndexByte(name, ':')+1:], State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),
 		Batch: int(aws.ToInt32(m.BatchSize)), Window: int(aws.ToInt32(m.MaximumBatchingWindowInSeconds)), Tumbling: int(aws.ToInt32(m.TumblingWindowInSeconds)),
 		Parallel: int(aws.ToInt32(m.ParallelizationFactor)), Retries: unlimited(m.MaximumRetryAttempts), MaxAge: unlimited(m.MaximumRecordAgeInSeconds),
-		Bisect: aws.ToBool(m.BisectBatchOnFunctionError),
+		Bisect:  aws.ToBool(m.BisectBatchOnFunctionError),
+		Filters: m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0 || m.FilterCriteriaError != nil, // Lambda cannot decrypt them
 	}
 	for _, t := range m.FunctionResponseTypes {
 		out.Partial = out.Partial || t == types.FunctionResponseTypeReportBatchItemFailures

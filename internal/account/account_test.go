@@ -43,7 +43,10 @@ const (
 	mappings = `{"EventSourceMappings":[{"UUID":"u1","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:rows","State":"Enabled","BatchSize":1000,"MaximumBatchingWindowInSeconds":1,
 "TumblingWindowInSeconds":60,"ParallelizationFactor":1,"MaximumRetryAttempts":-1,"MaximumRecordAgeInSeconds":-1,"FunctionResponseTypes":["ReportBatchItemFailures"],
 "DestinationConfig":{"OnFailure":{"Destination":"arn:q"}},"LastProcessingResult":"OK"},
-{"UUID":"u2","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:other","State":"Disabled","MaximumRetryAttempts":3}]}`
+{"UUID":"u2","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:other","State":"Disabled","MaximumRetryAttempts":3,
+"FilterCriteria":{"Filters":[{"Pattern":"{}"}]}},
+{"UUID":"u3","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:third","FilterCriteria":{"Filters":[]}},
+{"UUID":"u4","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:fourth","FilterCriteriaError":{"ErrorCode":"KMS"}}]}`
 	rows = `{"FunctionName":"rows","Timeout":60,"Environment":{"Variables":{"WEIR_MODEL":"m","WEIR_GROUP":"rows","WEIR_STAGE":"prod"}}}`
 )
 
@@ -61,13 +64,16 @@ func TestIdentity(t *testing.T) {
 // TestMappings: settings as Lambda says them; a function that may not be asked is not taken for another program.
 func TestMappings(t *testing.T) {
 	all := world(t, map[string]string{"/2015-03-31/event-source-mappings": mappings, "/2015-03-31/event-source-mappings/": mappings, "rows/configuration": rows}).Mappings(t.Context(), "arn:s")
-	if all.Unknown != "" || len(all.Is) != 2 {
+	if all.Unknown != "" || len(all.Is) != 4 {
 		t.Fatalf("%+v", all)
 	}
 	want := doctor.Mapping{ID: "u1", Function: "rows", State: "Enabled", Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1, Partial: true, Failures: "arn:q", Last: "OK",
 		Program: doctor.Known(doctor.Program{Model: "m", Group: "rows", Stage: "prod", Timeout: 60})}
 	if all.Is[0] != want {
 		t.Errorf("%+v\n%+v", all.Is[0], want)
+	}
+	if !all.Is[1].Filters || all.Is[2].Filters || !all.Is[3].Filters {
+		t.Errorf("%+v", all.Is[1:])
 	}
 	if is := all.Is[1]; is.Retries != 3 || is.MaxAge != -1 || is.Partial || is.Program.Unknown != "the permission lambda:GetFunctionConfiguration" {
 		t.Errorf("%+v", is)

@@ -114,6 +114,7 @@ var cases = []struct {
 		f.Tables[1].Mappings.Is[0].Parallel, f.Tables[1].Mappings.Is[0].Tumbling = 2, 0
 	}},
 	{"mapping gives up", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Retries, f.Tables[1].Mappings.Is[0].MaxAge = 3, 60 }},
+	{"mapping with filters", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Filters = true }},
 	{"mapping tells nobody", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Failures = "" }},
 	{"mapping with small batches", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Batch = 10 }},
 	{"mapping that fails", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Last = "PROBLEM: Function call failed" }},

@@ -27,6 +27,7 @@ type Mapping struct {
 	Retries  int // -1 for no limit
 	MaxAge   int // seconds, -1 for no limit
 	Bisect   bool
+	Filters  bool // Lambda leaves records out, by filter criteria
 	Partial  bool // ReportBatchItemFailures
 	Failures string
 	Last     string // the result of the last event
@@ -106,6 +107,9 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	}
 	if m.Retries >= 0 || m.MaxAge >= 0 {
 		s.bad("mapping", of+" gives records up after "+givesUp(m)+": each is a gap", change("--maximum-retry-attempts -1 --maximum-record-age-in-seconds -1"))
+	}
+	if m.Filters {
+		s.bad("mapping", of+" has filter criteria: records that do not pass them never come, and nothing says so", change(`--filter-criteria '{"Filters":[]}'`))
 	}
 	if m.Failures == "" {
 		s.warn("mapping", of+" has no on-failure destination: no alarm tells when Lambda gives records up", change(`--destination-config '{"OnFailure":{"Destination":"QUEUE-ARN"}}'`))
