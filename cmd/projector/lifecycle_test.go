@@ -447,9 +447,11 @@ func (l *life) drop() {
 }
 
 // rows are the application's, as a client reads them that weir has no part in.
-func (l *life) rows() (items []map[string]types.AttributeValue) {
+func (l *life) rows() (items []map[string]types.AttributeValue) { return l.rowsOf("Shop") }
+
+func (l *life) rowsOf(table string) (items []map[string]types.AttributeValue) {
 	l.Helper()
-	out, err := l.db.Scan(l.Context(), &sdk.ScanInput{TableName: aws.String("Shop"), ConsistentRead: aws.Bool(true)})
+	out, err := l.db.Scan(l.Context(), &sdk.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		l.Fatal(err)
 	}

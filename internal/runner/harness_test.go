@@ -238,10 +238,12 @@ var atRecord = regexp.MustCompile(`\$at\((\d+)\)`)
 //	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
 //	for 1..N LINE     the line N times, $i in it being 1 to N
 //	ledger TABLE {key} {attributes}      somebody writes into the ledger of a target
+//	followed=FIELD TABLE {key} {attributes} somebody writes on the value of a field that rows follow
 //	back N            the row of record N as that record left it, bookkeeping and all
 //
 // A null in set takes the attribute away; {"$noise": N} is a string of N letters
-// that no packer makes shorter than three quarters. $at(N) is the position of record
+// that no packer makes shorter than three quarters, {"$position": "N"} the position N
+// as a row carries it. $at(N) is the position of record
 // N, as history shows it.
 func (h *harness) write(line string) error {
 	line = atRecord.ReplaceAllStringFunc(line, func(s string) string {
@@ -287,6 +289,9 @@ func (h *harness) writeRow(t *model.Table, op string, items []value.Item) error 
 	w := store.Write{Ref: store.Ref{Table: t.Name, Key: key}}
 	if op == "ledger" {
 		w.Ref, op = owntable.Ledger(h.model.Name, w.Ref), "set"
+	}
+	if field, ok := strings.CutPrefix(op, "followed="); ok {
+		w.Ref, op = owntable.Followed(h.model.Name, field, w.Ref), "set"
 	}
 	switch op {
 	case "put":
@@ -342,6 +347,13 @@ func valueOf(x any) value.Value {
 		if n, ok := x["$noise"].(json.Number); ok {
 			size, _ := strconv.Atoi(n.String())
 			return value.OfString(noise(size))
+		}
+		if p, ok := x["$position"].(string); ok {
+			at, err := events.ParsePosition(p)
+			if err != nil {
+				panic(err)
+			}
+			return at.Value()
 		}
 		return value.OfMap(itemOf(x))
 	}

@@ -63,9 +63,13 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
 		dels[i] = removeUpTo(p.Row, p.Position)
+		dels[i].Return = true
 	}
-	_, err = w.Write(ctx, dels)
-	return err
+	out, err := w.Write(ctx, dels)
+	if err != nil {
+		return err
+	}
+	return w.newest(ctx, w.refuses(puts, out))
 }
 
 // removeUpTo returns the write that deletes a row unless it carries a position behind p. A row that another program
@@ -108,6 +112,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if err != nil {
 		return err
 	}
+	above := w.refuses(of, out)
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
@@ -122,45 +127,54 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 			return err
 		}
 	}
-	if err := w.create(ctx, create, values, late); err != nil {
+	more, err := w.create(ctx, create, values, late)
+	if err != nil {
+		return err
+	}
+	if err := w.newest(ctx, append(above, more...)); err != nil {
 		return err
 	}
 	return w.Compare(ctx, puts, values, late, events.Position{})
 }
 
 // create writes rows that did not exist, unless a tombstone has the same position or a
-// newer one. It adds rows to late if they have that position or a newer one already.
-func (w *work) create(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) error {
+// newer one. It adds rows to late if they have that position or a newer one already. It returns those that a position
+// kept from being made as they are to be.
+func (w *work) create(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) (above []*projections.Put, err error) {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
 		refs[i] = owntable.Tombstone(p.Row)
 	}
 	tombs, err := w.Get(ctx, refs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
 		if last, buried := owntable.TombstoneFrom(tombs[i]); !buried || last.Compare(p.Position) < 0 {
-			ws, of = append(ws, w.rowWrite(p, values, false)), append(of, p)
+			wr := w.rowWrite(p, values, false)
+			wr.Return = true
+			ws, of = append(ws, wr), append(of, p)
+		} else if len(p.Rule.Keep) == 0 {
+			above = append(above, p)
 		}
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
 			if err := w.parkRow(ctx, p, p.ShardKey, p.Position, e.Error()); err != nil {
-				return err
+				return nil, err
 			}
 		case e != nil:
 			late[p] = true
 		}
 	}
-	return nil
+	return append(above, w.refuses(of, out)...), nil
 }
 
 // rowWrite returns the write that sets what the rule makes and removes what it no longer

@@ -25,6 +25,8 @@ type RowFix struct {
 	// Always has a row that seems right written too: it gets the position, up to which changes were left out that may
 	// come late, and the values that it follows, which an application may have overwritten.
 	Always bool
+	// Above has a row get the next position, so that of two who correct it at the same time one is refused, and reads it again.
+	Above bool
 }
 
 // Units returns those of the row with its tombstone and its index entries, and of the entry in each list of
@@ -65,6 +67,9 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 	}
 	if !made || !projections.SameRow(p.Row, f.Row) {
 		return repairGone(ctx, r, f.Row, noted[0], at)
+	}
+	if f.Above {
+		at = at.Next()
 	}
 	if buried, _ := owntable.TombstoneFrom(noted[1]); at.Compare(buried) <= 0 {
 		at = buried.Next()

@@ -84,6 +84,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 		return nil, err
 	}
 	stands := make([]bool, len(out))
+	var above []*Value
 	for i := range out {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
@@ -91,10 +92,14 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 		case out[i].Err == nil:
 			stands[i] = true
 		default:
-			stands[i] = keptIn(out[i].Row).Position == w.Gathered.Values[i].Position
+			s, is := &w.Gathered.Values[i], keptIn(out[i].Row)
+			stands[i] = is.Position == s.Position
+			if is.Position.Compare(s.Position) > 0 && (is.Gone != s.Gone || !value.Equal(is.Value, s.Value)) {
+				above = append(above, s)
+			}
 		}
 	}
-	return stands, nil
+	return stands, w.newest(ctx, above)
 }
 
 // entry returns the write of a follower's entry on the list of what it follows.
@@ -257,10 +262,22 @@ func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error
 // serveAll does writes that update followers, and keeps dead letters for those that the
 // table refuses. It returns the refused ones.
 func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serving) (refused []serving, err error) {
+	for i := range ws {
+		ws[i].Return = true
+	}
 	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
+	again, some, err := lowered(ctx, r, out, of)
+	if err != nil {
+		return nil, err
+	}
+	more, err := r.Write(ctx, again)
+	if err != nil {
+		return nil, err
+	}
+	out, of = append(out, more...), append(slices.Clip(of), some...)
 	var ds []runner.Dead
 	for i := range out {
 		if errors.Is(out[i].Err, store.ErrRefused) {
