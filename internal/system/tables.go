@@ -46,6 +46,9 @@ func deploy(ctx context.Context, db store.Deployer, m *model.Model, table string
 // ErrNotReplayed means that a table exists that no replay made.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
 
+// elsewhere is what to do then. It never is to drop a table, which may be an application's.
+const elsewhere = "to derive from the rows that it has: projector build; to replay, name tables that do not exist yet, in a stage of their own: --stage NAME --tables TABLE=NEW (docs/guide/operations.md)"
+
 // PrepareReplay creates the model's tables and records that a replay made them. A replay
 // overwrites rows, so PrepareReplay refuses existing tables that no replay made
 // (ErrNotReplayed). Its errors name the tables as people find them. After a crash the
@@ -84,9 +87,9 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	case made != "" && id == made:
 		return nil
 	case made != "":
-		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the ledgers of: drop both, and replay again: %w", names.Shown(table), names.Own(), ErrNotReplayed)
+		return fmt.Errorf("table %s is not the one that a replay made and table %s keeps the ledgers of: %w; %s", names.Shown(table), names.Own(), ErrNotReplayed, elsewhere)
 	case id != "" && mark == nil:
-		return fmt.Errorf("table %s is there already: %w; replay in another account or region, or drop it first", names.Shown(table), ErrNotReplayed)
+		return fmt.Errorf("table %s is there already: %w; %s", names.Shown(table), ErrNotReplayed, elsewhere)
 	case mark == nil:
 		if err := remember(ctx, db, table, ""); err != nil {
 			return err
