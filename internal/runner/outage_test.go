@@ -102,6 +102,19 @@ derive:
   Shelf.posts: {set: Post.id}
 `
 
+// shelves writes the table made for a set alone.
+const shelves = `
+model: press
+tables: {posts: {key: [PK, SK]}, counts: {key: [PK, SK]}, made: {key: [PK, SK]}}
+entities:
+  Post: {table: posts, where: {type: Post}, key: {PK: "POST#{id}", SK: POST}, attributes: {author: string}}
+  Tag: {table: counts, where: {type: Tag}, key: {PK: "TAG#{id}", SK: ABOUT}}
+  Shelf: {table: made, where: {type: Shelf}, key: {PK: "SHELF#{author}", SK: "ALL[#{leaf}]"}}
+derive:
+  Tag.posts: {count: Post, to: {id: author}}
+  Shelf.posts: {set: Post.id}
+`
+
 // outageWorld is a follower of a model with three tables, one of which refuses all writes for a while.
 type outageWorld struct {
 	*harness
@@ -490,4 +503,33 @@ func TestOutageOfOneRow(t *testing.T) {
 	if why := fmt.Sprint(w.stopped); !strings.Contains(why, "no kind of projection of this version knows what waits for authors") {
 		t.Errorf("it says %s", why)
 	}
+}
+
+// TestOutageOfASplit: a table is also found to take no writes where weir writes it only together with our own, as a split
+// of a set does.
+func TestOutageOfASplit(t *testing.T) {
+	w := newOutageWorld(t, shelves)
+	defer w.close()
+	post := func(id int) {
+		must(t, w.write(fmt.Sprintf(`put posts {"PK":"POST#%d","SK":"POST","type":"Post","author":"a"}`, id)))
+	}
+	must(t, w.write(`put counts {"PK":"TAG#a","SK":"ABOUT","type":"Tag"}`))
+	for id := range 64 { // one leaf, which is full
+		post(id)
+	}
+	w.runs(10 * time.Second)
+	w.d.table = "made"
+	post(64)
+	w.runs(90 * time.Second)
+	if why := w.stopped["made"]; !strings.Contains(why, "takes no writes since") {
+		t.Errorf("it says %v", w.stopped)
+	}
+	post(65)
+	w.runs(10 * time.Second)
+	if n := w.shows("counts", "TAG#a", "posts"); n != "66" {
+		t.Errorf("the other table shows %s posts", n)
+	}
+	w.d.table = ""
+	w.runs(6 * time.Minute)
+	w.whole()
 }
