@@ -73,7 +73,7 @@ func (l *life) records(behind places) (of map[string][]json.RawMessage, last pla
 				l.Fatal(err)
 			}
 			for i := range page.Records {
-				of[sh.ID], last[sh.ID] = append(of[sh.ID], asLambda("Shop", &page.Records[i])), page.Records[i].Position
+				of[sh.ID], last[sh.ID] = append(of[sh.ID], lambdatest.Record("Shop", &page.Records[i])), page.Records[i].Position
 			}
 		}
 	})

@@ -24,6 +24,7 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/ingest"
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/sample"
@@ -323,7 +324,7 @@ func (h *hostile) record(db store.Store) {
 					h.Fatal(err)
 				}
 				for i := range page.Records {
-					b = append(append(b, asLambda(mt.Name, &page.Records[i])...), '\n')
+					b = append(append(b, lambdatest.Record(mt.Name, &page.Records[i])...), '\n')
 					after = page.Records[i].Position
 				}
 				if len(page.Records) == 0 {

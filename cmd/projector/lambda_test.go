@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
@@ -20,7 +19,6 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/system"
-	"weir/internal/value"
 	"weir/internal/verify"
 )
 
@@ -120,7 +118,7 @@ func streamed(t *testing.T, dir string, after places) (out map[string][]json.Raw
 				break
 			}
 			for i := range page.Records {
-				out[sh.ID] = append(out[sh.ID], asLambda("gallery", &page.Records[i]))
+				out[sh.ID] = append(out[sh.ID], lambdatest.Record("gallery", &page.Records[i]))
 				after[sh.ID] = page.Records[i].Position
 			}
 		}
@@ -136,17 +134,6 @@ func aShard(t *testing.T, dir string) (most []json.RawMessage) {
 		}
 	}
 	return most
-}
-
-func asLambda(table string, r *events.Record) json.RawMessage {
-	b := fmt.Appendf(nil, `{"eventID":"e%s","eventName":%q,"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/%s/stream/2026","dynamodb":{"SequenceNumber":%q,"ApproximateCreationDateTime":%d`,
-		r.Position, r.Event(), table, r.Position, r.Time.Unix())
-	for name, image := range map[string]value.Item{"Keys": r.Keys, "OldImage": r.Old, "NewImage": r.New} {
-		if image != nil {
-			b = value.AppendTypedItem(fmt.Appendf(b, ",%q:", name), image)
-		}
-	}
-	return append(b, "}}"...)
 }
 
 // delivery hands a function all records there are and all that come of them.

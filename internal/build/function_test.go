@@ -10,6 +10,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -31,26 +32,8 @@ func (f *fixture) records() (out []json.RawMessage) {
 
 // asEvents returns records as Lambda has them.
 func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
-	f.Helper()
-	for _, r := range records {
-		d := map[string]any{"SequenceNumber": r.Position.String(), "Keys": json.RawMessage(value.AppendTypedItem(nil, r.Keys)), "StreamViewType": "NEW_AND_OLD_IMAGES"}
-		name := "MODIFY"
-		if r.Old == nil {
-			name = "INSERT"
-		} else {
-			d["OldImage"] = json.RawMessage(value.AppendTypedItem(nil, r.Old))
-		}
-		if r.New == nil {
-			name = "REMOVE"
-		} else {
-			d["NewImage"] = json.RawMessage(value.AppendTypedItem(nil, r.New))
-		}
-		b, err := json.Marshal(map[string]any{
-			"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": d,
-			"eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/" + f.table + "/stream/x",
-		})
-		f.ok(err)
-		out = append(out, b)
+	for i := range records {
+		out = append(out, lambdatest.Record(f.table, &records[i]))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -249,20 +250,9 @@ func (c *clocked) invoke() {
 		if err != nil {
 			c.Fatal(err)
 		}
-		var records []any
-		for _, r := range page.Records {
-			d := map[string]any{
-				"Keys": json.RawMessage(value.AppendTypedItem(nil, r.Keys)), "SequenceNumber": r.Position.String(),
-				"ApproximateCreationDateTime": r.Time.Unix(), "StreamViewType": "NEW_AND_OLD_IMAGES",
-			}
-			name := "INSERT"
-			if r.Old != nil {
-				name, d["OldImage"] = "MODIFY", json.RawMessage(value.AppendTypedItem(nil, r.Old))
-			}
-			d["NewImage"] = json.RawMessage(value.AppendTypedItem(nil, r.New))
-			records = append(records, map[string]any{
-				"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": d, "eventSourceARN": "arn:aws:dynamodb:eu-west-1:1:table/Shop/stream/x",
-			})
+		var records []json.RawMessage
+		for i := range page.Records {
+			records = append(records, lambdatest.Record("Shop", &page.Records[i]))
 		}
 		if len(records) == 0 {
 			continue
