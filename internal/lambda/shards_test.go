@@ -76,9 +76,13 @@ func onDynamoDB(t *testing.T, tables []store.Table) store.Store {
 }
 
 func worldOf(t *testing.T, m *model.Model, open func(*testing.T, []store.Table) store.Store) *world {
-	st := m.Tables[0].Table
-	st.Stream = true
-	db := open(t, []store.Table{owntable.Table(), st})
+	tables := []store.Table{owntable.Table()}
+	for _, mt := range m.Tables {
+		st := mt.Table
+		st.Stream = true
+		tables = append(tables, st)
+	}
+	db := open(t, tables)
 	t.Cleanup(func() { db.Close() })
 	return &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
