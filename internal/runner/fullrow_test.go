@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -32,21 +33,45 @@ derive:
   Movie.review: {latest: Rating.review, by: at, to: {id: movie}}
 `
 
+// nearlyFullOfTallies derives only what ledgers have; a sum may be long.
+const nearlyFullOfTallies = `
+model: films
+tables: {films: {key: [PK, SK]}}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}}
+  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {points: number, tag: string}}
+derive:
+  Movie.ratings: {count: Rating, to: {id: movie}}
+  Movie.tags: {distinct: Rating.tag, to: {id: movie}, max: 1000}
+  Movie.points: {sum: Rating.points, to: {id: movie}}
+`
+
+// fills are what fills a row: a derivation of a model that may be long, with three values, each longer than the one before.
+type fills struct {
+	model, attr string
+	values      [3]string
+}
+
+var allFills = map[string]fills{
+	"a text": {nearlyFull, "review", [3]string{"short", strings.Repeat("long ", 60), strings.Repeat("longer ", 60)}},
+	"a sum":  {nearlyFullOfTallies, "points", [3]string{strings.Repeat("3", 22), strings.Repeat("5", 30), strings.Repeat("7", 37)}},
+}
+
 // TestNearlyFullRowOnDynamoDB: a row of nearly 400 KB, by DynamoDB's rules of sizes, shows what it has room for, to the
 // byte. A dead letter names the rest, while values grow and shrink, until there is room.
 func TestNearlyFullRowOnDynamoDB(t *testing.T) {
-	m, err := loadText(t, nearlyFull)
-	must(t, err)
-	fillsRow(t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{m.Tables[0].Table, owntable.Table()}, dynamodb.Options{}))
+	fillsRow(t, func(t *testing.T, m *model.Model) store.Store {
+		return dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{m.Tables[0].Table, owntable.Table()}, dynamodb.Options{})
+	})
 }
 
 // TestNearlyFullRow is the same on the embedded store.
 func TestNearlyFullRow(t *testing.T) {
-	m, err := loadText(t, nearlyFull)
-	must(t, err)
-	h := newHarness(t, m)
-	defer h.close()
-	fillsRow(t, m, h.store)
+	fillsRow(t, func(t *testing.T, m *model.Model) store.Store {
+		h := newHarness(t, m)
+		t.Cleanup(h.close)
+		return h.store
+	})
 }
 
 // evenly is a clock whose versions all have as many bytes: a number has fewer with zeros at its end.
@@ -55,51 +80,63 @@ func evenly() time.Time { return time.UnixMicro(time.Now().Unix()*1_000_000 + 11
 // filled is a movie whose application fills its row.
 type filled struct {
 	*testing.T
+	fills
 	m      *model.Model
 	s      store.Store
 	byItem bool
 	movie  value.Item // as the application has it, without what fills it
 	record uint64
 	rated  int
+	sum    *big.Int // of the points
 }
 
-func fillsRow(t *testing.T, m *model.Model, s store.Store) {
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			f := &filled{T: t, m: m, s: s, byItem: byItem, movie: value.NewItem(
-				value.Attr{Name: "PK", Value: value.OfString(fmt.Sprint("MOVIE#", byItem))}, value.Attr{Name: "SK", Value: value.OfString("METADATA")},
-				value.Attr{Name: "type", Value: value.OfString("Movie")})}
-			if byItem {
-				f.record = 1000
+func fillsRow(t *testing.T, open func(*testing.T, *model.Model) store.Store) {
+	for name, by := range allFills {
+		t.Run(name, func(t *testing.T) {
+			m, err := loadText(t, by.model)
+			must(t, err)
+			s := open(t, m)
+			for _, byItem := range []bool{false, true} {
+				t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
+					f := &filled{T: t, fills: by, m: m, s: s, byItem: byItem, sum: new(big.Int), movie: value.NewItem(
+						value.Attr{Name: "PK", Value: value.OfString(fmt.Sprint("MOVIE#", byItem))}, value.Attr{Name: "SK", Value: value.OfString("METADATA")},
+						value.Attr{Name: "type", Value: value.OfString("Movie")})}
+					if byItem {
+						f.record = 1000
+					}
+					f.goes()
+				})
 			}
-			f.goes()
 		})
 	}
 }
 
 func (f *filled) goes() {
-	long, longer := strings.Repeat("long ", 60), strings.Repeat("longer ", 60)
-	f.leaves(400)
+	short, long, longer := f.values[0], f.values[1], f.values[2]
+	f.leaves(500)
 	f.rate(long)
 	f.shows("room for all", long)
-	small := f.row().Filter(func(name string) bool { return !f.movie.Has(name) && name != "review" && name != "filler" }).Size() + len(owntable.FullMark) + 1
+	small := f.row().Filter(func(name string) bool { return !f.movie.Has(name) && name != f.attr && name != "filler" }).Size()
+	f.leaves(small + f.row().Filter(func(name string) bool { return name == f.attr }).Size())
+	f.shows("room for all, to the last byte", long)
 	f.rate(longer)
-	f.shows("the review has grown", "")
+	f.shows("the "+f.attr+" has grown", "")
 	f.rate(long)
 	f.shows("it has shrunk", long)
+	small += len(owntable.FullMark) + 1
 	f.leaves(small)
 	f.shows("the row has grown, up to the last byte", "")
 	if got, most := f.row().Size(), store.MaxItemBytes; got != most {
 		f.Errorf("the row has %d bytes, not %d", got, most)
 	}
-	f.rate("short")
+	f.rate(short)
 	f.shows("a short one has no room either", "")
 	f.leaves(small - 1)
-	if row := f.row(); row.Has("review") || row.Has("ratings") && row.Has("tags") || !row.Has("ratings") && !row.Has("tags") {
+	if row := f.row(); row.Has(f.attr) || row.Has("ratings") && row.Has("tags") || !row.Has("ratings") && !row.Has("tags") {
 		f.Errorf("with a byte less the row has ratings %v, tags %v", row.Get("ratings"), row.Get("tags"))
 	}
 	f.leaves(500)
-	f.shows("there is room", "short")
+	f.shows("there is room", short)
 	f.rate(longer)
 	f.shows("and there still is", longer)
 }
@@ -159,19 +196,26 @@ func (f *filled) leaves(bytes int) {
 	f.applies(store.Write{Ref: f.ref(f.movie), Ops: []store.Op{{Kind: store.Set, Attr: filler.Name, Value: filler.Value}}})
 }
 
-// rate adds a rating, the newest.
-func (f *filled) rate(review string) {
+// rate adds a rating, the newest, after which the row should show a value.
+func (f *filled) rate(v string) {
 	f.Helper()
 	f.rated++
 	at := func(name, v string) value.Attr { return value.Attr{Name: name, Value: value.OfString(v)} }
-	row := value.NewItem(at("PK", fmt.Sprint("USER#", f.rated)), at("SK", fmt.Sprint("RATING#", f.byItem)), at("type", "Rating"),
-		at("review", review), at("tag", fmt.Sprint(f.rated%2)), at("at", time.Unix(int64(f.rated), 0).UTC().Format(time.RFC3339)))
+	row := value.NewItem(at("PK", fmt.Sprint("USER#", f.rated)), at("SK", fmt.Sprint("RATING#", f.byItem)), at("type", "Rating"), at("tag", fmt.Sprint(f.rated%2)))
+	if f.attr == "review" {
+		row = row.With(at("review", v), at("at", time.Unix(int64(f.rated), 0).UTC().Format(time.RFC3339)))
+	} else {
+		sum, _ := new(big.Int).SetString(v, 10)
+		points, err := value.ParseNumber(new(big.Int).Sub(sum, f.sum).String())
+		must(f.T, err)
+		row, f.sum = row.With(value.Attr{Name: f.attr, Value: points}), sum
+	}
 	f.applies(store.Write{Ref: f.ref(row), Put: row})
 }
 
-// shows fails unless the row shows what is small, and the review; if that is "", none, and a dead letter
+// shows fails unless the row shows what is small, and what may be long; if that is "", none, and a dead letter
 // of kind full that names it alone.
-func (f *filled) shows(when, review string) {
+func (f *filled) shows(when, want string) {
 	f.Helper()
 	row := f.row()
 	if n, _ := row.Get("ratings").Int64(); n != int64(f.rated) {
@@ -180,19 +224,18 @@ func (f *filled) shows(when, review string) {
 	if n, _ := row.Get("tags").Int64(); n != int64(min(f.rated, 2)) {
 		f.Errorf("%s: %v tags", when, row.Get("tags"))
 	}
-	if row.Get("review").Text() != review || row.Has(owntable.FullMark) != (review == "") {
-		f.Errorf("%s: the review is %.20q, and the mark %v", when, row.Get("review").Text(), row.Get(owntable.FullMark))
+	if got := row.Get(f.attr).Text(); got != want || row.Has(owntable.FullMark) != (want == "") {
+		f.Errorf("%s: the %s is %.40q, and the mark %v", when, f.attr, got, row.Get(owntable.FullMark))
 	}
-	var said []string
+	var said, letters []string
 	must(f.T, f.runner().Dead(f.Context(), func(d runner.Dead) error {
 		said = append(said, string(d.Kind)+" "+d.Reason)
 		return nil
 	}))
-	var want []string
-	if review == "" {
-		want = []string{"full " + runner.NoRoom([]string{"Movie.review"})}
+	if want == "" {
+		letters = []string{"full " + runner.NoRoom([]string{"Movie." + f.attr})}
 	}
-	if !slices.Equal(said, want) {
-		f.Errorf("%s: letters %q, want %q", when, said, want)
+	if !slices.Equal(said, letters) {
+		f.Errorf("%s: letters %q, want %q", when, said, letters)
 	}
 }
