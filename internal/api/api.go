@@ -216,8 +216,8 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Unfinished is the header of an answer with the names of derivations whose values the rows do
-// not show yet, or show by another definition, because a build is not complete.
+// Unfinished is the header of an answer with the names of derivations whose values the rows do not show yet, or show by another
+// definition, because a build is not complete; or show as of when the stream of a table was switched off. A search names its index so.
 const Unfinished = "Weir-Unfinished"
 
 // status answers GET /v1/{model}/status. It takes a turn as a query does, since it reads the store.
