@@ -177,6 +177,9 @@ func (t *Tally) derivation() Derivation {
 	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
+	if (t.Kind.Values || t.IsSet()) && owntable.EscapesValues(t.Attr) {
+		x.add("values", "escaped") // without that, values of another attribute were among those counted
+	}
 	x.within("target", t.Target.identity())
 	if d.makes = t.IsSet() || t.Group != nil; !d.makes && !t.Hidden {
 		d.attrs = []string{t.Attr}

@@ -581,3 +581,31 @@ derive:
 		t.Errorf("two of them are %v", got)
 	}
 }
+
+// TestEscapedValuesAreAnotherDefinition: a distinct or a set whose values were counted under a name that another attribute's
+// could be is built again; nothing else is.
+func TestEscapedValuesAreAnotherDefinition(t *testing.T) {
+	m := mustParse(t, "films.yaml", `
+model: films
+tables: {films: {key: [PK, SK]}}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}}
+  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {tag: string}}
+  Tags: {where: {type: Tags}, key: {PK: "TAGS#{movie}", SK: "ALL[#{leaf}]"}}
+  Others: {where: {type: Others}, key: {PK: "OTHERS#{movie}", SK: "ALL[#{leaf}]"}}
+derive:
+  Movie.tags: {distinct: Rating.tag, to: {id: movie}, max: 10}
+  "Movie.tags:y": {distinct: Rating.tag, to: {id: movie}, max: 10}
+  "Movie.tags%": {distinct: Rating.tag, to: {id: movie}, max: 10}
+  "Movie.any:y": {distinct: Rating.tag, to: {id: movie}}
+  "Movie.n:y": {count: Rating, to: {id: movie}}
+  Tags.tags: {set: Rating.tag}
+  "Others.tags:y": {set: Rating.tag}
+`)
+	again := map[string]bool{"Movie.tags:y": true, "Movie.tags%": true, "Others.tags:y": true}
+	for _, d := range m.Derivations() {
+		if strings.Contains(d.definition, "escaped") != again[d.Name] {
+			t.Errorf("%s is defined by %s", d.Name, d.definition)
+		}
+	}
+}

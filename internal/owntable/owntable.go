@@ -51,7 +51,7 @@
 //	         same of a shard, p:SHARD, where a function reads shard by shard
 //	a:ATTR   a count or a sum, or how many values a distinct of any size has; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
-//	d:ATTR:V how many rows hold the value V, for a distinct
+//	d:ATTR:V how many rows hold the value V, for a distinct; ATTR has %3A for a colon, and %25 for a %
 //	o:ATTR   a distinct had far more values than its max: they are no longer counted
 //	r:ATTR   how many rows have a value of such a distinct; absent if an older weir dropped it
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
@@ -178,8 +178,14 @@ func Rows(attr string) string { return "c:" + attr }
 // attr.
 func Value(attr, v string) string { return Values(attr) + v }
 
-// Values returns the prefix of the names of all counts of a distinct.
-func Values(attr string) string { return "d:" + attr + ":" }
+// Values returns the prefix of the names of all counts of a distinct. No name begins with that of another attribute: an
+// attribute with a colon is escaped (EscapesValues).
+func Values(attr string) string { return "d:" + valuesEscape.Replace(attr) + ":" }
+
+var valuesEscape = strings.NewReplacer("%", "%25", ":", "%3A")
+
+// EscapesValues reports whether the names of a distinct's counts have its attribute in another form than it has.
+func EscapesValues(attr string) bool { return strings.ContainsAny(attr, "%:") }
 
 // Dropped names the accumulator that says that the values of the distinct attr are no longer
 // counted.

@@ -290,3 +290,44 @@ func TestDroppedMeanwhile(t *testing.T) {
 	h.set(owntable.Ledger("films", theMovie), owntable.Parked, value.OfInt(0))
 	h.shows("after all", 21, 20, 3)
 }
+
+// colons has distincts of which one name begins with another and a colon, as does a value of theirs.
+const colons = `
+model: films
+tables: {films: {key: [PK, SK]}}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}}
+  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {tag: string, mood: string}}
+derive:
+  Movie.x: {distinct: Rating.tag, to: {id: movie}, max: 10}
+  "Movie.x:y": {distinct: Rating.mood, to: {id: movie}, max: 10}
+  "Movie.x%3Ay": {distinct: Rating.tag, to: {id: movie}, max: 10}
+`
+
+// TestDistinctsOfLikeNames: the values of an attribute are not taken for those of another whose name begins with its name.
+func TestDistinctsOfLikeNames(t *testing.T) {
+	for _, byItem := range []bool{false, true} {
+		m, err := loadText(t, colons)
+		must(t, err)
+		h := newHarness(t, m)
+		h.byItem = byItem
+		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+		must(t, h.settle(1))
+		h.each(0, 6, func(i int) string {
+			return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","tag":"y:%d","mood":"%d"}`, i, i%2, i%3)
+		})
+		movie, err := store.GetRow(t.Context(), h.store, theMovie)
+		must(t, err)
+		if x, y, z := movie.Get("x").Text(), movie.Get("x:y").Text(), movie.Get("x%3Ay").Text(); x != "2" || y != "3" || z != "2" {
+			t.Errorf("by item %v: it shows %s, %s and %s, not 2, 3 and 2", byItem, x, y, z)
+		}
+		if out := h.audit(); out != "" {
+			t.Errorf("by item %v: %s", byItem, out)
+		}
+		h.each(0, 6, func(i int) string { return gone(i) })
+		if movie, err = store.GetRow(t.Context(), h.store, theMovie); err != nil || movie.Get("x").Text() != "0" || movie.Get("x:y").Text() != "0" || movie.Get("x%3Ay").Text() != "0" {
+			t.Errorf("by item %v: without ratings it shows %v, %v", byItem, movie, err)
+		}
+		h.close()
+	}
+}
