@@ -67,18 +67,24 @@ func becomes(g *model.Migration, old value.Item) ([]projections.Moved, string) {
 	return made, reason
 }
 
-// gone finds the rows that were made from the old row's earlier states and are no
-// longer made from it.
-func (p *plan) gone(was []value.Item) {
-	for _, old := range was {
-		before, _ := becomes(p.g, old)
-		for _, b := range before {
-			same := func(o projections.Moved) bool { return projections.SameRow(o.Row, b.Row) }
-			if !slices.ContainsFunc(p.made, same) && !slices.ContainsFunc(p.stale, same) {
-				p.stale = append(p.stale, b)
-			}
+// gone finds the rows that the old row's earlier states became and that it no longer becomes.
+func (p *plan) gone(was []projections.Moved) {
+	for _, b := range was {
+		same := func(o projections.Moved) bool { return projections.SameRow(o.Row, b.Row) }
+		if !slices.ContainsFunc(p.made, same) && !slices.ContainsFunc(p.stale, same) {
+			p.stale = append(p.stale, b)
 		}
 	}
+}
+
+// waits returns the first table, of those that m.out refuses, that the plan would read or write.
+func (p *plan) waits() string {
+	for _, ref := range append(p.reads(), p.row) {
+		if p.m.isOut(ref.Table) {
+			return ref.Table
+		}
+	}
+	return ""
 }
 
 // current reports whether the old row's mark says that it was moved as it is, and may

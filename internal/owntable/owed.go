@@ -12,7 +12,7 @@ import (
 // does. s is HASH of a target that is to be shown, and KIND|HASH of anything else. The consumer that
 // cannot write leaves the row, and then the job of the table; the job does it and deletes the row. What is
 // named again meanwhile is done again, as its row counts how often it was. There are as many rows as
-// targets, copies, parts of sets and lists of followers that wait, of about 150 to 400 bytes, and one for each entry of a
+// targets, copies, parts of sets, lists of followers and old rows of migrations that wait, of about 150 to 400 bytes, and one for each entry of a
 // history and each notification, with what it is made from.
 const (
 	owedKind     = "kind"
@@ -24,6 +24,8 @@ const (
 	owedGone     = "gone"  // the newest change removes the copy
 	owedAttr     = "a"
 	owedList     = "list"
+	owedMade     = "made" // table and key of a row that a migration made
+	owedMadeKey  = "madekey"
 	owedShard    = "shard"
 	owedTime     = "time"
 	owedRecord   = "record"
@@ -41,6 +43,7 @@ const (
 	OwedEntry        = "entry"        // an entry of a history
 	OwedFollow       = "follow"       // followers in the table of a value
 	OwedLeft         = "left"         // a row's place on a list of followers, if it has left that
+	OwedMove         = "move"         // an old row that a migration may have to move
 	OwedNotification = "notification" // a row for a subscriber
 	OwedSet          = "set"          // a row that shows a part of a set
 )
@@ -51,10 +54,11 @@ type OwedRow struct {
 	Table    string
 	Key      value.Item      // of the row that waits; of a list, of any follower in the table
 	Position events.Position // of the newest change that asks for it, zero if that does not matter
-	Rule     string          // that makes the row
-	Source   KeyedRow        // of a copy
+	Rule     string          // that makes the row; of an old row, its migration
+	Source   KeyedRow        // of a copy; the old row that is to be moved
+	Made     KeyedRow        // what an earlier state of the old row became, if that may have to go
 	Gone     bool            // the change at Position removes the copy
-	Attr     string          // of a link
+	Attr     string          // of a link; of Made, its entity
 	List     string          // of followers
 	ShardKey string          // of the change that an entry is made from; so are Time and Record
 	Time     time.Time
@@ -72,6 +76,8 @@ func (o *OwedRow) ref(model string, row store.Ref) store.Ref {
 		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
 	case OwedLeft:
 		return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)+"|"+o.Attr+"|"+o.List))
+	case OwedMove:
+		return owed(model, o.Table, o.Kind+"|"+Hash(o.Rule+"|"+o.Source.text()+"|"+o.Made.text()))
 	}
 	return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)))
 }
@@ -88,6 +94,9 @@ func (o *OwedRow) Owe(model string, row store.Ref) store.Write {
 	}
 	if o.Source.Key != nil {
 		w.Ops = append(w.Ops, set(owedOf, value.OfString(o.Source.Table)), set(owedOfKey, value.OfMap(o.Source.Key)))
+	}
+	if o.Made.Key != nil {
+		w.Ops = append(w.Ops, set(owedMade, value.OfString(o.Made.Table)), set(owedMadeKey, value.OfMap(o.Made.Key)))
 	}
 	if o.Record != nil {
 		w.Ops = append(w.Ops, set(owedRecord, value.OfMap(o.Record)), set(owedTime, value.OfInt(o.Time.UnixMicro())))
@@ -138,7 +147,7 @@ func OwedFrom(row value.Item) OwedRow {
 	o := OwedRow{
 		Kind: row.Get(owedKind).Text(), Table: row.Get(owedTable).Text(), Key: row.Get(owedKey).Item(),
 		Position: events.PositionFrom(row.Get(Position)), Rule: row.Get(owedRule).Text(),
-		Source: KeyedRow{row.Get(owedOf).Text(), row.Get(owedOfKey).Item()}, Gone: row.Has(owedGone), Attr: row.Get(owedAttr).Text(), List: row.Get(owedList).Text(),
+		Source: KeyedRow{row.Get(owedOf).Text(), row.Get(owedOfKey).Item()}, Made: KeyedRow{row.Get(owedMade).Text(), row.Get(owedMadeKey).Item()}, Gone: row.Has(owedGone), Attr: row.Get(owedAttr).Text(), List: row.Get(owedList).Text(),
 		ShardKey: row.Get(owedShard).Text(), Time: time.UnixMicro(us).UTC(), Record: row.Get(owedRecord).Item(),
 		times: row.Get(owedTimes), at: Ref(row.Get(Partition).Text(), row.Get(Sort).Text()),
 	}

@@ -206,8 +206,8 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 type OldRow struct {
 	Migration *model.Migration
 	Row       store.Ref
-	// Was lists earlier images of the row: the rows made from them may have to go.
-	Was []value.Item
+	// Was lists what earlier states of the row became: those rows may have to go. Their images do not matter.
+	Was []Moved
 }
 
 // OldRows returns the rows that migrations must check after a change. The row is or was
@@ -216,8 +216,8 @@ type OldRow struct {
 func OldRows(c *Change) (out []OldRow) {
 	ask := func(g *model.Migration) {
 		r := OldRow{Migration: g, Row: c.Row}
-		if c.Was == g.From {
-			r.Was = []value.Item{c.Old}
+		if c.Was == g.From && g.InPlace() == nil {
+			r.Was, _ = Move(g, c.Old)
 		}
 		out = append(out, r)
 	}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // Mover moves rows of older forms for a model's migrations (internal/migrate). The runner
@@ -16,10 +19,15 @@ import (
 type Mover interface {
 	// Started reports which of the model's migrations are on.
 	Started(ctx context.Context) (map[*model.Migration]bool, error)
-	// Follow moves rows of migrations that are on. For each row it returns the reason why
-	// the row cannot be moved, or "" if it was moved. After an error, call it again with
-	// all rows.
-	Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error)
+	// Follow moves rows of migrations that are on. It touches no table for which out has an error: a row that
+	// needs one waits. After an error, call it again with all rows.
+	Follow(ctx context.Context, rows []projections.OldRow, out func(table string) error) ([]Followed, error)
+}
+
+// Followed is what became of an old row: it was moved as far as it has to be, or one of these is set.
+type Followed struct {
+	Refused string // why the row cannot be moved as it is
+	Waits   string // the table that it waits for
 }
 
 // errNoMover reports a mistake in the program that created the runner: without a mover,
@@ -94,24 +102,123 @@ func (w *Work) moves(ctx context.Context) error {
 	return w.move(ctx, rows[:n], of)
 }
 
-// move moves rows, and keeps dead letters for those that cannot be moved.
-// An error of the mover fails the batch. A refusal is of one row, and becomes a dead letter.
+// move moves rows, and keeps dead letters for those that cannot be moved. Those that wait for a table are owed.
+// An error of the mover fails the batch, and has the tables looked at. A refusal is of one row, and becomes a dead letter.
 func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
-	refused, err := w.Mover.Follow(ctx, rows)
+	became, err := w.Mover.Follow(ctx, rows, w.IsOut)
+	if err != nil {
+		return errors.Join(err, w.tryTables(ctx, rows))
+	}
+	var ds []Dead
+	var owed []Owed
+	for i, f := range became {
+		w.Touched[of[i]] = true // no derivation: a migration moves rows
+		c := &w.Changes[of[i]]
+		switch {
+		case f.Waits != "":
+			owed = append(owed, w.owingMove(f.Waits, &rows[i], w.ShardOf(c), c.Position)...)
+		case f.Refused != "":
+			w.Kept(of[i])
+			d := unmoved(rows[i].Migration, c.Row, f.Refused)
+			d.ShardKey, d.Position, d.Record, d.Time = w.ShardOf(c), c.Position, RecordOf(c), c.Time
+			ds = append(ds, d)
+		}
+	}
+	if err := w.OweSmall(ctx, owed...); err != nil {
+		return err
+	}
+	return w.KeepAll(ctx, ds)
+}
+
+// unmoved returns the dead letter of an old row that cannot be moved.
+func unmoved(g *model.Migration, row store.Ref, reason string) Dead {
+	return Dead{Kind: DeadImage, Target: "migration " + g.Name, Reason: reason, Row: row}
+}
+
+// tryTables tries the tables of migrations one by one. The transactions that move rows have several, and do not say
+// which of them took no write; so these tries find out (outlasting).
+func (w *Work) tryTables(ctx context.Context, rows []projections.OldRow) error {
+	var errs []error
+	tried := map[string]bool{}
+	try := func(t *model.Table) {
+		if !tried[t.Name] && w.outages != nil {
+			tried[t.Name] = true
+			errs = append(errs, w.probe(ctx, anyRow(t)))
+		}
+	}
+	for _, r := range rows {
+		try(r.Migration.From.Table)
+		for _, mk := range r.Migration.Makes {
+			try(mk.Into.Table)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// owingMove returns what is owed for an old row that waits for a table: that it is looked at again and, for each row
+// that earlier states of it became, that this one may have to go. Neither order nor number of such requests matters.
+func (r *Runner) owingMove(table string, old *projections.OldRow, shardKey string, at events.Position) (owed []Owed) {
+	o := Owed{Row: anyRow(r.Model.Table(table)), OwedRow: owntable.OwedRow{
+		Kind: owntable.OwedMove, Rule: old.Migration.Name, Source: r.keyedRow(old.Row), ShardKey: shardKey, Position: at,
+	}}
+	for _, was := range old.Was {
+		o := o
+		o.Made, o.Attr = r.keyedRow(was.Row), was.Into.Name
+		owed = append(owed, o)
+	}
+	return append(owed, o)
+}
+
+// keyedRow names a row of a model's table, or of one that is only migrated from.
+func (r *Runner) keyedRow(row store.Ref) owntable.KeyedRow {
+	return owntable.KeyedRow{Table: row.Table, Key: r.Model.Table(row.Table).Item(row.Key)}
+}
+
+// anyRow refers to a row that need not exist, to try a table by.
+func anyRow(t *model.Table) store.Ref {
+	of := func(a store.KeyAttr) value.Value {
+		switch {
+		case a.Name == "":
+			return value.Value{}
+		case a.Type == value.Number:
+			return value.OfInt(0)
+		case a.Type == value.Binary:
+			return value.OfBinary("weir")
+		}
+		return value.OfString("weir")
+	}
+	return store.Ref{Table: t.Name, Key: store.Key{Partition: of(t.Key.Partition), Sort: of(t.Key.Sort)}}
+}
+
+// settleMove moves an old row as it is now, if its migration is still on. One that cannot be moved becomes a dead letter.
+func (r *Runner) settleMove(ctx context.Context, o *Owed) error {
+	g := r.Model.Migration(o.Rule)
+	if g == nil || g.From.Table.Name != o.Source.Table {
+		return nil
+	}
+	on, err := r.migrationsOn(ctx)
+	key, ok := g.From.Table.KeyOf(o.Source.Key)
+	if err != nil || !ok || !on[g] {
+		return err
+	}
+	old := projections.OldRow{Migration: g, Row: store.Ref{Table: o.Source.Table, Key: key}}
+	for _, mk := range g.Makes {
+		if mk.Into.Name == o.Attr && mk.Into.Table.Name == o.Made.Table {
+			if key, ok := mk.Into.Table.KeyOf(o.Made.Key); ok {
+				old.Was = append(old.Was, projections.Moved{Making: mk, Row: store.Ref{Table: o.Made.Table, Key: key}})
+			}
+		}
+	}
+	became, err := r.Mover.Follow(ctx, []projections.OldRow{old}, nil)
+	if err != nil || became[0].Refused == "" {
+		return err
+	}
+	row, err := r.GetRow(ctx, old.Row)
 	if err != nil {
 		return err
 	}
-	var ds []Dead
-	for i, reason := range refused {
-		if w.Touched[of[i]] = true; reason == "" { // no derivation: a migration moves rows
-			continue
-		}
-		c := &w.Changes[of[i]]
-		w.Kept(of[i])
-		ds = append(ds, Dead{
-			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,
-		})
-	}
-	return w.KeepAll(ctx, ds)
+	d := unmoved(g, old.Row, became[0].Refused)
+	d.ShardKey, d.Position, d.Record = o.ShardKey, o.Position, owntable.RecordItem(&events.Record{Table: old.Row.Table, Keys: o.Source.Key, New: row})
+	_, err = r.KeepDead(ctx, d)
+	return err
 }

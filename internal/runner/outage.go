@@ -23,7 +23,8 @@ import (
 // (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
 // Rows that weir makes in the table are owed likewise, each by its kind (Kind.Settle): a copy, a list of followers and a part of
 // a set once, and by what the source row or our own table says when the table works again; an entry of a history and a notification
-// with what it is made from, since no row tells it. What a migration moves into the table fails the batch as before.
+// with what it is made from, since no row tells it. An old row that a migration would move into the table, or that stands in it, is
+// owed by its key (moves.go).
 //
 // A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
 // the table takes it, the job does all that is owed. It ends when nothing is left. The pause, the outage and its end are known to
@@ -431,8 +432,11 @@ func (r *Runner) settleOwed(ctx context.Context, o Owed) (done bool, err error) 
 	if o.Row.Table == "" {
 		return true, nil
 	}
-	if o.Kind == owntable.OwedTarget {
+	switch o.Kind {
+	case owntable.OwedTarget:
 		return true, r.showOwed(ctx, o.Row)
+	case owntable.OwedMove:
+		return true, r.settleMove(ctx, &o)
 	}
 	for _, k := range r.Kinds {
 		if mine, done, err := k.Settle(ctx, r, o); mine || err != nil {

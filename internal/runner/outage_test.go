@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/migrate"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -24,6 +26,7 @@ type denied struct {
 	tried   int                    // writes to the table that it refused
 	meets   func(ws []store.Write) // if set, is called before writes
 	deleted bool                   // the table cannot be read either
+	fails   func() error           // if set, is asked before and after writes whether the process ends there
 }
 
 var errPolicy = errors.New("AccessDeniedException: not authorized to perform dynamodb:UpdateItem")
@@ -35,15 +38,24 @@ func (d *denied) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return d.Store.Get(ctx, refs)
 }
 
+func (d *denied) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	if d.deleted && q.Table == d.table {
+		return store.Page{}, errPolicy
+	}
+	return d.Store.Query(ctx, q)
+}
+
 // Trim forgets nothing: the audit reads all records.
 func (d *denied) Trim(context.Context, string, string, events.Position) error { return nil }
 
 func (d *denied) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if err := d.ends(); err != nil {
+		return nil, err
+	}
 	if d.meets != nil {
 		d.meets(ws)
 	}
-	out := make([]store.Outcome, len(ws))
-	var first error
+	out, first := make([]store.Outcome, len(ws)), error(nil)
 	for i := range ws {
 		if ws[i].Table == d.table {
 			d.tried++
@@ -57,14 +69,28 @@ func (d *denied) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 		}
 		out[i] = one[0]
 	}
+	if err := d.ends(); err != nil {
+		return nil, err
+	}
 	return out, first
 }
 
+// ends returns the error of a process that ends there.
+func (d *denied) ends() error {
+	if d.fails == nil {
+		return nil
+	}
+	return d.fails()
+}
+
 func (d *denied) Transact(ctx context.Context, ws []store.Write) error {
+	if err := d.ends(); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(ws, func(w store.Write) bool { return w.Table == d.table && (d.deleted || !w.Check) }) {
 		return errPolicy
 	}
-	return d.Store.Transact(ctx, ws)
+	return cmp.Or(d.Store.Transact(ctx, ws), d.ends())
 }
 
 const twoTables = `
@@ -135,7 +161,7 @@ func newOutageWorld(t *testing.T, text string) *outageWorld {
 
 // restart begins a process.
 func (w *outageWorld) restart() {
-	w.run = (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.d, Now: w.now, Mono: w.now}).Outlasting()
+	w.run = (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.d, Now: w.now, Mono: w.now, Mover: &migrate.Mover{Model: w.model, Store: w.d, Now: w.now}}).Outlasting()
 	f := &runner.Follower{Runner: w.run, Stopped: func(_, table, _, why string) { w.stopped[table] = why }}
 	w.step = f.Stepper(runner.GroupRows)
 }
