@@ -39,6 +39,7 @@ const (
 // comes before the links that it has left.
 const (
 	OwedTarget       = ""             // a row that shows its ledger
+	OwedClaim        = "claim"        // the claim on a unique value that the row has lost
 	OwedCopy         = "copy"         // a copy, which is made from its source or deleted
 	OwedEntry        = "entry"        // an entry of a history
 	OwedFollow       = "follow"       // followers in the table of a value
@@ -46,6 +47,7 @@ const (
 	OwedMove         = "move"         // an old row that a migration may have to move
 	OwedNotification = "notification" // a row for a subscriber
 	OwedSet          = "set"          // a row that shows a part of a set
+	OwedSource       = "source"       // the source row of a copy that another program touched
 )
 
 // OwedRow is what waits for a table.
@@ -54,12 +56,12 @@ type OwedRow struct {
 	Table    string
 	Key      value.Item      // of the row that waits; of a list, of any follower in the table
 	Position events.Position // of the newest change that asks for it, zero if that does not matter
-	Rule     string          // that makes the row; of an old row, its migration
+	Rule     string          // that makes the row; of an old row, its migration; of a claim, the entity
 	Source   KeyedRow        // of a copy; the old row that is to be moved
-	Made     KeyedRow        // what an earlier state of the old row became, if that may have to go
+	Made     KeyedRow        // what an earlier state of the old row became, if that may have to go; the copy of a source
 	Gone     bool            // the change at Position removes the copy
-	Attr     string          // of a link; of Made, its entity
-	List     string          // of followers
+	Attr     string          // of a link or a claim; of what an old row became, its entity
+	List     string          // of followers; of a claim, its partition key
 	ShardKey string          // of the change that an entry is made from; so are Time and Record
 	Time     time.Time
 	Record   value.Item
@@ -76,8 +78,10 @@ func (o *OwedRow) ref(model string, row store.Ref) store.Ref {
 		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
 	case OwedLeft:
 		return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)+"|"+o.Attr+"|"+o.List))
-	case OwedMove:
+	case OwedMove, OwedSource:
 		return owed(model, o.Table, o.Kind+"|"+Hash(o.Rule+"|"+o.Source.text()+"|"+o.Made.text()))
+	case OwedClaim:
+		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
 	}
 	return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)))
 }

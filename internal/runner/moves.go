@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -107,7 +109,10 @@ func (w *Work) moves(ctx context.Context) error {
 func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
 	became, err := w.Mover.Follow(ctx, rows, w.IsOut)
 	if err != nil {
-		return errors.Join(err, w.tryTables(ctx, rows))
+		return errors.Join(err, w.tryTables(ctx, rows, err))
+	}
+	if w.outages != nil {
+		w.outages.works(callMove, rowsOf(rows), nil)
 	}
 	var ds []Dead
 	var owed []Owed
@@ -130,27 +135,47 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 	return w.KeepAll(ctx, ds)
 }
 
+// rowsOf returns the rows that are to be moved.
+func rowsOf(old []projections.OldRow) []store.Ref {
+	refs := make([]store.Ref, len(old))
+	for i := range old {
+		refs[i] = old[i].Row
+	}
+	return refs
+}
+
 // unmoved returns the dead letter of an old row that cannot be moved.
 func unmoved(g *model.Migration, row store.Ref, reason string) Dead {
 	return Dead{Kind: DeadImage, Target: "migration " + g.Name, Reason: reason, Row: row}
 }
 
-// tryTables tries the tables of migrations one by one. The transactions that move rows have several, and do not say
-// which of them took no write; so these tries find out (outlasting).
-func (w *Work) tryTables(ctx context.Context, rows []projections.OldRow) error {
+// tryTables finds out why rows could not be moved. The transactions that move them have several tables, and do not say
+// which of them failed, so each is tried by itself (outlasting). If all do what is tried, as where a policy denies only
+// puts, it is noted of the table of the old rows: these then wait for it.
+func (w *Work) tryTables(ctx context.Context, rows []projections.OldRow, why error) error {
+	if w.outages == nil {
+		return nil
+	}
 	var errs []error
-	tried := map[string]bool{}
+	tried, from := map[string]bool{}, map[string]bool{}
 	try := func(t *model.Table) {
-		if !tried[t.Name] && w.outages != nil {
+		if !tried[t.Name] {
 			tried[t.Name] = true
-			errs = append(errs, w.probe(ctx, anyRow(t)))
+			errs = append(errs, w.probe(ctx, Owed{Row: anyRow(t)}))
 		}
 	}
 	for _, r := range rows {
+		from[r.Migration.From.Table.Name] = true
 		try(r.Migration.From.Table)
 		for _, mk := range r.Migration.Makes {
 			try(mk.Into.Table)
 		}
+	}
+	if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
+		return err
+	}
+	for _, table := range slices.Sorted(maps.Keys(from)) {
+		errs = append(errs, w.fails(ctx, table, callMove, why))
 	}
 	return errors.Join(errs...)
 }

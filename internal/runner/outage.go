@@ -11,20 +11,22 @@ import (
 	"time"
 
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// A table of an application may refuse every write for long: a policy denies them, the table is throttled
+// A table of an application may refuse every write for long, or every read: a policy denies them, the table is throttled
 // for hours, or it was deleted. Its targets then wait, and all other tables of the model go on. For a short
 // time nothing is different from any other failure: the batch is applied again. After outageAfter without
-// one write that the table took, it is out. From then on no batch shows anything in it. Ledgers
+// one call of the kind that fails (callWrite, callRead, callTransact), it is out. From then on no batch shows anything in it. Ledgers
 // and facts are kept in our own table, so they go on. A target whose row cannot show them is owed
 // (owntable.OwedRow), once, however many records come. No effect waits, and no position stands.
 // Rows that weir makes in the table are owed likewise, each by its kind (Kind.Settle): a copy, a list of followers and a part of
 // a set once, and by what the source row or our own table says when the table works again; an entry of a history and a notification
 // with what it is made from, since no row tells it. An old row that a migration would move into the table, or that stands in it, is
-// owed by its key (moves.go).
+// owed by its key (moves.go). So is what needs a row that cannot be read or looked at: a copy that is to be restored from its
+// source, the ledger of a row that was deleted, a claim on a unique value (claims.go).
 //
 // A job of our own table, one for each table that is out, tries one write after a pause that doubles. When
 // the table takes it, the job does all that is owed. It ends when nothing is left. The pause, the outage and its end are known to
@@ -54,6 +56,7 @@ type outage struct {
 	last  time.Time // when the last write failed
 	at    time.Time
 	why   string
+	call  string // the kind of call that failed first; one that another call of the kind does is no outage
 	out   bool
 	probe time.Time // when the next write is tried
 	pause time.Duration
@@ -78,7 +81,7 @@ func (r *Runner) Out() map[string]string {
 	defer r.outages.mu.Unlock()
 	for table, is := range r.outages.of {
 		if is.out {
-			out[table] = fmt.Sprintf("it takes no writes since %s: %s", is.at.UTC().Format(time.RFC3339), is.why)
+			out[table] = fmt.Sprintf("it %s since %s: %s", is.call, is.at.UTC().Format(time.RFC3339), is.why)
 		}
 	}
 	return out
@@ -101,6 +104,67 @@ func (r *Runner) IsOut(table string) error {
 type outlasting struct {
 	store.Store
 	r *Runner
+}
+
+// Kinds of calls, as what a table does that refuses them.
+const (
+	callWrite    = "takes no writes"
+	callRead     = "cannot be read"
+	callTransact = "takes part in no transaction"
+	callMove     = "lets no old row be moved"
+)
+
+// Get reads rows, and notes which tables could not be read.
+func (s *outlasting) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := s.Store.Get(ctx, refs)
+	failed := map[string]error{}
+	if err != nil {
+		var tables []store.Ref // one row of each
+		for _, ref := range refs {
+			if ref.Table != owntable.TableName && !slices.ContainsFunc(tables, func(r store.Ref) bool { return r.Table == ref.Table }) {
+				tables = append(tables, ref)
+			}
+		}
+		for i := range tables {
+			one := err
+			if len(tables) > 1 { // it is said of all
+				_, one = s.Store.Get(ctx, tables[i:i+1])
+			}
+			if one != nil {
+				failed[tables[i].Table] = one
+			}
+		}
+	} else {
+		s.r.outages.works(callRead, refs, failed)
+	}
+	return rows, s.fail(ctx, callRead, failed, err)
+}
+
+// Transact does a transaction, and notes whether it failed because of a table. It is not said which it was, so only of a
+// table that is alone in it, with our own, it is known.
+func (s *outlasting) Transact(ctx context.Context, ws []store.Write) error {
+	err := s.Store.Transact(ctx, ws)
+	refs, failed := refsOf(ws), map[string]error{}
+	if err == nil || errors.Is(err, store.ErrCondition) {
+		s.r.outages.works(callTransact, refs, failed)
+	} else if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrRefused) {
+		for _, ref := range refs {
+			failed[ref.Table] = err
+		}
+		if delete(failed, owntable.TableName); len(failed) > 1 {
+			return err
+		}
+	}
+	return s.fail(ctx, callTransact, failed, err)
+}
+
+// refsOf returns the rows of writes.
+func refsOf(ws []store.Write) []store.Ref {
+	refs := make([]store.Ref, len(ws))
+	for i := range ws {
+		refs[i] = ws[i].Ref
+	}
+	return refs
 }
 
 // Write does writes, and notes which tables took one and which did not.
@@ -137,37 +201,45 @@ func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Ou
 		}
 	}
 	if err == nil {
-		s.r.outages.works(ws[:len(out)], failed)
+		s.r.outages.works(callWrite, refsOf(ws[:len(out)]), failed)
 	}
+	return s.fail(ctx, callWrite, failed, err)
+}
+
+// fail notes that tables did not do calls of a kind, and returns their error.
+func (s *outlasting) fail(ctx context.Context, call string, failed map[string]error, err error) error {
 	delete(failed, owntable.TableName)
+	if ctx.Err() != nil {
+		return err
+	}
 	for _, table := range slices.Sorted(maps.Keys(failed)) {
-		if e := s.r.fails(ctx, table, failed[table]); e != nil {
+		if e := s.r.fails(ctx, table, call, failed[table]); e != nil {
 			return errors.Join(err, e)
 		}
 	}
 	return err
 }
 
-// works notes that the tables of writes took them, except those that failed.
-func (o *Outages) works(ws []store.Write, failed map[string]error) {
+// works notes that the tables of rows did a call of a kind, except those that failed.
+func (o *Outages) works(call string, refs []store.Ref, failed map[string]error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := range ws {
-		if is := o.of[ws[i].Table]; is != nil && !is.out && failed[ws[i].Table] == nil {
-			delete(o.of, ws[i].Table)
+	for i := 0; i < len(refs) && len(o.of) > 0; i++ {
+		if is := o.of[refs[i].Table]; is != nil && !is.out && is.call == call && failed[refs[i].Table] == nil {
+			delete(o.of, refs[i].Table)
 		}
 	}
 }
 
-// fails notes that a table did not take a write. It is out if it has taken none for outageAfter, or if
+// fails notes that a table did not do a call of a kind. It is out if it has done none for outageAfter, or if
 // another process has found that. Our own table must take the job then: if it does not, it is not the
 // table that is out.
-func (r *Runner) fails(ctx context.Context, table string, why error) error {
+func (r *Runner) fails(ctx context.Context, table, call string, why error) error {
 	now := r.Moment()
 	r.outages.mu.Lock()
 	is := r.outages.of[table]
 	if is == nil || !is.out && now.Sub(is.last) > outageAfter { // what failed long ago says nothing of the time between
-		is = &outage{since: now, at: r.Now()}
+		is = &outage{since: now, at: r.Now(), call: call}
 		r.outages.of[table] = is
 	}
 	is.why, is.last = why.Error(), now
@@ -327,7 +399,7 @@ func (o *Outages) stays(table string, why error, since, now time.Time) {
 	defer o.mu.Unlock()
 	is := o.of[table]
 	if is == nil {
-		is = &outage{at: since}
+		is = &outage{at: since, call: callWrite}
 		o.of[table] = is
 	}
 	is.pause = min(max(2*is.pause, leastProbe), longestProbe)
@@ -389,7 +461,7 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 				}
 			}
 			if !waits {
-				if err := r.probe(ctx, o.Row); err != nil {
+				if err := r.probe(ctx, o); err != nil {
 					return false, nil, err
 				}
 			}
@@ -400,7 +472,7 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 				more = more || e == nil
 			}
 			if e != nil {
-				if err := r.probe(ctx, o.Row); err != nil {
+				if err := r.probe(ctx, o); err != nil {
 					return false, nil, err
 				}
 				failed = cmp.Or(failed, e)
@@ -417,13 +489,19 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 	return !done, nil, err
 }
 
-// probe tries a write that changes nothing: what waits may need none, and would tell nothing of the table.
-func (r *Runner) probe(ctx context.Context, row store.Ref) error {
-	if row.Table == "" { // the model no longer has it
+// probe tries a write that changes nothing, and a read: what waits may need none, and would tell nothing of the table.
+// What needs a row only as a source tries no write, which a program may not be allowed.
+func (r *Runner) probe(ctx context.Context, o Owed) error {
+	if o.Row.Table == "" { // the model no longer has it
 		return nil
 	}
-	w := store.Write{Ref: row, Ops: []store.Op{store.Assign(owntable.Version, value.OfInt(0))}, If: store.Cond{r.Present(row.Table), r.absent(row)}}
-	_, err := r.Write(ctx, []store.Write{w})
+	if o.Kind != owntable.OwedSource {
+		w := store.Write{Ref: o.Row, Ops: []store.Op{store.Assign(owntable.Version, value.OfInt(0))}, If: store.Cond{r.Present(o.Row.Table), r.absent(o.Row)}}
+		if _, err := r.Write(ctx, []store.Write{w}); err != nil {
+			return err
+		}
+	}
+	_, err := r.GetRow(ctx, o.Row)
 	return err
 }
 
@@ -437,6 +515,8 @@ func (r *Runner) settleOwed(ctx context.Context, o Owed) (done bool, err error) 
 		return true, r.showOwed(ctx, o.Row)
 	case owntable.OwedMove:
 		return true, r.settleMove(ctx, &o)
+	case owntable.OwedClaim:
+		return true, r.settleClaim(ctx, &o)
 	}
 	for _, k := range r.Kinds {
 		if mine, done, err := k.Settle(ctx, r, o); mine || err != nil {
@@ -446,11 +526,14 @@ func (r *Runner) settleOwed(ctx context.Context, o Owed) (done bool, err error) 
 	return false, fmt.Errorf("no kind of projection of this version knows what waits for %s: %q", o.Table, o.Kind)
 }
 
-// showOwed shows a target by the ledger that it shows by now.
+// showOwed shows a target by the ledger that it shows by now. If it is gone, the ledger expires.
 func (r *Runner) showOwed(ctx context.Context, target store.Ref) error {
 	in, err := r.shown(ctx, target)
 	if err != nil {
 		return err
 	}
-	return in.ShowLedger(ctx, target)
+	if err := in.ShowLedger(ctx, target); err != nil {
+		return err
+	}
+	return in.expireAll(ctx, []*projections.Target{{Row: target}})
 }

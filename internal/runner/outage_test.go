@@ -26,20 +26,21 @@ type denied struct {
 	tried   int                    // writes to the table that it refused
 	meets   func(ws []store.Write) // if set, is called before writes
 	deleted bool                   // the table cannot be read either
+	unread  bool                   // it cannot be read, and takes writes
 	fails   func() error           // if set, is asked before and after writes whether the process ends there
 }
 
 var errPolicy = errors.New("AccessDeniedException: not authorized to perform dynamodb:UpdateItem")
 
 func (d *denied) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	if d.deleted && slices.ContainsFunc(refs, func(r store.Ref) bool { return r.Table == d.table }) {
+	if (d.deleted || d.unread) && slices.ContainsFunc(refs, func(r store.Ref) bool { return r.Table == d.table }) {
 		return nil, errPolicy
 	}
 	return d.Store.Get(ctx, refs)
 }
 
 func (d *denied) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if d.deleted && q.Table == d.table {
+	if (d.deleted || d.unread) && q.Table == d.table {
 		return store.Page{}, errPolicy
 	}
 	return d.Store.Query(ctx, q)
@@ -57,7 +58,7 @@ func (d *denied) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	}
 	out, first := make([]store.Outcome, len(ws)), error(nil)
 	for i := range ws {
-		if ws[i].Table == d.table {
+		if ws[i].Table == d.table && !d.unread {
 			d.tried++
 			out[i].Err = errPolicy
 			first = errPolicy
@@ -87,7 +88,7 @@ func (d *denied) Transact(ctx context.Context, ws []store.Write) error {
 	if err := d.ends(); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(ws, func(w store.Write) bool { return w.Table == d.table && (d.deleted || !w.Check) }) {
+	if slices.ContainsFunc(ws, func(w store.Write) bool { return w.Table == d.table && !d.unread && (d.deleted || !w.Check) }) {
 		return errPolicy
 	}
 	return cmp.Or(d.Store.Transact(ctx, ws), d.ends())

@@ -85,10 +85,31 @@ func (w *work) oweMend(ctx context.Context, m *Mend) error {
 	return nil
 }
 
+// oweSource notes that a copy which another writer touched is to be looked at once its source can be read.
+func (w *work) oweSource(ctx context.Context, m *Mend, source store.Ref, rule *model.RowRule) error {
+	of := func(row store.Ref) owntable.KeyedRow {
+		return owntable.KeyedRow{Table: row.Table, Key: w.Model.Table(row.Table).Item(row.Key)}
+	}
+	return w.OweSmall(ctx, runner.Owed{Row: source, OwedRow: owntable.OwedRow{
+		Kind: owntable.OwedSource, Position: m.Ours, Rule: rule.Name, Source: of(source), Made: of(m.Change.Row),
+	}})
+}
+
 // Settle makes a copy or an entry that is owed. What the model no longer makes is left alone.
 func (Kind) Settle(ctx context.Context, r *runner.Runner, o runner.Owed) (mine, done bool, err error) {
 	switch o.Kind {
 	case owntable.OwedCopy:
+		done, err = settleCopy(ctx, r, &o)
+		return true, done, err
+	case owntable.OwedSource:
+		t := r.Model.Table(o.Made.Table)
+		if t == nil {
+			return true, true, nil
+		}
+		key, ok := t.KeyOf(o.Made.Key)
+		if o.Row = (store.Ref{Table: t.Name, Key: key}); !ok {
+			return true, true, nil
+		}
 		done, err = settleCopy(ctx, r, &o)
 		return true, done, err
 	case owntable.OwedEntry:

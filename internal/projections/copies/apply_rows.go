@@ -299,6 +299,9 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 		return false, nil
 	}
 	is, err := w.GetRow(ctx, source)
+	if err != nil && w.IsOut(source.Table) != nil {
+		return false, w.oweSource(ctx, m, source, rule)
+	}
 	if err != nil || is == nil || w.Model.Table(source.Table).Classify(is) != rule.Source {
 		return false, err
 	}
