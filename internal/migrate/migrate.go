@@ -73,6 +73,7 @@ type Mover struct {
 	Model *model.Model
 	Store store.Store
 	Now   func() time.Time // the clock that decides which rows have expired; nil is the store's
+	Alone bool             // move one row at a time, so that the same answers of the store lead to the same calls
 
 	out func(table string) error // why a table is not to be touched; nil if all may be
 }
@@ -250,7 +251,11 @@ func (m *Mover) read(ctx context.Context, todo []*task) error {
 // all.
 func (m *Mover) write(ctx context.Context, todo []*task) (again []*task, err error) {
 	errs := make([]error, len(todo))
-	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
+	atOnce := maxAtOnce
+	if m.Alone {
+		atOnce = 1
+	}
+	_ = parallel.Do(len(todo), atOnce, func(i int) error {
 		errs[i] = m.Store.Transact(ctx, todo[i].plan.writes)
 		return nil
 	})

@@ -49,7 +49,9 @@ type deed struct {
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
-	at      int // how many writes the run had done by then
+	at      int  // how many writes the run had done by then
+	moved   bool // it looks like the change of a migration, which history leaves out
+	ours    bool // a migration made it
 	when    time.Time
 }
 
@@ -82,6 +84,11 @@ func newApp(w *world) *app {
 			if each := slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return r.Subscribers != nil }); each || len(e.Subscribes) > 0 {
 				a.entities = append(a.entities, slices.Repeat([]*model.Entity{e}, 6)...)
 			}
+		}
+	}
+	for _, g := range w.model.Migrations {
+		if w.moves(g) {
+			a.entities = append(a.entities, slices.Repeat([]*model.Entity{g.From}, len(a.entities))...)
 		}
 	}
 	// Half of some runs is about one entity.
@@ -655,6 +662,7 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 	}
 	dd := &deed{ownRow: o, was: o.image, is: own, when: a.base.now()}
 	dd.shard, dd.record = t.newest(o.key)
+	dd.moved = looksMoved(before, after)
 	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)
 	a.base.undone(func() { // the row and what the application means by it are lost together

@@ -49,6 +49,7 @@ func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	later, removal := removalOf(m, seed)
 	w := newWorld(later, seed, o)
 	w.program = m
+	w.migrates()
 	b := &builds{world: w, d: newDice(seed, "builds", 0), names: buildsOf(m), removal: removal}
 	acts := b.run(o)
 	return w.outcome(acts)

@@ -118,6 +118,9 @@ func (l *link) tells(ws []store.Write) {
 func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	l.call("get", refNames(refs)...)
 	defer l.read()
+	if slices.ContainsFunc(refs, func(r store.Ref) bool { return l.unreadable(r.Table) }) {
+		return nil, errDenied
+	}
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
@@ -234,14 +237,14 @@ func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	if l.might(Conflict, 5) {
 		return store.ErrConflict
 	}
-	if slices.ContainsFunc(ws, func(w store.Write) bool { return !w.Check && l.denies(w.Table) }) {
+	if slices.ContainsFunc(ws, func(w store.Write) bool { return w.Check && l.unreadable(w.Table) || !w.Check && l.denies(w.Table) }) {
 		return errDenied
 	}
 	if l.strike(Throttle) {
 		return errThrottled
 	}
 	l.before()
-	err := l.base.Transact(sent, ws)
+	err := l.adopted(ws, func() error { return l.base.Transact(sent, ws) })
 	if l.cut(1); err != nil {
 		return err
 	}

@@ -906,6 +906,9 @@ func texts(out []string, v value.Value) []string {
 func (t *truth) past() {
 	want, may := map[string]*known{}, map[string]*known{}
 	for _, d := range t.deeds {
+		if d.moved {
+			continue
+		}
 		was, is := d.table.Classify(d.was), d.table.Classify(d.is)
 		for _, r := range t.model.Rows {
 			if len(r.Keep) == 0 || r.Source != was && r.Source != is {

@@ -24,6 +24,9 @@ func (l *link) denies(table string) bool {
 		return false
 	}
 	times := 1.0
+	if l.moving {
+		times = 5
+	}
 	if until, was := l.down[table]; was {
 		if l.clock.Before(until) {
 			return true
@@ -35,7 +38,15 @@ func (l *link) denies(table string) bool {
 	}
 	l.down[table] = l.clock.Add(pick(l.faults.dice, []time.Duration{20 * time.Second, 2 * time.Minute, 4 * time.Minute, 24 * time.Hour}))
 	l.counted["outages of a table"]++
+	if l.unread[table] = newDice(l.seed, "unread", l.counted["outages of a table"]).chance(0.4); l.unread[table] {
+		l.counted["outages of a table that cannot be read"]++
+	}
 	return true
+}
+
+// unreadable reports whether a table that takes no writes of weir cannot be read either, as one that was deleted.
+func (l *link) unreadable(table string) bool {
+	return !l.faults.over && l.unread[table] && l.clock.Before(l.down[table])
 }
 
 // deny takes the writes to such tables out of a call, with their outcomes.

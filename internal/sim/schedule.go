@@ -44,6 +44,7 @@ type Outcome struct {
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	w.days = newDice(seed, "days", 0).chance(0.15)
+	w.migrates()
 	acts := w.rough(o)
 	w.settle()
 	w.laterOn()
@@ -481,6 +482,7 @@ func (w *world) judge() {
 	t.state()
 	t.compareSets()
 	t.past()
+	t.compareMoves()
 	t.long()
 	w.lettersHave()
 	if w.mapping == nil {

@@ -53,6 +53,8 @@ type world struct {
 	batches  []*begun        // of merged logs, in the order in which they began
 	counted  map[string]int
 	down     map[string]time.Time // until when tables take no writes of weir
+	unread   map[string]bool      // which of them cannot be read either
+	moving   bool                 // migrations are on
 	failures []Failure
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
@@ -115,7 +117,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, program: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, down: map[string]time.Time{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, down: map[string]time.Time{}, unread: map[string]bool{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
@@ -233,7 +235,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
 	now := store.Clock(n.now, l)
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
 	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
