@@ -173,17 +173,6 @@ func (s *outlasting) Write(ctx context.Context, ws []store.Write) ([]store.Outco
 	return out, s.noted(ctx, ws, out, err)
 }
 
-// Transact does a transaction, and notes whether the table took it of which it writes rows. What it only checks there
-// says nothing of that.
-func (s *outlasting) Transact(ctx context.Context, ws []store.Write) error {
-	err := s.Store.Transact(ctx, ws)
-	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrConflict) {
-		return err
-	}
-	theirs := slices.DeleteFunc(slices.Clone(ws), func(w store.Write) bool { return w.Check || w.Table == owntable.TableName })
-	return s.noted(ctx, theirs, make([]store.Outcome, len(theirs)), err)
-}
-
 // noted notes what became of writes, and returns their error.
 func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Outcome, err error) error {
 	failed := map[string]error{}

@@ -548,7 +548,7 @@ func TestOutageOfASplit(t *testing.T) {
 	w.d.table = "made"
 	post(64)
 	w.runs(90 * time.Second)
-	if why := w.stopped["made"]; !strings.Contains(why, "takes no writes since") {
+	if why := w.stopped["made"]; !strings.Contains(why, "takes part in no transaction since") {
 		t.Errorf("it says %v", w.stopped)
 	}
 	post(65)
