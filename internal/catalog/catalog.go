@@ -94,6 +94,9 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 				return err
 			}
 		}
+		if err := c.restarted(ctx, was, &found); err != nil {
+			return err
+		}
 		if err := refuses(was, found); err != nil {
 			return err
 		}
@@ -241,6 +244,24 @@ func (c *Catalog) passed(ctx context.Context, f *Found) error {
 	return nil
 }
 
+// restarted finds the tables whose streams are others than those that are pinned, and do not certainly continue them. It
+// asks nothing of a table whose stream is the pinned one.
+func (c *Catalog) restarted(ctx context.Context, row owntable.CatalogRow, f *Found) error {
+	f.Restarted = map[string]bool{}
+	for t, is := range f.Tables {
+		pin := row.Tables[t]
+		if pin.ID != is.ID || pin.Stream == "" || is.Stream == "" || pin.Stream == is.Stream {
+			continue
+		}
+		above, err := c.store.Continues(ctx, t, pin.Stream, is.Stream)
+		if err != nil {
+			return fmt.Errorf("comparing the streams of table %s: %w", t, err)
+		}
+		f.Restarted[t] = !above
+	}
+	return nil
+}
+
 // overtake moves the checkpoints that passed has found to where the streams begin.
 func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 	if len(behind) == 0 {
@@ -365,6 +386,9 @@ func (c *Catalog) AdmitSearch(ctx context.Context, b Batch) error {
 	}
 	row, err := c.read(ctx)
 	if err != nil {
+		return err
+	}
+	if err := c.restarted(ctx, row, &found); err != nil {
 		return err
 	}
 	if err := c.program.Fits(row, found); err != nil {
@@ -541,6 +565,9 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	if _, _, err := c.beside(ctx, pinsOf(found), row); errors.Is(err, ErrRefused) {
 		return row, err, nil
 	} else if err != nil {
+		return row, nil, err
+	}
+	if err := c.restarted(ctx, row, &found); err != nil {
 		return row, nil, err
 	}
 	if refused = c.program.follows(row, found); refused == nil {

@@ -114,7 +114,10 @@ func refuse(kind error, format string, args ...any) error {
 }
 
 // guide is where the user reads more.
-const guide = "docs/guide/lifecycle.md"
+const (
+	guide      = "docs/guide/lifecycle.md"
+	operations = "docs/guide/operations.md"
+)
 
 // retention is how long a stream certainly keeps a record, with an hour for clocks that
 // differ.
@@ -180,6 +183,9 @@ type Found struct {
 	// position from which on they have all.
 	Passed map[string]events.Position
 	behind []store.Write // moves these checkpoints there
+	// Restarted has the tables whose stream is another one than the one that is pinned, and may have positions below
+	// those of that one. See store.Store.Continues.
+	Restarted map[string]bool
 	// Assume: the operator says that no table of the model has a change that its stream
 	// no longer has.
 	Assume bool
@@ -309,8 +315,18 @@ func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 				"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
 				t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 		}
+		if f.Restarted[t] && (pin.Reader != "" || p.searchesIn(t)) {
+			return refuse(ErrTable, "the stream of %s was switched off and on again (from %s to %s), and the new one may have sequence numbers below those of the old one, which table %s, search indexes and rows carry: changes would be taken for older ones, and left out. "+
+				"Stop all programs that derive here, delete the event source mapping of the old stream and table %s, and begin again, with the flags of this command: projector deploy tables %s, then projector build %s (%s, A stream that was switched off)",
+				t, pin.Stream, is.Stream, owntable.TableName, owntable.TableName, p.Command, p.Command, operations)
+		}
 	}
 	return nil
+}
+
+// searchesIn reports whether a search index has rows of a table.
+func (p *Program) searchesIn(t string) bool {
+	return slices.ContainsFunc(p.searches, func(d model.Derivation) bool { return slices.Contains(d.Reads, t) })
 }
 
 // builtFrom reports whether something was built, or is being built, from the rows of a table.

@@ -337,6 +337,11 @@ func (l *link) Streams(_ context.Context, table string, met ...string) ([]string
 	return l.base.Streams(sent, table, met...)
 }
 
+// Continues is that of the store.
+func (l *link) Continues(_ context.Context, table, earlier, label string) (bool, error) {
+	return l.base.Continues(sent, table, earlier, label)
+}
+
 // Identity is that of the store.
 func (l *link) Identity(_ context.Context, table string) (store.Identity, error) {
 	return l.base.Identity(sent, table)

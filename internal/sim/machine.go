@@ -584,6 +584,11 @@ func (a *atMachine) Streams(ctx context.Context, table string, met ...string) ([
 	return a.db.Streams(ctx, table, met...)
 }
 
+// Continues is that of the store.
+func (a *atMachine) Continues(ctx context.Context, table, earlier, label string) (bool, error) {
+	return a.db.Continues(ctx, table, earlier, label)
+}
+
 // Identity is that of the store.
 func (a *atMachine) Identity(ctx context.Context, table string) (store.Identity, error) {
 	return a.db.Identity(ctx, table)

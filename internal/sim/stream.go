@@ -172,6 +172,11 @@ func (m *memory) Streams(ctx context.Context, name string, _ ...string) ([]strin
 	return nil, m.has(ctx, name)
 }
 
+// Continues is true: no run has a second stream.
+func (m *memory) Continues(ctx context.Context, name, _, _ string) (bool, error) {
+	return true, m.has(ctx, name)
+}
+
 // Identity is the table's name: no run makes a table again. A stream that expired records
 // would not be whole, and the simulator does not ask.
 func (m *memory) Identity(ctx context.Context, name string) (store.Identity, error) {

@@ -138,6 +138,11 @@ func (s *named) Streams(ctx context.Context, table string, met ...string) ([]str
 	return labels, s.failed(err)
 }
 
+func (s *named) Continues(ctx context.Context, table, earlier, label string) (bool, error) {
+	above, err := s.inner.Continues(ctx, s.real(table), earlier, label)
+	return above, s.failed(err)
+}
+
 func (s *named) Identity(ctx context.Context, table string) (store.Identity, error) {
 	is, err := s.inner.Identity(ctx, s.real(table))
 	return is, s.failed(err)

@@ -473,6 +473,10 @@ type Store interface {
 	// are returned for as long as their streams can be read. A store whose tables have
 	// only one stream returns none.
 	Streams(ctx context.Context, table string, met ...string) (labels []string, err error)
+	// Continues reports whether each position of one stream of a table is above all of an
+	// earlier one, by their labels. It is false if that is not certain, as when the earlier one
+	// can no longer be read. A store whose tables have only one order of positions returns true.
+	Continues(ctx context.Context, table, earlier, label string) (bool, error)
 	// Identity identifies a table and its stream, as they are now. Two tables that had
 	// the same name at different times have different ids, and so have the tables of two
 	// stores. A table that is known to the store but was not made has the zero Identity.

@@ -65,6 +65,67 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 	return labels, nil
 }
 
+// Continues compares the sequence numbers at which the shards of the earlier stream end with those at which the shards of
+// the other begin. DynamoDB does not say that a stream that is switched on again counts on. The earlier one is there for a day.
+func (s *Store) Continues(ctx context.Context, table, earlier, label string) (bool, error) {
+	if err := s.enter(ctx); err != nil {
+		return false, fmt.Errorf("comparing streams: %w", err)
+	}
+	above, err := s.continues(ctx, table, earlier, label)
+	if err != nil {
+		return false, fmt.Errorf("comparing two streams of %s: %w", table, streamError(err))
+	}
+	return above, nil
+}
+
+func (s *Store) continues(ctx context.Context, table, earlier, label string) (bool, error) {
+	arn, err := s.latest(ctx, table)
+	if err != nil {
+		return false, err
+	}
+	of, _, _ := strings.Cut(arn, beforeLabel)
+	was, _, err := s.describe(ctx, of+beforeLabel+earlier)
+	if errors.Is(named(err), store.ErrNoTable) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	is, _, err := s.describe(ctx, of+beforeLabel+label)
+	if err != nil {
+		return false, err
+	}
+	if len(is) == 0 {
+		return false, errors.New("the one that is on has no shard yet")
+	}
+	var last events.Position
+	for i := range was {
+		at, ok := bound(&was[i], func(r *streams.SequenceNumberRange) *string { return r.EndingSequenceNumber })
+		if !ok {
+			return false, nil
+		}
+		if last.Compare(at) < 0 {
+			last = at
+		}
+	}
+	for i := range is {
+		at, ok := bound(&is[i], func(r *streams.SequenceNumberRange) *string { return r.StartingSequenceNumber })
+		if !ok || at.Compare(last) <= 0 {
+			return false, nil
+		}
+	}
+	return len(was) > 0, nil
+}
+
+// bound is a bound of a shard's sequence numbers; ok is false if the service does not say it.
+func bound(of *streams.Shard, which func(*streams.SequenceNumberRange) *string) (at events.Position, ok bool) {
+	if of.SequenceNumberRange == nil || which(of.SequenceNumberRange) == nil {
+		return at, false
+	}
+	at, err := events.ParsePosition(*which(of.SequenceNumberRange))
+	return at, err == nil
+}
+
 // beforeLabel is the text before the label in a stream's ARN.
 const beforeLabel = "/stream/"
 

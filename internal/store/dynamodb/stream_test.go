@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"slices"
@@ -19,6 +20,7 @@ import (
 type switching struct {
 	latest  string            // label of the stream that is on, or was last
 	streams map[string]string // the status of each, by label; its one shard is named by it
+	ranges  map[string]string // what DescribeStream says of its sequence numbers, by label
 	deleted bool              // the table is
 }
 
@@ -37,7 +39,7 @@ func (s *switching) RoundTrip(r *http.Request) (*http.Response, error) {
 	case op == "DescribeStream":
 		for label, is := range s.streams {
 			if strings.Contains(string(b), `"arn/stream/`+label+`"`) {
-				status, body = 200, `{"StreamDescription":{"StreamStatus":"`+is+`","Shards":[{"ShardId":"s`+label+`","SequenceNumberRange":{"StartingSequenceNumber":"1"}}]}}`
+				status, body = 200, `{"StreamDescription":{"StreamStatus":"`+is+`","Shards":[{"ShardId":"s`+label+`","SequenceNumberRange":{`+cmp.Or(s.ranges[label], `"StartingSequenceNumber":"1"`)+`}}]}}`
 			}
 		}
 	}
@@ -98,4 +100,32 @@ func TestSwitchedStream(t *testing.T) {
 	}
 	s.deleted, s.latest, s.streams["3"] = false, "3", "ENABLED"
 	shards(db, "s3")
+}
+
+// TestContinues says when a stream that was switched on again certainly counts on.
+func TestContinues(t *testing.T) {
+	for _, c := range []struct {
+		was, is string
+		want    bool
+	}{
+		{`"StartingSequenceNumber":"5","EndingSequenceNumber":"900"`, `"StartingSequenceNumber":"901"`, true},
+		{`"StartingSequenceNumber":"5","EndingSequenceNumber":"900"`, `"StartingSequenceNumber":"1000000000000000000000"`, true}, // as integers
+		{`"StartingSequenceNumber":"5","EndingSequenceNumber":"900"`, `"StartingSequenceNumber":"900"`, false},
+		{`"StartingSequenceNumber":"5","EndingSequenceNumber":"900"`, `"StartingSequenceNumber":"6"`, false},
+		{`"StartingSequenceNumber":"5"`, `"StartingSequenceNumber":"901"`, false}, // it is not said where the first ends
+		{`"StartingSequenceNumber":"5","EndingSequenceNumber":"900"`, `"EndingSequenceNumber":"902"`, false},
+	} {
+		s := &switching{latest: "2", streams: map[string]string{"1": "DISABLED", "2": "ENABLED"}, ranges: map[string]string{"1": c.was, "2": c.is}}
+		if got, err := s.open().Continues(t.Context(), "things", "1", "2"); got != c.want || err != nil {
+			t.Errorf("%s after %s: %v %v", c.is, c.was, got, err)
+		}
+		delete(s.streams, "1")
+		if got, err := s.open().Continues(t.Context(), "things", "1", "2"); got || err != nil {
+			t.Errorf("the first is gone: %v %v", got, err)
+		}
+	}
+	s := &switching{latest: "2", streams: map[string]string{"1": "DISABLED"}}
+	if _, err := s.open().Continues(t.Context(), "things", "1", "2"); err == nil {
+		t.Error("the stream that is on is gone, and nothing says so")
+	}
 }

@@ -146,6 +146,12 @@ func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]s
 	return nil, err
 }
 
+// Continues is true: all streams are numbered by one counter.
+func (s *Store) Continues(ctx context.Context, tableName, _, _ string) (bool, error) {
+	_, err := s.Streams(ctx, tableName)
+	return err == nil, err
+}
+
 // Identity identifies a table by the store's own id and the table's in it. A stream's label
 // is the id of its first shard.
 // Whole says that the stream has every change of the table since it was made: it was switched on
