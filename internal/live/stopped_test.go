@@ -54,6 +54,8 @@ type halls struct {
 	follows    *Following
 	streamless atomic.Bool            // the left table has no stream
 	off        atomic.Bool            // the left table's stream is off, and can still be read
+	second     atomic.Bool            // the left table has a second stream, with one shard, which may count from a lower number
+	begun      atomic.Bool            // that shard was read
 	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
 	denied     atomic.Bool            // records of the left table's stream cannot be read
 	refuses    atomic.Bool            // the left table takes no writes
@@ -96,6 +98,10 @@ func (h *halls) Read(ctx context.Context, table, shard string, after events.Posi
 	if h.denied.Load() && table == "left" {
 		return store.Records{}, errDenied
 	}
+	if shard == ofSecond {
+		h.begun.Store(true)
+		return store.Records{}, nil
+	}
 	return h.Store.Read(ctx, table, shard, after, limit)
 }
 
@@ -104,6 +110,9 @@ func (h *halls) Shards(ctx context.Context, table string) ([]store.Shard, error)
 		return nil, errNoStream
 	}
 	shards, err := h.Store.Shards(ctx, table)
+	if h.second.Load() && table == "left" {
+		return append(slices.Clone(shards), store.Shard{ID: ofSecond}), err
+	}
 	if h.off.Load() && table == "left" {
 		shards = slices.Clone(shards)
 		for i := range shards {
@@ -118,8 +127,31 @@ func (h *halls) Identity(ctx context.Context, table string) (store.Identity, err
 	if h.off.Load() && table == "left" {
 		is.Stream = ""
 	}
+	if h.second.Load() && table == "left" {
+		is.Stream = ofSecond
+	}
 	return is, err
 }
+
+// ofSecond is the label of the second stream, and its shard.
+const ofSecond = "shard-9"
+
+func (h *halls) Streams(ctx context.Context, table string, _ ...string) ([]string, error) {
+	is, err := h.Store.Identity(ctx, table)
+	if labels := []string{is.Stream}; !h.second.Load() || table != "left" {
+		return labels, err
+	}
+	return []string{is.Stream, ofSecond}, err
+}
+
+func (h *halls) Horizon(ctx context.Context, table, shard string) (events.Position, error) {
+	if shard == ofSecond {
+		return events.Position{}, nil
+	}
+	return h.Store.Horizon(ctx, table, shard)
+}
+
+func (h *halls) Continues(context.Context, string, string, string) (bool, error) { return false, nil }
 
 // partly is a disk some of whose files cannot be read.
 type partly struct {
@@ -288,6 +320,26 @@ func TestStreamOffWhileRunning(t *testing.T) {
 	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
 	if names, err := h.run.Catalog.Unfinished(t.Context(), []string{"LeftBox", "RightBox"}); err != nil || len(names) > 0 {
 		t.Error(names, err)
+	}
+}
+
+// TestRestartedWhileRunning: of a stream that may count from a lower number nothing is read. That is said, and the other
+// table goes on.
+func TestRestartedWhileRunning(t *testing.T) {
+	h := newHalls(t)
+	h.run.Catalog = catalog.New(h.run.Model, h, time.Now, catalog.Options{})
+	h.start()
+	h.tag("left")
+	h.until("the left table", func() bool { return h.right("left", 1) == 8 })
+	h.second.Store(true)
+	h.until("the left table stands still", func() bool {
+		still := h.follows.Stopped()
+		return len(still) == 1 && still[0].Table == "left" && strings.Contains(still[0].Why, "the stream of left was switched off and on again")
+	})
+	h.tag("right")
+	h.until("the right table", func() bool { return h.right("right", int64(h.tags-1)) == 8 || h.right("right", 1) == 8 })
+	if h.begun.Load() {
+		t.Error("the second stream is read")
 	}
 }
 

@@ -193,11 +193,12 @@ var followCases = []testCase{
 	{"of an unknown table", func(f *fixture) {
 		const none = "storetest-none"
 		for name, call := range map[string]func() error{
-			"Changed":  func() error { _, err := f.Changed(none); return err },
-			"Horizon":  func() error { _, err := f.Horizon(f.ctx(), none, "x"); return err },
-			"Streams":  func() error { _, err := f.Streams(f.ctx(), none); return err },
-			"Identity": func() error { _, err := f.Identity(f.ctx(), none); return err },
-			"Trim":     func() error { return f.Trim(f.ctx(), none, "x", events.Position{}) },
+			"Changed":   func() error { _, err := f.Changed(none); return err },
+			"Horizon":   func() error { _, err := f.Horizon(f.ctx(), none, "x"); return err },
+			"Streams":   func() error { _, err := f.Streams(f.ctx(), none); return err },
+			"Continues": func() error { _, err := f.Continues(f.ctx(), none, "1", "2"); return err },
+			"Identity":  func() error { _, err := f.Identity(f.ctx(), none); return err },
+			"Trim":      func() error { return f.Trim(f.ctx(), none, "x", events.Position{}) },
 		} {
 			if err := call(); !errors.Is(err, store.ErrNoTable) {
 				f.Errorf("%s: %v", name, err)

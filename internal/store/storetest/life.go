@@ -66,14 +66,15 @@ func (f *fixture) calls(ctx context.Context, shard string) map[string]func() err
 			}
 			return err
 		},
-		"Transact": func() error { return f.Transact(ctx, []store.Write{put("a", "c")}) },
-		"Shards":   func() error { _, err := f.Shards(ctx, rows); return err },
-		"Read":     func() error { _, err := f.Read(ctx, rows, shard, events.Position{}, 1); return err },
-		"Trim":     func() error { return f.Trim(ctx, rows, shard, events.Position{}) },
-		"Horizon":  func() error { _, err := f.Horizon(ctx, rows, shard); return err },
-		"Streams":  func() error { _, err := f.Streams(ctx, rows); return err },
-		"Identity": func() error { _, err := f.Identity(ctx, rows); return err },
-		"Sweep":    func() error { _, err := f.Sweep(ctx, time.Now(), 1, nil); return err },
-		"Sync":     func() error { return f.Sync(ctx) },
+		"Transact":  func() error { return f.Transact(ctx, []store.Write{put("a", "c")}) },
+		"Shards":    func() error { _, err := f.Shards(ctx, rows); return err },
+		"Read":      func() error { _, err := f.Read(ctx, rows, shard, events.Position{}, 1); return err },
+		"Trim":      func() error { return f.Trim(ctx, rows, shard, events.Position{}) },
+		"Horizon":   func() error { _, err := f.Horizon(ctx, rows, shard); return err },
+		"Streams":   func() error { _, err := f.Streams(ctx, rows); return err },
+		"Continues": func() error { _, err := f.Continues(ctx, rows, "1", "2"); return err },
+		"Identity":  func() error { _, err := f.Identity(ctx, rows); return err },
+		"Sweep":     func() error { _, err := f.Sweep(ctx, time.Now(), 1, nil); return err },
+		"Sync":      func() error { return f.Sync(ctx) },
 	}
 }
