@@ -171,7 +171,7 @@ func (l *life) thereAgain() {
 	l.ends(exitGood, []string{"retire", none, "Customer.orders"})
 	l.ends(exitGood, []string{"status", none})
 	l.write(3)
-	l.refused(m, "Customer.orders is new, or not counted since", "projector build "+m)
+	l.refused(m, "Customer.orders is retired since", "projector build "+m)
 	l.runs(m, map[string]int{"orders": len(l.orders)})
 	l.write(3)
 	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
