@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,13 +159,13 @@ func (w *without) Shards(ctx context.Context, table string) ([]store.Shard, erro
 // hollow is a store whose streams, as those of DynamoDB may, answer with empty pages before the next record.
 type hollow struct {
 	store.Store
-	empty int
+	empty atomic.Int64 // pages that are left to be empty
 }
 
 func (h *hollow) Tip() store.Tip { return store.Tip{Lag: time.Second} }
 
 func (h *hollow) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	if h.empty--; h.empty >= 0 {
+	if h.empty.Add(-1) >= 0 {
 		return store.Records{}, nil
 	}
 	return h.Store.Read(ctx, table, shard, after, limit)
@@ -176,7 +177,9 @@ func TestLagBehindEmptyPages(t *testing.T) {
 	c.orders(0, 20)
 	c.apply()
 	r := *c.Models[0].Runner
-	r.Store = &hollow{Store: c.Store, empty: emptyPages - 1}
+	h := &hollow{Store: c.Store}
+	h.empty.Store(emptyPages - 1)
+	r.Store = h
 	c.Models[0].Runner = &r
 	c.orders(20, 40)
 	c.at = c.at.Add(time.Minute)
