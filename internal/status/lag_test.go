@@ -275,17 +275,17 @@ func (c *clocked) invoke() {
 // costs counts what a status asks of a store.
 type costs struct {
 	store.Store
-	records, queries int
+	records, queries atomic.Int64
 }
 
 func (c *costs) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	page, err := c.Store.Read(ctx, table, shard, after, limit)
-	c.records += len(page.Records)
+	c.records.Add(int64(len(page.Records)))
 	return page, err
 }
 
 func (c *costs) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	c.queries++
+	c.queries.Add(1)
 	if q.Partition.IsMissing() || q.Table != owntable.TableName {
 		return store.Page{}, fmt.Errorf("a status reads %+v", q)
 	}
@@ -303,8 +303,8 @@ func TestLagCost(t *testing.T) {
 	r.Store = counts
 	c.Models[0].Runner = &r
 	c.orders(20, 1000)
-	if is := c.lagging(); !strings.Contains(is, "in 2 of 2 shards") || counts.records != 2 || counts.queries != 1 {
-		t.Errorf("%s; %d records and %d queries are read", is, counts.records, counts.queries)
+	if is := c.lagging(); !strings.Contains(is, "in 2 of 2 shards") || counts.records.Load() != 2 || counts.queries.Load() != 1 {
+		t.Errorf("%s; %d records and %d queries are read", is, counts.records.Load(), counts.queries.Load())
 	}
 }
 
