@@ -428,7 +428,7 @@ func watched(t *testing.T, p deploy.Process, env []string) []string {
 		may := map[string]bool{}
 		for _, g := range deploy.Grants(p) {
 			for _, a := range g.Actions {
-				may[fmt.Sprint(a, g.On)] = g.Service == ""
+				may[fmt.Sprint(a, g.On)] = g.Service == "" || g.On == deploy.ModelStreams // Lambda reads these in the function's name
 			}
 		}
 		all, odd := calls.Calls()
@@ -440,6 +440,8 @@ func watched(t *testing.T, p deploy.Process, env []string) []string {
 			switch {
 			case strings.Contains(c.Resource, "/index/"):
 				on = deploy.ModelIndexes
+			case strings.Contains(c.Resource, "/stream/"):
+				on = deploy.ModelStreams
 			case strings.HasPrefix(c.Resource, "table/weir"):
 				on = deploy.OwnTable
 			}

@@ -113,7 +113,7 @@ var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGra
 // needs them although the program never does.
 func streamed() []Grant {
 	return []Grant{
-		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: "Lambda", Reason: "Lambda reads the streams for the function."},
+		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: "Lambda", Reason: "Lambda reads the streams for the function, which compares one with the one before it."},
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
 		dataKey,

@@ -433,7 +433,7 @@ data "aws_iam_policy_document" "orders_rows" {
     resources = ["${local.table_arns}/${var.orders_table_name}", "${local.table_arns}/${var.shop_customers_table_name}"]
   }
 
-  # Lambda reads the streams for the function.
+  # Lambda reads the streams for the function, which compares one with the one before it.
   statement {
     sid       = "Streams"
     actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
@@ -613,7 +613,7 @@ data "aws_iam_policy_document" "orders_search" {
     }
   }
 
-  # Lambda reads the streams for the function.
+  # Lambda reads the streams for the function, which compares one with the one before it.
   statement {
     sid       = "Streams"
     actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
