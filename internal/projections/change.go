@@ -207,6 +207,22 @@ func ScalarOf(x *model.Expr, row value.Item) value.Value {
 	return x.Const
 }
 
+// Keyed names a row of the model's tables in a row of our own table.
+func Keyed(m *model.Model, row store.Ref) owntable.KeyedRow {
+	return owntable.KeyedRow{Table: row.Table, Key: m.Table(row.Table).Item(row.Key)}
+}
+
+// RowOf returns the row that a row of our own table names. ok is false if it names none of
+// the model's.
+func RowOf(m *model.Model, k owntable.KeyedRow) (row store.Ref, ok bool) {
+	t := m.Table(k.Table)
+	if t == nil {
+		return row, false
+	}
+	key, ok := t.KeyOf(k.Key)
+	return store.Ref{Table: t.Name, Key: key}, ok
+}
+
 // SameRow reports whether two references name the same row.
 func SameRow(a, b store.Ref) bool {
 	return a.Table == b.Table && value.Equal(a.Key.Partition, b.Key.Partition) && value.Equal(a.Key.Sort, b.Key.Sort)

@@ -184,19 +184,14 @@ func (w *Work) tryTables(ctx context.Context, rows []projections.OldRow, why err
 // that earlier states of it became, that this one may have to go. Neither order nor number of such requests matters.
 func (r *Runner) owingMove(table string, old *projections.OldRow, shardKey string, at events.Position) (owed []Owed) {
 	o := Owed{Row: anyRow(r.Model.Table(table)), OwedRow: owntable.OwedRow{
-		Kind: owntable.OwedMove, Rule: old.Migration.Name, Source: r.keyedRow(old.Row), ShardKey: shardKey, Position: at,
+		Kind: owntable.OwedMove, Rule: old.Migration.Name, Source: projections.Keyed(r.Model, old.Row), ShardKey: shardKey, Position: at,
 	}}
 	for _, was := range old.Was {
 		o := o
-		o.Made, o.Attr = r.keyedRow(was.Row), was.Into.Name
+		o.Made, o.Attr = projections.Keyed(r.Model, was.Row), was.Into.Name
 		owed = append(owed, o)
 	}
 	return append(owed, o)
-}
-
-// keyedRow names a row of a model's table, or of one that is only migrated from.
-func (r *Runner) keyedRow(row store.Ref) owntable.KeyedRow {
-	return owntable.KeyedRow{Table: row.Table, Key: r.Model.Table(row.Table).Item(row.Key)}
 }
 
 // anyRow refers to a row that need not exist, to try a table by.
@@ -222,28 +217,26 @@ func (r *Runner) settleMove(ctx context.Context, o *Owed) error {
 		return nil
 	}
 	on, err := r.migrationsOn(ctx)
-	key, ok := g.From.Table.KeyOf(o.Source.Key)
+	row, ok := projections.RowOf(r.Model, o.Source)
 	if err != nil || !ok || !on[g] {
 		return err
 	}
-	old := projections.OldRow{Migration: g, Row: store.Ref{Table: o.Source.Table, Key: key}}
+	old := projections.OldRow{Migration: g, Row: row}
 	for _, mk := range g.Makes {
-		if mk.Into.Name == o.Attr && mk.Into.Table.Name == o.Made.Table {
-			if key, ok := mk.Into.Table.KeyOf(o.Made.Key); ok {
-				old.Was = append(old.Was, projections.Moved{Making: mk, Row: store.Ref{Table: o.Made.Table, Key: key}})
-			}
+		if made, ok := projections.RowOf(r.Model, o.Made); ok && mk.Into.Name == o.Attr && mk.Into.Table.Name == made.Table {
+			old.Was = append(old.Was, projections.Moved{Making: mk, Row: made})
 		}
 	}
 	became, err := r.Mover.Follow(ctx, []projections.OldRow{old}, nil)
 	if err != nil || became[0].Refused == "" {
 		return err
 	}
-	row, err := r.GetRow(ctx, old.Row)
+	is, err := r.GetRow(ctx, old.Row)
 	if err != nil {
 		return err
 	}
 	d := unmoved(g, old.Row, became[0].Refused)
-	d.ShardKey, d.Position, d.Record = o.ShardKey, o.Position, owntable.RecordItem(&events.Record{Table: old.Row.Table, Keys: o.Source.Key, New: row})
+	d.ShardKey, d.Position, d.Record = o.ShardKey, o.Position, owntable.RecordItem(&events.Record{Table: old.Row.Table, Keys: o.Source.Key, New: is})
 	_, err = r.KeepDead(ctx, d)
 	return err
 }

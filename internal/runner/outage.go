@@ -444,10 +444,8 @@ func (r *Runner) settleOutage(ctx context.Context, job owntable.OutageJob) (more
 		}
 		for _, row := range rows {
 			o := Owed{OwedRow: owntable.OwedFrom(row)}
-			if t := r.Model.Table(o.Table); t != nil {
-				if key, ok := t.KeyOf(o.Key); ok {
-					o.Row = store.Ref{Table: t.Name, Key: key}
-				}
+			if row, ok := projections.RowOf(r.Model, owntable.KeyedRow{Table: o.Table, Key: o.Key}); ok {
+				o.Row = row
 			}
 			if !waits {
 				if err := r.probe(ctx, o); err != nil {

@@ -52,7 +52,7 @@ func (w *work) outlast(ctx context.Context, puts []*projections.Put) (rest []*pr
 func (w *work) owing(p *projections.Put) runner.Owed {
 	o := runner.Owed{Row: p.Row, OwedRow: owntable.OwedRow{Kind: owntable.OwedCopy, Position: p.Position, Gone: p.Image == nil, Rule: p.Rule.Name}}
 	if len(p.Rule.Keep) == 0 {
-		o.Source = owntable.KeyedRow{Table: p.Source.Table, Key: w.Model.Table(p.Source.Table).Item(p.Source.Key)}
+		o.Source = projections.Keyed(w.Model, p.Source)
 		return o
 	}
 	c := w.changeOf(p)
@@ -77,7 +77,7 @@ func (w *work) oweMend(ctx context.Context, m *Mend) error {
 	}
 	for _, rule := range m.Entity.MadeBy {
 		if source, ok := SourceOf(rule, image); ok && len(rule.Keep) == 0 {
-			o.Rule, o.Source = rule.Name, owntable.KeyedRow{Table: source.Table, Key: w.Model.Table(source.Table).Item(source.Key)}
+			o.Rule, o.Source = rule.Name, projections.Keyed(w.Model, source)
 			_, err := w.OweAll(ctx, []runner.Owed{o})
 			return err
 		}
@@ -87,11 +87,8 @@ func (w *work) oweMend(ctx context.Context, m *Mend) error {
 
 // oweSource notes that a copy which another writer touched is to be looked at once its source can be read.
 func (w *work) oweSource(ctx context.Context, m *Mend, source store.Ref, rule *model.RowRule) error {
-	of := func(row store.Ref) owntable.KeyedRow {
-		return owntable.KeyedRow{Table: row.Table, Key: w.Model.Table(row.Table).Item(row.Key)}
-	}
 	return w.OweSmall(ctx, runner.Owed{Row: source, OwedRow: owntable.OwedRow{
-		Kind: owntable.OwedSource, Position: m.Ours, Rule: rule.Name, Source: of(source), Made: of(m.Change.Row),
+		Kind: owntable.OwedSource, Position: m.Ours, Rule: rule.Name, Source: projections.Keyed(w.Model, source), Made: projections.Keyed(w.Model, m.Change.Row),
 	}})
 }
 
@@ -102,12 +99,8 @@ func (Kind) Settle(ctx context.Context, r *runner.Runner, o runner.Owed) (mine, 
 		done, err = settleCopy(ctx, r, &o)
 		return true, done, err
 	case owntable.OwedSource:
-		t := r.Model.Table(o.Made.Table)
-		if t == nil {
-			return true, true, nil
-		}
-		key, ok := t.KeyOf(o.Made.Key)
-		if o.Row = (store.Ref{Table: t.Name, Key: key}); !ok {
+		var ok bool
+		if o.Row, ok = projections.RowOf(r.Model, o.Made); !ok {
 			return true, true, nil
 		}
 		done, err = settleCopy(ctx, r, &o)

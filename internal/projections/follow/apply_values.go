@@ -68,7 +68,7 @@ func (w *Work) listOfValue(s *Value) store.Ref {
 
 // kept returns a value as our own table keeps it.
 func (w *Work) kept(s *Value) kept {
-	return kept{owntable.FollowedRow{Value: s.Value, Position: s.Position, Gone: s.Gone, Row: keyed(w.Model, s.Source)}}
+	return kept{owntable.FollowedRow{Value: s.Value, Position: s.Position, Gone: s.Gone, Row: projections.Keyed(w.Model, s.Source)}}
 }
 
 // KeepValues keeps the batch's values. For each it reports whether our own table now holds
@@ -104,7 +104,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 
 // entry returns the write of a follower's entry on the list of what it follows.
 func entry(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
-	return owntable.FollowerRow{Row: keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r, f), f.Attr, row))
+	return owntable.FollowerRow{Row: projections.Keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r, f), f.Attr, row))
 }
 
 // Enter enters the rows on the lists of what they follow. It comes before the rows are written: an entry

@@ -117,27 +117,11 @@ func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
 // table.
 func FieldName(e *model.Entity, field string) string { return e.Name + "." + field }
 
-// rowOf returns the row that a row of our own table names. ok is false if it names none of
-// the model's.
-func rowOf(m *model.Model, k owntable.KeyedRow) (row store.Ref, ok bool) {
-	t := m.Table(k.Table)
-	if t == nil {
-		return row, false
-	}
-	key, ok := t.KeyOf(k.Key)
-	return store.Ref{Table: t.Name, Key: key}, ok
-}
-
-// keyed names a row of the model in a row of our own table.
-func keyed(m *model.Model, row store.Ref) owntable.KeyedRow {
-	return owntable.KeyedRow{Table: row.Table, Key: m.Table(row.Table).Item(row.Key)}
-}
-
 // followerOf decodes a follower's entry: it returns the row that follows, and the name of
 // its attribute. ok is false if the entry does not name them.
 func followerOf(m *model.Model, entry value.Item) (row store.Ref, attr string, ok bool) {
 	f := owntable.FollowerFrom(entry)
-	row, ok = rowOf(m, f.Row)
+	row, ok = projections.RowOf(m, f.Row)
 	return row, f.Attr, ok
 }
 

@@ -178,7 +178,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 	is := owntable.FollowedFrom(row)
 	v.at.exists, v.at.last, v.at.known = !is.Gone, is.Value, true
-	source, ok := rowOf(v.Model, is.Row)
+	source, ok := projections.RowOf(v.Model, is.Row)
 	if !ok {
 		return nil // it does not say which row it is of; its followers do: see Places
 	}
@@ -306,7 +306,7 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 // therefore cannot compare: its row must exist.
 func unnamed(ctx context.Context, v *runner.Verification, f Follower, row value.Item) error {
 	kept := owntable.FollowedFrom(row)
-	if _, ok := rowOf(v.Model, kept.Row); ok || row == nil || kept.Gone {
+	if _, ok := projections.RowOf(v.Model, kept.Row); ok || row == nil || kept.Gone {
 		return nil
 	}
 	source, err := v.Get(ctx, f.of)
