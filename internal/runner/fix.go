@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 
 	"weir/internal/events"
 	"weir/internal/owntable"
@@ -48,6 +49,21 @@ const (
 	StageDocuments              // search documents
 	Stages                      // the number of stages
 )
+
+// Correct does a fix of StageValues or later again until no other worker changes the thing meanwhile. floor returns
+// Recounted.Floor, nil for none; what names the thing in the error if that never comes.
+func (r *Runner) Correct(ctx context.Context, f Fix, what string, floor func() events.Position) error {
+	for range MaxRounds {
+		var now Recounted
+		if floor != nil {
+			now.Floor = floor()
+		}
+		if done, _, err := f.Correct(ctx, r, &now); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s changes all the time", what)
+}
 
 // Recounted is what a Fix corrects by.
 type Recounted struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -513,19 +514,15 @@ func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
 // source is read after the position of the change, so the thing has no older one afterwards.
 // refused reports that the thing was refused again.
 func (r *Runner) RetryFix(ctx context.Context, d *Dead, f Fix) (refused bool, err error) {
-	for range MaxRounds {
-		done, _, err := f.Correct(ctx, r, &Recounted{Floor: RepairAt(d.Position, r.Store.Tip().Seen)})
-		var unfixable Unfixable
-		switch {
-		case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):
-			return true, nil
-		case errors.As(err, &unfixable): // what is there is not ours
-			return false, nil
-		case done || err != nil:
-			return false, err
-		}
+	err = r.Correct(ctx, f, d.ID+": "+d.Target, func() events.Position { return RepairAt(d.Position, r.Store.Tip().Seen) })
+	var unfixable Unfixable
+	switch {
+	case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):
+		return true, nil
+	case errors.As(err, &unfixable): // what is there is not ours
+		return false, nil
 	}
-	return false, fmt.Errorf("%s: %s changes all the time", d.ID, d.Target)
+	return false, err
 }
 
 // Settle deletes a dead letter whose change was applied again, unless something of it was

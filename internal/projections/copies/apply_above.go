@@ -3,7 +3,6 @@ package copies
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -37,29 +36,15 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 		if made != (p.Image != nil) || made && !value.EqualItems(now.Image, p.Image) {
 			continue // a newer change of the source decides
 		}
-		err := w.correct(ctx, &RowFix{Row: p.Row, Source: p.Source, Rule: p.Rule, Above: true})
+		err := w.Correct(ctx, &RowFix{Row: p.Row, Source: p.Source, Rule: p.Rule, Above: true}, w.Describe(p.Row), nil)
 		if errors.Is(err, store.ErrRefused) {
 			err = w.parkRow(ctx, p, p.ShardKey, p.Position, err.Error())
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, runner.ErrNotOurs) { // a row of another program stays
 			return err
 		}
 	}
 	return nil
-}
-
-// correct does a fix again until no other worker writes the row meanwhile. A row of another program stays.
-func (w *work) correct(ctx context.Context, fix *RowFix) error {
-	for range runner.MaxRounds {
-		done, _, err := fix.Correct(ctx, w.Runner, &runner.Recounted{})
-		switch {
-		case errors.Is(err, runner.ErrNotOurs):
-			return nil
-		case done || err != nil:
-			return err
-		}
-	}
-	return fmt.Errorf("%s changes all the time", w.Describe(fix.Row))
 }
 
 // refuses returns the rows of which a write was refused because of their position, except history, and rows that are as the

@@ -31,22 +31,12 @@ func (w *Work) newest(ctx context.Context, refused []*Value) error {
 		if gone != s.Gone || !gone && !value.Equal(s.Entity.Field(s.Field).Get(rows[i]), s.Value) {
 			continue // a newer change decides
 		}
-		if err := w.correct(ctx, &ValueFix{Source: s.Source, Entity: s.Entity, Field: s.Field}); err != nil {
+		fix := &ValueFix{Source: s.Source, Entity: s.Entity, Field: s.Field}
+		if err := w.Correct(ctx, fix, fmt.Sprintf("what follows %s of %s", s.Field, w.Describe(s.Source)), nil); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// correct does a fix again until no other worker writes the value meanwhile.
-func (w *Work) correct(ctx context.Context, fix *ValueFix) error {
-	for range runner.MaxRounds {
-		done, _, err := fix.Correct(ctx, w.Runner, &runner.Recounted{})
-		if done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("what follows %s of %s changes all the time", fix.Field, w.Describe(fix.Source))
 }
 
 // lowered returns the writes that give followers their values although they carry higher positions. That of a list is written before
