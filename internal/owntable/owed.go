@@ -74,14 +74,12 @@ func (o *OwedRow) ref(model string, row store.Ref) store.Ref {
 	switch o.Kind {
 	case OwedTarget:
 		return owed(model, o.Table, Hash(RowText(row)))
-	case OwedFollow:
+	case OwedFollow, OwedClaim:
 		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
 	case OwedLeft:
 		return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)+"|"+o.Attr+"|"+o.List))
 	case OwedMove, OwedSource:
 		return owed(model, o.Table, o.Kind+"|"+Hash(o.Rule+"|"+o.Source.text()+"|"+o.Made.text()))
-	case OwedClaim:
-		return owed(model, o.Table, o.Kind+"|"+Hash(o.List))
 	}
 	return owed(model, o.Table, o.Kind+"|"+Hash(RowText(row)))
 }

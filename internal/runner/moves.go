@@ -112,7 +112,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		return errors.Join(err, w.tryTables(ctx, rows, err))
 	}
 	if w.outages != nil {
-		w.outages.works(callMove, rowsOf(rows), nil)
+		w.outages.works(callMove, tables(rows, func(o *projections.OldRow) string { return o.Row.Table }), nil)
 	}
 	var ds []Dead
 	var owed []Owed
@@ -133,15 +133,6 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		return err
 	}
 	return w.KeepAll(ctx, ds)
-}
-
-// rowsOf returns the rows that are to be moved.
-func rowsOf(old []projections.OldRow) []store.Ref {
-	refs := make([]store.Ref, len(old))
-	for i := range old {
-		refs[i] = old[i].Row
-	}
-	return refs
 }
 
 // unmoved returns the dead letter of an old row that cannot be moved.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -135,7 +136,7 @@ func (s *outlasting) Get(ctx context.Context, refs []store.Ref) ([]value.Item, e
 			}
 		}
 	} else {
-		s.r.outages.works(callRead, refs, failed)
+		s.r.outages.works(callRead, tables(refs, func(r *store.Ref) string { return r.Table }), failed)
 	}
 	return rows, s.fail(ctx, callRead, failed, err)
 }
@@ -144,12 +145,12 @@ func (s *outlasting) Get(ctx context.Context, refs []store.Ref) ([]value.Item, e
 // table that is alone in it, with our own, it is known.
 func (s *outlasting) Transact(ctx context.Context, ws []store.Write) error {
 	err := s.Store.Transact(ctx, ws)
-	refs, failed := refsOf(ws), map[string]error{}
+	failed := map[string]error{}
 	if err == nil || errors.Is(err, store.ErrCondition) {
-		s.r.outages.works(callTransact, refs, failed)
+		s.r.outages.works(callTransact, tablesWritten(ws), failed)
 	} else if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrRefused) {
-		for _, ref := range refs {
-			failed[ref.Table] = err
+		for table := range tablesWritten(ws) {
+			failed[table] = err
 		}
 		if delete(failed, owntable.TableName); len(failed) > 1 {
 			return err
@@ -158,13 +159,20 @@ func (s *outlasting) Transact(ctx context.Context, ws []store.Write) error {
 	return s.fail(ctx, callTransact, failed, err)
 }
 
-// refsOf returns the rows of writes.
-func refsOf(ws []store.Write) []store.Ref {
-	refs := make([]store.Ref, len(ws))
-	for i := range ws {
-		refs[i] = ws[i].Ref
+// tables yields the tables of some rows, that of each.
+func tables[T any](of []T, table func(*T) string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range of {
+			if !yield(table(&of[i])) {
+				return
+			}
+		}
 	}
-	return refs
+}
+
+// tablesWritten yields the tables of writes.
+func tablesWritten(ws []store.Write) iter.Seq[string] {
+	return tables(ws, func(w *store.Write) string { return w.Table })
 }
 
 // Write does writes, and notes which tables took one and which did not.
@@ -190,7 +198,7 @@ func (s *outlasting) noted(ctx context.Context, ws []store.Write, out []store.Ou
 		}
 	}
 	if err == nil {
-		s.r.outages.works(callWrite, refsOf(ws[:len(out)]), failed)
+		s.r.outages.works(callWrite, tablesWritten(ws[:len(out)]), failed)
 	}
 	return s.fail(ctx, callWrite, failed, err)
 }
@@ -209,13 +217,16 @@ func (s *outlasting) fail(ctx context.Context, call string, failed map[string]er
 	return err
 }
 
-// works notes that the tables of rows did a call of a kind, except those that failed.
-func (o *Outages) works(call string, refs []store.Ref, failed map[string]error) {
+// works notes that tables did a call of a kind, except those that failed.
+func (o *Outages) works(call string, tables iter.Seq[string], failed map[string]error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := 0; i < len(refs) && len(o.of) > 0; i++ {
-		if is := o.of[refs[i].Table]; is != nil && !is.out && is.call == call && failed[refs[i].Table] == nil {
-			delete(o.of, refs[i].Table)
+	if len(o.of) == 0 {
+		return
+	}
+	for table := range tables {
+		if is := o.of[table]; is != nil && !is.out && is.call == call && failed[table] == nil {
+			delete(o.of, table)
 		}
 	}
 }
