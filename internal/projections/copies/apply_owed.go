@@ -78,8 +78,7 @@ func (w *work) oweMend(ctx context.Context, m *Mend) error {
 	for _, rule := range m.Entity.MadeBy {
 		if source, ok := SourceOf(rule, image); ok && len(rule.Keep) == 0 {
 			o.Rule, o.Source = rule.Name, projections.Keyed(w.Model, source)
-			_, err := w.OweAll(ctx, []runner.Owed{o})
-			return err
+			return w.OweSmall(ctx, o)
 		}
 	}
 	return nil
