@@ -113,7 +113,7 @@ func refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }
 
-// guide is where the user reads more.
+// Where the user reads more.
 const (
 	guide      = "docs/guide/lifecycle.md"
 	operations = "docs/guide/operations.md"

@@ -238,7 +238,7 @@ var atRecord = regexp.MustCompile(`\$at\((\d+)\)`)
 //	put TABLE {row} | create TABLE {row} (where there is none) | set TABLE {key} {attributes} | delete TABLE {key}
 //	for 1..N LINE     the line N times, $i in it being 1 to N
 //	ledger TABLE {key} {attributes}      somebody writes into the ledger of a target
-//	followed=FIELD TABLE {key} {attributes} somebody writes on the value of a field that rows follow
+//	followed=FIELD TABLE {key} {attributes} sets attributes of the row of the own table that has a followed value
 //	back N            the row of record N as that record left it, bookkeeping and all
 //
 // A null in set takes the attribute away; {"$noise": N} is a string of N letters
