@@ -318,8 +318,7 @@ var errBusy = errors.New("the catalog is changed by others all the time")
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
 	for again := false; ; again = true {
 		if !c.isStarted() {
-			any := func(owntable.CatalogRow, Found) error { return nil }
-			if err := c.start(ctx, said, any); err != nil {
+			if err := c.start(ctx, said, anyStream); err != nil {
 				return owntable.CatalogRow{}, err
 			}
 		}
@@ -334,6 +333,9 @@ func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.Catal
 		}
 	}
 }
+
+// anyStream is a reason to refuse a start that a batch never has.
+func anyStream(owntable.CatalogRow, Found) error { return nil }
 
 // isStarted reports whether the tables were identified, and no later batch has to do it again. It may be called by any goroutine.
 func (c *Catalog) isStarted() bool {
@@ -372,20 +374,30 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 // AdmitSearch decides whether a program may apply batches to search indexes alone. Documents
 // have positions, so it does not matter who else applies the same batches, by which reader,
 // or from which model: the rows of the search generations say which indexes a program may
-// apply. The tables must be those that are pinned, which AdmitSearch reads once.
-func (c *Catalog) AdmitSearch(ctx context.Context, b Batch) error {
+// apply. The tables must be those that are pinned, which AdmitSearch reads once. Where a model only
+// searches, no other program pins them, so the first batch starts the program.
+func (c *Catalog) AdmitSearch(ctx context.Context, b Batch, said Said) error {
 	c.mu.Lock()
-	known := (c.started || c.fits) && !b.later(c.row)
+	row, known := c.row, (c.started || c.fits) && !b.later(c.row)
 	c.mu.Unlock()
 	if known {
-		return nil
+		return c.program.knows(row, &b)
+	}
+	if len(c.program.Derivations) == 0 {
+		if err := c.start(ctx, said, anyStream); err != nil {
+			return err
+		}
+		row, err := c.read(ctx)
+		if err != nil {
+			return err
+		}
+		return c.program.knows(row, &b)
 	}
 	found, err := c.found(ctx)
 	if err != nil {
 		return err
 	}
-	row, err := c.read(ctx)
-	if err != nil {
+	if row, err = c.read(ctx); err != nil {
 		return err
 	}
 	if err := c.restarted(ctx, row, &found); err != nil {
@@ -397,7 +409,7 @@ func (c *Catalog) AdmitSearch(ctx context.Context, b Batch) error {
 	c.mu.Lock()
 	c.fits = true
 	c.mu.Unlock()
-	return nil
+	return c.program.knows(row, &b)
 }
 
 // Pin returns what the catalog has of a table: among others, who reads its stream since when.
@@ -443,7 +455,7 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 		}
 		next := was.Clone()
 		next.Tables[table] = owntable.Pin{
-			ID: is.ID, ARN: is.ARN, Stream: is.Stream, Images: is.Images, Made: is.Made, Complete: owntable.CompleteMade, Since: now,
+			ID: is.ID, ARN: is.ARN, Stream: is.Stream, First: is.Stream, Images: is.Images, Made: is.Made, Complete: owntable.CompleteMade, Since: now,
 		}
 		return next, nil
 	})

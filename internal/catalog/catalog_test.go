@@ -162,7 +162,7 @@ func TestAdmitSearch(t *testing.T) {
 		return row
 	}
 	at := func(s store.Store) *catalog.Catalog { return catalog.New(m, s, time.Now, catalog.Options{}) }
-	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}); err != nil || row().Count != 0 {
+	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}, nil); err != nil || row().Count != 0 {
 		t.Errorf("before all others: %v, %+v", err, row())
 	}
 	byItem := catalog.Batch{Reader: catalog.Item, Tables: []string{m.Tables[0].Name}}
@@ -170,10 +170,10 @@ func TestAdmitSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := row()
-	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}); err != nil || !row().Same(before) || row().Count != before.Count {
+	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}, nil); err != nil || !row().Same(before) || row().Count != before.Count {
 		t.Errorf("beside a function: %v, %+v", err, row())
 	}
-	if err := at(replaced{db, m.Tables[0].Name}).AdmitSearch(t.Context(), catalog.Batch{}); !errors.Is(err, catalog.ErrTable) {
+	if err := at(replaced{db, m.Tables[0].Name}).AdmitSearch(t.Context(), catalog.Batch{}, nil); !errors.Is(err, catalog.ErrTable) {
 		t.Errorf("another table: %v", err)
 	}
 }

@@ -409,10 +409,17 @@ func (p *Program) buildable(names []string, tables map[string]store.Identity) er
 // takes its place, and it is found out again whether the stream is complete.
 func pinned(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 	if pin.Reader == "" && (pin.ID != is.ID || pin.Stream != is.Stream) {
-		pin = owntable.Pin{}
+		first := pin.First
+		if pin.ID != is.ID || f.Restarted[t] {
+			first = ""
+		}
+		pin = owntable.Pin{First: first}
 	}
 	pin.ID, pin.ARN, pin.Made = is.ID, is.ARN, is.Made
 	if is.Stream != "" {
+		if pin.Stream == "" && pin.First == "" {
+			pin.First = is.Stream
+		}
 		pin.Stream, pin.Images = is.Stream, is.Images
 	}
 	if pin.Reader != "" {
@@ -578,6 +585,30 @@ func (b *Batch) later(row owntable.CatalogRow) bool {
 	return false
 }
 
+// knows refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
+// changes, and its sequence numbers may be above those of all later streams.
+func (p *Program) knows(row owntable.CatalogRow, b *Batch) error {
+	for _, t := range slices.Sorted(maps.Keys(b.Labels)) {
+		pin, label := row.Tables[t], b.Labels[t]
+		if !madeBefore(label, pin.First) {
+			continue
+		}
+		return refuse(ErrTable, "these events are of an earlier stream of table %s (%s), which was switched off before table %s knew it; the first one that it knows is %s. What they say is in the rows, and their sequence numbers may be above those of later changes. "+
+			"Delete the event source mapping of the earlier stream; the function needs one of the stream that is on (%s, A stream that was switched off)",
+			t, label, owntable.TableName, pin.First, operations)
+	}
+	return nil
+}
+
+// madeBefore reports whether a stream was made before another one, by their labels. Those of DynamoDB are times
+// (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TableDescription.html); others say nothing.
+func madeBefore(label, other string) bool {
+	const form = "2006-01-02T15:04:05.000"
+	at, err := time.Parse(form, label)
+	than, also := time.Parse(form, other)
+	return err == nil && also == nil && at.Before(than)
+}
+
 // Admit decides whether a batch may be applied to rows, by the catalog as it was read after
 // the batch was received. If next says something else, it must be written first: the reader
 // begins, or takes over.
@@ -589,6 +620,9 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 		if err := p.handing(row, now); err != nil {
 			return row, err
 		}
+	}
+	if err := p.knows(row, &b); err != nil {
+		return row, err
 	}
 	next = row
 	for _, t := range b.Tables {

@@ -619,3 +619,56 @@ derive:
 		}
 	}
 }
+
+// TestFirstStream: events of a stream that was switched off before our own table knew the table are refused. Those of a
+// stream that another one continues are not.
+func TestFirstStream(t *testing.T) {
+	p := programOf(t, albums)
+	day := func(n string) string {
+		if n == "" {
+			return ""
+		}
+		return "2026-11-0" + n + "T00:00:00.000"
+	}
+	rows := func(w *world, label string) { is := w.tables["rows"]; is.Stream = day(label); w.tables["rows"] = is }
+	of := func(w *world, label string) error {
+		_, err := p.Admit(w.row, Batch{Reader: Item, Tables: []string{"rows"}, Labels: map[string]string{"rows": day(label)}}, now)
+		return err
+	}
+	w := newWorld(t, true)
+	rows(w, "2")
+	w.must(w.start(p))
+	w.must(w.batch(p, Item, "rows", "more"))
+	if err := of(w, "1"); !errors.Is(err, ErrTable) || !strings.Contains(err.Error(), "earlier stream of table rows (2026-11-01") {
+		t.Errorf("before the first stream: %v", err)
+	}
+	rows(w, "3")
+	w.must(w.start(p))
+	for _, label := range []string{"2", "3", "4", ""} {
+		w.must(of(w, label))
+	}
+	if err := of(w, "1"); !errors.Is(err, ErrTable) {
+		t.Errorf("before the first of two: %v", err)
+	}
+
+	for name, restarted := range map[string]bool{"counts on": false, "starts again": true} {
+		w := newWorld(t, true)
+		is := w.tables["more"]
+		is.Stream = day("1")
+		w.tables["more"] = is
+		w.must(w.start(p))
+		is = w.tables["more"] // no search reads it
+		is.Stream = day("2")
+		w.tables["more"] = is
+		next, _, _ := p.Start(w.row, Found{Tables: w.tables, Now: now, Restarted: map[string]bool{"more": restarted}})
+		if first := next.Tables["more"].First; (first == day("2")) != restarted {
+			t.Errorf("nothing is read, and the second stream %s: the first one is %q", name, first)
+		}
+	}
+	another := newWorld(t, true)
+	rows(another, "2")
+	another.must(another.start(p))
+	another.tables["rows"] = store.Identity{ID: "other", Stream: day("1"), Images: store.NewAndOldImages, Whole: true}
+	another.must(another.start(p))
+	another.must(of(another, "1"))
+}

@@ -30,6 +30,7 @@ const (
 	pinID       = "i"
 	pinARN      = "a"
 	pinStream   = "l" // the label of the stream
+	pinFirst    = "f" // the label of the first one
 	pinImages   = "v"
 	pinMade     = "m" // when the table was made, Unix seconds
 	pinComplete = "c"
@@ -65,6 +66,7 @@ const (
 // Pin is what the catalog has of a table.
 type Pin struct {
 	ID, ARN, Stream string
+	First           string // the label of the first stream that this own table has known; "" if that is not known
 	Images          store.Images
 	Made            time.Time // zero if the store does not know
 	Complete        Complete
@@ -220,7 +222,7 @@ func pin(row value.Item, a value.Attr) (p Pin, err error) {
 		return time.Unix(n, 0).UTC()
 	}
 	p = Pin{
-		ID: of(pinID), ARN: of(pinARN), Stream: of(pinStream), Images: store.Images(of(pinImages)), Made: at(pinMade),
+		ID: of(pinID), ARN: of(pinARN), Stream: of(pinStream), First: of(pinFirst), Images: store.Images(of(pinImages)), Made: at(pinMade),
 		Complete: Complete(of(pinComplete)), Since: at(pinSince), Reader: of(pinReader), Read: at(pinRead),
 	}
 	if err == nil && p.ID == "" {
@@ -284,7 +286,7 @@ func (d Derived) text() string {
 func (p Pin) item() value.Item {
 	var attrs []value.Attr
 	for name, text := range map[string]string{
-		pinID: p.ID, pinARN: p.ARN, pinStream: p.Stream, pinImages: string(p.Images), pinComplete: string(p.Complete), pinReader: p.Reader,
+		pinID: p.ID, pinARN: p.ARN, pinStream: p.Stream, pinFirst: p.First, pinImages: string(p.Images), pinComplete: string(p.Complete), pinReader: p.Reader,
 	} {
 		if text != "" {
 			attrs = append(attrs, value.Attr{Name: name, Value: value.OfString(text)})

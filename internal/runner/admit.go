@@ -53,7 +53,7 @@ func (r *Runner) AdmitEvent(ctx context.Context, table, label string, groups ...
 // pinned one; rows also need this kind of reader to have the stream.
 func (r *Runner) admit(ctx context.Context, b catalog.Batch, groups ...string) (owntable.CatalogRow, error) {
 	if !slices.Contains(groups, GroupRows) {
-		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b)
+		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b, r.switched)
 	}
 	b.Reader, b.Drained = cmp.Or(r.Reader, catalog.Process), r.Drained
 	return r.Catalog.Admit(ctx, b, r.switched)

@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -24,6 +25,12 @@ type restarting struct {
 	at     events.Position // of the store, where the first stream ends
 	met    bool            // a program that has seen the first stream lists its shards too
 }
+
+// The labels of the two streams.
+const (
+	label1 = "2026-11-01T08:00:00.000"
+	label2 = "2026-11-02T08:00:00.000"
+)
 
 // ofSecond begins the ids of the shards of the second stream.
 const ofSecond = "second "
@@ -45,9 +52,9 @@ func (*restarting) Continues(context.Context, string, string, string) (bool, err
 func (r *restarting) Identity(ctx context.Context, table string) (store.Identity, error) {
 	is, err := r.Store.Identity(ctx, table)
 	if is.Stream != "" {
-		is.Stream = "1"
+		is.Stream = label1
 		if r.second {
-			is.Stream, is.Whole, is.Together = "2", false, false
+			is.Stream, is.Whole, is.Together = label2, false, false
 		}
 	}
 	return is, err
@@ -207,15 +214,15 @@ func TestRestartedStream(t *testing.T) {
 	n.put("USER#u", "FAN#f")
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "the stream of notes was switched off and on again (from 1 to 2)") ||
+		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "the stream of notes was switched off and on again (from "+label1+" to "+label2+")") ||
 			!strings.Contains(err.Error(), "projector build "+n.model.Command()) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	run := s.Models[0].Runner
-	_, err = run.AdmitEvent(t.Context(), "notes", "2", "rows")
+	_, err = run.AdmitEvent(t.Context(), "notes", label2, "rows")
 	refused("a function that runs", err)
-	_, err = run.AdmitEvent(t.Context(), "notes", "2", "search-x")
+	_, err = run.AdmitEvent(t.Context(), "notes", label2, "search-x")
 	refused("a function that runs, for search", err)
 	refused("a process that runs", run.Start(t.Context())) // as its reader does with a stream that it meets
 	n.must(s.Close())
@@ -249,5 +256,53 @@ func TestRestartedStream(t *testing.T) {
 	n.put("USER#u", "ABOUT", "type", "User", "name", "Una", "state", "open")
 	settle(t, s)
 	verifyNothing(t, s)
+	run = s.Models[0].Runner
+	for _, group := range []string{"rows", "search-x"} { // a mapping that nobody has deleted brings what the build has read
+		_, err = run.AdmitEvent(t.Context(), "notes", label1, group)
+		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "of an earlier stream of table notes ("+label1+")") || !strings.Contains(err.Error(), "Delete the event source mapping") {
+			t.Errorf("events of the first stream, for %s: %v", group, err)
+		}
+	}
 	n.must(s.Close())
+}
+
+// TestRestartedSearch: a model that only searches, and whose documents a function applies alone, refuses such a stream too.
+// Nothing else writes its catalog.
+func TestRestartedSearch(t *testing.T) {
+	path := t.TempDir() + "/only.yaml"
+	n := &noted{T: t}
+	before, _, _ := strings.Cut(notes, "derive:")
+	n.must(os.WriteFile(path, []byte(before+"search:\n  notes: {of: Note, text: [text]}\n"), 0o600))
+	var err error
+	n.model, err = model.Load(path)
+	n.must(err)
+	tables, err := system.Tables([]*model.Model{n.model})
+	n.must(err)
+	n.db = &restarting{Store: embeddedStore(t, tables)}
+	warm := n.open(t.TempDir())
+	defer warm.Close()
+	cold := func() *runner.Runner {
+		s := n.open(t.TempDir())
+		t.Cleanup(func() { s.Close() })
+		return s.Models[0].Runner
+	}
+	for range 2 {
+		_, err = warm.Models[0].Runner.AdmitEvent(t.Context(), "notes", label1, "search")
+		n.must(err)
+	}
+	n.db.second = true
+	for name, r := range map[string]*runner.Runner{"warm": warm.Models[0].Runner, "cold": cold()} {
+		if _, err := r.AdmitEvent(t.Context(), "notes", label2, "search"); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "was switched off and on again") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.dropOwn()
+	run := cold()
+	_, err = run.AdmitEvent(t.Context(), "notes", label2, "search")
+	n.must(err)
+	for name, r := range map[string]*runner.Runner{"warm": run, "cold": cold()} {
+		if _, err := r.AdmitEvent(t.Context(), "notes", label1, "search"); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "earlier stream") {
+			t.Errorf("events of the first stream, %s: %v", name, err)
+		}
+	}
 }
