@@ -71,6 +71,7 @@ var ways = []struct {
 	{line: "retire what was built, and derive it again", way: (*life).thereAgain},
 	{line: "switch a stream off", way: (*life).streamOff, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
+	{line: "begin with a new own table after that", way: (*life).anew, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "derive from a table that is replicated", way: (*life).replicated, on: "DynamoDB", where: "there are no replicas"},
 	{line: "use a stream with `NEW_IMAGE`", way: (*life).newImages, on: "DynamoDB", where: "a stream always has both images"},
 	{line: "run a process and a function", way: (*life).twoReaders},
