@@ -16,6 +16,7 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -345,7 +346,40 @@ func (x *Removal) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := x.letters(ctx); err != nil {
+		return err
+	}
 	return x.still(ctx)
+}
+
+// letterUnits are the write units of settling a dead letter: a transaction of the letter and the ledger.
+const letterUnits = 4
+
+// letters deletes the dead letters about rows of what goes whose cause has gone with it: no record comes for
+// its sake. A letter that says something else of such a row stays, or says that alone.
+func (x *Removal) letters(ctx context.Context) error {
+	ids, err := x.Runner.Unshown(ctx, func(at store.Ref) bool {
+		return slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return x.by[e] != nil && len(x.by[e].goes) > 0 && e.CanBe(at) })
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if x.Dry {
+			x.add(Progress{Units: letterUnits})
+			continue
+		}
+		if err := x.spend(ctx, letterUnits); err != nil {
+			return err
+		}
+		switch _, err := x.Runner.Retry(ctx, id); {
+		case errors.Is(err, runner.ErrStands), errors.Is(err, runner.ErrParked), errors.Is(err, runner.ErrNoDead):
+		case errors.Is(err, store.ErrCondition): // a program of the model counts on the row, and says what it finds
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed

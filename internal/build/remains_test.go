@@ -2,6 +2,7 @@ package build_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -590,5 +591,77 @@ func TestRemainsOfAnotherModelOfToday(t *testing.T) {
 	f.clock.Add(2)
 	if _, err := (&build.Removal{Builder: f.builder(), Earlier: was}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) || !strings.Contains(err.Error(), "Item.votes is live, and the model does not have it") {
 		t.Error(err)
+	}
+}
+
+// TestRemainsOfLetters: a dead letter which says that something cannot be shown goes with what it is about, although no
+// record comes for its row. One that is about something else as well says that alone.
+func TestRemainsOfLetters(t *testing.T) {
+	head, _, _ := strings.Cut(voted, "derive:\n")
+	const (
+		none    = "  Movie.none: {count: Rating, where: {movie: none}, to: {id: movie}}\n"
+		ratings = "  Movie.ratings: {count: Rating, to: {id: movie}}\n"
+		moods   = "  Movie.moods: {distinct: Rating.at, to: {id: movie}, max: 2}\n"
+		mood    = "  Movie.mood: {steps: {loud: {when: Rating, to: {id: movie}, max: 2}}}\n"
+		state   = "  Movie.state: {steps: {seen: {when: Rating, to: {id: movie}, max: 3, set: {by: at}}}}\n"
+	)
+	text := head + "derive:\n" + none + ratings + moods + mood + state
+	for name, c := range map[string]struct {
+		gone []string
+		want string
+	}{
+		"a status beside another": {[]string{state}, "number; status mood"},
+		"both statuses":           {[]string{state, mood}, "number"},
+		"distinct values":         {[]string{moods}, "status mood state"},
+		"all":                     {[]string{state, mood, moods, ratings}, ""},
+	} {
+		for _, built := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", built: ", built), func(t *testing.T) {
+				f := open(t, load(t, text))
+				f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "state", "new")
+				f.read()
+				for user := range 4 {
+					f.write("PK", fmt.Sprint("USER#", user), "SK", "RATING#1", "type", "Rating", "movie", "1", "stars", 9, "at", fmt.Sprint("a", user))
+				}
+				f.catchUp()
+				if built {
+					f.build(owntable.BuildLive, "Movie")
+					f.catchUp()
+				}
+				letters := func() string {
+					var out []string
+					for _, d := range f.dead() {
+						is := string(d.Kind)
+						for _, of := range []string{"mood", "state"} {
+							if strings.Contains(d.Reason, "Movie."+of+" ") {
+								is += " " + of
+							}
+						}
+						out = append(out, is)
+					}
+					slices.Sort(out)
+					return strings.Join(out, "; ")
+				}
+				if got := letters(); got != "number; status mood state" {
+					t.Fatalf("before: %s", got)
+				}
+				later := text
+				for _, line := range c.gone {
+					later = rewritten(t, later, line, "")
+				}
+				earlier := f.model
+				f.retires(load(t, later))
+				f.clock.Add(2)
+				for range 2 {
+					x, _ := f.removal(earlier, false)
+					f.ok(x.Run(t.Context()))
+				}
+				if got := letters(); got != c.want {
+					t.Errorf("after: %s, want %s", got, c.want)
+				}
+				f.catchUp()
+				f.verified()
+			})
+		}
 	}
 }

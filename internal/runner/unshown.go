@@ -259,6 +259,21 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 	return 1, r.Forget(ctx, d)
 }
 
+// Unshown returns the ids of the dead letters that say what targets cannot show, of the targets that of names. Retry
+// deletes such a letter if its cause is gone, and fails with ErrStands if it is not.
+func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
+	err = r.Dead(ctx, func(d Dead) error {
+		switch d.Kind {
+		case DeadNumber, DeadStatus, DeadFull:
+			if of(d.Row) {
+				ids = append(ids, d.ID)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
 // respread moves digits of a ledger's sums into the bands that they belong to. It reports
 // whether the caller should read or write the ledger again; false means that no digits
 // were to move, or that the ledger has no room for more bands.
