@@ -8,10 +8,12 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
 	"weir/internal/system"
 )
 
-// retireCommand notes that derivations are gone from a model, or all of it. It changes the catalog alone, no row.
+// retireCommand notes that derivations are gone from a model, or all of it. It changes no row.
 type retireCommand struct {
 	data
 	Model       string   `arg:"" help:"Name of a built-in model or path of a model file, without the derivations; or the name of a model whose file is gone."`
@@ -24,7 +26,8 @@ func (retireCommand) Help() string {
 model does not have it are refused, since they could be older ones. This notes that it
 is gone: from then on, programs that still have it are refused instead. What it
 derived stays in the rows, and nothing updates it; projector build MODEL --prune
---retired EARLIER removes it. A month later the note goes too.
+--retired EARLIER removes it. Dead letters that only said that it cannot be shown
+are deleted. A month later the note goes too.
 
 A whole model is retired by its name, also if its file is gone: then all programs that
 derive it are refused, its builds end, and other models may show values on its rows.
@@ -36,7 +39,7 @@ projector build MODEL --prune removes its ledgers from weir's own table.
   projector retire gallery --all --data ./data`
 }
 
-// Run changes the catalog alone. Names that the model still has are refused, unless all of it is retired.
+// Run changes the catalog, and dead letters that say nothing any more. Names that the model still has are refused, unless all of it is retired.
 func (c *retireCommand) Run(p *program) error {
 	if c.All && len(c.Derivations) > 0 {
 		return usage("--all retires all of a model: name no derivations")
@@ -53,7 +56,7 @@ func (c *retireCommand) Run(p *program) error {
 			return err
 		}
 		fmt.Fprintf(p.stderr, "retired: %s\n", strings.Join(c.Derivations, ", "))
-		return nil
+		return c.letters(p, s.Models[0].Runner)
 	case !gone && !c.All:
 		return usage("say which derivations model %s no longer has; --all retires all that it derived", s.Models[0].Model.Name)
 	}
@@ -67,6 +70,23 @@ func (c *retireCommand) Run(p *program) error {
 		fmt.Fprintf(p.stderr, "retired: %s\n", strings.Join(retired, ", "))
 	}
 	return c.left(p, s, of)
+}
+
+// letters deletes the dead letters that only said that what is retired cannot be shown.
+func (c *retireCommand) letters(p *program, r *runner.Runner) error {
+	ids, err := r.Unshown(p.ctx, func(at store.Ref) bool {
+		return slices.ContainsFunc(c.Derivations, func(name string) bool {
+			of, _, _ := strings.Cut(name, ".")
+			e := r.Model.Entity(of)
+			return e == nil || e.CanBe(at)
+		})
+	})
+	for _, id := range ids {
+		if err == nil {
+			err = r.RetryUnshown(p.ctx, id)
+		}
+	}
+	return err
 }
 
 // left says what a model that is retired leaves behind: what the catalog tells of it, and what only the model's file

@@ -16,7 +16,6 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -372,10 +371,7 @@ func (x *Removal) letters(ctx context.Context) error {
 		if err := x.spend(ctx, letterUnits); err != nil {
 			return err
 		}
-		switch _, err := x.Runner.Retry(ctx, id); {
-		case errors.Is(err, runner.ErrStands), errors.Is(err, runner.ErrParked), errors.Is(err, runner.ErrNoDead):
-		case errors.Is(err, store.ErrCondition): // a program of the model counts on the row, and says what it finds
-		case err != nil:
+		if err := x.Runner.RetryUnshown(ctx, id); err != nil {
 			return err
 		}
 	}

@@ -259,8 +259,8 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 	return 1, r.Forget(ctx, d)
 }
 
-// Unshown returns the ids of the dead letters that say what targets cannot show, of the targets that of names. Retry
-// deletes such a letter if its cause is gone, and fails with ErrStands if it is not.
+// Unshown returns the ids of the dead letters that say what targets cannot show, of the targets that of names.
+// Where a derivation was retired, give them to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		switch d.Kind {
@@ -272,6 +272,18 @@ func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (i
 		return nil
 	})
 	return ids, err
+}
+
+// RetryUnshown shows the target of such a letter again, and deletes the letter if its cause is gone. If not, or if something
+// else of the target changes meanwhile, whose program says what it finds, the letter stays.
+func (r *Runner) RetryUnshown(ctx context.Context, id string) error {
+	_, err := r.Retry(ctx, id)
+	for _, stays := range []error{ErrStands, ErrParked, ErrNoDead, store.ErrCondition} {
+		if errors.Is(err, stays) {
+			return nil
+		}
+	}
+	return err
 }
 
 // respread moves digits of a ledger's sums into the bands that they belong to. It reports
