@@ -36,6 +36,7 @@ type queue struct {
 	taken int // how many of the shard's records index covers
 	index []int
 	done  int // how many of index are processed
+	most  int // the most that were, before it went back
 	state json.RawMessage
 	calls []*invocation
 	try   int // size of the next batch; 0: any
@@ -259,6 +260,7 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		m.faults.happened(PartialReply)
 		to = min(to, c.from+max(at, 0))
 	}
+	q.most = max(q.most, to)
 	if m.strike(Redelivery) { // it loses the answer
 		if m.sched.chance(0.5) {
 			q.back(m.sched.n(mostBack), m.clock)
@@ -279,9 +281,10 @@ func (m *mapping) answered(q *queue, c *invocation) {
 }
 
 // back moves a queue back by up to n records, as if the mapping had lost its position. It
-// stops at records that have expired or are more than an hour old.
+// stops at records that have expired or are more than an hour old. It may be called before the queue has come to where
+// it was, and then goes back less.
 func (q *queue) back(n int, now time.Time) {
-	for ; n > 0 && q.done > 0; n-- {
+	for ; n > 0 && q.done > 0 && q.most-q.done < mostBack; n-- {
 		at := q.index[q.done-1]
 		if at < q.shard.trimmed || now.Sub(q.shard.records[at].Time) > time.Hour {
 			return
