@@ -259,13 +259,14 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 	return 1, r.Forget(ctx, d)
 }
 
-// Unshown returns the ids of the dead letters that say what targets cannot show, of the targets that of names.
+// Unshown returns the ids of the dead letters that say what targets in tables of the model cannot show, of the targets that
+// of names.
 // Where a derivation was retired, give them to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		switch d.Kind {
 		case DeadNumber, DeadStatus, DeadFull:
-			if of(d.Row) {
+			if r.Model.Table(d.Row.Table) != nil && of(d.Row) {
 				ids = append(ids, d.ID)
 			}
 		}
