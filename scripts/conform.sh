@@ -56,7 +56,7 @@ else
 	group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
 fi
 # Two of the recordings are built beside what goes on in them; -short=false is all of them.
-group "${places[0]}" "${services[@]}" -short ./internal/build "$@"
+group "${places[1]}" "${services[@]}" -short ./internal/build "$@"
 code=0
 for i in "${!groups[@]}"; do
 	wait "${groups[i]}" || code=$?
