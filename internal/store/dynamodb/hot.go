@@ -25,7 +25,7 @@ type hotRow struct {
 
 const (
 	// The limits of the rates, and of what is remembered.
-	hotFirst = 8.0 // writes in a second, once the row was refused twice within hotTwice
+	hotFirst = 8.0 // writes in a second, once the row was refused twice within hotTwice and not taken in between
 	hotTwice = time.Second
 	hotLeast = 0.5
 	hotCold  = 64.0 // a row that takes so many in a second is not hot
@@ -79,9 +79,20 @@ func (h *hotRows) turn(id rowID) time.Duration {
 	return at.Sub(now)
 }
 
+// taken notes that rows were written: a refusal before that was by chance, or of a moment.
+func (h *hotRows) taken(rows []rowID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range rows {
+		if r := h.of[id]; r != nil && r.rate == 0 {
+			delete(h.of, id)
+		}
+	}
+}
+
 // refused notes that a row was refused because of its rate.
-// One refusal is only remembered; a second one within hotTwice makes the row hot, and each further
-// one halves its rate, down to hotLeast. At most mostHot rows are remembered.
+// One refusal is only remembered; a second one within hotTwice, if the row was not taken in between, makes
+// the row hot, and each further one halves its rate, down to hotLeast. At most mostHot rows are remembered.
 func (h *hotRows) refused(id rowID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

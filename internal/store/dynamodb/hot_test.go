@@ -121,6 +121,27 @@ func TestOneRefusalIsNoHotRow(t *testing.T) {
 	})
 }
 
+// TestRefusedByChance: a row of which now and then one write is refused, as of any other, is not taken for a hot one.
+func TestRefusedByChance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers []answer
+		for range 50 {
+			for range 19 {
+				answers = append(answers, good)
+			}
+			answers = append(answers, throttled)
+		}
+		s := opened(&service{answers: append(answers, good)}, Options{})
+		start := time.Now()
+		for range 50 * 19 {
+			mustWrite(t, s, setThing("a"))
+		}
+		if took, each := time.Since(start), 15*time.Millisecond; took > 50*each {
+			t.Errorf("50 refusals of 1000 took %v", took)
+		}
+	})
+}
+
 func consumed(units string) answer {
 	return answer{200, `{"ConsumedCapacity":{"TableName":"things","CapacityUnits":` + units + `}}`, nil}
 }

@@ -160,6 +160,7 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 		s.release()
 		switch {
 		case err == nil:
+			s.hot.taken(rows)
 			return nil
 		case errors.Is(err, errAgain):
 			s.opts.Writes.Again(budget.CauseConflict)
