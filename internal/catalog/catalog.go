@@ -318,7 +318,7 @@ var errBusy = errors.New("the catalog is changed by others all the time")
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
 	for again := false; ; again = true {
 		if !c.isStarted() {
-			if err := c.start(ctx, said, anyStream); err != nil {
+			if err := c.start(ctx, said, ofAStream); err != nil {
 				return owntable.CatalogRow{}, err
 			}
 		}
@@ -334,8 +334,8 @@ func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.Catal
 	}
 }
 
-// anyStream is a reason to refuse a start that a batch never has.
-func anyStream(owntable.CatalogRow, Found) error { return nil }
+// ofAStream refuses no start: what starts is a batch, so a stream is on, or was.
+func ofAStream(owntable.CatalogRow, Found) error { return nil }
 
 // isStarted reports whether the tables were identified, and no later batch has to do it again. It may be called by any goroutine.
 func (c *Catalog) isStarted() bool {
@@ -377,39 +377,44 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 // apply. The tables must be those that are pinned, which AdmitSearch reads once. Where a model only
 // searches, no other program pins them, so the first batch starts the program.
 func (c *Catalog) AdmitSearch(ctx context.Context, b Batch, said Said) error {
+	row, err := c.fitting(ctx, b, said)
+	if err != nil {
+		return err
+	}
+	return b.earlier(row)
+}
+
+// fitting returns the catalog by which the tables fit, as it was last read if they are known to.
+func (c *Catalog) fitting(ctx context.Context, b Batch, said Said) (row owntable.CatalogRow, err error) {
 	c.mu.Lock()
 	row, known := c.row, (c.started || c.fits) && !b.later(c.row)
 	c.mu.Unlock()
 	if known {
-		return c.program.knows(row, &b)
+		return row, nil
 	}
 	if len(c.program.Derivations) == 0 {
-		if err := c.start(ctx, said, anyStream); err != nil {
-			return err
+		if err := c.start(ctx, said, ofAStream); err != nil {
+			return row, err
 		}
-		row, err := c.read(ctx)
-		if err != nil {
-			return err
-		}
-		return c.program.knows(row, &b)
+		return c.read(ctx)
 	}
 	found, err := c.found(ctx)
 	if err != nil {
-		return err
+		return row, err
 	}
 	if row, err = c.read(ctx); err != nil {
-		return err
+		return row, err
 	}
 	if err := c.restarted(ctx, row, &found); err != nil {
-		return err
+		return row, err
 	}
 	if err := c.program.Fits(row, found); err != nil {
-		return err
+		return row, err
 	}
 	c.mu.Lock()
 	c.fits = true
 	c.mu.Unlock()
-	return c.program.knows(row, &b)
+	return row, nil
 }
 
 // Pin returns what the catalog has of a table: among others, who reads its stream since when.

@@ -408,12 +408,12 @@ func (p *Program) buildable(names []string, tables map[string]store.Identity) er
 // pinned is a table's pin after a start. Until its stream was read, another table or stream
 // takes its place, and it is found out again whether the stream is complete.
 func pinned(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
-	if pin.Reader == "" && (pin.ID != is.ID || pin.Stream != is.Stream) {
-		first := pin.First
-		if pin.ID != is.ID || f.Restarted[t] {
-			first = ""
-		}
-		pin = owntable.Pin{First: first}
+	switch {
+	case pin.Reader != "" || pin.ID == is.ID && pin.Stream == is.Stream:
+	case pin.ID == is.ID && !f.Restarted[t]:
+		pin = owntable.Pin{First: pin.First}
+	default:
+		pin = owntable.Pin{}
 	}
 	pin.ID, pin.ARN, pin.Made = is.ID, is.ARN, is.Made
 	if is.Stream != "" {
@@ -585,9 +585,9 @@ func (b *Batch) later(row owntable.CatalogRow) bool {
 	return false
 }
 
-// knows refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
+// earlier refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
 // changes, and its sequence numbers may be above those of all later streams.
-func (p *Program) knows(row owntable.CatalogRow, b *Batch) error {
+func (b *Batch) earlier(row owntable.CatalogRow) error {
 	for _, t := range slices.Sorted(maps.Keys(b.Labels)) {
 		pin, label := row.Tables[t], b.Labels[t]
 		if !madeBefore(label, pin.First) {
@@ -621,7 +621,7 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 			return row, err
 		}
 	}
-	if err := p.knows(row, &b); err != nil {
+	if err := b.earlier(row); err != nil {
 		return row, err
 	}
 	next = row
