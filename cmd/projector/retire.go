@@ -39,7 +39,8 @@ projector build MODEL --prune removes its ledgers from weir's own table.
   projector retire gallery --all --data ./data`
 }
 
-// Run changes the catalog, and dead letters that say nothing any more. Names that the model still has are refused, unless all of it is retired.
+// Run changes the catalog, and deletes dead letters that no longer say anything. Names that the model still has are
+// refused, unless all of it is retired.
 func (c *retireCommand) Run(p *program) error {
 	if c.All && len(c.Derivations) > 0 {
 		return usage("--all retires all of a model: name no derivations")
@@ -81,12 +82,10 @@ func (c *retireCommand) letters(p *program, r *runner.Runner) error {
 			return e == nil || e.CanBe(at)
 		})
 	})
-	for _, id := range ids {
-		if err == nil {
-			err = r.RetryUnshown(p.ctx, id)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return r.RetryUnshown(p.ctx, ids, func() error { return nil })
 }
 
 // left says what a model that is retired leaves behind: what the catalog tells of it, and what only the model's file

@@ -316,7 +316,7 @@ const scanned = 100
 func (x *Removal) Run(ctx context.Context) error {
 	x.counts()
 	for _, t := range x.Runner.Model.AllTables() {
-		if !slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return x.by[e] != nil && len(x.by[e].goes) > 0 && e.Table.Name == t.Name }) {
+		if !x.goesFrom(func(e *model.Entity) bool { return e.Table.Name == t.Name }) {
 			continue
 		}
 		segments := x.Segments
@@ -358,24 +358,21 @@ const letterUnits = 4
 // its sake. A letter that says something else of such a row stays, or says that alone.
 func (x *Removal) letters(ctx context.Context) error {
 	ids, err := x.Runner.Unshown(ctx, func(at store.Ref) bool {
-		return slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return x.by[e] != nil && len(x.by[e].goes) > 0 && e.CanBe(at) })
+		return x.goesFrom(func(e *model.Entity) bool { return e.CanBe(at) })
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if x.Dry {
-			x.add(Progress{Units: letterUnits})
-			continue
-		}
-		if err := x.spend(ctx, letterUnits); err != nil {
-			return err
-		}
-		if err := x.Runner.RetryUnshown(ctx, id); err != nil {
-			return err
-		}
+	if x.Dry {
+		x.add(Progress{Units: letterUnits * int64(len(ids))})
+		return nil
 	}
-	return nil
+	return x.Runner.RetryUnshown(ctx, ids, func() error { return x.spend(ctx, letterUnits) })
+}
+
+// goesFrom reports whether something goes from rows of an entity that is one of those.
+func (x *Removal) goesFrom(is func(*model.Entity) bool) bool {
+	return slices.ContainsFunc(x.Earlier.Entities, func(e *model.Entity) bool { return x.by[e] != nil && len(x.by[e].goes) > 0 && is(e) })
 }
 
 // scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed

@@ -259,9 +259,8 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 	return 1, r.Forget(ctx, d)
 }
 
-// Unshown returns the ids of the dead letters that say what targets in tables of the model cannot show, of the targets that
-// of names.
-// Where a derivation was retired, give them to RetryUnshown: no record comes for their sake.
+// Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
+// in a table of the model. Where a derivation was retired, give the ids to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		switch d.Kind {
@@ -275,16 +274,21 @@ func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (i
 	return ids, err
 }
 
-// RetryUnshown shows the target of such a letter again, and deletes the letter if its cause is gone. If not, or if something
-// else of the target changes meanwhile, whose program says what it finds, the letter stays.
-func (r *Runner) RetryUnshown(ctx context.Context, id string) error {
-	_, err := r.Retry(ctx, id)
-	for _, stays := range []error{ErrStands, ErrParked, ErrNoDead, store.ErrCondition} {
-		if errors.Is(err, stays) {
-			return nil
+// RetryUnshown shows the targets of such letters again, and deletes each letter whose cause is gone. A letter stays if its
+// cause does, or if its target changes meanwhile: the program that changes it says what it finds. before is called before
+// each letter, and its error ends the rest.
+func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() error) error {
+	for _, id := range ids {
+		err := before()
+		if err == nil {
+			_, err = r.Retry(ctx, id)
+		}
+		stays := errors.Is(err, ErrStands) || errors.Is(err, ErrParked) || errors.Is(err, ErrNoDead) || errors.Is(err, store.ErrCondition)
+		if err != nil && !stays {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // respread moves digits of a ledger's sums into the bands that they belong to. It reports
