@@ -155,8 +155,8 @@ func labelled(event []byte, label string) []byte {
 	return []byte(strings.ReplaceAll(string(event), "/stream/2026", "/stream/"+label))
 }
 
-// anew makes weir's own table again after the stream was switched off and on, as docs/guide/operations.md says, and leaves
-// a mapping of the first stream.
+// anew switches the stream off and on, and makes weir's own table again as docs/guide/operations.md says. A function still
+// gets events of the first stream.
 func (l *life) anew() {
 	m := l.bare()
 	l.write(6)

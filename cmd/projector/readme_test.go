@@ -168,6 +168,8 @@ func typePage(t *testing.T, page, dir, consoles string) {
 var (
 	moments = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d`)
 	checked = regexp.MustCompile(`^\d+ derived values checked`)
+	took    = regexp.MustCompile(`in \d+\.\d s`)
+	paced   = regexp.MustCompile(`(?m)^\d+ [a-z ]+, \d+/s(, .* left)?\n`)
 )
 
 // printed matches what a page says that a command prints, at any time. How many values verify checks
@@ -189,6 +191,6 @@ func typeLine(t *testing.T, dir, line string) string {
 	if err != nil {
 		t.Errorf("$ %s: %v", line, err)
 	}
-	text := regexp.MustCompile(`(?m)^\d+ [a-z ]+, \d+/s(, .* left)?\n`).ReplaceAllLiteralString(string(out), "")
-	return regexp.MustCompile(`in \d+\.\d s`).ReplaceAllString(strings.TrimSuffix(text, "\n"), "in 0.0 s")
+	text := paced.ReplaceAllLiteralString(string(out), "")
+	return took.ReplaceAllString(strings.TrimSuffix(text, "\n"), "in 0.0 s")
 }

@@ -161,7 +161,7 @@ func TestOutageOfASource(t *testing.T) {
 		}
 		must(t, w.write(`delete out {"PK":"OLD#3","SK":"ABOUT"}`))
 		w.calm()
-		if deleted { // from now on nobody can write to it; it can be read
+		if deleted { // it can be read again, and not written
 			w.d.deleted = false
 		} else {
 			w.d.table = ""

@@ -257,7 +257,7 @@ func TestRestartedStream(t *testing.T) {
 	settle(t, s)
 	verifyNothing(t, s)
 	run = s.Models[0].Runner
-	for _, group := range []string{"rows", "search-x"} { // a mapping that nobody has deleted brings what the build has read
+	for _, group := range []string{"rows", "search-x"} { // the mapping of the first stream is still there
 		_, err = run.AdmitEvent(t.Context(), "notes", label1, group)
 		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "of an earlier stream of table notes ("+label1+")") || !strings.Contains(err.Error(), "Delete the event source mapping") {
 			t.Errorf("events of the first stream, for %s: %v", group, err)
