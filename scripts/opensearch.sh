@@ -36,9 +36,10 @@ start)
     rm -rf "$data"
     mkdir -p "$data"
     cd "$data"
-    # The runner gives its first node the port after the base port.
+    # The runner gives its first node the port after the base port. Nodes whose cluster has the
+    # same name join, and what one test deletes another's would lose: the name has the port.
     nohup java -Xms512m -Xmx1g -cp "$dir/*" org.codelibs.opensearch.runner.OpenSearchRunner \
-      -basePath "$data" -numOfNode 1 -baseHttpPort "$((port - 1))" >"$log" 2>&1 </dev/null &
+      -basePath "$data" -clusterName "weir-$port" -numOfNode 1 -baseHttpPort "$((port - 1))" >"$log" 2>&1 </dev/null &
     echo $! >"$pidfile"
   fi
   await "$pidfile" "$url/_cluster/health?wait_for_status=yellow&timeout=1s" "$log" 120
