@@ -38,8 +38,8 @@ func (r *Replay) Change(e *events.Entry, table string) (projections.Change, erro
 }
 
 // keyed finds the table of a record, and its key. A record that names no table takes the
-// file's; a model with one table takes any name, because recordings come from deployments with
-// names of their own.
+// file's. A record of a table that the model does not have is refused, also where the model has
+// one table: it may be of another application.
 func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, error) {
 	rec := &e.Record
 	if rec.Table != "" {
@@ -47,11 +47,9 @@ func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, 
 	}
 	if table != "" {
 		t := r.Model.Table(table)
-		if t == nil && len(r.Model.Tables) == 1 {
-			t = r.Model.Tables[0] // one table, deployed under another name
-		}
 		if t == nil {
-			return nil, store.Key{}, fmt.Errorf("table %s is not in model %s, which has %s", table, r.Model.Name, r.tableNames())
+			return nil, store.Key{}, fmt.Errorf("model %s has no table %s, it has %s; if one of them has that name where this was recorded, say --tables %s=%s",
+				r.Model.Name, table, r.tableNames(), r.Model.Tables[0].Name, table)
 		}
 		key, ok := keyOf(t, rec)
 		if !ok {
