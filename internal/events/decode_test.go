@@ -192,7 +192,7 @@ func TestDecodeAnyItem(t *testing.T) {
 		j.string("Records")
 		j.punct(":")
 		j.list(n, func(i int) {
-			key := value.NewItem(value.Attr{Name: "k", Value: value.OfString(texts.Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") }).Draw(t, "key"))})
+			key := value.NewItem(value.Attr{Name: "k", Value: value.OfString(texts.Filter(func(s string) bool { return s != "" && s == strings.ToValidUTF8(s, "") }).Draw(t, "key"))})
 			rec := Record{Keys: key, Position: PositionOf(uint64(i + 1))}
 			rec.Old, rec.New = items(3).Draw(t, "old").With(key...), items(3).Draw(t, "new").With(key...)
 			want = append(want, rec)

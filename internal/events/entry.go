@@ -65,6 +65,10 @@ var ErrNoRecords = errors.New("holds no stream records")
 // ErrTruncated is wrapped by the last entry of a truncated file, which is a bad one.
 var ErrTruncated = errors.New("cut off")
 
+// ErrNoTable is wrapped by the bad entry for a record whose eventSourceARN is not that of a
+// table's stream.
+var ErrNoTable = errors.New("it names no table")
+
 // ErrNotKept is wrapped by the bad entry for an on-failure document that refers to records
 // but does not contain them.
 var ErrNotKept = errors.New("this on-failure document holds no records")

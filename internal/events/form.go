@@ -1,9 +1,14 @@
 package events
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"weir/internal/value"
 )
 
 // record turns a completely read unit into a record. With an error it returns what could be
@@ -15,7 +20,7 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 	} else if rec.Table == "" {
 		rec.Table = table
 	}
-	var errs [3]error
+	var errs [4]error
 	rec.Time, errs[0] = u.when.time()
 	if errs[0] != nil {
 		name := "ApproximateCreationDateTime"
@@ -32,6 +37,9 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 	}
 	rec.Expired = u.event == "REMOVE" && u.who.isTTL()
 	errs[2] = u.check(&rec)
+	if u.arn != "" && p.tableOf(u.arn) == "" {
+		errs[3] = fmt.Errorf("eventSourceARN: %w: %.100q", ErrNoTable, u.arn)
+	}
 	if p.prob != nil {
 		return rec, p.prob
 	}
@@ -45,6 +53,37 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 
 // check returns an error if the record lacks something that the unit's form requires.
 func (u *unit) check(rec *Record) error {
+	if err := u.checkForm(rec); err != nil {
+		return err
+	}
+	for _, k := range rec.Keys {
+		if v := k.Value; (v.Kind() == value.String || v.Kind() == value.Binary) && v.Text() == "" {
+			return fmt.Errorf("Keys.%s: an empty value; no key of DynamoDB is empty", attributeName(k.Name))
+		}
+	}
+	if err := lacksKey("NewImage", rec.New, rec.Keys); err != nil {
+		return err
+	}
+	return lacksKey("OldImage", rec.Old, rec.Keys)
+}
+
+// lacksKey returns an error if an image is not of the row that the record's keys name. DynamoDB
+// puts the key into each image; samples that were written by hand often leave it out.
+func lacksKey(name string, image, keys value.Item) error {
+	for _, k := range keys {
+		switch v := image.Get(k.Name); {
+		case image == nil || value.Equal(v, k.Value):
+		case v.IsMissing():
+			return fmt.Errorf("%s lacks the key attribute %s; in a record of DynamoDB each image has the whole row, with its key", name, attributeName(k.Name))
+		default:
+			return fmt.Errorf("%s has another value of the key attribute %s than Keys", name, attributeName(k.Name))
+		}
+	}
+	return nil
+}
+
+// checkForm returns an error if a part of the record is missing that its form has.
+func (u *unit) checkForm(rec *Record) error {
 	switch {
 	case u.seen&seenChange != 0:
 		return u.checkStream(rec)
@@ -141,7 +180,8 @@ func (p *scanner) tableOf(arn string) string {
 
 // noRecord returns the error for a completely read unit that is not a record.
 // Its text is for people who gave the wrong file, and says which file to give instead.
-func (u *unit) noRecord(names []string) error {
+func (u *unit) noRecord(p *scanner, i int) error {
+	names, other := p.names(i), p.foreignForm(i)
 	switch {
 	case u.seen&seenBatch != 0:
 		b := u.batch
@@ -155,6 +195,8 @@ func (u *unit) noRecord(names []string) error {
 		return errors.New("Records: not an array")
 	case u.seen&seenRecord != 0:
 		return errors.New("dynamodb: missing")
+	case other != "":
+		return errors.New(other)
 	case len(names) == 0:
 		return errors.New("an empty object, not a record")
 	}
@@ -169,16 +211,43 @@ func orUnknown(s string) string {
 	return s
 }
 
+// foreignForms are documents that people have in place of records, each told by a name that it has
+// among its first ones, with how to make records of it.
+var foreignForms = []struct{ name, is string }{
+	{"Items", "the answer of a scan or a query, which has rows and no changes; make lines of an export of it: jq -c '.Items[] | {Item: .}'"},
+	{"PutRequest", batchWrite},
+	{"DeleteRequest", batchWrite},
+	{"messageId", "a message of a queue (SQS), whose body is a text; take the bodies out: jq -r '.Records[].body'"},
+	{"Messages", "messages of a queue (SQS), whose bodies are texts; take the bodies out: jq -r '.Messages[].Body'"},
+	{"Sns", "a message of a topic (SNS), whose body is a text; take the bodies out: jq -r '.Records[].Sns.Message'"},
+}
+
+const batchWrite = "the input of batch-write-item, which has no changes; make lines of an export of what it puts: jq -c '.. | objects | .PutRequest // empty'"
+
+// foreignForm says of the object at i, which is no record, that it is one of foreignForms; "" for any
+// other. The object may be cut off.
+func (p *scanner) foreignForm(i int) string {
+	names := p.names(i)
+	begins := p.b[i:min(i+500, len(p.b))]
+	for _, o := range foreignForms {
+		if slices.Contains(names, strconv.Quote(o.name)) || strings.HasSuffix(o.name, "Request") && bytes.Contains(begins, []byte(`"`+o.name+`"`)) {
+			return o.is
+		}
+	}
+	return ""
+}
+
 // names returns the first field names of the object at i, for messages.
 func (p *scanner) names(i int) []string {
 	var names []string
 	q := scanner{b: p.b, i: i}
 	for more := q.enter('}'); more && len(names) < 4; more = q.next('}') {
 		name := q.name()
-		if q.skip(); q.stop != going {
+		if q.stop != going {
 			break
 		}
 		names = append(names, fmt.Sprintf("%.40q", name))
+		q.skip()
 	}
 	return names
 }

@@ -63,8 +63,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(lambdaPayload(2))
 	for _, c := range []string{
 		`{"Records":[` + streamRecord(1) + `]}`,
-		`{"Records":[{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"k":{"B":"AAE="}},"OldImage":{"a":{"BOOL":false},"b":{"BS":["QQ==","Qg=="]},"c":{"L":[{"M":{"d":{"NULL":true}}},{"L":[]}]},"e":{"NS":["10","9","-1.50"]},"f":{"SS":["b","a"]},"g":{"N":"1E5"}},"SequenceNumber":"12345678901234567890123"}}]}`,
-		`{"Records":[{"eventName":"INSERT","dynamodb":{"Keys":{"k":{"S":"a"}},"NewImage":{"\u006b":{"\u0053":"\ud83d\ude00\ud800x"}},"SequenceNumber":"1"}}]}`,
+		`{"Records":[{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"k":{"B":"AAE="}},"OldImage":{"k":{"B":"AAE="},"a":{"BOOL":false},"b":{"BS":["QQ==","Qg=="]},"c":{"L":[{"M":{"d":{"NULL":true}}},{"L":[]}]},"e":{"NS":["10","9","-1.50"]},"f":{"SS":["b","a"]},"g":{"N":"1E5"}},"SequenceNumber":"12345678901234567890123"}}]}`,
+		`{"Records":[{"eventName":"INSERT","dynamodb":{"Keys":{"k":{"S":"a"}},"NewImage":{"\u006b":{"\u0053":"\u0061"},"x":{"S":"\ud83d\ude00\ud800x"}},"SequenceNumber":"1"}}]}`,
 		`{"Records":[{"eventName":"INSERT","dynamodb":{"Keys":{"k":{"S":""}},"NewImage":{"n":{"N":"+1"},"s":{"SS":["a","a"]}},"SequenceNumber":"1"}}, null]}`,
 	} {
 		f.Add([]byte(c))
@@ -166,6 +166,13 @@ func plausible(r *lambdaevents.DynamoDBEventRecord) (rec Record, ok bool) {
 	var err error
 	rec.Position, err = ParsePosition(r.Change.SequenceNumber)
 	good = good && err == nil && rec.Keys != nil && rec.Event() == r.EventName && (rec.Old != nil || rec.New != nil)
+	good = good && (r.EventSourceArn == "" || rec.Table != "")
+	for _, k := range rec.Keys {
+		good = good && k.Value.Text() != "" || good && k.Value.Kind() != value.String && k.Value.Kind() != value.Binary
+		for _, image := range []value.Item{rec.Old, rec.New} {
+			good = good && (image == nil || value.Equal(image.Get(k.Name), k.Value))
+		}
+	}
 	if id := r.UserIdentity; id != nil {
 		rec.Expired = r.EventName == "REMOVE" && id.Type == "Service" && id.PrincipalID == "dynamodb.amazonaws.com"
 	}

@@ -62,10 +62,16 @@ func openInput(r io.Reader) (*input, error) {
 		}
 		in.Reader, in.format, in.close = z, "zstd", z.Close
 	default:
-		if err := notRead(head); err != nil {
-			return nil, err
-		}
 		in.Reader = raw
+	}
+	if in.format != "" {
+		unpacked := bufio.NewReader(in.Reader)
+		head, _ = unpacked.Peek(4) // an error comes again when the content is read
+		in.Reader = unpacked
+	}
+	if err := notRead(head); err != nil {
+		in.close()
+		return nil, err
 	}
 	return in, nil
 }

@@ -144,6 +144,24 @@ func (g *gaps) Read(b []byte) (int, error) {
 	return g.r.Read(b)
 }
 
+// TestReadOtherForms: content that is compressed is told by what it is inside, and a document of another
+// form that is too large for a record by how it begins.
+func TestReadOtherForms(t *testing.T) {
+	large := `{"Items":[` + strings.Repeat(`{"PK":{"S":"a"}},`, maxUnit/16) + `{}]}`
+	for want, content := range map[string]string{
+		"it is Amazon Ion; export the table in the format DYNAMODB_JSON":                 gzipped(t, "$ion_1_0 {Item:{PK:\"a\"}}"),
+		"it is Parquet; weir reads JSON":                                                 zstded(t, "PAR1 and more"),
+		"the answer of a scan or a query, which has rows and no changes; make lines":     large,
+		"jq -c '.. | objects | .PutRequest // empty'":                                    `{"t":[{"PutRequest":{"Item":{"PK":{"S":"a"}}}}]}`,
+		"messages of a queue (SQS), whose bodies are texts; take the bodies out: jq -r ": `{"Messages":[{"MessageId":"m","Body":"{}"}]}`,
+	} {
+		err := Read(strings.NewReader(content), "f", func(Entry) error { return nil })
+		if !errors.Is(err, ErrNoRecords) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	failure := errors.New("the disk is on fire")
 	content := streamRecord(1) + "\n" + streamRecord(2) + "\n" + streamRecord(3)[:50]

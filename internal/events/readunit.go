@@ -109,7 +109,7 @@ func (r *reader) whole(start int) error {
 		r.done(start)
 		return nil
 	}
-	return r.bad(start, Record{ID: u.id}, u.noRecord(r.scan.names(start)))
+	return r.bad(start, Record{ID: u.id}, u.noRecord(&r.scan, start))
 }
 
 // kinesis reads the record that a Kinesis record carries.
@@ -156,7 +156,12 @@ func (r *reader) incomplete(start int) error {
 	if err := r.failure(); err != nil {
 		return err
 	}
-	return r.broken(start, r.cutOff("a record"))
+	cause := r.cutOff("a record")
+	r.scan.b = r.win.buf
+	if other := r.scan.foreignForm(start); other != "" {
+		cause = errors.New(other)
+	}
+	return r.broken(start, cause)
 }
 
 // cutOff returns the error for content that ends inside the thing that inside names.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,10 +87,14 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	_, w.label, _ = strings.Cut(ev.Stream, "/stream/")
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
-		if e.Bad != nil && errors.Is(e.Bad.Err, events.ErrTruncated) {
+		if e.Bad != nil && (errors.Is(e.Bad.Err, events.ErrTruncated) || errors.Is(e.Bad.Err, events.ErrNoTable)) {
 			return w, fmt.Errorf("%w: %w", ErrEvent, e.Bad)
 		}
-		if name := e.Record.Table; name != "" && w.table == "" {
+		name := e.Record.Table
+		if name == "" && e.Bad == nil {
+			return w, fmt.Errorf("%w: a record names no table: it has no eventSourceARN", ErrEvent)
+		}
+		if name != "" && w.table == "" {
 			w.table = name
 		} else if name != "" && name != w.table {
 			return w, fmt.Errorf("%w: it has records of the tables %s and %s; a stream has one", ErrEvent, w.table, name)
@@ -100,8 +103,8 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	switch {
 	case len(ev.Entries) == 0:
 		return w, nil
-	case w.table == "" && (len(m.Tables) == 1 || !slices.ContainsFunc(ev.Entries, isGood)):
-		w.table = m.Tables[0].Name // the only table; or all records are bad, and any table will do
+	case w.table == "":
+		w.table = m.Tables[0].Name // all records are bad, and any table will do
 	}
 	t := m.Table(w.table)
 	if t == nil {
@@ -128,9 +131,6 @@ func (w *work) in(o Order) error {
 	}
 	return w.inOrder()
 }
-
-// isGood reports whether the entry could be decoded.
-func isGood(e events.Entry) bool { return e.Bad == nil }
 
 // add puts a record of an event into the last portion, or begins one when that has most records.
 // What cannot be a change of the table becomes a bad entry, and later a dead letter; a record
