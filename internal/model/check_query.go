@@ -180,6 +180,14 @@ func (s *Step) holds(f *Field) bool {
 	return slices.Contains([]string{t.Partition.Name, t.Sort.Name, ix.Partition.Name, ix.Sort.Name}, f.Attr)
 }
 
+// TellsEntity reports whether the keys that an index with keys only holds say which entity a row is.
+// Where they do not, a reader has to read the row itself.
+func (s *Step) TellsEntity() bool {
+	return !slices.ContainsFunc(append(slices.Clone(s.Also), s.Entity), func(e *Entity) bool {
+		return slices.ContainsFunc(e.Where, func(t Test) bool { return !s.holds(t.Field) })
+	})
+}
+
 // checkExpired reports "expired" on an entity whose rows never expire.
 func checkExpired(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {

@@ -123,14 +123,18 @@ func listed(names []string) string {
 }
 
 // parseAll reads a parameter's text; a list's into the list of its values.
-// Empty parts of a list are passed over. More than maxListed values are refused, whatever they are.
+// A list, and the values of lists with commas, are read as the elements of such an attribute are: blanks around a
+// value do not count. Empty parts of a list are passed over. More than maxListed values are refused, whatever they are.
 func (d *Parameter) parseAll(text string) (value.Value, error) {
+	if d.Type == model.TypeCommas {
+		text = strings.TrimSpace(text)
+	}
 	if !d.List || text == "" {
 		return d.parse(text)
 	}
 	var vs []value.Value
 	for part := range strings.SplitSeq(text, comma) {
-		if part == "" {
+		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
 		v, err := d.parse(part)

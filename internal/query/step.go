@@ -18,6 +18,7 @@ type step struct {
 	primary         []keyPart // the table's own key
 	keys            []keyPart // all keys of the entity
 	sparse          bool      // rows hold only keys
+	untold          bool      // and these do not tell which entity a row is
 	mixed           bool      // the whole partition is read: entities with different sort keys
 	keyed           bool      // what is fixed to a row before is in the primary key
 	readings        []*model.Attribute
@@ -34,6 +35,7 @@ func newStep(m *model.Model, s *model.Step, prior *step) *step {
 	schema := s.Entity.Table.Key
 	if s.Index != nil {
 		schema, st.sparse = s.Index.Key, s.Index.KeysOnly
+		st.untold = st.sparse && !s.TellsEntity()
 	}
 	st.partition, st.sort = newKeyPart(m, s.Entity, schema.Partition), newKeyPart(m, s.Entity, schema.Sort)
 	own := s.Entity.Table.Key

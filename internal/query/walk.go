@@ -203,13 +203,17 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 		if err != nil || len(rows) == 0 {
 			return err == nil, err
 		}
+		foreign, err := w.foreign(st, rows)
+		if err != nil {
+			return false, err
+		}
 		var there []found
 		var c store.Cursor
-		for _, row := range rows {
+		for i, row := range rows {
 			if c, err = st.cursor(row); err != nil {
 				return false, err
 			}
-			if st.belongs(row, sc, w.now) {
+			if !foreign[i] && st.belongs(row, sc, w.now) {
 				there = append(there, found{st.reads(row, w.now), behind(f.at, c)})
 			}
 		}
@@ -223,6 +227,35 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 			return false, nil
 		}
 	}
+}
+
+// foreign says which rows of an index with keys only are of no entity that the step asks for, or are gone. Where the keys
+// do not tell that, it reads the rows themselves.
+func (w *walk) foreign(st *step, rows []value.Item) ([]bool, error) {
+	out := make([]bool, len(rows))
+	if !st.untold {
+		return out, nil
+	}
+	t := st.Entity.Table
+	for start := 0; start < len(rows); start += maxBatch {
+		batch := rows[start:min(start+maxBatch, len(rows))]
+		refs := make([]store.Ref, len(batch))
+		for i, row := range batch {
+			key, _ := t.KeyOf(row)
+			refs[i] = store.Ref{Table: t.Name, Key: key}
+		}
+		whole, err := w.Store.Get(w.ctx, refs)
+		if err != nil {
+			return nil, err
+		}
+		w.reads++
+		for i, row := range whole {
+			e := t.Classify(row)
+			w.bytes += row.Size()
+			out[start+i] = row == nil || e != st.Entity && !slices.Contains(st.Also, e)
+		}
+	}
+	return out, nil
 }
 
 // resume goes on inside the row that was in progress, if it is still there.

@@ -57,6 +57,8 @@ func TestWhere(t *testing.T) {
 	w.want("one", "customer=c no=2", "2", "no")
 	w.want("one", "customer=c no=1", "")
 	w.want("lean", "customer=c", "N#10,N#11,N#2,N#3", "LSK")
+	w.put("Order", "customer", "c", "no", 4, "kind", "Invoice") // a row of another application, with keys of the same form
+	w.want("lean", "customer=c", "N#10,N#11,N#2,N#3", "LSK")
 	w.want("each", "customer=c least=5", "10", "no")
 	w.want("find", "q=red", "1,2,10", "no")
 	w.want("find", "q=red most=50", "1,2", "no")
