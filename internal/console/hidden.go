@@ -43,7 +43,9 @@ func hidesSome(m *model.Model) bool {
 	hides := func(e *model.Entity) bool {
 		return slices.ContainsFunc(e.Attributes, func(a *model.Attribute) bool { return a.Hidden })
 	}
-	return slices.ContainsFunc(m.Entities, hides) || slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Hidden })
+	return slices.ContainsFunc(m.Entities, hides) || slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool {
+		return t.Hidden && (t.Group == nil || t != t.Group.Rows) // the number of a group's rows is in the ledger only, and no secret
+	})
 }
 
 // isSecret reports whether what a tally adds up is hidden: the model hides the tally, or an

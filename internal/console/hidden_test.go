@@ -102,3 +102,20 @@ func TestHiddenInLedgers(t *testing.T) {
 		t.Errorf("%d attributes", len(lines))
 	}
 }
+
+// TestGroupHidesNothing: the number of rows that a group keeps in its ledger is no secret, so the dead letters of a model
+// with a group say all that they have.
+func TestGroupHidesNothing(t *testing.T) {
+	w := openModel(t, Options{}, strings.NewReplacer(", hidden: true", "", "\nderive:", `
+  Spent:
+    where: {kind: spent}
+    key: {PK: "SPENT#{product}", SK: ALL}
+    attributes: {reviews: number}
+derive:
+  Spent: {group: Review, by: {product: product}, set: {reviews: count}}`).Replace(shop))
+	d := runner.Dead{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `the stars are "many"`}
+	if _, err := w.part.Runner.KeepDead(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	w.wants("/console/shop/dead", `the stars are "many"`)
+}
