@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
 )
@@ -64,8 +65,9 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Identity, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
 	entered := was.Clone()
 	p.enter(&entered, Found{Now: now}) // what needs no build, and was not entered when the program was refused
-	builds, fresh := p.Plan(entered, entities, again, asked, now)
 	begins := p.Begins(entered)
+	p.beginHistory(&entered, now)
+	builds, fresh := p.Plan(entered, entities, again, asked, now)
 	for _, e := range fresh {
 		begins = append(begins, p.Rebuilt(entered, e, true)...)
 	}
@@ -80,9 +82,6 @@ func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Iden
 		}
 		all.Count++
 	}
-	if p.beginHistory(&all, now) && len(fresh) == 0 {
-		next = all
-	}
 	if len(builds)+len(fresh) == 0 && next.Same(was) {
 		return was, nil, nil
 	}
@@ -90,30 +89,40 @@ func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Iden
 }
 
 // Begins returns the history that a build begins, because it is not derived by the program's
-// definition yet, sorted.
+// definition yet, sorted. Among it are feeds that go on with the lists of subscribers that they have.
 func (p *Program) Begins(row owntable.CatalogRow) (names []string) {
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
 		live := is.Hash == d.Hash && (is.State == owntable.Live || is.State == owntable.Verified)
-		if d.History && p.built[d.Name] == "" && !live {
+		if d.History && !live && (p.built[d.Name] == "" || goesOn(d, is)) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
 }
 
+// goesOn reports whether a feed is live by another definition whose lists of subscribers are the same, so that it needs
+// no build.
+func goesOn(d *model.Derivation, is owntable.Derived) bool {
+	return (is.State == owntable.Live || is.State == owntable.Verified) && is.Hash != d.Hash && d.SameLists(is.Hash)
+}
+
 // beginHistory enters the history that is not derived by the program's definition yet. No row tells it: it is complete
 // from now on, and the catalog keeps since when that is.
-func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) (changed bool) {
+func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) {
 	names := p.Begins(*row)
-	*row = row.Clone()
 	for i := range p.Derivations {
-		if d := &p.Derivations[i]; slices.Contains(names, d.Name) {
-			row.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: 1, State: owntable.Live, Since: now}
+		d := &p.Derivations[i]
+		if !slices.Contains(names, d.Name) {
+			continue
 		}
+		next := owntable.Derived{Hash: d.Hash, Generation: 1, State: owntable.Live, Since: now}
+		if is := row.Derivations[d.Name]; goesOn(d, is) {
+			next.Generation, next.State = is.Generation, is.State
+		}
+		row.Derivations[d.Name] = next
 	}
-	return len(names) > 0
 }
 
 // Lacks returns the entities that have tallies which are not live by the program's
@@ -138,7 +147,7 @@ func (p *Program) Rebuilt(row owntable.CatalogRow, build string, all bool) (name
 	for _, i := range p.tallies(build) {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
-		if all || is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified {
+		if all || is.State != owntable.Live && is.State != owntable.Verified || is.Hash != d.Hash && !goesOn(d, is) {
 			names = append(names, d.Name)
 		}
 	}

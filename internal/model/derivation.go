@@ -50,14 +50,22 @@ type Derivation struct {
 	After []string
 
 	definition string
+	lists      string   // of a feed: what decides its lists of subscribers
 	makes      bool     // it makes rows
 	attrs      []string // otherwise, the attributes of rows that it sets
 	free       bool     // its name says nothing of whose rows it is, so it may be renamed to any other
 }
 
 // hashLength is the number of characters of a definition hash. They have 72 bits, which
-// only have to tell apart the definitions that one derivation has had.
+// only have to tell apart the definitions that one derivation has had. Of a feed, the first half is of the lists of
+// subscribers, and the second half of what is sent to them.
 const hashLength = 12
+
+// SameLists reports whether a feed with another hash has the same lists of subscribers, so that only what is sent to them
+// differs. It is false of what is no feed.
+func (d *Derivation) SameLists(hash string) bool {
+	return d.lists != "" && len(hash) == hashLength && hash[:hashLength/2] == d.Hash[:hashLength/2]
+}
 
 // Derivations returns what the model derives, sorted by name.
 // Each call computes them again, hashes included; a caller that needs them often keeps them.
@@ -78,7 +86,9 @@ func (m *Model) Derivations() []Derivation {
 	}
 	for i := range out {
 		d := &out[i]
-		d.Hash = owntable.Hash(d.definition)[:hashLength]
+		if d.Hash = owntable.Hash(d.definition)[:hashLength]; d.lists != "" {
+			d.Hash = owntable.Hash(d.lists)[:hashLength/2] + d.Hash[hashLength/2:]
+		}
 		d.Reads, d.From = sortedOnce(d.Reads), sortedOnce(d.From)
 	}
 	slices.SortFunc(out, func(a, b Derivation) int { return cmp.Compare(a.Name, b.Name) })
@@ -93,22 +103,19 @@ func (m *Model) Derivations() []Derivation {
 }
 
 // reads reports whether a derivation reads rows that another makes, or values that it sets: an attribute that the
-// definition names. Which attributes of a row are derived decides of what history makes no entry, and is not read.
+// definition names.
 func (d *Derivation) reads(of *Derivation) bool {
 	if !slices.Contains(d.From, of.Into) || of.makes {
 		return slices.Contains(d.From, of.Into)
 	}
-	for line := range strings.Lines(d.definition) {
+	for line := range strings.Lines(d.definition + "\n" + d.lists) {
 		own := d.Into != "" && !strings.Contains(line, " / ") // of the derivation itself, and not of what it reads
-		if !own && !strings.Contains(line, " / "+derivedWord+" ") && slices.ContainsFunc(of.attrs, func(attr string) bool { return strings.Contains(line, fmt.Sprintf("%q", attr)) }) {
+		if !own && slices.ContainsFunc(of.attrs, func(attr string) bool { return strings.Contains(line, fmt.Sprintf("%q", attr)) }) {
 			return true
 		}
 	}
 	return false
 }
-
-// derivedWord begins the line with the derived attributes of rows that history is made of.
-const derivedWord = "derived"
 
 // sortedOnce sorts in place, and returns each name once.
 func sortedOnce(names []string) []string {
@@ -217,7 +224,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	var x defined
 	x.within("into", rules[0].Into.made())
 	x.within("into", rules[0].Into.besideKeys())
-	var all []defined
+	var all, lists []defined
 	for _, r := range rules {
 		d.From, d.Reads = append(d.From, r.Source.Name), append(d.Reads, r.Source.Table.Name)
 		of := r.Source.identity()
@@ -228,26 +235,36 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 		}
 		if len(r.Keep) > 0 {
 			d.Kind, d.History, d.free = "history", true, false
-			of.add(derivedWord, r.Source.DerivedAttributes()...) // a change of these alone makes no entry
 		}
 		if r.Subscribers != nil {
 			d.Kind, d.free = "feed", false
 			d.From, d.Reads = append(d.From, r.Subscribers.Of.Name), append(d.Reads, r.Subscribers.Of.Table.Name)
-			each := r.Subscribers.Of.identity()
-			var by []defined
-			for _, m := range r.Subscribers.By {
-				b := m.Field.definition()
-				b.within("is", m.Expr.definition())
-				by = append(by, b)
+			for i := range r.Subscribers.By {
+				of.within("by", r.Subscribers.By[i].Expr.definition())
 			}
-			each.anyOrder("by", by)
-			of.within("each", each)
+			lists = append(lists, r.subscribers())
 		}
 		all = append(all, of)
 	}
 	x.anyOrder("rule", all)
+	if len(lists) > 0 {
+		var l defined
+		l.anyOrder("list", lists)
+		d.lists = l.String()
+	}
 	d.definition = x.String()
 	return d
+}
+
+// subscribers is what decides the lists of a feed's subscribers: their names, and what they have of a row that subscribes.
+func (r *RowRule) subscribers() defined {
+	x := r.Subscribers.Of.identity()
+	x.add("source", r.Source.Name) // the name of a list has it
+	for _, m := range r.Subscribers.By {
+		x.within("by", m.Field.definition())
+	}
+	x.assigns("has", slices.DeleteFunc(slices.Clone(r.Fields), func(a Assign) bool { return a.Expr.Subscriber == nil }))
+	return x
 }
 
 // followsDerivation is the catalog's view of an attribute that follows, over all the rules that

@@ -114,6 +114,96 @@ func TestDerivationsAreWhole(t *testing.T) {
 	}
 }
 
+// TestOthersKeepTheirDefinitions takes each derivation out of each model, changes it by what it tests, and gives each entity a
+// derived attribute more: no other derivation gets another hash. What one derivation reads of another comes to it by the
+// stream, so a feed or history goes on.
+func TestOthersKeepTheirDefinitions(t *testing.T) {
+	files := modelFiles(t)
+	examples, err := filepath.Glob("../../examples/*/model.yaml")
+	if err != nil || len(examples) < 3 {
+		t.Fatalf("examples %v: %v", examples, err)
+	}
+	for _, f := range examples {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f] = string(b)
+	}
+	removed, changed, added := 0, 0, 0
+	for name, text := range files {
+		was := mustParse(t, name, text)
+		hashes := hashesOf(was)
+		try := func(edit string, file string, own ...string) (loads bool) {
+			m, err := Parse(name+".yaml", []byte(file))
+			if err != nil {
+				return false
+			}
+			is := hashesOf(m)
+			for d, hash := range hashes {
+				if now, there := is[d]; there && now != hash && !slices.Contains(own, d) {
+					t.Errorf("%s: %s: %s gets another hash", name, edit, d)
+				}
+			}
+			if strings.HasPrefix(edit, "changed") && is[own[0]] == hashes[own[0]] {
+				t.Errorf("%s: %s: it keeps its hash", name, edit)
+			}
+			return true
+		}
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		root := doc.Content[0]
+		for _, section := range []string{"derive", "search"} {
+			for _, d := range keysOf(nodeAt(root, []string{section})) {
+				own := []string{d}
+				if section == "search" {
+					own[0] = SearchDerivation(d)
+				}
+				for name := range hashes { // declared with it
+					if strings.HasPrefix(name, d+".") {
+						own = append(own, name)
+					}
+				}
+				if try("without "+own[0], fileOf(t, setAt(root, []string{section, d}, nil)), own...) {
+					removed++
+				}
+				for _, e := range was.Entities {
+					for _, a := range e.Attributes {
+						test := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: a.Name}, {Kind: yaml.ScalarNode, Value: "exists"}}}
+						if nodeAt(root, []string{section, d, "where"}) == nil && try("changed "+own[0], fileOf(t, setAt(root, []string{section, d, "where"}, test)), own...) {
+							changed++
+						}
+					}
+				}
+			}
+		}
+		for _, e := range was.Entities {
+			for _, of := range was.Entities {
+				count := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "count"}, {Kind: yaml.ScalarNode, Value: of.Name}}}
+				if try("also "+e.Name+".counted", fileOf(t, setAt(root, []string{"derive", e.Name + ".counted"}, count))) {
+					added++
+				}
+			}
+		}
+	}
+	t.Logf("%d removed, %d changed, %d added", removed, changed, added)
+	if removed < 50 || changed < 50 || added < 50 {
+		t.Errorf("only %d were removed, %d changed, %d added", removed, changed, added)
+	}
+}
+
+// fileOf returns the model file of a document.
+func fileOf(t *testing.T, n *yaml.Node) string {
+	t.Helper()
+	b, err := yaml.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 func mustParse(t *testing.T, name, text string) *Model {
 	t.Helper()
 	m, err := Parse(name+".yaml", []byte(text))
@@ -351,8 +441,6 @@ func (d *declared) effect(path []string, edit, derivation string) (effect, strin
 		switch {
 		case edited == own && derivation != own:
 			return may, "" // of a followed attribute: its own part, or its rule's
-		case edited != own && strings.Contains(d.kinds[own], "keep"):
-			return may, "" // history leaves out what is derived on its rows
 		case edited != own:
 			return never, "the edit is in another declaration"
 		case strings.Contains(d.kinds[own], "row") && slices.Contains(path, "set") && len(path) > 4:

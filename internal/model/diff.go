@@ -120,6 +120,8 @@ func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *ya
 			}
 		} else if x.What = Changed; o.Hash == x.Hash {
 			continue
+		} else if o.SameLists(x.Hash) {
+			x.Build = ""
 		}
 		d.Derivations = append(d.Derivations, x)
 	}

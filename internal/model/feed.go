@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -36,6 +37,7 @@ func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
 		return false
 	}
 	e, whole := &Subscribers{Of: of}, true
+	slices.SortStableFunc(d.each.by, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
 	for _, p := range d.each.by {
 		f := c.field(of, p.name)
 		x, ok := c.expr(r.Source, p.value, of, p.name.text)

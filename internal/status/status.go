@@ -10,6 +10,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,6 +23,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
 )
@@ -89,6 +91,9 @@ type Derivation struct {
 	// WaitsFor names the derivations that it reads and that are not complete: until they are, its own
 	// values are of both definitions.
 	WaitsFor []string `json:"waitsFor,omitempty"`
+	// Unsent is how many notifications of a feed wait as dead letters, until a retry, because its lists were being built.
+	// Letters beyond the first 10,000 are not counted.
+	Unsent int `json:"unsent,omitempty"`
 	// Off names the tables that decide its values and whose streams are off: the values stay as they are.
 	Off []string `json:"off,omitempty"`
 	// Lag is the greatest lag of the tables that decide its values, in seconds; nil if it is not known, or if
@@ -227,10 +232,41 @@ func known(ctx context.Context, s *system.System, part *system.Part) (Status, er
 	if st.Search, err = searchOf(ctx, s, part); err != nil {
 		return Status{}, err
 	}
+	if err := st.countUnsent(ctx, part.Runner); err != nil {
+		return Status{}, err
+	}
 	if refused != nil {
 		st.Refused = refused.Error()
 	}
 	return st, nil
+}
+
+// countUnsent counts the notifications that feeds could not send while their lists were built.
+func (s *Status) countUnsent(ctx context.Context, r *runner.Runner) error {
+	feeds := map[string]*Derivation{}
+	for i := range s.Derivations {
+		if d := &s.Derivations[i]; d.Kind == "feed" {
+			feeds[d.Name] = d
+		}
+	}
+	if len(feeds) == 0 {
+		return nil
+	}
+	enough, left := errors.New("enough"), 10_000
+	err := r.Dead(ctx, func(d runner.Dead) error {
+		rule, _, _ := strings.Cut(d.Target, "<")
+		if feed := feeds[rule]; feed != nil && d.Kind == runner.DeadNotification && d.Row.Table == "" {
+			feed.Unsent++
+		}
+		if left--; left == 0 {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) {
+		return nil
+	}
+	return err
 }
 
 // statusOf describes the tables and derivations of a program by the catalog's row. It lists
@@ -456,6 +492,9 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprintf(to, "; the model has definition %s", d.Model)
 		case len(d.WaitsFor) > 0:
 			fmt.Fprintf(to, "; not complete before %s", strings.Join(d.WaitsFor, ", "))
+		}
+		if d.Unsent > 0 {
+			fmt.Fprintf(to, "; %d notifications were not sent while its lists were built (projector dead list)", d.Unsent)
 		}
 		if len(d.Off) > 0 {
 			fmt.Fprintf(to, "; it stands still, the stream of %s is off", strings.Join(d.Off, ", "))

@@ -49,7 +49,7 @@ func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
 
 // Apply writes the batch's subscriptions and then its notifications.
 func (p *part) Apply(ctx context.Context, w *runner.Work) error {
-	works, err := p.generations(w)
+	works, err := p.generations(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (p *part) Apply(ctx context.Context, w *runner.Work) error {
 
 // generations returns what the batch asks of the generations of its view, and leaves to the
 // first generation what is its own. All generations that count enter subscriptions. Only
-// the lists that are shown get notifications: none of a rule whose first lists are being
-// built. So the lists of a build have no moment before it is over.
-func (p *part) generations(w *runner.Work) (works []*work, err error) {
+// the lists that are shown get notifications, so the lists of a build have no moment before it is over. Those of a rule
+// that has no other lists are kept as dead letters, to be retried.
+func (p *part) generations(ctx context.Context, w *runner.Work) (works []*work, err error) {
 	gs, err := w.Generations()
 	if err != nil {
 		return nil, err
@@ -80,6 +80,11 @@ func (p *part) generations(w *runner.Work) (works []*work, err error) {
 			continue
 		}
 		shown := g.Build.State.Shown()
+		if !shown && g.View.Pending(rule) {
+			if err := p.keepUnsent(ctx, w, g, rule); err != nil {
+				return nil, err
+			}
+		}
 		if shown || g.View.Pending(rule) {
 			p.drop(rule)
 		}
@@ -100,6 +105,26 @@ func (p *part) generations(w *runner.Work) (works []*work, err error) {
 		works = append(works, &work{g.Work, &in})
 	}
 	return works, nil
+}
+
+// keepUnsent keeps a dead letter for each notification of a rule whose lists are being built and have no predecessors.
+// A change that was applied before the build was announced is left out: its notifications were sent.
+func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generation, rule string) error {
+	for i := range p.notifications {
+		n := &p.notifications[i]
+		c := &w.Changes[n.Change]
+		if n.Rule.Name != rule || !g.Counts(c) {
+			continue
+		}
+		w.Kept(n.Change, rule)
+		if _, err := w.KeepDead(ctx, runner.Dead{
+			Kind: runner.DeadNotification, Target: n.List, Reason: "the lists of its subscribers are being built; a retry sends it once they are",
+			ShardKey: w.ShardOf(c), Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drop leaves out what the batch asks of a rule.

@@ -369,14 +369,58 @@ func refused(r *runner.Runner, kind runner.DeadKind, rule string, p *projections
 	}
 }
 
-// Retry writes a subscriber's row that was refused before.
+// Retry writes a subscriber's row that was refused before, or sends a notification that had no lists.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	if d.Row.Table == "" {
+		return resend(ctx, r, d)
+	}
 	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.ChangeRecord().New, Position: d.Position})})
 	switch {
 	case err != nil:
 		return err
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return fmt.Errorf("%s: %w", d.Target, out[0].Err)
+	}
+	return r.Forget(ctx, d)
+}
+
+// resend sends a notification that had no lists (keepUnsent) to those who are in its list now.
+// It may be repeated: a subscriber who has the notification keeps it as it is.
+func resend(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+	c, err := r.ChangeOf(d)
+	if err != nil {
+		return err
+	}
+	row, err := r.Catalog.Row(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range FoldNotifications(&c) {
+		if n.List != d.Target {
+			continue
+		}
+		lists := r.Model.Name
+		if b, _ := row.Builds.Of(model.BuildSubscribers + n.Rule.Name); b.State.Shown() {
+			lists = b.Ledgers(r.Model.Name)
+		} else if row.Pending(n.Rule.Name) {
+			return fmt.Errorf("%s: %s", d.Target, d.Reason)
+		}
+		list := owntable.Subscribers(lists, n.List)
+		counter, err := r.GetRow(ctx, list)
+		if err != nil {
+			return err
+		}
+		moment, partition := owntable.ListFrom(counter).Moment()+1, list.Key.Partition.Text()
+		for after, more := "", true; more; more = after != "" {
+			next, err := readPage(ctx, r, partition, after)
+			if err != nil {
+				return err
+			}
+			if _, err := sendPage(ctx, r, next, &n, moment); err != nil {
+				return err
+			}
+			after = next.last
+		}
 	}
 	return r.Forget(ctx, d)
 }

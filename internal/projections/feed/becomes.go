@@ -9,5 +9,8 @@ func (Kind) Becomes(x *model.DerivationDiff) string {
 	if x.Kind != "feed" {
 		return ""
 	}
-	return "nothing is sent by it until its build is live"
+	if x.What == model.Changed && x.Build == "" {
+		return "it goes on with the subscribers that it has"
+	}
+	return "what it would send before its build is live becomes dead letters, and a retry sends it then"
 }

@@ -1,0 +1,149 @@
+package build_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/status"
+)
+
+// posts is a feed of posts, and copies of them.
+const posts = `model: posts
+tables: {posts: {key: [PK, SK]}}
+entities:
+  Post: {where: {kind: post}, key: {PK: "POST#{post}", SK: P}, attributes: {author: string!, at: string!, title: string!}}
+  Like: {where: {kind: like}, key: {PK: "POST#{post}", SK: "LIKE#{user}"}, attributes: {}}
+  Follower: {where: {kind: follower}, key: {PK: "AUTHOR#{author}", SK: "FOLLOWER#{user}"}, attributes: {nick: string}}
+  Entry: {where: {kind: entry}, key: {PK: "INBOX#{user}", SK: "{at}#{post}"}, attributes: {title: string, by: string, nick: string}}
+  Copy: {where: {kind: copy}, key: {PK: "BY#{author}", SK: "{at}#{post}"}, attributes: {title: string}}
+derive:
+  Entry: {row: Post, keep: insert, each: {of: Follower, by: [author]}, set: {user: Follower.user, at: at, post: post, title: title}}
+  Copy: {row: Post, set: {author: author, at: at, post: post, title: title}}
+`
+
+// feedChanges are changes of posts. Letters says that what cannot be sent before the build is live is kept.
+var feedChanges = map[string]struct {
+	edit    []string
+	builds  []string
+	letters bool
+}{
+	"counter added":       {edit: []string{"derive:\n", "derive:\n  Post.likes: {count: Like}\n"}, builds: []string{"Post"}},
+	"copy removed":        {edit: []string{"  Copy: {row: Post, set: {author: author, at: at, post: post, title: title}}\n", ""}},
+	"entry has more":      {edit: []string{"post: post, title: title}}\n  Copy", "post: post, title: title, by: author}}\n  Copy"}},
+	"fewer are sent":      {edit: []string{"keep: insert,", "keep: insert, where: {title: {exists: true}},"}},
+	"subscriber has more": {edit: []string{"user: Follower.user,", "user: Follower.user, nick: Follower.nick,"}, builds: []string{"subscribers/Entry"}, letters: true},
+}
+
+// TestFeedGoesOn: the model of a feed is changed while posts are written: each post is in the inbox of each follower,
+// at once, or, where the lists of followers are built again, after a retry of the dead letter that says so.
+func TestFeedGoesOn(t *testing.T) {
+	for name := range feedChanges {
+		t.Run(name, func(t *testing.T) { open(t, load(t, posts)).feedGoesOn(name, 300) })
+	}
+}
+
+// TestFeedGoesOnOnDynamoDB is the same with the counter, and fewer posts.
+func TestFeedGoesOnOnDynamoDB(t *testing.T) {
+	openOnDynamoDB(t, load(t, posts)).feedGoesOn("counter added", 60)
+}
+
+func (f *fixture) feedGoesOn(name string, n int) {
+	change := feedChanges[name]
+	post := func(i int) {
+		f.write("PK", fmt.Sprint("POST#", i), "SK", "P", "kind", "post", "author", "ann", "at", fmt.Sprintf("%04d", i), "title", "t")
+	}
+	const followers = 3
+	for i := range followers {
+		f.write("PK", "AUTHOR#ann", "SK", fmt.Sprint("FOLLOWER#", i), "kind", "follower", "nick", "n")
+	}
+	f.catchUp()
+	follow := func() (stop func()) {
+		ctx, end := context.WithCancel(f.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+			if err := follower.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				f.Error(err)
+			}
+		})
+		return func() { end(); done.Wait() }
+	}
+	stop := follow()
+	for i := range n / 3 {
+		post(i)
+	}
+	stop()
+	text := strings.Replace(posts, change.edit[0], change.edit[1], 1)
+	if text == posts {
+		f.Fatal("the model is as it was")
+	}
+	removed := change.edit[1] == ""
+	f.with(load(f.TB, text))
+	var writes sync.WaitGroup
+	writes.Go(func() {
+		for i := n / 3; i < 2*n/3; i++ {
+			post(i)
+		}
+	})
+	if removed {
+		f.ok(f.runner().Catalog.Retire(f.Context(), []string{"Copy"}))
+	}
+	is, err := f.builder().Announce(f.Context()) // begins what needs no build
+	f.ok(err)
+	if len(is) > 0 {
+		f.Errorf("built without being asked for: %v", is)
+	}
+	if len(change.builds) > 0 {
+		f.announced(change.builds...)
+	}
+	stop = follow()
+	writes.Wait()
+	f.catchUp() // before the build is live
+	if len(change.builds) > 0 {
+		f.build(owntable.BuildLive, change.builds...)
+	}
+	for i := 2 * n / 3; i < n; i++ {
+		post(i)
+	}
+	stop()
+	f.catchUp()
+	letters := f.dead()
+	if change.letters != (len(letters) > 0) {
+		f.Errorf("%d letters", len(letters))
+	}
+	inbox := func() (entries int) {
+		for _, row := range f.rows(f.table) {
+			if row.Get("kind").Text() == "entry" {
+				entries++
+			}
+		}
+		return entries
+	}
+	if lacks := followers*n - inbox(); lacks != followers*len(letters) {
+		f.Errorf("%d entries are missing, and there are %d letters", lacks, len(letters))
+	}
+	now, err := status.Of(f.Context(), f.System, f.Models[0])
+	f.ok(err)
+	for _, d := range now.Derivations {
+		if d.Name == "Entry" && d.Unsent != len(letters) {
+			f.Errorf("status says that %d notifications were not sent", d.Unsent)
+		}
+	}
+	for _, d := range letters {
+		if d.Kind != runner.DeadNotification || d.Target != "Entry<Post|ann" {
+			f.Errorf("%+v", d)
+		}
+		_, err := f.runner().Retry(f.Context(), d.ID)
+		f.ok(err)
+	}
+	if got := inbox(); got != followers*n || len(f.dead()) > 0 {
+		f.Errorf("%d entries, want %d; %d letters", got, followers*n, len(f.dead()))
+	}
+	f.verified()
+}
