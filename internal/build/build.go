@@ -197,36 +197,25 @@ const attempts = 50
 // Run announces a build of each entity that needs one, goes on with those that have begun,
 // and audits those that can be audited. Call it again after an interruption, and for the
 // audit. It returns nothing if there is nothing to do. The error wraps catalog.ErrRefused
-// if the program could not derive what it built. A build that fails holds up those that read what it makes, and no others:
-// a table that takes no writes stops what is shown there. The error then says so of each.
+// if the program could not derive what it built.
 func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	b.counts()
 	builds, err := b.Announce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reads, failed := b.Runner.Model.BuildsRead(), map[string]bool{}
 	for _, is := range builds {
-		name := is.Entity
-		if n := slices.IndexFunc(reads[name], func(other string) bool { return failed[other] }); n >= 0 {
-			failed[name], err = true, errors.Join(err, fmt.Errorf("building %s: it waits for the build of %s", name, reads[name][n]))
-			continue
+		is, err := b.one(ctx, is)
+		if err != nil {
+			return out, fmt.Errorf("building %s: %w", is.Entity, err)
 		}
-		is, e := b.one(ctx, is)
-		switch {
-		case e == nil:
-			out = append(out, is)
-			continue
-		case ctx.Err() != nil || errors.Is(e, runner.ErrLost): // the builder ends, or another goes on
-			return out, errors.Join(err, fmt.Errorf("building %s: %w", name, e))
-		}
-		failed[name], err = true, errors.Join(err, fmt.Errorf("building %s: %w", name, e))
+		out = append(out, is)
 	}
-	if e := b.HandOver(ctx); e != nil {
-		return out, errors.Join(err, e)
+	if err := b.HandOver(ctx); err != nil {
+		return out, err
 	}
-	_, e := b.Unmark(ctx)
-	return out, errors.Join(err, e)
+	_, err = b.Unmark(ctx)
+	return out, err
 }
 
 // RollBack retires what a later model derives and the builder's model does not have, and

@@ -256,7 +256,7 @@ func (unmoved) Started(context.Context) (map[*model.Migration]bool, error) { ret
 
 // Follow moves nothing. A row of an older form ends the load (store.ErrLoading), and the replay
 // goes on live.
-func (unmoved) Follow(_ context.Context, rows []projections.OldRow, _ func(string) error) ([]runner.Followed, error) {
+func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, error) {
 	if len(rows) > 0 {
 		return nil, store.ErrLoading
 	}

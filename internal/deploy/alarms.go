@@ -85,6 +85,7 @@ func (m *Model) own(f *Function) (out []alarm) {
 	for _, t := range m.Tables {
 		for _, a := range []struct{ name, runbook, help string }{
 			{"DeadLetters", "Records cannot be applied", "Records of table %s could not be applied (model %s): see Records cannot be applied in operations.md."},
+			{"Refused", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md."},
 			{"OutOfOrder", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md."},
 		} {
 			if a.name == "OutOfOrder" && f.Stream.Tumbling == 0 {

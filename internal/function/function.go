@@ -152,8 +152,8 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		if r.Waits != nil {
 			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits)
 		}
-		for table, why := range r.Out {
-			log.Error("a table takes no writes; everything else goes on", "model", model, "table", table, "error", why)
+		for _, table := range r.Refused {
+			log.Error("a table refuses calls; the records that need it come again", "model", model, "table", table)
 		}
 		if r.Why != nil {
 			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why)
@@ -268,29 +268,47 @@ func groupOfEnvironment() (string, error) {
 // would share their metrics otherwise.
 // Which metrics there are is in package measures; values says what they are in one report.
 func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
+	line := logLine{in, map[string]any{"Model": model, "Table": r.Table, "Group": group}}
+	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
+		line.of["Derivations"] = r.By
+	}
+	b := line.write(values(r, used), now)
+	for _, table := range r.Refused { // it need not be the table of the event
+		line := logLine{in, map[string]any{"Model": model, "Table": table, "Group": group}}
+		b = append(b, line.write(map[string]int64{"Refused": 1}, now)...)
+	}
+	return b
+}
+
+// logLine is a line of the log with the dimensions of its metrics.
+type logLine struct {
+	in stage.Stage
+	of map[string]any
+}
+
+// write adds the metrics that have a value.
+func (l logLine) write(is map[string]int64, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
-	line, by := map[string]any{"Model": model, "Table": r.Table, "Group": group}, []string{"Model", "Table", "Group"}
-	if !in.IsDefault() {
-		line["Stage"], by = in.Name, append([]string{"Stage"}, by...)
+	by := []string{"Model", "Table", "Group"}
+	if !l.in.IsDefault() {
+		l.of["Stage"], by = l.in.Name, append([]string{"Stage"}, by...)
 	}
 	var all []metric
-	is := values(r, used)
 	for _, m := range measures.All() {
-		for _, l := range m.Log {
-			line[l.Name] = is[l.Name]
-			all = append(all, metric{l.Name, l.Unit})
+		for _, logged := range m.Log {
+			if n, has := is[logged.Name]; has {
+				l.of[logged.Name] = n
+				all = append(all, metric{logged.Name, logged.Unit})
+			}
 		}
 	}
-	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
-		line["Derivations"] = r.By
-	}
-	line["_aws"] = map[string]any{
+	l.of["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
 			"Namespace": measures.Namespace, "Dimensions": [][]string{by}, "Metrics": all,
 		}},
 	}
-	b, _ := json.Marshal(line) // of strings and numbers
+	b, _ := json.Marshal(l.of) // of strings and numbers
 	return append(b, '\n')
 }
 
@@ -302,7 +320,7 @@ func values(r lambda.Report, used budget.Use) map[string]int64 {
 	}
 	return map[string]int64{
 		"Records": int64(r.Records), "Applied": int64(r.Applied), "Skipped": int64(r.Skipped), "DeadLetters": int64(r.Dead),
-		"Again": int64(r.Again), "Old": int64(r.Old), "OutOfOrder": outOfOrder,
+		"Again": int64(r.Again), "Old": int64(r.Old), "OutOfOrder": outOfOrder, "Refused": 0, // of the refused tables: metrics
 		"Age":        r.Age.Milliseconds(),
 		"WriteUnits": int64(math.Ceil(used.Units)), "Throttled": used.Throttled, "BudgetWait": used.Waited.Milliseconds(),
 	}

@@ -1,6 +1,7 @@
 package function
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // says of it.
 func TestLogIsTheList(t *testing.T) {
 	r := lambda.Report{
-		Table: "albums", Records: 9, Applied: 1, Skipped: 2, Dead: 3, Again: 4, Old: 5, Age: 6 * time.Second, OutOfOrder: true, Why: errors.New("x"),
+		Table: "albums", Records: 9, Applied: 1, Skipped: 2, Dead: 3, Again: 4, Old: 5, Age: 6 * time.Second, OutOfOrder: true, Why: errors.New("x"), Refused: []string{"shelves"},
 	}
 	used := budget.Use{Units: 6.5, Throttled: 8, Waited: 9 * time.Millisecond}
 	var line struct {
@@ -30,12 +31,12 @@ func TestLogIsTheList(t *testing.T) {
 		} `json:"_aws"`
 	}
 	var all map[string]any
-	text := metrics(stage.Stage{}, "gallery", "rows", r, used, time.Unix(1, 0))
+	text, refused, _ := bytes.Cut(metrics(stage.Stage{}, "gallery", "rows", r, used, time.Unix(1, 0)), []byte("\n"))
 	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
 	is := map[string]float64{
-		"Records": 9, "Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9,
+		"Records": 9, "Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9, "Refused": 0,
 	}
 	units := map[string]string{}
 	for _, m := range line.AWS.CloudWatchMetrics[0].Metrics {
@@ -57,5 +58,8 @@ func TestLogIsTheList(t *testing.T) {
 	}
 	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table", "Group"}) {
 		t.Errorf("the dimensions are %v", line.AWS.CloudWatchMetrics[0].Dimensions)
+	}
+	if !bytes.Contains(refused, []byte(`"Table":"shelves"`)) || !bytes.Contains(refused, []byte(`"Refused":1`)) || bytes.Contains(refused, []byte(`"Applied"`)) {
+		t.Errorf("the table that refused a call is not named: %s", refused)
 	}
 }

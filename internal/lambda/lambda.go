@@ -31,6 +31,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
+	"weir/internal/store"
 )
 
 // Handler applies the events of a model's streams.
@@ -68,7 +69,7 @@ type Handler struct {
 // New makes a handler. It works on copies of the runner, one for each order of events, so the caller's may
 // go on to be used. New reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, o Order, drained catalog.Drained, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r.Outlasting(), Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
+	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
 	for _, o := range []Order{ByItem, ByShard} {
 		run := *h.Runner
 		run.Reader, run.Drained = readers[o], drained
@@ -95,7 +96,7 @@ type Report struct {
 	OutOfOrder                      bool                     // the event was refused: see ErrOrder
 	Why                             error                    // why a part is delivered again, or nil
 	Waits                           error                    // what waits for a newer version of the program, or nil
-	Out                             map[string]string        // the tables that take no writes, and why
+	Refused                         []string                 // the tables that refused a call, so that records come again
 	Trace                           string                   // the id of the event's trace, "" if none is kept
 }
 
@@ -180,7 +181,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead, By: w.counts.By}
-	r.Trace, r.Out = w.trace, h.Runner.Out()
+	r.Trace, r.Refused = w.trace, store.FailedTables(errors.Join(err, w.why))
 	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records

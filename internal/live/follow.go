@@ -44,7 +44,8 @@ func Open(run *runner.Runner, o Options) (*Following, error) {
 		return nil, err
 	}
 	f := &Following{reader: New(run, o), unlock: unlock, stop: func() {}}
-	f.run = run.Outlasting()
+	applies := *run
+	f.run = &applies
 	f.run.Retired = f.reader.Retired
 	return f, nil
 }

@@ -57,7 +57,7 @@ func (h *holding) status() Status {
 	return s
 }
 
-// Stopped is a table, or one shard of it, that stands still while everything else goes on.
+// Stopped is a table, or one shard of it, that stands still.
 type Stopped struct {
 	Table string
 	Shard string // "" for the whole table
@@ -114,7 +114,7 @@ func (r *Reader) stands(step string, p place, err error) {
 	case why == "":
 		r.opts.Log.Info("goes on again", "model", r.run.Model.Name, "table", p.table, "shard", p.shard)
 	default:
-		r.opts.Log.Warn("stands still; everything else goes on", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
+		r.opts.Log.Warn("stands still", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
 		if n := map[string]Note{stepList: Lists, stepTake: Leases}[step]; n != "" {
 			r.note(n)
 		}

@@ -22,7 +22,7 @@ var events = []Event{
 	{"shard.lost", slog.LevelInfo, "another process took a shard over", "its lease had run out: this process was paused, or could not reach DynamoDB"},
 	{"shard.released", slog.LevelInfo, "releasing a shard for another process", "so that all have about as many"},
 	{"shard.over", slog.LevelInfo, "a shard is over", "everything of it is applied, and what was kept of it is removed"},
-	{"shard.stands", slog.LevelWarn, "stands still; everything else goes on", "a table or a shard stands still; `error` is why"},
+	{"shard.stands", slog.LevelWarn, "stands still", "a table or a shard stands still; `error` is why"},
 	{"shard.goes_on", slog.LevelInfo, "goes on again", "the cause is gone"},
 	{"shard.read_failed", slog.LevelWarn, "reading a shard", "tried again"},
 	{"shard.old", slog.LevelWarn, "the stream forgets records after 24 hours, and these are close to it", "see [behind the stream](#behind-the-stream)"},
@@ -44,7 +44,7 @@ var events = []Event{
 	{"apply.dead", slog.LevelWarn, "not everything could be derived; projector dead list shows it", "see [dead letters](#dead-letters)"},
 	{"apply.stopped_early", slog.LevelWarn, "not all that is in the streams is applied; the next start goes on", "nothing to do"},
 	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
-	{"apply.table_down", slog.LevelError, "a table takes no writes; everything else goes on", "see [a table takes no writes](#a-table-takes-no-writes)"},
+	{"apply.table_refuses", slog.LevelError, "a table refuses calls; the records that need it come again", "of a function; see [a table refuses calls](#a-table-refuses-calls)"},
 	{"apply.newer_job", slog.LevelError, "a long list waits for a newer version of the function", "deploy that version"},
 	{"follower.killed", slog.LevelInfo, "the follower was killed, and starts again from its checkpoints", "`dev` does so when asked"},
 

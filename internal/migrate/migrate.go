@@ -31,7 +31,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/parallel"
 	"weir/internal/projections"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -46,11 +45,10 @@ const (
 	There    Outcome = "there"    // there was nothing to do
 	Kept     Outcome = "kept"     // the application has changed or deleted what was made: it stays so
 	Refused  Outcome = "refused"  // the old row cannot be moved as it is
-	Waits    Outcome = "waits"    // for a table that Follow was told to leave alone
 )
 
 // Result is the outcome of a request and, for Refused, the reason.
-// Reason is a sentence for the person who has to correct the old row; for Waits, it is the table.
+// Reason is a sentence for the person who has to correct the old row.
 type Result struct {
 	Outcome
 	Reason string
@@ -74,12 +72,7 @@ type Mover struct {
 	Store store.Store
 	Now   func() time.Time // the clock that decides which rows have expired; nil is the store's
 	Alone bool             // move one row at a time, so that the same answers of the store lead to the same calls
-
-	out func(table string) error // why a table is not to be touched; nil if all may be
 }
-
-// isOut reports whether a table is not to be touched.
-func (m *Mover) isOut(table string) bool { return m.out != nil && m.out(table) != nil }
 
 // now is the time by the mover's clock.
 func (m *Mover) now() time.Time {
@@ -89,28 +82,22 @@ func (m *Mover) now() time.Time {
 	return m.Now()
 }
 
-// Follow moves the old rows that changes ask for, except those that need a table for which out has
-// an error: of these it touches none. No two may be of one row and one migration. After an
-// error some rows may have been moved; send all of them again.
-func (m *Mover) Follow(ctx context.Context, rows []projections.OldRow, out func(table string) error) (became []runner.Followed, err error) {
+// Follow moves the old rows that changes ask for, and returns for each why it cannot be moved as it is, or "".
+// No two may be of one row and one migration. After an error some rows may have been moved; send all of them again.
+func (m *Mover) Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error) {
 	requests := make([]Request, len(rows))
 	for i, r := range rows {
 		requests[i] = Request{OldRow: r}
 	}
-	in := *m
-	in.out = out
-	results, err := in.Move(ctx, requests)
+	results, err := m.Move(ctx, requests)
 	for _, r := range results {
-		var f runner.Followed
-		switch r.Outcome {
-		case Refused:
-			f.Refused = cmp.Or(r.Reason, string(Refused))
-		case Waits:
-			f.Waits = r.Reason
+		reason := ""
+		if r.Outcome == Refused {
+			reason = cmp.Or(r.Reason, string(Refused))
 		}
-		became = append(became, f)
+		refused = append(refused, reason)
 	}
-	return became, err
+	return refused, err
 }
 
 // Move executes the requests and returns a result for each, in order. No two may be of
@@ -168,19 +155,12 @@ type task struct {
 // attempt reads, plans and writes. It returns the tasks that are to be tried again.
 // It may be repeated at any time: it decides from the rows as they are then.
 func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err error) {
-	todo = waiting(todo, func(t *task) string {
-		t.plan = plan{m: m, row: t.Row}
-		return t.plan.waits()
-	})
 	if err := m.read(ctx, todo); err != nil {
 		return nil, err
 	}
-	todo = waiting(todo, func(t *task) string {
-		t.plan = m.begin(&t.Request)
-		return t.plan.waits()
-	})
 	plans := make([]*plan, len(todo))
 	for i, t := range todo {
+		t.plan = m.begin(&t.Request)
 		plans[i] = &t.plan
 	}
 	if err := m.decide(ctx, plans); err != nil {
@@ -198,18 +178,6 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 	}
 	more, err := m.write(ctx, writing)
 	return append(again, more...), err
-}
-
-// waiting notes which tasks wait for a table, and returns the others.
-func waiting(todo []*task, waits func(*task) string) (rest []*task) {
-	for _, t := range todo {
-		if table := waits(t); table != "" {
-			*t.result, t.plan = Result{Waits, table}, plan{}
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return rest
 }
 
 // decide finishes plans that begin has made, with the rows that they need.

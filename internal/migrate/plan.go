@@ -77,16 +77,6 @@ func (p *plan) gone(was []projections.Moved) {
 	}
 }
 
-// waits returns the first table, of those that m.out refuses, that the plan would read or write.
-func (p *plan) waits() string {
-	for _, ref := range append(p.reads(), p.row) {
-		if p.m.isOut(ref.Table) {
-			return ref.Table
-		}
-	}
-	return ""
-}
-
 // current reports whether the old row's mark says that it was moved as it is, and may
 // be believed.
 func (p *plan) current() bool {

@@ -51,7 +51,7 @@ func (m *Model) Builds() map[string]string {
 // order, what it shows is only right when it has read the changes that the others make. Builds that
 // read each other's rows have no such order; otherwise the order is by name.
 func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
-	reads := m.BuildsRead()
+	builds, derivations := m.Builds(), m.Derivations()
 	var visit func(name string)
 	met := map[string]bool{}
 	visit = func(name string) {
@@ -59,36 +59,25 @@ func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
 			return
 		}
 		met[name] = true
-		for _, other := range reads[name] {
+		var reads []string
+		for i := range derivations {
+			if d := &derivations[i]; builds[d.Name] == name {
+				for _, of := range d.After {
+					if build := builds[of]; build != "" { // history has none
+						reads = append(reads, build)
+					}
+				}
+			}
+		}
+		for _, other := range sortedOnce(reads) {
 			visit(other)
 		}
 		if is(name) {
 			out = append(out, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(reads)) {
+	for _, name := range slices.Sorted(maps.Values(builds)) {
 		visit(name)
-	}
-	return out
-}
-
-// BuildsRead returns for each of the model's builds those on whose rows it reads something, sorted. A build that reads
-// what it makes is among its own.
-func (m *Model) BuildsRead() map[string][]string {
-	builds, derivations := m.Builds(), m.Derivations()
-	out := map[string][]string{}
-	for i := range derivations {
-		d := &derivations[i]
-		name := builds[d.Name]
-		if name == "" { // history
-			continue
-		}
-		for _, of := range d.After {
-			if build := builds[of]; build != "" {
-				out[name] = append(out[name], build)
-			}
-		}
-		out[name] = sortedOnce(out[name])
 	}
 	return out
 }

@@ -23,7 +23,6 @@
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
 //	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
-//	owed|MODEL|TABLE      s HASH    what is to be shown or made once its table takes writes again
 //	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
 //	fact|MODEL|E.A|ROW    s ORDER   a row that takes part in a latest (max, min, …) of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
@@ -286,7 +285,6 @@ const (
 	KindSubscribers = "feed"
 	KindLog         = "log"
 	KindMark        = "mark"
-	KindOwed        = "owed"
 	KindSecret      = "secret"
 	KindSet         = "set"
 	KindTombstone   = "tomb"

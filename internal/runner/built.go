@@ -216,7 +216,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 		err := k.Show(ctx, in, target, false)
 		if errors.Is(err, store.ErrRefused) {
-			return in.ParkOrOwe(ctx, target, err)
+			return in.ParkShown(ctx, target, err.Error())
 		}
 		return err
 	}
@@ -239,7 +239,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 		again, err := in.showBuilt(ctx, target, e, wr, rows[1])
 		if errors.Is(err, store.ErrRefused) {
-			return in.ParkOrOwe(ctx, target, err)
+			return in.ParkShown(ctx, target, err.Error())
 		}
 		if err != nil || !again {
 			return err

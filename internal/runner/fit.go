@@ -136,7 +136,7 @@ func (r *Runner) fitRow(target store.Ref, e *model.Entity, row, ledger value.Ite
 // that is nothing.
 func (w *Work) showsOrParks(ctx context.Context, t *projections.Target, ledger value.Item, refused error) error {
 	err := refused
-	if !isGroup(t.Entity) && !errors.Is(refused, ErrOutage) {
+	if !isGroup(t.Entity) {
 		err = w.showFitting(ctx, t.Row, t.Entity, ledger, refused)
 	}
 	if errors.Is(err, store.ErrRefused) {

@@ -49,7 +49,8 @@ type Follower struct {
 	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
 	// goes on. All other shards go on meanwhile. Without it, a shard that stands still ends
 	// the run, after the other shards had their turn. Jobs that stand still are reported as
-	// the shard "jobs" of our own table.
+	// the shard "jobs" of our own table. A table that refused a call of a batch, which Failed has applied again, is
+	// reported with the shard "", until a batch is applied: the whole group waits for it.
 	Stopped func(group, table, shard, why string)
 	// Only, if set, is the one group to run.
 	Only string
@@ -195,11 +196,12 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 		if !again {
 			return err
 		}
+		c.refusedBy(err)
 		if isClosed(c.Stop) || pause(ctx, c.Stop, wait) != nil {
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still, next.jobs, next.noJob, next.out, next.stuck = c.done, c.still, c.jobs, c.noJob, c.out, c.stuck
+		next.done, next.still, next.jobs, next.noJob, next.refused, next.stuck = c.done, c.still, c.jobs, c.noJob, c.refused, c.stuck
 		c = next
 	}
 }
@@ -240,9 +242,9 @@ type consumer struct {
 	next     flush // what it collects
 	flushing *flushing
 	at       map[place]events.Position
-	still    map[place]string  // why shards stand still
-	noJob    string            // why a job does
-	out      map[string]string // why tables take no writes
+	still    map[place]string // why shards stand still
+	noJob    string           // why a job does
+	refused  map[string]bool  // the tables that refused a call since a batch was applied
 	ended    map[place]bool
 	stuck    map[place]time.Time          // since when shards cannot be read, where others wait for them
 	floors   map[place]contribution.Fence // as they were last read or taken, not before at
@@ -255,7 +257,7 @@ type consumer struct {
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, stuck: map[place]time.Time{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, stuck: map[place]time.Time{}, refused: map[string]bool{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) != GroupSearch {
@@ -330,24 +332,25 @@ func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err e
 	if left, err = c.jobs.Step(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
-	c.standsOut()
 	return n, left, c.standsJob(err)
 }
 
-// standsOut reports tables that take no writes, and those that do again.
-func (c *consumer) standsOut() {
-	out := c.Runner.Out()
-	for table, why := range out {
-		if c.Stopped != nil && c.out[table] == "" {
-			c.Stopped(c.group, table, "", why)
+// refusedBy reports the tables that refused a call, so that the group can apply nothing.
+func (c *consumer) refusedBy(err error) {
+	for _, table := range store.FailedTables(err) {
+		if c.Stopped != nil && !c.refused[table] {
+			c.refused[table] = true
+			c.Stopped(c.group, table, "", err.Error())
 		}
 	}
-	for table := range c.out {
-		if c.Stopped != nil && out[table] == "" {
-			c.Stopped(c.group, table, "", "")
-		}
+}
+
+// takesAgain reports that no table refuses anything any more: a batch was applied.
+func (c *consumer) takesAgain() {
+	for table := range c.refused {
+		c.Stopped(c.group, table, "", "")
 	}
-	c.out = out
+	clear(c.refused)
 }
 
 // standsJob reports jobs that stand still (StandingJobs), and that there is none any more.
@@ -764,6 +767,7 @@ func (c *consumer) takeAll(ctx context.Context, pieces []piece, view *View) erro
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
 	}
+	c.takesAgain()
 	return c.move(ctx, pieces, counts, view)
 }
 

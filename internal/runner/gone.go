@@ -102,7 +102,7 @@ func (w *Work) expireRemoved(ctx context.Context) error {
 
 // expireAll sets the TTL of ledgers that count nothing and whose target does not exist. A
 // ledger that another writer changes meanwhile stays as it is; the next batch that touches it
-// decides again. A target in a table that takes no writes, and cannot be looked at, is owed.
+// decides again.
 func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) error {
 	rows := make([]store.Ref, len(targets))
 	refs := make([]store.Ref, len(targets))
@@ -113,21 +113,13 @@ func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) e
 	if err != nil {
 		return err
 	}
-	var owed []store.Ref
 	for i := range targets {
 		if ledgers[i] == nil {
-			continue
-		}
-		if r.IsOut(rows[i].Table) != nil {
-			owed, ledgers[i] = append(owed, rows[i]), nil
 			continue
 		}
 		if ledgers[i], err = r.settleGone(ctx, rows[i], ledgers[i]); err != nil {
 			return err
 		}
-	}
-	if err := r.Owe(ctx, owed...); err != nil {
-		return err
 	}
 	return r.Expire(ctx, rows, ledgers)
 }

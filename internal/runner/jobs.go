@@ -68,8 +68,6 @@ type Jobs struct {
 	after *store.Cursor // how far the round is; nil is its beginning
 	left  bool          // a job that had its step is left
 	still StandingJobs
-	// outages are the tables whose jobs were met in this round.
-	outages map[string]bool
 	// failed are the jobs that failed in this round, before those of the last.
 	failed, before map[string]failedJob
 }
@@ -86,7 +84,6 @@ const leastJobPause, longestJobPause = time.Second, time.Minute
 // still are none of these: at the end of each round they are a StandingJobs.
 func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	if j.after == nil {
-		j.outages = map[string]bool{}
 		j.left, j.still, j.before, j.failed = false, StandingJobs{}, j.failed, map[string]failedJob{}
 	}
 	if j.after, err = j.page(ctx, j.Runner, j.after); err != nil {
@@ -106,7 +103,6 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 			}
 		}
 	}
-	j.Runner.over(j.outages)
 	if j.still.unknown.n+j.still.failed.n > 0 {
 		still := j.still
 		err = &still
@@ -130,9 +126,6 @@ func (j *Jobs) page(ctx context.Context, r *Runner, after *store.Cursor) (next *
 		}
 	}
 	for _, job := range page.Rows {
-		if outage, is := owntable.OutageJobFrom(job); is {
-			j.outages[outage.Table] = true
-		}
 		if err := j.try(ctx, r, job); err != nil {
 			return nil, err
 		}
@@ -175,9 +168,6 @@ func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
 	if note, is := owntable.LetterNoteFrom(job); is {
 		return false, r.keepOn(ctx, note)
-	}
-	if outage, is := owntable.OutageJobFrom(job); is {
-		return r.outageOn(ctx, outage)
 	}
 	for _, k := range r.Kinds {
 		if mine, more, err := k.Job(ctx, r, job); mine || err != nil {

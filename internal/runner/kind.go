@@ -46,9 +46,6 @@ type Kind interface {
 	// Job does one step of a job and deletes the job after its last step. mine is false
 	// if the job is another kind's; more is true if the job is left.
 	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
-	// Settle does what waits for a table that takes writes again, by what our own table and the
-	// source rows say now (outage.go). done is false if it must be done again; mine is false if it is another kind's.
-	Settle(ctx context.Context, r *Runner, owed Owed) (mine, done bool, err error)
 	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
 	// faults takes in what cannot use the row, and may be nil. Holds is pure otherwise.
@@ -143,11 +140,6 @@ func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
 
 // Job takes no job.
 func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err error) {
-	return false, false, nil
-}
-
-// Settle settles nothing.
-func (Base) Settle(context.Context, *Runner, Owed) (mine, done bool, err error) {
 	return false, false, nil
 }
 

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
-	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Mover moves rows of older forms for a model's migrations (internal/migrate). The runner
@@ -21,15 +16,9 @@ import (
 type Mover interface {
 	// Started reports which of the model's migrations are on.
 	Started(ctx context.Context) (map[*model.Migration]bool, error)
-	// Follow moves rows of migrations that are on. It touches no table for which out has an error: a row that
-	// needs one waits. After an error, call it again with all rows.
-	Follow(ctx context.Context, rows []projections.OldRow, out func(table string) error) ([]Followed, error)
-}
-
-// Followed is what became of an old row: it was moved as far as it has to be, or one of these is set.
-type Followed struct {
-	Refused string // why the row cannot be moved as it is
-	Waits   string // the table that it waits for
+	// Follow moves rows of migrations that are on, and returns for each why it cannot be moved as it is, or "".
+	// After an error, call it again with all rows.
+	Follow(ctx context.Context, rows []projections.OldRow) (refused []string, err error)
 }
 
 // errNoMover reports a mistake in the program that created the runner: without a mover,
@@ -104,130 +93,25 @@ func (w *Work) moves(ctx context.Context) error {
 	return w.move(ctx, rows[:n], of)
 }
 
-// move moves rows, and keeps dead letters for those that cannot be moved. Those that wait for a table are owed.
-// An error of the mover fails the batch, and has the tables looked at. A refusal is of one row, and becomes a dead letter.
+// move moves rows, and keeps dead letters for those that cannot be moved.
+// An error of the mover fails the batch. A refusal is of one row, and becomes a dead letter.
 func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
-	became, err := w.Mover.Follow(ctx, rows, w.IsOut)
+	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {
-		return errors.Join(err, w.tryTables(ctx, rows, err))
-	}
-	if w.outages != nil {
-		w.outages.works(callMove, tables(rows, func(o *projections.OldRow) string { return o.Row.Table }), nil)
+		return err
 	}
 	var ds []Dead
-	var owed []Owed
-	for i, f := range became {
+	for i, reason := range refused {
 		w.Touched[of[i]] = true // no derivation: a migration moves rows
-		c := &w.Changes[of[i]]
-		switch {
-		case f.Waits != "":
-			owed = append(owed, w.owingMove(f.Waits, &rows[i], w.ShardOf(c), c.Position)...)
-		case f.Refused != "":
-			w.Kept(of[i])
-			d := unmoved(rows[i].Migration, c.Row, f.Refused)
-			d.ShardKey, d.Position, d.Record, d.Time = w.ShardOf(c), c.Position, RecordOf(c), c.Time
-			ds = append(ds, d)
+		if reason == "" {
+			continue
 		}
-	}
-	if err := w.OweSmall(ctx, owed...); err != nil {
-		return err
+		w.Kept(of[i])
+		c := &w.Changes[of[i]]
+		ds = append(ds, Dead{
+			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
+			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,
+		})
 	}
 	return w.KeepAll(ctx, ds)
-}
-
-// unmoved returns the dead letter of an old row that cannot be moved.
-func unmoved(g *model.Migration, row store.Ref, reason string) Dead {
-	return Dead{Kind: DeadImage, Target: "migration " + g.Name, Reason: reason, Row: row}
-}
-
-// tryTables finds out why rows could not be moved. The transactions that move them have several tables, and do not say
-// which of them failed, so each is tried by itself (outlasting). If all do what is tried, as where a policy denies only
-// puts, it is noted of the table of the old rows: these then wait for it.
-func (w *Work) tryTables(ctx context.Context, rows []projections.OldRow, why error) error {
-	if w.outages == nil {
-		return nil
-	}
-	var errs []error
-	tried, from := map[string]bool{}, map[string]bool{}
-	try := func(t *model.Table) {
-		if !tried[t.Name] {
-			tried[t.Name] = true
-			errs = append(errs, w.probe(ctx, Owed{Row: anyRow(t)}))
-		}
-	}
-	for _, r := range rows {
-		from[r.Migration.From.Table.Name] = true
-		try(r.Migration.From.Table)
-		for _, mk := range r.Migration.Makes {
-			try(mk.Into.Table)
-		}
-	}
-	if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
-		return err
-	}
-	for _, table := range slices.Sorted(maps.Keys(from)) {
-		errs = append(errs, w.fails(ctx, table, callMove, why))
-	}
-	return errors.Join(errs...)
-}
-
-// owingMove returns what is owed for an old row that waits for a table: that it is looked at again and, for each row
-// that earlier states of it became, that this one may have to go. Neither order nor number of such requests matters.
-func (r *Runner) owingMove(table string, old *projections.OldRow, shardKey string, at events.Position) (owed []Owed) {
-	o := Owed{Row: anyRow(r.Model.Table(table)), OwedRow: owntable.OwedRow{
-		Kind: owntable.OwedMove, Rule: old.Migration.Name, Source: projections.Keyed(r.Model, old.Row), ShardKey: shardKey, Position: at,
-	}}
-	for _, was := range old.Was {
-		o := o
-		o.Made, o.Attr = projections.Keyed(r.Model, was.Row), was.Into.Name
-		owed = append(owed, o)
-	}
-	return append(owed, o)
-}
-
-// anyRow refers to a row that need not exist, to try a table by.
-func anyRow(t *model.Table) store.Ref {
-	of := func(a store.KeyAttr) value.Value {
-		switch {
-		case a.Name == "":
-			return value.Value{}
-		case a.Type == value.Number:
-			return value.OfInt(0)
-		case a.Type == value.Binary:
-			return value.OfBinary("weir")
-		}
-		return value.OfString("weir")
-	}
-	return store.Ref{Table: t.Name, Key: store.Key{Partition: of(t.Key.Partition), Sort: of(t.Key.Sort)}}
-}
-
-// settleMove moves an old row as it is now, if its migration is still on. One that cannot be moved becomes a dead letter.
-func (r *Runner) settleMove(ctx context.Context, o *Owed) error {
-	g := r.Model.Migration(o.Rule)
-	if g == nil || g.From.Table.Name != o.Source.Table {
-		return nil
-	}
-	on, err := r.migrationsOn(ctx)
-	row, ok := projections.RowOf(r.Model, o.Source)
-	if err != nil || !ok || !on[g] {
-		return err
-	}
-	old := projections.OldRow{Migration: g, Row: row}
-	for _, mk := range g.Makes {
-		if made, ok := projections.RowOf(r.Model, o.Made); ok && mk.Into.Name == o.Attr && mk.Into.Table.Name == made.Table {
-			old.Was = append(old.Was, projections.Moved{Making: mk, Row: made})
-		}
-	}
-	became, err := r.Mover.Follow(ctx, []projections.OldRow{old}, nil)
-	if err != nil || became[0].Refused == "" {
-		return err
-	}
-	is, err := r.GetRow(ctx, old.Row)
-	if err != nil {
-		return err
-	}
-	d := unmoved(g, old.Row, became[0].Refused)
-	d.ShardKey, d.Position, d.Record = o.ShardKey, o.Position, owntable.RecordItem(&events.Record{Table: old.Row.Table, Keys: o.Source.Key, New: is})
-	_, err = r.KeepDead(ctx, d)
-	return err
 }

@@ -142,26 +142,15 @@ func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []pro
 }
 
 // ParkTarget parks a target whose row refuses the value that its ledger holds. The ledger
-// has counted everything; only showing it waits. One whose table is out is owed, and not parked.
+// has counted everything; only showing it waits.
 func (w *Work) ParkTarget(ctx context.Context, t *projections.Target, refused error) error {
-	if !errors.Is(refused, ErrOutage) {
-		for _, s := range t.Steps {
-			w.Kept(s.Change, s.Of()...)
-		}
-		for _, change := range t.Asked {
-			w.Kept(change, t.Entity.Recomputes()...)
-		}
+	for _, s := range t.Steps {
+		w.Kept(s.Change, s.Of()...)
 	}
-	return w.ParkOrOwe(ctx, t.Row, refused)
-}
-
-// ParkOrOwe parks a target whose row refuses what it must show, or notes that it is owed if its
-// table is out.
-func (r *Runner) ParkOrOwe(ctx context.Context, row store.Ref, refused error) error {
-	if errors.Is(refused, ErrOutage) {
-		return r.Owe(ctx, row)
+	for _, change := range t.Asked {
+		w.Kept(change, t.Entity.Recomputes()...)
 	}
-	return r.ParkShown(ctx, row, refused.Error())
+	return w.ParkShown(ctx, t.Row, refused.Error())
 }
 
 // ParkShown parks a target, with a dead letter that says that its row refuses what it
@@ -430,15 +419,12 @@ func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
 // ShowLedger publishes a target's ledger. A target that refuses it is parked, and one that is parked is left.
 // It reads both once.
 func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
-	if r.IsOut(target.Table) != nil {
-		return r.Owe(ctx, target)
-	}
 	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil || isParked(rows[1]) {
 		return err
 	}
 	if err = r.showRead(ctx, target, rows[0], rows[1]); errors.Is(err, store.ErrRefused) {
-		return r.ParkOrOwe(ctx, target, err)
+		return r.ParkShown(ctx, target, err.Error())
 	}
 	return err
 }

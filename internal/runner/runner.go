@@ -20,7 +20,6 @@
 //   - documents.go, flush.go: the search group, which has positions of its own and holds up no row.
 //   - park.go, drain.go, room.go: a write that can never succeed parks its target alone; the
 //     effects behind it wait in order.
-//   - outage.go: a table that takes no writes for long makes its targets wait, and no others.
 //   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
 //   - follower.go: when all that is done, the positions are saved.
 //
@@ -100,8 +99,6 @@ type Runner struct {
 	markExpiry time.Duration
 	base       int64
 	hidden     bool
-	// outages are the tables that take no writes, nil for a runner that knows of none: see outage.go.
-	outages *Outages
 }
 
 // AtOnce returns how many things the runner does concurrently of those that it may.

@@ -223,15 +223,11 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	var of []*projections.Target
 	var entities []*model.Entity
 	var short []*projections.Target
-	var gone, owed []store.Ref
+	var gone []store.Ref
 	var empty []value.Item
 	for _, t := range w.Targets {
 		b, ok := ledgers[t]
 		if !ok {
-			continue
-		}
-		if w.IsOut(t.Row.Table) != nil {
-			owed = append(owed, t.Row)
 			continue
 		}
 		ledger := owntable.LedgerRow(b)
@@ -252,9 +248,6 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		wr.Return = t.Check || isGroup(t.Entity) || ledger.Empty()
 		ws = append(ws, wr)
 		of, entities = append(of, t), append(entities, t.Entity)
-	}
-	if err := w.Owe(ctx, owed...); err != nil {
-		return err
 	}
 	if _, err := w.Write(ctx, keep); err != nil {
 		return err

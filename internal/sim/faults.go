@@ -48,7 +48,6 @@ const (
 	HostileRecreate  Kind = "hostile-recreate"  // it deletes a row and creates it again
 	HostileRename    Kind = "hostile-rename"    // it writes a row and deletes it at once
 	Resent           Kind = "resent"            // a driver lost the answer to one write of a call, and sent it again
-	TableDown        Kind = "table-down"        // a table of the application takes no writes of weir for a while
 )
 
 // Kinds are all kinds of faults.
@@ -57,7 +56,7 @@ var Kinds = []Kind{
 	Throttle, Unknown, Conflict, Unprocessed, Expiry, Skew, ClockBack, PowerCut,
 	DiskFull, ShortWrite, FailedSync, TornLog, FlippedLog, Trim, TornTail, FlippedBits, SearchBusy, SearchDown, SearchTimeout, SearchMixed, SearchVersion,
 	HostileOverwrite, HostileRecreate, HostileRename,
-	Resent, TableDown,
+	Resent,
 }
 
 // ParseKinds parses a comma-separated list of kinds; "" stands for all of them and "none"

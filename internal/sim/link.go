@@ -118,9 +118,6 @@ func (l *link) tells(ws []store.Write) {
 func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	l.call("get", refNames(refs)...)
 	defer l.read()
-	if slices.ContainsFunc(refs, func(r store.Ref) bool { return l.unreadable(r.Table) }) {
-		return nil, errDenied
-	}
 	if l.might(Throttle, 0.3) {
 		return nil, errThrottled
 	}
@@ -166,7 +163,6 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 	}
 	l.before()
 	out := make([]store.Outcome, len(ws))
-	denied := l.deny(ws, out)
 	order := l.orderOf(ws)
 	stop := len(order)
 	part := len(ws) > 1 && l.strike(Unprocessed)
@@ -176,9 +172,6 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 	for n, i := range order {
 		if n == stop {
 			break
-		}
-		if out[i].Err != nil {
-			continue
 		}
 		if n > 0 && l.turn(0.05) {
 			l.pausing("write on")
@@ -203,10 +196,7 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 		}
 	}
 	l.tells(ws)
-	if err := l.after(); err != nil || !denied {
-		return out, err
-	}
-	return out, errDenied
+	return out, l.after()
 }
 
 // orderOf is an order that keeps the order of writes of the same row.
@@ -236,9 +226,6 @@ func (l *link) Transact(_ context.Context, ws []store.Write) error {
 	l.call("transact", writeNames(ws)...)
 	if l.might(Conflict, 5) {
 		return store.ErrConflict
-	}
-	if slices.ContainsFunc(ws, func(w store.Write) bool { return w.Check && l.unreadable(w.Table) || !w.Check && l.denies(w.Table) }) {
-		return errDenied
 	}
 	if l.strike(Throttle) {
 		return errThrottled

@@ -26,7 +26,6 @@ func (w *world) migrates() {
 	}
 	for _, g := range w.model.Migrations {
 		if w.moves(g) {
-			w.moving = true
 			_, _ = w.base.Write(context.Background(), []store.Write{owntable.BeginScan(owntable.Migration(w.model.Name, g.Name), g.Name, true)})
 		}
 	}

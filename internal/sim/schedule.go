@@ -371,10 +371,6 @@ func (w *world) rest(times int) {
 				}
 			}
 		}
-		if w.outages() {
-			w.mends()
-			still = false
-		}
 		if w.way == byReader {
 			w.clock = w.clock.Add(3 * time.Second)
 			w.changes++

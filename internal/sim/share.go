@@ -40,7 +40,7 @@ func (n *node) share() {
 		n.reader.Run(ctx)
 		return nil
 	})
-	applies := *run.Outlasting()
+	applies := *run
 	applies.Retired = n.reader.Retired
 	n.follow(&runner.Follower{Runner: &applies, Source: spooled{n.reader, n}})
 	n.drag()

@@ -52,9 +52,6 @@ type world struct {
 	crossed  []crossing      // of lists of followers
 	batches  []*begun        // of merged logs, in the order in which they began
 	counted  map[string]int
-	down     map[string]time.Time // until when tables take no writes of weir
-	unread   map[string]bool      // which of them cannot be read either
-	moving   bool                 // migrations are on
 	failures []Failure
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
@@ -117,7 +114,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w := &world{
 		seed: seed, model: m, program: m, index: newIndex(schemasOf(m)), clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		faults: newFaults(seed, o.Faults, o.Without), sched: newDice(seed, "schedule", 0),
-		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, down: map[string]time.Time{}, unread: map[string]bool{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
+		foreign: map[string]bool{}, buried: map[string]int{}, counted: map[string]int{}, retired: map[string]value.Item{}, trace: fnv.New64a(), log: o.Trace,
 	}
 	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
@@ -130,7 +127,6 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 		w.changes++
 		w.backwards(who, t, key, old, now)
 		w.guards(who, t, key, old, now)
-		w.countOwed(t, key, now)
 		w.trims.wrote(who, t, key, old, now)
 		if w.log != nil {
 			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
@@ -189,7 +185,7 @@ func (w *world) spawn() *node {
 	if w.way == byReader {
 		n.share()
 	} else {
-		n.follow(&runner.Follower{Runner: n.runner(nil).Outlasting()})
+		n.follow(&runner.Follower{Runner: n.runner(nil)})
 	}
 	return n
 }

@@ -205,6 +205,17 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.err }
 
+// FailedTables are the model's names of the tables (store.FailedTables).
+func (f *failure) FailedTables() []string {
+	tables := slices.Clone(store.FailedTables(f.err))
+	for _, t := range f.names.tables {
+		if i := slices.Index(tables, f.names.real[t]); i >= 0 {
+			tables[i] = t
+		}
+	}
+	return tables
+}
+
 // Error adds the model's names of the tables that the text names by their real ones.
 func (f *failure) Error() string {
 	text := f.err.Error()

@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +169,7 @@ func TestErrorsNameBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{out[0].Err, outer.Transact(t.Context(), []store.Write{never})} {
-		if !errors.Is(err, store.ErrCondition) || !strings.Contains(err.Error(), "ccc-prod is the model's CCC") {
+		if !errors.Is(err, store.ErrCondition) || !strings.Contains(err.Error(), "ccc-prod is the model's CCC") || !slices.Equal(store.FailedTables(err), []string{"CCC"}) {
 			t.Errorf("%v", err)
 		}
 	}

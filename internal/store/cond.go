@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -413,6 +414,33 @@ type failure struct {
 
 func (f *failure) Error() string { return f.op + " " + f.ref.String() + ": " + f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
+
+func (f *failure) FailedTables() []string { return []string{f.ref.Table} }
+
+// FailedIn is err of a call that asked these tables. Its text names them.
+func FailedIn(err error, tables ...string) error {
+	return &failedIn{slices.Sorted(slices.Values(tables)), err}
+}
+
+type failedIn struct {
+	tables []string
+	err    error
+}
+
+func (f *failedIn) Error() string { return strings.Join(f.tables, ", ") + ": " + f.err.Error() }
+func (f *failedIn) Unwrap() error { return f.err }
+
+func (f *failedIn) FailedTables() []string { return f.tables }
+
+// FailedTables returns the tables of the call that failed, of which one at least has refused it; nil if the error does
+// not tell. An error that translates their names has them in a method of this name.
+func FailedTables(err error) []string {
+	var of interface{ FailedTables() []string }
+	if errors.As(err, &of) {
+		return of.FailedTables()
+	}
+	return nil
+}
 
 func (r Ref) clone() Ref {
 	return Ref{Table: r.Table, Key: Key{Partition: r.Key.Partition.Clone(), Sort: r.Key.Sort.Clone()}}

@@ -142,7 +142,6 @@ func (*noting) Close() error { return nil } // a system that is opened again goe
 var outside = map[string]string{
 	"stage": "one for each table, with a TTL: TestClaim in internal/stage",
 	"made":  "one for each table that a replay made",
-	"owed":  "one for each row of a table that takes no writes, until it does: TestOutage in internal/runner",
 }
 
 // TestChurnOfLives: authors, posts, readers and users come and go for a year in every way that rows have: by commands
@@ -221,7 +220,7 @@ func lives(t *testing.T, order lambda.Order, met map[string]bool) {
 // has none of it, either.
 func (y *years) nothingOver(is map[string]amount) {
 	y.Helper()
-	over := []string{"claim", "jobs", "move", "owed", "value", unbuilt}
+	over := []string{"claim", "jobs", "move", "value", unbuilt}
 	if y.order == "" {
 		over = append(over, "mark") // these count by positions
 	}

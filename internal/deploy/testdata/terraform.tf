@@ -972,6 +972,22 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dead_letters" {
   ok_actions          = local.topics
 }
 
+resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_refused" {
+  alarm_name          = "weir-${var.stage}-orders-rows-orders-refused"
+  alarm_description   = "Table orders refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
+  namespace           = "weir"
+  metric_name         = "Refused"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
 resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
   alarm_name          = "weir-${var.stage}-orders-rows-orders-out-of-order"
   alarm_description   = "Events of table orders were refused (model orders): see Events are out of order in operations.md."
@@ -993,6 +1009,22 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dead_letters"
   alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_refused" {
+  alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-refused"
+  alarm_description   = "Table Shop.Customers refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
+  namespace           = "weir"
+  metric_name         = "Refused"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
   statistic           = "Sum"
   period              = 60
@@ -1100,11 +1132,43 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dead_letters" {
   ok_actions          = local.topics
 }
 
+resource "aws_cloudwatch_metric_alarm" "orders_search_orders_refused" {
+  alarm_name          = "weir-${var.stage}-orders-search-orders-refused"
+  alarm_description   = "Table orders refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
+  namespace           = "weir"
+  metric_name         = "Refused"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "search" })
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
 resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dead_letters" {
   alarm_name          = "weir-${var.stage}-orders-search-shop-customers-dead-letters"
   alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "DeadLetters"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "search" })
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_refused" {
+  alarm_name          = "weir-${var.stage}-orders-search-shop-customers-refused"
+  alarm_description   = "Table Shop.Customers refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
+  namespace           = "weir"
+  metric_name         = "Refused"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "search" })
   statistic           = "Sum"
   period              = 60
@@ -1224,31 +1288,36 @@ resource "aws_cloudwatch_dashboard" "orders" {
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
+        "title": "Events that come again because this table refused a call", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Refused\"', 'Sum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Write units", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Writes that DynamoDB refused for now", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "For which writes waited for the write budget (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Records that come again", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "Events that were refused", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "Queues (messages)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/SQS","ApproximateNumberOfMessagesVisible","QueueName","${aws_sqs_queue.orders_commands.name}",{"label":"commands","stat":"Maximum"}],

@@ -56,10 +56,6 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
 	}
-	puts, err := w.outlast(ctx, puts)
-	if err != nil {
-		return err
-	}
 	dels := make([]store.Write, len(puts))
 	for i, p := range puts {
 		dels[i] = removeUpTo(p.Row, p.Position)
@@ -87,10 +83,6 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 		return nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
-		return err
-	}
-	puts, err := w.outlast(ctx, puts)
-	if err != nil {
 		return err
 	}
 	values, err := w.Current(ctx, puts)
@@ -242,9 +234,6 @@ func (w *work) mendRows(ctx context.Context) error {
 // record may carry an older position than this one, at which a deletion by weir itself is
 // recorded.
 func (w *work) mend(ctx context.Context, m *Mend) error {
-	if w.IsOut(m.Change.Row.Table) != nil {
-		return w.oweMend(ctx, m)
-	}
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
 	if missing && !removed {
@@ -299,9 +288,6 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 		return false, nil
 	}
 	is, err := w.GetRow(ctx, source)
-	if err != nil && w.IsOut(source.Table) != nil {
-		return false, w.oweSource(ctx, m, source, rule)
-	}
 	if err != nil || is == nil || w.Model.Table(source.Table).Classify(is) != rule.Source {
 		return false, err
 	}

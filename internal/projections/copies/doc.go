@@ -5,7 +5,6 @@
 // It reads and writes these rows of our own table (package owntable):
 //
 //	tomb|ROW             s ""    a row that was deleted, and at which position
-//	owed|MODEL|TABLE     s HASH  rows that wait for their table (apply_owed.go)
 //	dead|MODEL           s ID    dead letters of the kind "row": a row that its table refused
 //
 // and it writes the rows that are made, whole, with the position of the change that they

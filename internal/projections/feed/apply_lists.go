@@ -299,7 +299,7 @@ type sent struct{ any, kept bool }
 // letter each, and the others are written.
 func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, moment int64) (done sent, err error) {
 	var ws []store.Write
-	var of, owed []projections.Put
+	var of []projections.Put
 	for _, s := range to.subscribers {
 		if !s.Receives(moment) {
 			continue
@@ -312,17 +312,10 @@ func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, m
 			if err := keepRefused(ctx, r, runner.DeadImage, t, &p, p.Unclear); err != nil {
 				return done, err
 			}
-		case r.IsOut(p.Row.Table) != nil:
-			owed = append(owed, p)
 		default:
 			ws, of = append(ws, notificationWrite(r, &p)), append(of, p)
 		}
 	}
-	kept, err := owe(ctx, r, t, owed)
-	if err != nil {
-		return done, err
-	}
-	done.kept = done.kept || kept
 	out, err := r.Write(ctx, ws)
 	if err != nil {
 		return done, err
@@ -336,7 +329,7 @@ func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, m
 			return done, err
 		}
 	}
-	done.any = len(ws)+len(owed) > 0
+	done.any = len(ws) > 0
 	return done, nil
 }
 

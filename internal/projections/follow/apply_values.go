@@ -357,9 +357,6 @@ func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) 
 			of = append(of, serving{list, row, attr, v.Position})
 		}
 	}
-	if of, err = outlast(ctx, r, list, of); err != nil {
-		return nil, nil, "", err
-	}
 	keeps := make([]bool, len(of))
 	if v.Gone && !v.Value.IsMissing() {
 		if keeps, err = keepers(ctx, r, of); err != nil {
@@ -400,14 +397,10 @@ func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) err
 	if !v.Gone {
 		return nil
 	}
-	waits, err := isOwed(ctx, r, list.Key.Partition.Text())
-	switch {
-	case waits || err != nil: // the job that then updates the followers does this
-		return err
-	case !v.Value.IsMissing():
+	if !v.Value.IsMissing() {
 		return unkept(ctx, r, list)
 	}
-	_, err = r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
+	_, err := r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
 	return err
 }
 
@@ -456,12 +449,6 @@ func (w *Work) Leave(ctx context.Context) error {
 	}
 	for i, u := range w.Left {
 		list := listOf(w.Runner, u.Following)
-		if entries[i] != nil && w.IsOut(u.Row.Table) != nil {
-			if err := oweLeft(ctx, w.Runner, u.Row, u.Attr, list.Key.Partition.Text()); err != nil {
-				return err
-			}
-			continue
-		}
 		if entries[i] != nil {
 			err := w.Store.Transact(ctx, takeOff(u.Row, u.Attr, list.Key.Partition.Text()))
 			switch {

@@ -266,7 +266,7 @@ func (w *work) splitWrites(ctx context.Context, s *setWork, n *Node, before valu
 }
 
 // leafPuts returns the writes that make the rows that show nodes, and delete those of the
-// first nodes, which are gone; if their table takes no writes, those that owe them to it. Each is on condition that the row shows the version that it
+// first nodes, which are gone. Each is on condition that the row shows the version that it
 // shows now: one of this tree, or one that weir never gave it, but none of a later build.
 func (w *work) leafPuts(ctx context.Context, s *setWork, nodes []*Node, gone int) (ws []store.Write, err error) {
 	if w.hidden {
@@ -281,9 +281,6 @@ func (w *work) leafPuts(ctx context.Context, s *setWork, nodes []*Node, gone int
 			wr.Put = value.NewItem(append(attrs, s.Entity.Table.Item(row.Key)...)...)
 		}
 		refs[i], ws = row, append(ws, wr)
-	}
-	if w.IsOut(s.Row.Table) != nil {
-		return w.OweWith(s.Row.Table, owing(refs)), nil
 	}
 	have, err := w.Get(ctx, refs)
 	if err != nil {
@@ -307,19 +304,12 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 	var ws []store.Write
 	var of []*setWork
 	var nodes []*Node
-	var owed []store.Ref
 	for _, s := range pending {
 		for _, n := range s.done {
 			wr := leafWrite(s.Entity, s.Row, n)
-			if wr.Return = true; w.IsOut(wr.Ref.Table) != nil {
-				owed = append(owed, wr.Ref)
-				continue
-			}
+			wr.Return = true
 			ws, of, nodes = append(ws, wr), append(of, s), append(nodes, n)
 		}
-	}
-	if err := w.OweSmall(ctx, owing(owed)...); err != nil {
-		return err
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -488,12 +478,8 @@ func (w *work) showTouched(ctx context.Context) error {
 // showLeaf makes rows show their nodes, where they do not. It returns the outcomes of the
 // writes that it did. It reads each row before its node, so a version on the row that the
 // node has not reached was never written by weir.
-// out and of have the same length. Rows that show their node already have no outcome, nor have those that are owed to
-// a table that takes no writes.
+// out and of have the same length. Rows that show their node already have no outcome.
 func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store.Outcome, of []Leaf, err error) {
-	if leaves, err = outlast(ctx, r, leaves); err != nil {
-		return nil, nil, err
-	}
 	rows := make([]store.Ref, len(leaves))
 	nodes := make([]store.Ref, len(leaves))
 	for i, l := range leaves {

@@ -28,7 +28,7 @@ func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (la
 	}
 	for i, reason := range refused {
 		if reason != nil {
-			if err := r.ParkOrOwe(ctx, refs[i], reason); err != nil {
+			if err := r.ParkShown(ctx, refs[i], reason.Error()); err != nil {
 				return "", err
 			}
 		}

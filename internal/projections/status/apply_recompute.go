@@ -25,10 +25,7 @@ const recomputesAtOnce = 10
 // turn has come. put are the facts that were put for each row, nil if that is not known.
 func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts, parked bool) (refused []error, err error) {
 	refused = make([]error, len(refs))
-	for i := range refs { // all are of one table
-		refused[i] = r.IsOut(refs[i].Table)
-	}
-	if len(refs) == 0 || refused[0] != nil {
+	if len(refs) == 0 {
 		return refused, nil
 	}
 	ledgers, err := raise(ctx, r, refs, put, parked)

@@ -69,7 +69,8 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 	if len(left) == 0 {
 		return nil
 	}
-	if err := c.opts.Writes.Await(ctx, slices.Sorted(maps.Keys(left))...); err != nil {
+	tables := slices.Sorted(maps.Keys(left))
+	if err := c.opts.Writes.Await(ctx, tables...); err != nil {
 		return err
 	}
 	err := c.observed(ctx, batch, func(ctx context.Context) error {
@@ -83,8 +84,11 @@ func (c *call) writeBatch(ctx context.Context, batch []int) error {
 		}
 		return nil
 	})
-	if err == nil || named(err) == nil {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case named(err) == nil:
+		return store.FailedIn(err, tables...)
 	}
 	for _, i := range batch {
 		if c.out[i].Err != nil {

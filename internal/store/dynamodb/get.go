@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -143,7 +145,7 @@ func (g *getting) part(ctx context.Context, left keys) error {
 			if known := named(err); known != nil {
 				err = known
 			}
-			return fmt.Errorf("%s: %w", tablesOf(before), err)
+			return store.FailedIn(err, slices.Collect(maps.Keys(before))...)
 		}
 	}
 	return nil
@@ -166,15 +168,4 @@ func (g *getting) take(responses map[string][]attributes) error {
 		}
 	}
 	return nil
-}
-
-// tablesOf names the tables of a request, for an error.
-func tablesOf(ks keys) (names string) {
-	for name := range ks {
-		if names != "" {
-			names += ", "
-		}
-		names += name
-	}
-	return names
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,6 +181,25 @@ func TestPatienceEnds(t *testing.T) {
 	defer cancel()
 	if _, err := s.Get(ctx, []store.Ref{thing("a")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("get: %v", err)
+	}
+}
+
+// TestFailedCallsNameTheirTable: whichever call a policy denies, the error tells of which table.
+func TestFailedCallsNameTheirTable(t *testing.T) {
+	for name, call := range map[string]func(s *Store) error{
+		"put":    func(s *Store) error { _, err := s.Write(t.Context(), []store.Write{putThing("a")}); return err },
+		"update": func(s *Store) error { _, err := s.Write(t.Context(), []store.Write{setThing("a")}); return err },
+		"batch": func(s *Store) error {
+			_, err := s.Write(t.Context(), []store.Write{putThing("a"), putThing("b")})
+			return err
+		},
+		"transact": func(s *Store) error { return s.Transact(t.Context(), []store.Write{setThing("a")}) },
+		"get":      func(s *Store) error { _, err := s.Get(t.Context(), []store.Ref{thing("a")}); return err },
+	} {
+		s, _ := patient(50*time.Millisecond, denied)
+		if err := call(s); !slices.Equal(store.FailedTables(err), []string{"things"}) || !strings.Contains(err.Error(), "things") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -160,7 +160,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 	case named(err) != nil:
 		return named(err)
 	}
-	return err
+	return store.FailedIn(err, tables...)
 }
 
 // reason is why a transaction was cancelled. again says that other requests caused it,
