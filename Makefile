@@ -18,19 +18,22 @@ build: ## the programs, into bin/
 demo: build ## replay the recorded streams into demo-data, then ask questions
 	@./scripts/demo.sh
 
-test: ## every test that needs nothing but Go
-	$(GO) test ./...
+# Tests often wait, for a disk or a clock, so twice as many packages as there are cores run at a time.
+test: ## every test that needs nothing but Go, with loops in their short form: three minutes on two cores
+	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./...
 
 # What make race leaves out: pure packages, whose tests start no goroutine, and scripts.
 # It does not vet (make test does) what it would have to compile again for that, and
 # -short cuts down loops that do the same again, one after the other.
 CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
 # And tests of one goroutine that do much: they measure sizes, units or memory.
-CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere
+CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound
+# And tests that start many processes, one after the other.
+STARTING := TestKill|TestBackfillIsKilled|TestBuildKilled|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline
 
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -timeout 30m -skip '^($(CALMTESTS))$$' \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -parallel 4 -timeout 30m -skip '^($(CALMTESTS)|$(STARTING))$$' \
 		$(filter-out $(CALM:%=$(PATH_OF)/%) $(PATH_OF)/scripts/%,$(shell $(GO) list ./...))
 
 kill: ## kill -9 at KILLS random moments of replays, ingests and followers, which go on each time

@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -23,9 +24,6 @@ import (
 // comes through: every row has then what it missed and its unique value is claimed
 // for it, and each row was read once as far as the count goes.
 func TestBackfillIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills other processes, again and again")
-	}
 	killBackfill(t, t.TempDir(), 2000)
 }
 
@@ -41,21 +39,21 @@ func killBackfill(t *testing.T, dir string, users int) {
 	m, err := model.Load("gallery")
 	check(t, err)
 	withStore(t, dir, m, func(s *system.System) { writeUsers(t, s, users) })
-	rng, kills := rand.New(rand.NewPCG(21, 22)), 0
+	rng, kills, most := rand.New(rand.NewPCG(21, 22)), 0, soaktest.Count(3, 12)
 	var out strings.Builder
 	for {
 		out.Reset()
 		cmd := exec.Command(self(t), "backfill", "gallery", "-o", "json", "--data", dir)
 		cmd.Stdout, cmd.Stderr = &out, os.Stderr
 		check(t, cmd.Start())
-		if kills < 12 {
-			time.AfterFunc(time.Duration(50+rng.IntN(250))*time.Millisecond, func() { cmd.Process.Kill() })
+		if kills < most {
+			time.AfterFunc(time.Duration(30+rng.IntN(soaktest.Count(60, 250)))*time.Millisecond, func() { cmd.Process.Kill() })
 		}
 		err := cmd.Wait()
 		if err == nil {
 			break
 		}
-		if kills++; kills > 12 {
+		if kills++; kills > most {
 			t.Fatal(err)
 		}
 	}
@@ -65,6 +63,9 @@ func killBackfill(t *testing.T, dir string, users int) {
 		t.Errorf("after %d kills: %+v", kills, did)
 	}
 	withStore(t, dir, m, func(s *system.System) { checkUsers(t, s, users) })
+	if kills == 0 {
+		t.Error("none was killed")
+	}
 	t.Logf("%d kills", kills)
 }
 

@@ -310,9 +310,6 @@ func byItem(t *testing.T, f *lambdatest.Function, r *rand.Rand, records []json.R
 // TestLambdaPayloads: whatever comes, nothing is answered as applied that is not,
 // and what cannot be used is kept.
 func TestLambdaPayloads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one process after the other, as TestLambdaByShard")
-	}
 	dir := galleryRows(t)
 	records := aShard(t, dir)
 	f := startFunction(t, "WEIR_DATA="+dir)
@@ -359,9 +356,6 @@ func TestLambdaPayloads(t *testing.T) {
 // TestLambdaDeadline: an invocation that runs out of time says from where on it is
 // to come again, or fails as a whole, and ends.
 func TestLambdaDeadline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one process after the other, as TestLambdaByShard")
-	}
 	dir := galleryRows(t)
 	f := newFunction(t, "WEIR_DATA="+dir)
 	late := 0

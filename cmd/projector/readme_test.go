@@ -21,9 +21,6 @@ import (
 // printed. A line of … stands for any lines. TestReadmeOnDynamoDB does so with console blocks
 // that are named dynamodb.
 func TestReadme(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one program after the other, each in the scripts too")
-	}
 	pages, err := filepath.Glob("../../examples/*/README.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -31,6 +28,7 @@ func TestReadme(t *testing.T) {
 	for _, page := range append(pages, "../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/model.md") {
 		page := strings.TrimPrefix(page, "../../")
 		t.Run(page, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			for _, name := range []string{"testdata", "examples"} {
 				of, err := filepath.Abs("../../" + name)
@@ -50,9 +48,6 @@ func TestReadme(t *testing.T) {
 // writes the rows, derives what follows from them, and compares what the queries print. The model
 // has no warnings, and verify finds nothing.
 func TestHowTo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one program after the other, each in the scripts too")
-	}
 	text, err := os.ReadFile("../../docs/guide/how-to.md")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +65,7 @@ func TestHowTo(t *testing.T) {
 	for _, section := range sections {
 		title, _, _ := strings.Cut(section, "\n")
 		t.Run(title, func(t *testing.T) {
+			t.Parallel()
 			dir, models := t.TempDir(), ""
 			if err := os.WriteFile(filepath.Join(dir, "none.jsonl"), nil, 0o644); err != nil {
 				t.Fatal(err)

@@ -102,12 +102,12 @@ func setEnv(t *testing.T, env []string) {
 	}
 }
 
-// built is the program, as it is built for use.
+// built is the program: the binary of the tests, under the name by which TestMain runs it.
 func built(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "projector")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	bin, err := exec.LookPath("projector")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return bin
 }

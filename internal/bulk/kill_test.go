@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/bulk"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/system/systemtest"
 )
 
@@ -55,13 +56,10 @@ func TestVictim(t *testing.T) {
 // TestKill kills processes that replay in bulk at random moments, and has them go on until
 // one comes to its end. What there is then is what a live replay leaves.
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills processes")
-	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for _, name := range recorded {
+	for _, name := range recorded[:soaktest.Count(1, len(recorded))] {
 		t.Run(name, func(t *testing.T) { testKill(t, r, name) })
 	}
 }
@@ -73,7 +71,7 @@ func testKill(t *testing.T, r *rand.Rand, name string) {
 	sum := live.live(read(t, systemtest.Files(t, dirOf(name))))
 	took := victimOf(t, name, t.TempDir(), 60_000, time.Hour)
 	killed, rounds := 0, 0
-	for killed < *kills {
+	for killed < soaktest.Count(2, *kills) {
 		rounds++
 		dir, window := t.TempDir(), 5_000+r.IntN(1_000_000)
 		for range 1 + r.IntN(8) {

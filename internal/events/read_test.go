@@ -207,9 +207,6 @@ func TestReadLargeRecord(t *testing.T) {
 }
 
 func TestReadTooLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 64 MB, byte by byte")
-	}
 	content := io.MultiReader(strings.NewReader(streamRecord(1)+"\n"+`{"eventID":"`), io.LimitReader(endless('x'), maxUnit*2), strings.NewReader("\"}\n"+streamRecord(2)))
 	got := readAll(content)
 	if !strings.Contains(got, "2@430 bad: larger than 32 MB, which no record is (kept: the first 1048576 of 67108879 bytes)\n") || !strings.Contains(got, "pos=2") {
@@ -229,9 +226,6 @@ func (e endless) Read(b []byte) (int, error) {
 
 // One document of 200 MB takes no more memory than a small one.
 func TestReadMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 200 MB")
-	}
 	for _, form := range []struct{ name, before, between, after string }{
 		{"one event", `{"Records":[`, `,`, `]}`},
 		{"one array, broken", `[{"eventID":"x},`, `,`, ``},

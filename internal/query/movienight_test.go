@@ -129,9 +129,6 @@ func putInvites(w *world) {
 }
 
 func TestWhatCannotBeGivenInPartsHasABound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("nothing in it runs beside anything")
-	}
 	w := newRealWorld(t, loadModel(t, "movienight"))
 	long := value.OfString(string(make([]byte, 100<<10)))
 	w.put("Round", "round_id", "r", "group_id", "g", "status", "voting")

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -98,10 +99,7 @@ func copyOf(row value.Item, user string) bool {
 // One second may have more rows than a stream holds, and more than one page reads: of
 // one moment, or each of another.
 func TestASecondOfManyRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
-	const many = 14*maxHeld + 7
+	many := soaktest.Count(4, 14)*maxHeld + 7
 	w := newWorld(t, parseModel(t, shopModel), 0)
 	for i := range many {
 		at := "2025-01-01T00:00:30Z"

@@ -1,16 +1,17 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"weir/internal/soaktest"
+)
 
 // TestGapsAreHealed: runs in which hardly anything goes wrong but that streams forget
 // what was not read have gaps, and what these left wrong is repaired.
 func TestGapsAreHealed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("nothing in it runs beside anything")
-	}
 	m := load(t, "viewing")
 	healed, mended := 0, 0
-	for seed := range uint64(120) {
+	for seed := range soaktest.Count(30, uint64(120)) {
 		out := Run(m, 1000+seed, Options{Faults: []Kind{Trim, CrashBefore, CrashAfter}})
 		for _, f := range out.Failures {
 			t.Errorf("seed %d: %s", 1000+seed, f.What)

@@ -25,9 +25,6 @@ import (
 // TestRepaired: whatever is spoilt, or changed by records that nobody ever applies, is
 // put right, and a second repair finds nothing to do.
 func TestRepaired(t *testing.T) {
-	if testing.Short() {
-		t.Skip("nothing in it runs beside anything")
-	}
 	eachRecording(t, func(t *testing.T, s *system.System) {
 		for _, sp := range spoilsOf(s) {
 			t.Run(sp.what, func(t *testing.T) { sp.repaired(t, s) })

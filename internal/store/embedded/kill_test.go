@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/soaktest"
 	"weir/internal/store"
 )
 
@@ -56,12 +57,9 @@ func writeUntilKilled(dir string) {
 // TestKill kills a process while it writes, again and again. What it synced is there,
 // the store is consistent, and the next owner can open it.
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
 	dir := t.TempDir()
 	promised := 0
-	for round := range 6 {
+	for round := range soaktest.Count(1, 6) {
 		promised = max(promised, killOne(t, dir, time.Duration(20+40*round)*time.Millisecond))
 		s, err := Open(dir, []store.Table{things()}, Options{})
 		if err != nil {
