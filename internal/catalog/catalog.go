@@ -455,6 +455,9 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 	}
 	now := c.now()
 	_, err = c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		if err := c.program.sharesTables(was, map[string]store.Identity{table: is}); err != nil {
+			return was, err
+		}
 		if pin := was.Tables[table]; pin.Reader != "" || is.ID == "" || is.Stream == "" {
 			return was, nil
 		}

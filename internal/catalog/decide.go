@@ -304,6 +304,9 @@ func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 // Fits refuses tables that are not those that are pinned, or lack what is needed: a stream, its images, a
 // key. It is pure. The error says which table, what differs, and the command or the page that helps.
 func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
+	if err := p.sharesTables(row, f.Tables); err != nil {
+		return err
+	}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
 		pin, is := row.Tables[t], f.Tables[t]
 		if err := p.fits(t, pin, is); err != nil {
@@ -322,6 +325,32 @@ func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 		}
 	}
 	return nil
+}
+
+// sharesTables refuses a model file that has none of the tables from which the model of its name derives in this stage: it is
+// another model, and would retire what that one derives. A table is the same under the same name in the file, wherever
+// --tables moves it, or if it is the same in the store.
+func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.Identity) error {
+	derives := false
+	for name, is := range row.Derivations {
+		derives = derives || isLive(is) && !isSearch(name)
+	}
+	if !derives || len(p.reads) == 0 {
+		return nil
+	}
+	for t, pin := range row.Tables {
+		if _, ours := p.Needs[t]; ours {
+			return nil
+		}
+		for _, is := range found {
+			if sameTable(pin, pinOf(is)) {
+				return nil
+			}
+		}
+	}
+	return refuse(ErrTable, "model %s derives from %s in this stage, and this file of the same name has %s instead. Give it a stage of its own (--stage), or another name; "+
+		"or, if nothing is to derive from the former tables any more: projector retire %s --all (%s)",
+		p.Model, strings.Join(slices.Sorted(maps.Keys(row.Tables)), ", "), strings.Join(slices.Sorted(maps.Keys(p.Needs)), ", "), p.Model, guide)
 }
 
 // searchesIn reports whether a search index has rows of a table.
