@@ -62,6 +62,7 @@ var ways = []struct {
 	{line: "change a search index", way: (*life).searchChanged},
 	{line: "change queries, rules of the write side", way: (*life).nothingChanged},
 	{line: "run an older program beside a newer one", way: (*life).olderBeside},
+	{line: "use a second model file of the same name", way: (*life).otherFile, on: "embedded", where: "its table is missing"},
 	{line: "drop a table and make it again", way: (*life).otherTable, on: "DynamoDB", where: "all tables of a directory are made with it"},
 	{line: "build, and then give the name to another table", way: (*life).builtAndReplaced, on: "DynamoDB", where: "all tables of a directory are made with it"},
 	{line: "build, and then switch the stream off and on", way: (*life).builtAndSwitched, on: "DynamoDB", where: "a stream cannot be switched off"},
@@ -622,6 +623,21 @@ func (l *life) nothingChanged() {
 	m := l.model("# The same shop.\n" + strings.NewReplacer("  find:", "  again: {get: Customer, with: [id]}\n  find:", "name: string", "name: {type: string, max: 50}").Replace(lifeModel) +
 		"  Customer.orders: {to: {id: customer}, count: Order}\n")
 	l.runs(m, map[string]int{"orders": 6}, "--build=never")
+	l.exact(m)
+}
+
+// otherFile has a second file of the same name with another table.
+func (l *life) otherFile() {
+	m := l.begun()
+	l.runs(m, map[string]int{"orders": len(l.orders)})
+	other := l.model(strings.ReplaceAll(lifeModel, "Shop", "Store") + lifeCount)
+	says := "model shop derives from Shop in this stage, and this file of the same name has Store instead"
+	l.refused(other, says, "--stage")
+	l.ends(exitUsage, []string{"build", other}, says)
+	l.ends(exitUsage, []string{"run", other, "--addr", "127.0.0.1:0"}, says)
+	l.ends(exitCheck, []string{"status", other}, says)
+	l.write(2)
+	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
 	l.exact(m)
 }
 
