@@ -24,12 +24,11 @@ type buildCommand struct {
 	data
 	output
 	traces.Flag
-	Model       string        `arg:"" help:"Name of a built-in model or path of a model file; with --prune also the name of a model whose file is gone."`
+	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool          `env:"-" help:"Print the rows, units, price and time that the build, or --retired, would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
 	Abort       bool          `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
-	RollBack    bool          `xor:"how" env:"-" help:"Go back to this model, an earlier one: note that what only the later model derives is retired, and build again what it derives otherwise."`
 	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
 	Retired     string        `env:"WEIR_BUILD_RETIRED" placeholder:"EARLIER" help:"With --prune, remove also what derivations show that are retired: their attributes, and the rows that weir made. EARLIER is the file of the model that had them; names choose some."`
 	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
@@ -58,9 +57,9 @@ with --hand-over before the function with the new definition is deployed, and le
 run: it ends when the function has taken over. Going back is the same command with the
 earlier model.
 
-With --roll-back and the earlier model, a change is taken back: from then on, programs with
-the later model are refused, and what the two derive differently is built from the rows
-as before, for as many units. A derivation that was only added costs nothing.
+What the model no longer has is retired, unless derivations are named: programs that still
+derive it are refused, and what it has shown stays in the rows until --prune. So the same
+command with the earlier model takes a change back.
 
 With --dry-run, nothing is written. It also prints examples: what rows show of each
 derivation that is new or changed, and what they will show. Of more than 20,000 targets
@@ -68,8 +67,7 @@ it compares some.
 
 With --prune, ledgers that a build has replaced are removed, and so are the indexes,
 checkpoints and notes of other search definitions. Those that a program applied within
-the hour, or that functions apply, stay. Of a model whose file is gone, and all of which
-projector retire has retired, all ledgers are removed.
+the hour, or that functions apply, stay.
 
 With --prune --retired EARLIER, the values go too that retired derivations have left in
 the rows, as the earlier model file says: attributes, rows that weir made, and what a
@@ -108,10 +106,7 @@ func (c *buildCommand) Run(p *program) error {
 	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
 		return usage("--hand-over is for functions on AWS")
 	}
-	if c.RollBack && len(c.Derivations) > 0 {
-		return usage("--roll-back takes all of a model back: name no derivations")
-	}
-	if c.DryRun && (c.Abort || c.RollBack || c.Prune && c.Retired == "") {
+	if c.DryRun && (c.Abort || c.Prune && c.Retired == "") {
 		return usage("--dry-run is of a build, of --from or of --prune with --retired")
 	}
 	if c.Retired != "" && !c.Prune {
@@ -130,15 +125,12 @@ func (c *buildCommand) Run(p *program) error {
 		return c.retired(p)
 	}
 	values := c.DryRun || c.Abort // of these, search has no part
-	s, gone, err := p.named(c.data, c.Model, system.Options{NoSearch: values, Writes: !c.DryRun})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	part := s.Models[0]
-	if gone && !c.Prune {
-		return usage("there is no file of model %s here. A build reads rows as the file says; without it, what is retired can be removed with --prune", c.Model)
-	}
 	names, search, err := buildable(part.Model, c.Derivations)
 	if err != nil {
 		return err
@@ -150,20 +142,14 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, b)
 	case c.Abort:
 		return c.abort(p, b)
-	case gone:
-		return c.prune(p, s, b, false, true, nil)
 	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
 	case c.Prune:
-		return c.prune(p, s, b, search && s.Index != nil, false, nil)
+		return c.prune(p, s, b, search && s.Index != nil, nil)
 	}
-	if c.RollBack {
-		retired, err := b.RollBack(p.ctx)
-		if err != nil {
+	if len(c.Derivations) == 0 {
+		if err := p.retire(b, true); err != nil {
 			return err
-		}
-		if len(retired) > 0 {
-			fmt.Fprintf(p.stderr, "retired: %s\n", strings.Join(retired, ", "))
 		}
 	}
 	if err := c.values(p, b); err != nil || !search {

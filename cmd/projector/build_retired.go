@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"weir/internal/build"
@@ -14,7 +13,7 @@ import (
 )
 
 // retired removes what retired derivations have left in the rows, and then what --prune removes
-// alone. Where the model's file is gone, the earlier one takes its place. Interrupted, the same command goes on.
+// alone. Interrupted, the same command goes on.
 func (c *buildCommand) retired(p *program) error {
 	if c.Again || c.HandOver > 0 || len(c.From) > 0 {
 		return usage("--retired goes with --prune, --dry-run and --write-budget only")
@@ -23,13 +22,7 @@ func (c *buildCommand) retired(p *program) error {
 	if err != nil {
 		return err
 	}
-	of := c.Model
-	_, err = cli.LoadModel(p.ctx, c.Model)
-	gone := errors.Is(err, fs.ErrNotExist) && c.Model == earlier.Name
-	if gone {
-		of = c.Retired
-	}
-	s, _, err := p.named(c.data, of, system.Options{NoSearch: c.DryRun, Writes: !c.DryRun})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: c.DryRun, Writes: !c.DryRun})
 	if err != nil {
 		return err
 	}
@@ -68,15 +61,12 @@ func (c *buildCommand) retired(p *program) error {
 		}
 		return nil
 	}
-	if gone {
-		return c.prune(p, s, b, false, true, values)
-	}
 	names, search, err := buildable(s.Models[0].Model, nil)
 	if err != nil {
 		return err
 	}
 	b.Names = names
-	return c.prune(p, s, b, search && s.Index != nil, false, values)
+	return c.prune(p, s, b, search && s.Index != nil, values)
 }
 
 // removed prints what became of the values of each derivation, but in JSON, which it returns: the

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,9 +61,8 @@ type pruned struct {
 
 // prune removes what no program applies any more.
 // What was removed before an error is printed too. Indexes are left alone unless search is true.
-// gone says that there is no file of the model: all of it must be retired then.
 // values says what became of values of retired derivations.
-func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search, gone bool, values []pruned) error {
+func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, search bool, values []pruned) error {
 	all := append([]pruned{}, values...)
 	enc := json.NewEncoder(p.stdout)
 	add := func(is pruned, name string) {
@@ -81,11 +79,7 @@ func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, sea
 		}
 		all = append(all, is)
 	}
-	prune := b.Prune
-	if gone {
-		prune = b.PruneRetired
-	}
-	ledgers, rows, err := prune(p.ctx)
+	ledgers, rows, err := b.Prune(p.ctx)
 	for _, g := range ledgers {
 		add(pruned{Entity: g.Entity, Generation: fmt.Sprint(g.Generation), Why: g.Why}, fmt.Sprintf("ledgers of %s, generation %d", g.Entity, g.Generation))
 	}
@@ -99,9 +93,6 @@ func (c *buildCommand) prune(p *program, s *system.System, b *build.Builder, sea
 	}
 	if rows > 0 {
 		fmt.Fprintf(p.stderr, "%d rows of weir's own table are removed\n", rows)
-	}
-	if errors.Is(err, build.ErrDerived) {
-		return usage("%v; there is no file of model %s here, and without it only what is retired can be removed: projector retire %s", err, c.Model, c.Model)
 	}
 	return err
 }

@@ -207,7 +207,7 @@ func (l *life) thereAgain() {
 	l.deploys(m)
 	l.write(6)
 	l.ends(exitGood, []string{"build", m, "--again"}, "Customer: live")
-	l.ends(exitGood, []string{"retire", none, "Customer.orders"})
+	l.ends(exitGood, []string{"build", none})
 	l.ends(exitGood, []string{"status", none})
 	l.write(3)
 	l.refused(m, "Customer.orders is retired since", "projector build "+m)

@@ -495,7 +495,7 @@ func (l *life) changedTwice() {
 	l.with(second, func(o *opened) {
 		ctx, kill := context.WithCancel(l.Context())
 		b := o.Models[0].Builder()
-		_, err := b.RollBack(ctx)
+		_, err := b.Retire(ctx, false)
 		o.ok(err)
 		b.Report = func(p build.Progress) {
 			if p.Targets > 0 {
@@ -562,7 +562,7 @@ func (l *life) sameRows() {
 	m := l.begun()
 	l.runs(m, map[string]int{"orders": len(l.orders)})
 	stats := l.model(strings.Replace(lifeModel, "model: shop", "model: stats", 1) + lifeSum)
-	says := []string{"model stats shows Customer.total on rows of table Shop, and model shop shows Customer.orders there", "projector retire FILE 'Customer.orders'", "projector retire shop --all"}
+	says := []string{"model stats shows Customer.total on rows of table Shop, and model shop shows Customer.orders there", "and retire it: projector build FILE"}
 	l.refused(stats, says...)
 	l.ends(exitUsage, []string{"build", stats}, says...)
 	l.ends(exitUsage, []string{"run", stats, "--addr", "127.0.0.1:0"}, says...)
@@ -572,51 +572,13 @@ func (l *life) sameRows() {
 	l.exact(m)
 
 	none, _, _ := strings.Cut(lifeModel, "derive:")
-	l.ends(exitGood, []string{"retire", l.model(none), "Customer.orders"})
+	l.ends(exitGood, []string{"build", l.model(none)}, "retired, since the model no longer has it: Customer.orders")
 	other := *l
 	other.serves = "stats"
 	other.runs(stats, map[string]int{"total": l.want()["total"]})
 	l.exact(stats)
 	l.counted("total")
 	l.refused(m, "model shop shows Customer.orders on rows of table Shop, and model stats shows Customer.total there")
-}
-
-// fileGone retires a model by its name, since its file is gone. Another model takes its rows.
-func (l *life) fileGone() {
-	m := l.begun()
-	if err := os.Rename(m, m+".kept"); err != nil {
-		l.Fatal(err)
-	}
-	stats := l.model(strings.Replace(lifeModel, "model: shop", "model: stats", 1) + lifeCount)
-	l.refused(stats, "model shop shows Customer.orders there", "projector retire shop --all")
-	for _, args := range [][]string{{"retire", m}, {"retire", "nothing"}, {"status", "nothing"}, {"build", "shop"}, {"retire", "shop", "Customer.orders", "--all"}, {"retire", "shop", "Customer.nothing"}, {"retire", stats}} {
-		l.ends(exitUsage, args)
-	}
-	l.ends(exitUsage, []string{"build", "shop", "--prune"}, "Customer.orders is live since", "no file of model shop", "projector retire shop")
-	l.ends(exitCheck, []string{"status", "shop"}, "no file of model shop", "Customer.orders: live since")
-	l.ends(exitGood, []string{"retire", "shop"}, "retired: Customer.orders", "stays: the values of Customer.orders, on rows of table Shop with keys as C#* and METADATA",
-		"the model's file is needed", "the file with model: shop", "projector build shop --prune --retired FILE removes them", "projector build shop --prune")
-	l.ends(exitGood, []string{"retire", "shop"}, "nothing to retire")
-	l.ends(exitGood, []string{"status", "shop"}, "Customer.orders: retired since")
-	l.ends(exitGood, []string{"build", "shop", "--prune"}, "stays: a program may still apply it, until")
-	l.ends(exitGood, []string{"build", "shop", "--prune", "--retired", m + ".kept"}, "Customer.orders: stays: a program may still apply it, until")
-
-	other := *l
-	other.serves = "stats"
-	l.write(2)
-	other.runs(stats, map[string]int{"orders": len(l.orders)})
-	l.exact(stats)
-	l.counted("orders")
-	if err := os.Rename(m+".kept", m); err != nil {
-		l.Fatal(err)
-	}
-	l.refused(m, "model shop shows Customer.orders on rows of table Shop, and model stats shows Customer.orders there")
-	l.ends(exitUsage, []string{"retire", stats}, "--all retires all")
-	l.ends(exitGood, []string{"retire", stats, "--all"}, "retired: Customer.orders")
-	l.refused(m, "Customer.orders is retired since")
-	l.write(2)
-	l.runs(m, map[string]int{"orders": len(l.orders)})
-	l.exact(m)
 }
 
 // removedValues removes what rows show of a derivation that is retired, an hour after nothing derives
@@ -627,8 +589,8 @@ func (l *life) removedValues() {
 	l.runs(both, map[string]int{"total": l.want()["total"]})
 	m := l.model(lifeModel + lifeCount)
 	prune := []string{"build", m, "--prune", "--retired", both}
-	l.ends(exitUsage, prune, "Customer.total is live, and the model does not have it", "projector retire")
-	l.ends(exitGood, []string{"retire", m, "Customer.total"})
+	l.ends(exitUsage, prune, "Customer.total is live, and the model does not have it", "projector build "+m)
+	l.ends(exitGood, []string{"build", m}, "Customer.total")
 	was := l.want()["total"]
 	l.ends(exitGood, prune, "Customer.total: stays: a program may still apply it, until")
 	earlier := time.Now().Add(-2 * build.InUse)

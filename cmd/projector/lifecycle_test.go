@@ -85,7 +85,6 @@ var ways = []struct {
 	{line: "change a definition again while its build runs", way: (*life).changedTwice},
 	{line: "run two models of one table in turn", way: (*life).inTurn},
 	{line: "have two models show values on the same rows", way: (*life).sameRows},
-	{line: "retire a model whose file is gone", way: (*life).fileGone},
 }
 
 // TestLifecycleTable does what each line of the table says, on the embedded store.
@@ -551,8 +550,6 @@ func (l *life) renamed() {
 	l.begun()
 	m := l.model(lifeModel + strings.Replace(lifeCount, "orders", "orderCount", 1))
 	l.refused(m, "Customer.orderCount is new", "shop.yaml derives it")
-	l.ends(exitGood, []string{"retire", m, "Customer.orders"})
-	l.refused(m, "Customer.orderCount is new", "shop.yaml derives it")
 	l.runs(m, map[string]int{"orderCount": 6})
 	l.write(2)
 	l.runs(m, map[string]int{"orderCount": 7})
@@ -564,8 +561,8 @@ func (l *life) removed() {
 	both := l.model(lifeModel + lifeCount + lifeSum)
 	l.runs(both, map[string]int{"total": l.want()["total"]})
 	m := l.model(lifeModel + lifeCount)
-	l.refused(m, "Customer.total is derived since", "shop.yaml 'Customer.total'")
-	l.ends(exitGood, []string{"retire", m, "Customer.total"})
+	l.refused(m, "Customer.total is derived since", "shop.yaml, which retires it")
+	l.ends(exitGood, []string{"build", m}, "retired, since the model no longer has it: Customer.total; ", " --prune\n")
 	was := l.want()["total"]
 	l.write(2)
 	l.runs(m, map[string]int{"orders": 7, "total": was}) // stays, and nothing updates it
@@ -578,14 +575,14 @@ func (l *life) rolledBack() {
 	newer := l.model(lifeModel + lifeLarge + lifeSum)
 	l.runs(newer, map[string]int{"orders": l.want()["large"], "total": l.want()["total"]})
 	l.refused(older, "the values of Customer.orders are of another definition", "shop.yaml derives it")
-	l.ends(exitUsage, []string{"build", older, "Customer.orders", "--roll-back"}, "--roll-back takes all of a model back")
+	l.ends(exitUsage, []string{"build", older, "Customer.orders"}, "Customer.total is derived since")
 	l.write(3)
-	l.ends(exitGood, []string{"build", older, "--roll-back"}, "retired: Customer.total", "Customer: live")
+	l.ends(exitGood, []string{"build", older}, "retired, since the model no longer has it: Customer.total", "Customer: live")
 	l.refused(newer, "Customer.orders are of another definition")
 	l.write(2)
 	l.runs(older, map[string]int{"orders": len(l.orders)}, "--build=never")
 	l.exact(older)
-	l.ends(exitGood, []string{"build", older, "--roll-back"}, "Customer: live")
+	l.ends(exitGood, []string{"build", older}, "Customer: live")
 	l.runs(newer, map[string]int{"orders": l.want()["large"], "total": l.want()["total"]})
 	l.exact(newer)
 }

@@ -67,7 +67,6 @@ type commands struct {
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`
 	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
-	Retire retireCommand  `cmd:"" help:"Note that a model no longer has derivations, or is gone."`
 	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the source rows and print what differs."`
 	Repair repairCommand  `cmd:"" help:"Correct what verify finds, from the source rows."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
@@ -77,8 +76,20 @@ type commands struct {
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
 	Diff   diffCommand    `cmd:"" help:"Say what a changed model will do, before it is deployed."`
 	Schema schemaCommand  `cmd:"" help:"Print the JSON Schema of model files, for editors."`
+	Retire retireCommand  `cmd:"" hidden:""`
 
 	cli.Extras
+}
+
+// retireCommand is a command of before, which says what takes its place.
+type retireCommand struct {
+	Args []string `arg:"" optional:"" passthrough:""`
+}
+
+// Run refuses.
+func (*retireCommand) Run(*program) error {
+	return usage("there is no command retire any more: projector build MODEL retires what the file of the model no longer has, and an hour later projector build MODEL --prune removes what that has shown. " +
+		"Of a model whose file is gone, write one with its name and its tables, and nothing to derive")
 }
 
 const description = `Derived data for DynamoDB tables, kept exactly right.

@@ -25,15 +25,18 @@ const (
 	sayEvery   = 10 * time.Second
 )
 
-// start enters the models in their catalogs, and announces builds of what is new or changed.
-// With --build=never it announces nothing and returns the refusal, which names the commands that help.
+// start enters the models in their catalogs, announces builds of what is new or changed, and retires what the models no longer
+// have. With --build=never it announces nothing and returns the refusal, which names the commands that help.
 func (c *runCommand) start(p *program, s *system.System) error {
 	err := s.Start(p.ctx)
-	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) {
+	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) && !errors.Is(err, catalog.ErrUnknown) {
 		return err
 	}
 	for _, part := range s.Models {
 		b := part.Builder()
+		if failed := p.retire(b, false); failed != nil {
+			return failed
+		}
 		lacks, failed := b.Lacks(p.ctx)
 		if failed != nil {
 			return failed
@@ -59,6 +62,15 @@ func (c *runCommand) start(p *program, s *system.System) error {
 		saysBegins(p, part.Model.Name, begins)
 	}
 	return s.Start(p.ctx)
+}
+
+// retire notes that a model no longer has what is derived by programs with an earlier one, and says so.
+func (p *program) retire(b *build.Builder, building bool) error {
+	retired, err := b.Retire(p.ctx, building)
+	if len(retired) > 0 {
+		fmt.Fprintf(p.stderr, "retired, since the model no longer has it: %s; what it has shown stays in the rows until projector build %s --prune\n", strings.Join(retired, ", "), b.Runner.Model.Command())
+	}
+	return err
 }
 
 // saysBegins says which history of a model begins now.

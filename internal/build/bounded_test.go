@@ -406,7 +406,7 @@ func TestRetiredTally(t *testing.T) {
 			f.build(owntable.BuildLive, "Movie")
 		}
 		f.with(less)
-		f.ok(f.runner().Catalog.Retire(t.Context(), []string{"Movie.stars"}))
+		f.retired()
 		f.rate(9, 4, "m")
 		f.write("PK", "USER#1", "SK", "RATING#1")
 		f.catchUp()
@@ -424,7 +424,7 @@ func TestRetiredTallyOfLongKey(t *testing.T) {
 	f.write("PK", "USER#1", "SK", "RATING#1", "type", "Rating", "movie", id, "stars", 4)
 	f.catchUp()
 	f.with(load(t, text))
-	f.ok(f.runner().Catalog.Retire(t.Context(), []string{"Show.stars"}))
+	f.retired()
 	f.write("PK", "USER#1", "SK", "RATING#1")
 	f.catchUp()
 	f.verified()

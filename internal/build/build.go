@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -218,17 +219,25 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	return out, err
 }
 
-// RollBack retires what a later model derives and the builder's model does not have, and
-// returns its names. Run then builds what the two derive differently. After an interruption,
-// call both again.
-func (b *Builder) RollBack(ctx context.Context) (retired []string, err error) {
-	of := b.Runner.Catalog
-	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, names, err := of.Program().RollBack(was, b.Runner.Now())
-		retired = append(retired, names...) // a second look finds none
-		return next, err
+// Retire notes that the model no longer has what the builder's program does not derive, and returns the names of that. Rows
+// keep what it has shown. Dead letters that only said that it cannot be shown are deleted. What building says is as for
+// catalog.Program.Retire.
+func (b *Builder) Retire(ctx context.Context, building bool) (retired []string, err error) {
+	retired, err = b.Runner.Catalog.Retire(ctx, building)
+	if err != nil || len(retired) == 0 {
+		return retired, err
+	}
+	ids, err := b.Runner.Unshown(ctx, func(at store.Ref) bool {
+		return slices.ContainsFunc(retired, func(name string) bool {
+			of, _, _ := strings.Cut(name, ".")
+			e := b.Runner.Model.Entity(of)
+			return e == nil || e.CanBe(at)
+		})
 	})
-	return retired, err
+	if err != nil {
+		return retired, err
+	}
+	return retired, b.Runner.RetryUnshown(ctx, ids, func() error { return nil })
 }
 
 // Announce enters the builds in the catalog. From the next batch on, consumers count in

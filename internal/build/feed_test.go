@@ -92,7 +92,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		}
 	})
 	if removed {
-		f.ok(f.runner().Catalog.Retire(f.Context(), []string{"Copy"}))
+		f.retired("Copy")
 	}
 	is, err := f.builder().Announce(f.Context()) // begins what needs no build
 	f.ok(err)

@@ -341,7 +341,7 @@ func TestRetiredBuilds(t *testing.T) {
 			f.catchUp()
 			f.build(owntable.BuildLive, allNames(f.model)...)
 			f.with(load(t, strings.Replace(mixed, olders[name][0], olders[name][1], 1)))
-			f.ok(f.runner().Catalog.Retire(t.Context(), []string{of}))
+			f.retired(of)
 			for range 20 {
 				editMixed(w)
 			}
@@ -379,8 +379,7 @@ func (w *interleaved) rollsBack(older, newer *model.Model, during int) {
 		b := w.builder(allNames(m)...)
 		b.Again = false
 		if m == older {
-			_, err := b.RollBack(w.Context())
-			w.ok(err)
+			w.retired()
 		}
 		_, err := b.Announce(w.Context())
 		w.ok(err)
@@ -389,8 +388,7 @@ func (w *interleaved) rollsBack(older, newer *model.Model, during int) {
 		}
 		w.catchUp()
 		if m == older { // killed, and typed again
-			_, err := b.RollBack(w.Context())
-			w.ok(err)
+			w.retired()
 		}
 		_, err = b.Run(w.Context())
 		w.ok(err)
@@ -468,8 +466,8 @@ func (f *fixture) shownMixed() map[string]string {
 	return out
 }
 
-// TestRollBackOfABuild: a build of a later model is not live. RollBack refuses until it is aborted,
-// and then there is nothing to build.
+// TestRollBackOfABuild: a build of a later model is not live. It stays by itself, until it is aborted or what it builds is
+// retired, and then there is nothing to build.
 func TestRollBackOfABuild(t *testing.T) {
 	newer := load(t, mixed)
 	f := open(t, load(t, strings.Replace(mixed, olders["tally beside status"][0], "", 1)))
@@ -481,16 +479,14 @@ func TestRollBackOfABuild(t *testing.T) {
 	f.with(newer)
 	f.announced("Task")
 	f.with(older)
-	if _, err := f.builder("Task").RollBack(t.Context()); !errors.Is(err, catalog.ErrUnknown) || !strings.Contains(err.Error(), "projector build MODEL --abort") {
-		t.Fatal(err)
-	}
-	f.with(newer)
-	f.ok(f.builder("Task").Abort(t.Context()))
-	f.with(older)
-	retired, err := f.builder("Task").RollBack(t.Context())
-	if err != nil || len(retired) > 0 {
+	if retired, err := f.builder("Task").Retire(t.Context(), false); err != nil || len(retired) > 0 {
 		t.Fatal(retired, err)
 	}
+	retired, err := f.builder("Task").Retire(t.Context(), true)
+	if err != nil || len(retired) == 0 {
+		t.Fatal(retired, err)
+	}
+	f.ok(f.builder("Task").Abort(t.Context()))
 	for range 20 {
 		editMixed(w)
 	}

@@ -3,8 +3,6 @@ package build
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,42 +63,6 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 
 // ErrDerived is wrapped by the error for a model of which something is not retired.
 var ErrDerived = errors.New("the model is derived")
-
-// PruneRetired removes what the own table has of a model all of which is retired: ledgers, marks,
-// sets, facts, followed values, lists of subscribers and dead letters, of builds and of before. It needs nothing of
-// the model but its name. The catalog stays, so programs that derive the model are still refused. Within InUse it
-// removes nothing, and the result says why. After a crash, call it again.
-func (b *Builder) PruneRetired(ctx context.Context) (out []Pruned, removed int, err error) {
-	row, err := b.Runner.Catalog.Row(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	is := owntable.Build{Entity: b.Runner.Model.Name, Generation: 1}
-	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {
-		d := row.Derivations[name]
-		if _, search := model.SearchOf(name); search {
-			continue
-		}
-		if d.State != owntable.Retired {
-			return nil, 0, fmt.Errorf("%w: %s is %s since %s", ErrDerived, name, d.State, d.Since.UTC().Format(time.DateTime))
-		}
-		if d.Since.After(is.Since) {
-			is.Since = d.Since
-		}
-	}
-	for _, b := range row.Builds {
-		out = append(out, Pruned{b.Entity, b.Generation, ""})
-		if b.Since.After(is.Since) {
-			is.Since = b.Since
-		}
-	}
-	if why := b.inUse(is); why != "" {
-		return []Pruned{{is.Entity, is.Generation, why}}, 0, nil
-	}
-	ours, followed := owntable.Partitions(b.Runner.Model.Name), owntable.FollowedIn(b.Runner.Model.Name)
-	removed, err = b.remove(ctx, row.Builds, func(partition string) bool { return ours(partition) || strings.HasPrefix(partition, followed) })
-	return out, removed, err
-}
 
 // inUse says why a build that was replaced must stay: a program that began before may still write
 // its ledgers. It is "" when InUse has passed since.

@@ -89,7 +89,7 @@ func (x *Removal) Begin(ctx context.Context) ([]*Removed, error) {
 	for name, is := range row.Derivations {
 		has := slices.ContainsFunc(x.ours, func(d model.Derivation) bool { return d.Name == name })
 		if _, search := model.SearchOf(name); !search && !has && is.State != owntable.Retired && is.State != owntable.Unbuilt {
-			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or say that it is gone: projector retire %s '%s'", ErrEarlier, name, is.State, m.Command(), name)
+			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or retire it: projector build %s", ErrEarlier, name, is.State, m.Command())
 		}
 	}
 	for _, name := range x.Only {
@@ -163,7 +163,7 @@ func (x *Removal) retired(d *model.Derivation, is owntable.Derived, named bool) 
 	case is.State == "" && named: // the catalog has forgotten it, or it was never derived
 		return ""
 	case is.State != owntable.Retired:
-		return fmt.Sprintf("it is %s since %s; projector retire notes that it is gone", is.State, is.Since.UTC().Format(time.DateTime))
+		return fmt.Sprintf("it is %s since %s", is.State, is.Since.UTC().Format(time.DateTime))
 	case is.Hash != d.Hash:
 		return "what was retired is of another definition, which projector status prints: give the version of the model that has it"
 	}

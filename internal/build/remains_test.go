@@ -74,15 +74,19 @@ func derivedRows(f *fixture) *fixture {
 // retires goes on with a later model, by which all is retired that it does not have.
 func (f *fixture) retires(later *model.Model) {
 	f.Helper()
-	before := f.model
 	f.with(later)
-	var gone []string
-	for _, d := range before.Derivations() {
-		if !slices.ContainsFunc(later.Derivations(), func(is model.Derivation) bool { return is.Name == d.Name }) {
-			gone = append(gone, d.Name)
-		}
+	_, err := f.runner().Catalog.Retire(f.Context(), false)
+	f.ok(err)
+}
+
+// retired goes on with the fixture's model, by which so much is retired.
+func (f *fixture) retired(want ...string) {
+	f.Helper()
+	is, err := f.builder().Retire(f.Context(), false)
+	f.ok(err)
+	if len(want) > 0 && !slices.Equal(is, want) {
+		f.Errorf("retired: %v, want %v", is, want)
 	}
-	f.ok(f.runner().Catalog.Retire(f.Context(), gone))
 }
 
 // removal decides what goes, and returns it by its name.

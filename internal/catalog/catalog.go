@@ -423,26 +423,24 @@ func (c *Catalog) Pin(ctx context.Context, table string) (owntable.Pin, error) {
 	return row.Tables[table], err
 }
 
-// Retire notes that the model no longer has the derivations.
-func (c *Catalog) Retire(ctx context.Context, names []string) error {
-	_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		return c.program.Retire(was, names, c.now())
-	})
-	return err
-}
-
-// RetireAll notes that nothing derives the model any more, and returns what was not retired
-// before. It needs nothing of the model but its name. Programs that derive it are refused from
-// their next batch on, and a build of it ends.
-func (c *Catalog) RetireAll(ctx context.Context) (retired []string, err error) {
+// Retire notes that the model no longer has what this program does not derive, and returns the names of that. From the next
+// batch on, programs that derive it are refused. What building says is as for Program.Retire. The error wraps ErrTable if
+// the model is another one of the same name.
+func (c *Catalog) Retire(ctx context.Context, building bool) (retired []string, err error) {
+	found, err := c.found(ctx)
+	if err != nil {
+		return nil, err
+	}
 	_, err = c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		next, names := RetireAll(was, c.now())
-		if len(names) > 0 { // what was written is looked at again, and has none
-			retired = names
+		if err := c.program.sharesTables(was, found.Tables); err != nil {
+			return was, err
 		}
+		next, names := c.program.Retire(was, building, c.now())
+		retired = append(retired, names...) // what was written is looked at again, and has none
 		return next, nil
 	})
-	return retired, err
+	slices.Sort(retired)
+	return slices.Compact(retired), err
 }
 
 // Made notes that weir has just made a table with its stream. Call it before anything can

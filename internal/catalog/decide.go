@@ -349,8 +349,8 @@ func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.I
 		}
 	}
 	return refuse(ErrTable, "model %s derives from %s in this stage, and this file of the same name has %s instead. Give it a stage of its own (--stage), or another name; "+
-		"or, if nothing is to derive from the former tables any more: projector retire %s --all (%s)",
-		p.Model, strings.Join(slices.Sorted(maps.Keys(row.Tables)), ", "), strings.Join(slices.Sorted(maps.Keys(p.Needs)), ", "), p.Model, guide)
+		"or, if nothing is to derive from the former tables any more, build a file of this name first that derives nothing: projector build FILE (%s)",
+		p.Model, strings.Join(slices.Sorted(maps.Keys(row.Tables)), ", "), strings.Join(slices.Sorted(maps.Keys(p.Needs)), ", "), guide)
 }
 
 // searchesIn reports whether a search index has rows of a table.
@@ -708,10 +708,10 @@ func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 		}
 		if is.State == owntable.Building {
 			return refuse(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
-				"If the model no longer has %s: projector build %s --abort (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
+				"If the model no longer has %s: projector build %s, which ends that (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
 		}
 		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
-			"If the model no longer has %s: projector retire %s '%s' (%s)", p.Model, name, stamp(is.Since), name, p.Command, name, guide)
+			"If the model no longer has %s: projector build %s, which retires it (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
 	}
 	return nil
 }
@@ -794,45 +794,20 @@ func (p *Program) over(row owntable.CatalogRow, d *model.Derivation) string {
 	return "replay the recordings into a new --data directory; rows that are in no recording cannot be taken along yet"
 }
 
-// Retire decides what the catalog becomes when the model no longer has the derivations.
-// was stays as it is. Names that are retired already change nothing; one that the model has, or
-// that the catalog lacks, refuses all.
-func (p *Program) Retire(was owntable.CatalogRow, names []string, now time.Time) (next owntable.CatalogRow, err error) {
-	next = was.Clone()
-	for _, name := range names {
-		is, there := was.Derivations[name]
-		switch {
-		case slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name }):
-			return was, refuse(ErrDefinition, "model %s has %s: take it out of the model first", p.Model, name)
-		case !there:
-			return was, refuse(ErrUnknown, "the catalog of model %s has no %s; projector status %s lists what it has", p.Model, name, p.Command)
-		case is.State == owntable.Retired:
-			continue
-		}
-		is.State, is.Since = owntable.Retired, now
-		next.Derivations[name] = is
-	}
-	p.dropRetired(&next, now)
-	return next, nil
-}
-
-// RetireAll is Retire for all that the catalog of a model has, whatever this program derives. It
-// ends all builds, and returns what was not retired before, sorted. Search indexes are not in it.
-func RetireAll(was owntable.CatalogRow, now time.Time) (next owntable.CatalogRow, retired []string) {
+// Retire decides what the catalog becomes when the model no longer has what this program does not derive, and returns
+// the names of that, sorted. With building, this is also what another program is building.
+func (p *Program) Retire(was owntable.CatalogRow, building bool, now time.Time) (next owntable.CatalogRow, retired []string) {
 	next = was.Clone()
 	for _, name := range slices.Sorted(maps.Keys(was.Derivations)) {
 		is := was.Derivations[name]
-		if is.State == owntable.Retired || isSearch(name) {
+		ours := slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name })
+		if ours || !isLive(is) || isSearch(name) || is.State == owntable.Building && !building {
 			continue
 		}
 		is.State, is.Since = owntable.Retired, now
 		next.Derivations[name], retired = is, append(retired, name)
 	}
-	for i := range next.Builds {
-		if b := &next.Builds[i]; b.State != owntable.BuildDropped {
-			b.State, b.Since = owntable.BuildDropped, now
-		}
-	}
+	p.dropRetired(&next, now)
 	return next, retired
 }
 
@@ -849,25 +824,6 @@ func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {
 			b.State, b.Since = owntable.BuildDropped, now
 		}
 	}
-}
-
-// RollBack retires what a later program derives and this one does not have, and returns its
-// names, sorted. What the two derive differently is built from the rows as after any change.
-// The error wraps ErrUnknown while a build of the later one is not live: it is to be aborted.
-func (p *Program) RollBack(was owntable.CatalogRow, now time.Time) (next owntable.CatalogRow, retired []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(was.Derivations)) {
-		is := was.Derivations[name]
-		at := slices.IndexFunc(p.Derivations, func(d model.Derivation) bool { return d.Name == name })
-		if is.State == owntable.Building && (at < 0 || p.Derivations[at].Hash != is.Hash) {
-			return was, nil, refuse(ErrUnknown, "model %s: %s is being built since %s by another definition: projector build MODEL --abort with the model that builds it ends that, and rows go on showing what they show (%s)",
-				p.Model, name, stamp(is.Since), guide)
-		}
-		if at < 0 && is.State != owntable.Retired && is.State != owntable.Unbuilt && !isSearch(name) {
-			retired = append(retired, name)
-		}
-	}
-	next, err = p.Retire(was, retired, now)
-	return next, retired, err
 }
 
 // stamp is a time as messages have it.

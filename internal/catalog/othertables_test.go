@@ -35,8 +35,9 @@ func TestOtherTables(t *testing.T) {
 		second := shop(t, s, "shop", "Other", "Other")
 		b := build.Builder{Runner: &runner.Runner{Model: shopModel(t, "shop", "Other"), Store: s, Catalog: second}, Contributions: kinds.Contributions}
 		for what, try := range map[string]func() error{
-			"start": func() error { return second.Start(t.Context(), unsaid) },
-			"build": func() error { _, err := b.Announce(t.Context()); return err },
+			"start":  func() error { return second.Start(t.Context(), unsaid) },
+			"retire": func() error { _, err := second.Retire(t.Context(), true); return err },
+			"build":  func() error { _, err := b.Announce(t.Context()); return err },
 			"batch": func() error {
 				_, err := second.Admit(t.Context(), catalog.Batch{Tables: []string{"Other"}, Reader: catalog.Process}, unsaid)
 				return err
@@ -62,9 +63,7 @@ func TestOtherTables(t *testing.T) {
 	s := shops(t)
 	first := shop(t, s, "shop", "Shop", "Shop")
 	starts(t, first)
-	if _, err := first.RetireAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	retireAll(t, first)
 	if err := shop(t, s, "shop", "Other", "Other").Start(t.Context(), unsaid); errors.Is(err, catalog.ErrTable) {
 		t.Errorf("after all was retired: %v", err)
 	}

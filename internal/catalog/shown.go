@@ -249,8 +249,8 @@ func (c *Catalog) besideModel(ctx context.Context, n notes, other string, theirs
 		}
 		if len(live) > 0 {
 			return refuse(ErrModel, "model %s shows %s on rows of table %s, and model %s shows %s there%s: a row has one version, so each would take the other's for a later one of its own, and leave values as they are. "+
-				"Put both into one model; or take %s out of the file of model %s and say so: projector retire FILE '%s'; or, if nothing runs that model any more, retire all of it: projector retire %s --all (%s)",
-				c.model.Name, strings.Join(ours[at].Of, ", "), n.table, other, strings.Join(live, ", "), as, strings.Join(live, ", "), other, strings.Join(live, "' '"), other, guide)
+				"Put both into one model; or take %s out of the file of model %s, and retire it: projector build FILE (%s)",
+				c.model.Name, strings.Join(ours[at].Of, ", "), n.table, other, strings.Join(live, ", "), as, strings.Join(live, ", "), other, guide)
 		}
 	}
 	return nil

@@ -167,7 +167,7 @@ func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 // model, as commands name it.
 func Explain(d *model.Diff, file string) {
 	stays := func(name string) string {
-		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it; programs are refused until projector retire %s %s", name, file, name)
+		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it, until projector build %s --prune removes it", name, file)
 	}
 	for i := range d.Derivations {
 		x := &d.Derivations[i]
