@@ -22,7 +22,6 @@ const (
 	ledgerParked  = Parked
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
-	ledgerFull    = Full
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
 	ledgerSkip    = "h:"   // and an attribute: the end of its skip
 	ledgerBegin   = "g:"   // and an attribute: the beginning of its skip, in the opposite order
@@ -36,7 +35,6 @@ type Lack struct{ attr string }
 var (
 	LacksTallies  = Lack{ledgerUnshown} // sums that no number can hold, a distinct over its max
 	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
-	LacksRoom     = Lack{ledgerFull}    // values for which the target has no room
 )
 
 // LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
@@ -98,7 +96,6 @@ func (l LedgerRow) Lacks(what Lack) (letter, why string) {
 func (l LedgerRow) sameNotes() store.Cond {
 	return store.Cond{
 		{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))}, {store.AsRead(ledgerUnmoved, value.Item(l).Get(ledgerUnmoved))},
-		{store.AsRead(ledgerFull, value.Item(l).Get(ledgerFull))},
 	}
 }
 
@@ -377,7 +374,7 @@ func (l LedgerRow) Empty() bool {
 			return false
 		}
 	}
-	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved) && !value.Item(l).Has(ledgerFull)
+	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved)
 }
 
 // Expires reports whether TTL will delete the ledger.

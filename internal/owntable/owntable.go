@@ -98,8 +98,6 @@ const (
 	SeenMark = prefix + "seen"
 	Own      = prefix + "own" // the application's values of attributes that a status replaced
 	prefix   = "weir."
-	// FullMark marks a target that lacks values for which it has no room.
-	FullMark = prefix + "full"
 	// Moved marks a row that a migration made or moved. It says which row it came from,
 	// or which rows it became, and its content at that time (see package migrate).
 	Moved = prefix + "moved"
@@ -142,7 +140,6 @@ const (
 	Parked    = "q"
 	Unshown   = "u"
 	Unmoved   = "m"
-	Full      = "f"
 	Pruned    = "e"
 	Expiry    = "x"
 )

@@ -216,8 +216,6 @@ func NeedsLedger(c *Change) bool {
 		return !SameWritten(c.Is, c.Old, c.New)
 	case c.Is.Group != nil:
 		return !value.EqualItems(c.Old, c.New)
-	case AsksRoom(c):
-		return true
 	}
 	for _, t := range c.Is.Values {
 		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {

@@ -52,10 +52,7 @@ func (s *shape) outside(row value.Item) value.Item {
 		}
 	}
 	empty := s.empty
-	switch {
-	case row.Has(owntable.FullMark): // what is absent has no room
-		empty = nil
-	case row.Get(owntable.Version).Kind() != value.Number: // else what is absent cannot be shown
+	if row.Get(owntable.Version).Kind() != value.Number { // else what is absent cannot be shown
 		empty = slices.Concat(empty, s.unseen)
 	}
 	for _, a := range empty {

@@ -22,7 +22,6 @@ func TestNoZeroForWhatCannotBeShown(t *testing.T) {
 		{value.NewItem(), value.NewItem(attr("rows", 0), attr("points", 0), attr("people", 0))},
 		{value.NewItem(attr(owntable.Version, 7), attr("rows", 3)), value.NewItem(attr("rows", 3))},
 		{value.NewItem(attr(owntable.Version, 7), attr("rows", 3), attr("points", 5), attr("people", 0)), value.NewItem(attr("rows", 3), attr("points", 5), attr("people", 0))},
-		{value.NewItem(attr(owntable.Version, 7), attr("points", 5), value.Attr{Name: owntable.FullMark, Value: value.OfBool(true)}), value.NewItem(attr("points", 5))}, // and no row without room
 	} {
 		if got := s.outside(c.row); !value.EqualItems(got, c.want) {
 			t.Errorf("%v is shown as %v, want %v", c.row, got, c.want)

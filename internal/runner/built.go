@@ -234,7 +234,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return nil
 		}
 		wr := in.PublishWrite(target, e, in.based(rows[1]))
-		if len(wr.Ops) == 0 || Shows(rows[0], &wr) && !isShort(rows[1]) {
+		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {
 			return nil
 		}
 		again, err := in.showBuilt(ctx, target, e, wr, rows[1])
@@ -251,16 +251,13 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 // showBuilt does a write that shows a ledger of a generation, whose runner this is. again says that
 // another writer was there before.
 func (r *Runner) showBuilt(ctx context.Context, target store.Ref, e *model.Entity, wr store.Write, ledger value.Item) (again bool, err error) {
-	if isShort(ledger) {
-		return false, r.showFitting(ctx, target, e, ledger, nil)
-	}
 	wr.Return = true
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
 	switch {
 	case err != nil || out[0].Err == nil:
 		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return false, r.showFitting(ctx, target, e, ledger, out[0].Err)
+		return false, out[0].Err
 	}
 	return true, r.reclaim(ctx, target, e, out[0].Row, ledger)
 }
@@ -365,7 +362,7 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 // build read the rows, so nothing of it is missing.
 func (r *Runner) isReplaced(d *Dead) bool {
 	switch d.Kind {
-	case DeadParked, DeadPublish, DeadNumber, DeadStatus, DeadFull:
+	case DeadParked, DeadPublish, DeadNumber, DeadStatus:
 	default:
 		return false
 	}

@@ -23,7 +23,6 @@ const (
 	DeadPublish      DeadKind = "publish"      // a target row that refused the value that its ledger holds
 	DeadNumber       DeadKind = "number"       // a sum or a mean that no number can hold, until one can
 	DeadStatus       DeadKind = "status"       // a status with more rows or elements than its max, until it has fewer
-	DeadFull         DeadKind = "full"         // a row that has no room for some of what it shows, until it has
 	DeadRow          DeadKind = "row"          // a copy or a history row that its table refused
 	DeadSet          DeadKind = "set"          // a row of a set that refused to show its part of the set
 	DeadFollow       DeadKind = "follow"       // a row that refused the value that it follows
@@ -65,12 +64,12 @@ type Dead struct {
 
 // identify sets the id of a dead letter. The same letter always gets the same id, so
 // keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
-// argument. The id of a DeadNumber, DeadStatus or DeadFull depends only on its row, not on how
+// argument. The id of a DeadNumber or DeadStatus depends only on its row, not on how
 // the model describes the row.
 func (d *Dead) identify() {
 	target, row := d.Target, d.Row
 	switch d.Kind {
-	case DeadNumber, DeadStatus, DeadFull:
+	case DeadNumber, DeadStatus:
 		target = ""
 	case DeadDocument: // the target says it
 		row = store.Ref{}

@@ -190,9 +190,7 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case d.Kind == DeadNumber:
 		return r.retryUnshown(ctx, &d)
 	case d.Kind == DeadStatus:
-		return r.retryShown(ctx, lackOfStatuses, &d)
-	case d.Kind == DeadFull:
-		return r.retryShown(ctx, lackOfRoom, &d)
+		return r.retryShown(ctx, &d)
 	default:
 		err = r.retryKind(ctx, &d)
 	}
@@ -462,11 +460,8 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 		return k.Show(ctx, r, target, true)
 	}
 	wr := r.PublishWrite(target, e, r.based(ledger))
-	switch {
-	case len(wr.Ops) == 0:
+	if len(wr.Ops) == 0 {
 		return nil
-	case isShort(ledger) || row.Has(owntable.FullMark):
-		return r.showFitting(ctx, target, e, ledger, nil)
 	}
 	wr.Return = true
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
@@ -474,7 +469,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	case err != nil:
 		return err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return r.showFitting(ctx, target, e, ledger, out[0].Err)
+		return out[0].Err
 	case out[0].Err != nil:
 		return r.reclaim(ctx, target, e, out[0].Row, ledger)
 	}

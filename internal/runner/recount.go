@@ -74,8 +74,6 @@ type Verification struct {
 	Catalog owntable.CatalogRow // which ledgers targets show
 	Checked int                 // derived values compared
 	Unshown []Unshown           // what cannot be computed or derived
-
-	short map[string]*shortRow // by the partition key of the ledger, until it is compared
 }
 
 // Moment returns the present time, as TTL has it.

@@ -226,7 +226,7 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 	ours := func(name string) bool { return !owntable.IsOurs(name) || name == owntable.Own }
 	_, said := owntable.LedgerRow(before[1]).Lacks(owntable.LacksStatuses)
 	_, says := owntable.LedgerRow(after[1]).Lacks(owntable.LacksStatuses)
-	return true, said != says || roomSaid(before[1]) != roomSaid(after[1]) || !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), nil
+	return true, said != says || !value.EqualItems(before[0].Filter(ours), after[0].Filter(ours)), nil
 }
 
 // RepairAt returns the position under which a repair makes something again: the one that it

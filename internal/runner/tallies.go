@@ -222,7 +222,6 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	var ws, keep []store.Write
 	var of []*projections.Target
 	var entities []*model.Entity
-	var short []*projections.Target
 	var gone []store.Ref
 	var empty []value.Item
 	for _, t := range w.Targets {
@@ -238,11 +237,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		if ShowsNothing(&wr) && !t.Check || wr.Delete && t.Check && t.Image == nil {
 			gone, empty = append(gone, t.Row), append(empty, b)
 		}
-		switch {
-		case !ShowsNothing(&wr) && !isGroup(t.Entity) && (isShort(b) || t.Image.Has(owntable.FullMark)):
-			short = append(short, t)
-			continue
-		case ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr):
+		if ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr) {
 			continue
 		}
 		wr.Return = t.Check || isGroup(t.Entity) || ledger.Empty()
@@ -263,18 +258,13 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
 			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case errors.Is(e, store.ErrRefused):
-			err = w.showsOrParks(ctx, t, ledgers[t], e)
+			err = w.ParkTarget(ctx, t, e)
 		case e != nil && (t.Check || notOurs(t.Entity, out[i].Row)):
 			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
 				err = w.ParkTarget(ctx, t, err)
 			}
 		}
 		if err != nil {
-			return err
-		}
-	}
-	for _, t := range short {
-		if err := w.showsOrParks(ctx, t, ledgers[t], nil); err != nil {
 			return err
 		}
 	}
@@ -313,13 +303,10 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	}
 	wr.If = append(r.IsOf(e), []store.Test{store.AsRead(owntable.Version, shown)})
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
-	switch {
-	case err != nil || !errors.Is(out[0].Err, store.ErrRefused):
-		return err
-	case isGroup(e):
-		return out[0].Err
+	if err == nil && errors.Is(out[0].Err, store.ErrRefused) {
+		err = out[0].Err
 	}
-	return r.showFitting(ctx, target, e, b, out[0].Err)
+	return err
 }
 
 // VersionOf returns a ledger's version, or 0 for a ledger that was never written.

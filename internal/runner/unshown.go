@@ -17,9 +17,8 @@ import (
 // A derivation that cannot be computed stops no other one of its row. A ledger holds every sum
 // exactly, but numbers on a target row have at most 38 digits: a sum or a mean that needs more
 // is not shown, nor is a distinct over its max, nor a stage of a status over its max, while
-// everything else on the row is. What a row has no room for is left out too (fit.go). A dead letter
-// says so for as long as that lasts: one for the tallies of a row, one for its statuses, and one
-// for what lacks room. The ledger names the letter, and both change in one
+// everything else on the row is. A dead letter says so for as long as that lasts: one for the tallies
+// of a row and one for its statuses. The ledger names the letter, and both change in one
 // transaction under the ledger's version. So the next worker that counts or recomputes learns
 // from the ledger that the letter exists, and deletes it with its cause.
 //
@@ -36,7 +35,6 @@ type lack struct {
 var (
 	lackOfTallies  = lack{DeadNumber, owntable.LacksTallies}
 	lackOfStatuses = lack{DeadStatus, owntable.LacksStatuses}
-	lackOfRoom     = lack{DeadFull, owntable.LacksRoom}
 )
 
 // unshown makes the dead letter of a target agree with its ledger at ref, as read, and
@@ -68,14 +66,11 @@ func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *mode
 	return changed, err
 }
 
-// NoteComputed makes the dead letters of a target say why its statuses cannot be computed, and what
-// its row has no room for, "" for no letter, as they are under the version of its ledger. It returns
-// the ledger as it is then. The error wraps store.ErrCondition if the ledger has another version by now.
-func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger value.Item, unmoved, full string) (_ value.Item, err error) {
-	ref := owntable.Ledger(r.Model.Name, target)
-	if ledger, _, err = r.say(ctx, lackOfStatuses, ref, target, ledger, unmoved, false); err == nil {
-		ledger, _, err = r.say(ctx, lackOfRoom, ref, target, ledger, full, false)
-	}
+// NoteComputed makes the dead letter of a target say why its statuses cannot be computed, "" for no
+// letter, as they are under the version of its ledger. It returns the ledger as it is then. The
+// error wraps store.ErrCondition if the ledger has another version by now.
+func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger value.Item, why string) (value.Item, error) {
+	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why, false)
 	return ledger, err
 }
 
@@ -157,28 +152,20 @@ func (r *Runner) SaidUnmoved(ctx context.Context, target store.Ref, ledger value
 	return said, err
 }
 
-// settleGone deletes the dead letters about the statuses and the room of a row that has none, as it is
-// gone or of no entity any more, and returns the ledger as it is then.
-func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (_ value.Item, err error) {
-	if ledger, err = r.settle(ctx, lackOfStatuses, target, ledger, func(e *model.Entity) bool { return len(e.Statuses) > 0 }); err != nil {
-		return ledger, err
-	}
-	return r.settle(ctx, lackOfRoom, target, ledger, func(e *model.Entity) bool { return projections.Publishes(e) || e.IsRecomputed() })
-}
-
-// settle deletes a dead letter of a row that is of no entity which may have one. The row is read after
-// the ledger: if it is of one again by then, what shows it raises the version and says what must be said.
-func (r *Runner) settle(ctx context.Context, what lack, target store.Ref, ledger value.Item, may func(*model.Entity) bool) (value.Item, error) {
+// settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or of no
+// entity any more, and returns the ledger as it is then. The row is read after the ledger: if it is of an
+// entity with statuses again by then, what shows it raises the version and says what must be said.
+func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
 	ref := owntable.Ledger(r.Model.Name, target)
 	for range markTries {
-		if named, _ := owntable.LedgerRow(ledger).Lacks(what.note); named == "" && ledger.Size() <= mayStandAlone {
+		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" && ledger.Size() <= mayStandAlone {
 			return ledger, nil
 		}
 		row, err := r.GetRow(ctx, target)
-		if e := r.Model.Table(target.Table).Classify(row); err != nil || e != nil && may(e) {
+		if e := r.Model.Table(target.Table).Classify(row); err != nil || e != nil && len(e.Statuses) > 0 {
 			return ledger, err
 		}
-		now, _, err := r.say(ctx, what, ref, target, ledger, "", false)
+		now, _, err := r.say(ctx, lackOfStatuses, ref, target, ledger, "", false)
 		if !errors.Is(err, store.ErrCondition) {
 			return now, err
 		}
@@ -229,9 +216,9 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	return 1, r.dropped(ctx, *d)
 }
 
-// retryShown shows a target again, with its statuses. It deletes a dead letter of theirs, or of its
-// room, if the target shows all, or if it is gone.
-func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, err error) {
+// retryShown shows a target again, with its statuses. It deletes the dead letter of these if the target
+// shows all, or if it is gone.
+func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) {
 	ledger := owntable.Ledger(r.Model.Name, d.Row)
 	if row, err := r.GetRow(ctx, ledger); err != nil || isParked(row) {
 		return 0, cmp.Or(err, ErrParked)
@@ -249,7 +236,7 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 	if rows[1], err = r.settleGone(ctx, d.Row, rows[1]); err != nil {
 		return 0, err
 	}
-	named, _ := owntable.LedgerRow(rows[1]).Lacks(what.note)
+	named, _ := owntable.LedgerRow(rows[1]).Lacks(owntable.LacksStatuses)
 	if still, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || still == nil {
 		return 1, cmp.Or(err, r.dropped(ctx, *d))
 	}
@@ -264,7 +251,7 @@ func (r *Runner) retryShown(ctx context.Context, what lack, d *Dead) (done int, 
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		switch d.Kind {
-		case DeadNumber, DeadStatus, DeadFull:
+		case DeadNumber, DeadStatus:
 			if r.Model.Table(d.Row.Table) != nil && of(d.Row) {
 				ids = append(ids, d.ID)
 			}

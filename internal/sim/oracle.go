@@ -11,7 +11,6 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -669,7 +668,6 @@ func (t *truth) state() {
 // both directions.
 func (t *truth) uncomputed(kept map[string]bool) {
 	t.overMax(kept)
-	t.roomy()
 	said := map[string]bool{}
 	for _, e := range t.model.Entities {
 		of := t.model.Name
@@ -699,22 +697,6 @@ func (t *truth) uncomputed(kept map[string]bool) {
 	}
 	for name := range said {
 		t.fail(Doubled, "dead letter: nothing is derived on %s, and it is said that it cannot be shown", name)
-	}
-}
-
-// roomy says that nothing is said to lack room, and no row is marked so: the application has made room in all.
-func (t *truth) roomy() {
-	for _, d := range t.letters() {
-		if d.Kind == string(runner.DeadFull) {
-			t.fail(Doubled, "dead letter: %s has room, and it is said that it has not: %s", d.Target, d.Reason)
-		}
-	}
-	for _, mt := range t.model.Tables {
-		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
-			if e := mt.Classify(row); row.Has(owntable.FullMark) && e != nil && (e.IsRecomputed() || projections.Publishes(e)) {
-				t.fail(Doubled, "mark: %s has room, and is marked as if it had not", refName(store.Ref{Table: mt.Name, Key: key}))
-			}
-		})
 	}
 }
 

@@ -525,10 +525,10 @@ func (w *world) accounts() {
 func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
 // kept are the dead letters that need an operator: all but those about values that cannot be
-// computed, or have no room.
+// computed.
 func (w *world) kept() []owntable.LetterRow {
 	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool {
-		return slices.Contains([]string{string(runner.DeadNumber), string(runner.DeadStatus), string(runner.DeadFull)}, d.Kind)
+		return slices.Contains([]string{string(runner.DeadNumber), string(runner.DeadStatus)}, d.Kind)
 	})
 }
 

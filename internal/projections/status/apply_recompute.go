@@ -125,8 +125,7 @@ func noSkips(t *model.Table) (none []owntable.Skip) {
 
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
 // Each write holds only under the version of its ledger. A row that is gone has its ledger expire;
-// one that a write was refused on is noted in refused and stops no other. It is tried twice. One that has no
-// room for all is looked at again once it shows the rest, as room may have been made meanwhile.
+// one that a write was refused on is noted in refused and stops no other.
 func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error, parked bool) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
@@ -139,8 +138,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	all := make([]recomputed, len(todo))
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), r.AtOnce(readAtOnce), func(j int) error {
-		i := todo[j]
-		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[i], runner.MostBytes(refused[i] != nil))
+		all[j], errs[j] = recomputeAt(ctx, r, ask[j], rows[j], ledgers[todo[j]])
 		return nil
 	})
 	var ws []store.Write
@@ -149,7 +147,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	var empty []value.Item
 	for j, i := range todo {
 		if errs[j] == nil && !all[j].stale {
-			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many), runner.NoRoom(all[j].left))
+			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
 		}
 		switch err := errs[j]; {
 		case errors.Is(err, store.ErrCondition): // by now, more may have been told
@@ -166,9 +164,8 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			return nil, err
 		case rows[j] == nil:
 			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
-		case len(all[j].left) > 0 && runner.Shows(rows[j], &all[j].write):
 		case all[j].write.Ops != nil:
-			ws, of = append(ws, all[j].write), append(of, j)
+			ws, of = append(ws, all[j].write), append(of, i)
 		}
 	}
 	if err := r.Expire(ctx, gone, empty); err != nil {
@@ -178,16 +175,11 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 	if err != nil {
 		return nil, err
 	}
-	for k, j := range of {
-		i, e := todo[j], out[k].Err
-		before := refused[i]
-		refused[i] = nil
+	for j, i := range of {
 		switch {
-		case errors.Is(e, store.ErrRefused):
-			if refused[i] = e; before == nil { // it has grown since, or a store counts its bytes in another way
-				again = append(again, i)
-			}
-		case e != nil && out[k].Row != nil, len(all[j].left) > 0: // a row that lacks something is read again
+		case errors.Is(out[j].Err, store.ErrRefused):
+			refused[i] = out[j].Err
+		case out[j].Err != nil && out[j].Row != nil:
 			again = append(again, i)
 		}
 	}
@@ -201,13 +193,12 @@ const readAtOnce = 16
 type recomputed struct {
 	write store.Write // what shows it; without Ops if there is nothing to show
 	many  []*TooMany  // the stages that cannot be computed
-	left  []string    // the derivations that the row has no room for
 	stale bool        // the row shows a later recompute
 }
 
-// recomputeAt computes what shows everything derived on a row that may have most bytes. There is nothing to show
-// if the row does not exist, belongs to another entity, or shows a later recompute.
-func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item, most int) (recomputed, error) {
+// recomputeAt computes what shows everything derived on a row. There is nothing to show if the row
+// does not exist, belongs to another entity, or shows a later recompute.
+func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
 	e := r.Model.Table(target.Table).Classify(row)
 	if e == nil || !e.IsRecomputed() {
 		return recomputed{}, nil
@@ -216,13 +207,13 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if err != nil || stale {
 		return recomputed{stale: stale}, err
 	}
-	c, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
+	want, many, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
 	if err != nil {
 		return recomputed{}, err
 	}
-	wr, left, err := recomputeWrite(r, e, target, row, b, c, most)
+	wr := recomputeWrite(r, e, target, row, b, want)
 	wr.If = append(wr.If, version)
-	return recomputed{write: wr, many: c.Many, left: left}, err
+	return recomputed{write: wr, many: many}, nil
 }
 
 // showable returns the condition under which a row that shows this version may be written
@@ -246,22 +237,11 @@ func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target sto
 	return []store.Test{{Attr: owntable.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 
-// recomputeWrite returns the write that shows everything derived on the row under the ledger's
-// version, except of those derivations for which a row of so many bytes has no room. Its condition fails
-// if anything that the status depends on has changed since the row was read. The error wraps
-// store.ErrRefused if there is room for nothing.
-func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b value.Item, c *Computed, most int) (wr store.Write, left []string, err error) {
-	tallies := projections.ShownTallies(r.Shows(e), b)
-	version := runner.Attr(owntable.Version, owntable.LedgerRow(b).Version())
-	will := func(left []string) value.Item {
-		return c.Row(left).With(projections.Fitted(tallies, left)...).With(projections.FullMark(left), version)
-	}
-	left, ok := projections.LeaveOut(slices.Concat(c.All(), tallies), most, func(left []string) int { return will(left).Size() })
-	if !ok {
-		return wr, nil, runner.Filled(nil)
-	}
-	wr = store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
-	want := will(left)
+// recomputeWrite returns the write that makes a row show what was recomputed, with the row's tallies, under
+// the ledger's version. Its condition fails if anything that the status depends on has changed since
+// the row was read.
+func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b, want value.Item) store.Write {
+	wr := store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
 	for _, name := range Basis(e) {
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
@@ -269,14 +249,12 @@ func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b 
 			wr.Ops = append(wr.Ops, store.Assign(name, will))
 		}
 	}
-	for _, a := range projections.Fitted(tallies, left) {
+	tallies, _ := projections.Published(r.Shows(e), b)
+	for _, a := range tallies {
 		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 	}
-	if mark := projections.FullMark(left); row.Has(mark.Name) || len(left) > 0 {
-		wr.Ops = append(wr.Ops, store.Assign(mark.Name, mark.Value))
-	}
-	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, version.Value))
-	return wr, left, nil
+	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
+	return wr
 }
 
 // known reads facts from our own table.

@@ -53,17 +53,15 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 
 // latestOf returns what a row shows of the latest of rows, all attributes of one row each. An attribute
 // that this row lacks, and all if there is no row, are Missing.
-func latestOf(e *model.Entity, target store.Ref, known Facts) (out []projections.Shown, err error) {
+func latestOf(e *model.Entity, target store.Ref, known Facts) (out []value.Attr, err error) {
 	for _, l := range e.Latest {
 		first, err := known.First(owntable.FactsOf(l.Name, target), l)
 		if err != nil {
 			return nil, err
 		}
-		shown := projections.Shown{Derivation: l.Name}
 		for _, name := range l.Attributes() {
-			shown.Attrs = append(shown.Attrs, value.Attr{Name: name, Value: first.Get(name)})
+			out = append(out, value.Attr{Name: name, Value: first.Get(name)})
 		}
-		out = append(out, shown)
 	}
 	return out, nil
 }

@@ -58,11 +58,10 @@ func (v *preview) Compare(row *projections.Change) error {
 		return nil
 	}
 	v.facts.Added()
-	c, err := Recompute(row.Is, row.Row, row.New, v.facts)
+	want, _, err := Recompute(row.Is, row.Row, row.New, v.facts)
 	if err != nil {
 		return err
 	}
-	want := c.Row(nil)
 	for _, s := range v.of {
 		var is, will value.Item
 		for _, name := range s.attrs {

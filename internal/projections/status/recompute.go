@@ -60,65 +60,39 @@ func CannotCompute(many []*TooMany) string {
 	return strings.Join(texts, "; ") + "; all else of the row is right"
 }
 
-// Computed is what a row shows of facts, as it was recomputed.
-type Computed struct {
-	Statuses, Latest []projections.Shown
-	Many             []*TooMany // the stages that cannot be computed
-	entity           *model.Entity
-	row              value.Item // as it was read
-	own              value.Item // the row as the application wrote it
-}
-
-// All returns what the row shows of each status and each latest.
-func (c *Computed) All() []projections.Shown { return slices.Concat(c.Statuses, c.Latest) }
-
-// Row returns the row with what it shows, except of derivations that are left out. The attributes of a
-// status that is left out are as the application wrote them, and those of a latest are absent.
-func (c *Computed) Row(left []string) value.Item {
-	var shown []value.Attr
-	for _, s := range c.Statuses {
-		if !slices.Contains(left, s.Derivation) {
-			shown = append(shown, s.Attrs...)
-		}
-	}
-	row := projections.Over(c.entity, c.own, value.NewItem(shown...))
-	return projections.AlsoNoted(c.entity, row, c.row).With(projections.Fitted(c.Latest, left)...)
-}
-
-// Recompute recomputes what a row shows of facts. A
+// Recompute recomputes what a row shows of facts, and returns the row with it and the stages that cannot be computed. A
 // status moves as far as the facts reach, and never below what the application wrote. A stage
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
-func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (*Computed, error) {
-	c := &Computed{entity: e, row: row, own: projections.Own(e, row)}
+func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (want value.Item, many []*TooMany, err error) {
+	own := projections.Own(e, row)
+	var shown []value.Attr
 	for _, s := range e.Statuses {
-		shown := projections.Shown{Derivation: s.Name}
-		at := s.RankOf(c.own.Get(s.Attr.Name))
+		at := s.RankOf(own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
-			reached, err := r.reached(c.own)
+			reached, err := r.reached(own)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if r.over != nil {
-				c.Many = append(c.Many, r.over)
+				many = append(many, r.over)
 			}
 			if !reached {
 				continue
 			}
 			for _, name := range st.Set {
-				shown.Attrs = append(shown.Attrs, value.Attr{Name: name.Name, Value: r.latest.Get(name.Name)})
+				shown = append(shown, value.Attr{Name: name.Name, Value: r.latest.Get(name.Name)})
 			}
 			if st.Rank > at { // of several words the last one
 				at = st.Rank
-				shown.Attrs = append(shown.Attrs, value.Attr{Name: s.Attr.Name, Value: value.OfString(st.Word)})
+				shown = append(shown, value.Attr{Name: s.Attr.Name, Value: value.OfString(st.Word)})
 			}
 		}
-		c.Statuses = append(c.Statuses, shown)
 	}
-	var err error
-	c.Latest, err = latestOf(e, target, known)
-	return c, err
+	latest, err := latestOf(e, target, known)
+	want = projections.Over(e, own, value.NewItem(shown...))
+	return projections.AlsoNoted(e, want, row).With(latest...), many, err
 }
 
 // reach computes whether a row has reached one word (stage) of a status.

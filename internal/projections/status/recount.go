@@ -115,15 +115,14 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		if f.Is == nil || !f.Is.IsRecomputed() {
 			continue
 		}
-		c, err := Recompute(f.Is, f.Row, f.New, v)
+		want, many, err := Recompute(f.Is, f.Row, f.New, v)
 		if err != nil {
 			return err
 		}
-		for _, t := range c.Many {
+		for _, t := range many {
 			v.Cannot(t.Status, f.Row, "cannot be computed: "+t.String())
 		}
-		v.noteOver(f.Is, f.Row, CannotCompute(c.Many))
-		want := c.Row(v.lacking(f, c))
+		v.noteOver(f.Is, f.Row, CannotCompute(many))
 		var fix runner.Fix = &runner.ShownFix{Row: f.Row}
 		if v.Built(f.Is) != nil {
 			fix = nil // projector build puts it right
@@ -144,25 +143,6 @@ func (v *recount) Compare(_ context.Context, rows []projections.Change) error {
 		}
 	}
 	return nil
-}
-
-// lacking returns the derivations that a row may lack, as it has no room for them.
-func (v *recount) lacking(f *projections.Change, c *Computed) (left []string) {
-	all, bare := c.All(), c.Row(derivations(c.All()))
-	for i := range all {
-		if v.LacksRoom(f, &all[i], bare) {
-			left = append(left, all[i].Derivation)
-		}
-	}
-	return left
-}
-
-// derivations are the names of what is shown.
-func derivations(all []projections.Shown) (names []string) {
-	for _, s := range all {
-		names = append(names, s.Derivation)
-	}
-	return names
 }
 
 // noteOver notes which dead letter a row must have, "" for none, until its ledger is compared.

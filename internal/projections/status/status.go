@@ -223,7 +223,7 @@ func NeedsRecompute(c *projections.Change) bool {
 	case d > 0:
 		return !projections.SameWritten(c.Is, projections.Own(c.Is, c.Old), projections.Own(c.Is, c.New))
 	}
-	return projections.AsksRoom(c) || slices.ContainsFunc(Basis(c.Is), func(name string) bool {
+	return slices.ContainsFunc(Basis(c.Is), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))
 	})
 }

@@ -164,14 +164,14 @@ func TestWhatRowsTell(t *testing.T) {
 
 func look(t testing.TB, m *model.Model, row value.Item, known status.Facts) (value.Item, error) {
 	e := m.Entity("Round")
-	c, err := status.Recompute(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
+	is, many, err := status.Recompute(e, store.Ref{Table: "Rounds", Key: store.Key{Partition: row.Get("round_id")}}, row, known)
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Many) > 0 {
-		err = tooMany(status.CannotCompute(c.Many))
+	if len(many) > 0 {
+		err = tooMany(status.CannotCompute(many))
 	}
-	return c.Row(nil), err
+	return is, err
 }
 
 func TestLook(t *testing.T) {
