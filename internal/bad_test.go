@@ -166,7 +166,7 @@ func (r *rig) do(t *testing.T, name, line string) ingest.Result {
 	if err != nil {
 		return ingest.Result{Err: err}
 	}
-	w := ingest.Writer{Model: m, Store: r.store, Now: func() time.Time { return time.Date(2025, 11, 13, 12, 0, 0, 0, time.UTC) }}
+	w := ingest.Writer{Model: m, Secret: make([]byte, 32), Store: r.store, Now: func() time.Time { return time.Date(2025, 11, 13, 12, 0, 0, 0, time.UTC) }}
 	return w.Do(context.Background(), []ingest.Command{c})[0]
 }
 

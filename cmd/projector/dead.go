@@ -100,7 +100,7 @@ func (c *deadList) Run(p *program) error {
 			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, d.Row)}) {
 				return nil
 			}
-			switch s := console.LetterOf(&d); c.Output {
+			switch s := console.LetterOf(r.Model, &d); c.Output {
 			case "text":
 				letterLine(table, &s)
 			case "jsonl":
@@ -162,7 +162,7 @@ func (c *deadShow) Run(p *program) error {
 		}
 		enc := json.NewEncoder(p.stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(console.LetterOf(&d))
+		return enc.Encode(console.LetterOf(r.Model, &d))
 	})
 }
 
@@ -202,7 +202,7 @@ func (c *deadRetry) Run(p *program) error {
 			fmt.Fprintf(p.stderr, "%d applied\n", n)
 		}
 		if errors.Is(err, store.ErrRefused) {
-			fmt.Fprintln(p.stderr, "projector:", err)
+			fmt.Fprintln(p.stderr, "projector:", s.Models[0].Model.ShownText(err.Error()))
 			return failed(exitCheck)
 		}
 		if err != nil {
@@ -243,7 +243,7 @@ func (p *program) retryAll(s *system.System) error {
 			return nil
 		case errors.Is(err, store.ErrRefused), errors.Is(err, runner.ErrNoRetry), errors.Is(err, runner.ErrStands):
 			left++
-			stays.say("%s: %v", d.ID, err)
+			stays.say("%s: %s", d.ID, s.Models[0].Model.ShownText(err.Error()))
 			return nil
 		}
 		return err

@@ -78,6 +78,7 @@ func (c *repairCommand) Run(p *program) error {
 	r := &repair.Repair{
 		Verify: v, Runner: part.Runner, Only: only, Dry: c.DryRun, NoCounts: c.shared(), Passed: func(context.Context) error { return p.settle(s) },
 		Yield: func(d verify.Difference) {
+			d = d.Shown(part.Model)
 			found = append(found, d)
 			switch c.Output {
 			case "text":
@@ -138,6 +139,7 @@ func (c *repairCommand) say(p *program, part *system.Part, found []verify.Differ
 	}
 	fmt.Fprintf(p.stderr, "%d derived values %s, %d left\n", len(found), done, len(left))
 	for _, l := range left {
+		l.Difference = l.Shown(part.Model)
 		fmt.Fprintf(p.stderr, "left: %s of %s is %s, should be %s: %v\n", l.Derivation, l.Row, l.Have, l.Want, l.Why)
 	}
 	for _, u := range cannot {

@@ -127,7 +127,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	gaps := &talk{more: "gaps"}
 	bad := &talk{more: "records that cannot be used; see projector dead list " + c.Model}
 	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
-	r.Bad = func(e events.Entry, err error) { bad.say("dead letter: %s: %v", e.Location, err) }
+	r.Bad = func(e events.Entry, err error) {
+		bad.say("dead letter: %s: %s", e.Location, part.Model.ShownText(err.Error()))
+	}
 	landed, whole, err := c.inBulk(p, s, inputs, r, gaps, bad)
 	if err == nil {
 		err = p.fill(s) // after the bulk: the indexes are made from the rows

@@ -75,6 +75,7 @@ func (c *verifyCommand) Run(p *program) error {
 		if n++; c.Limit > 0 && n > c.Limit {
 			return
 		}
+		d = d.Shown(v.Model)
 		switch c.Output {
 		case "text":
 			fmt.Fprintf(p.stdout, "%s of %s: is %s, should be %s\n", d.Derivation, d.Row, d.Have, d.Want)

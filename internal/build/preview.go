@@ -38,7 +38,8 @@ type Example struct {
 
 // preview collects what the kinds say. Segments use it at the same time.
 type preview struct {
-	most int // examples of a derivation
+	most  int // examples of a derivation
+	model *model.Model
 
 	mu    sync.Mutex
 	names []string            // the derivations of the build that are new or changed
@@ -70,6 +71,9 @@ func (p *preview) Differs(derivation, row, is, will string) {
 		return
 	}
 	x := Example{row, is, will}
+	if p.model.HidesValuesOf(derivation) {
+		x.Is, x.Will = model.HiddenText, model.HiddenText
+	}
 	at, _ := slices.BinarySearchFunc(to.Some, x, func(a, b Example) int { return cmp.Compare(a.Row, b.Row) })
 	to.Differ++
 	if at < p.most {
@@ -84,7 +88,7 @@ func (p *preview) begin(r *runner.Runner, build string, names []string, waits ma
 	if p == nil {
 		return
 	}
-	p.names, p.waits, p.parts = names, waits, nil
+	p.names, p.waits, p.parts, p.model = names, waits, nil, r.Model
 	of := &runner.Previewing{Runner: r, Build: build, Entity: r.Model.Entity(build), Says: p}
 	for _, k := range r.Kinds {
 		p.parts = append(p.parts, k.Preview(of))

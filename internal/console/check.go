@@ -112,13 +112,11 @@ func (c *Console) checkOf(r *request) *checkPage {
 	return p
 }
 
-// differenceOf shows a difference. Where the model hides anything, what a value is and should be
-// may be hidden, too.
+// differenceOf shows a difference.
 func differenceOf(m *model.Model, d *verify.Difference) differenceLine {
+	shown := d.Shown(m)
+	d = &shown
 	l := differenceLine{Derivation: d.Derivation, Row: link{Text: brief(d.Row, cellRunes)}, Have: brief(d.Have, cellRunes), Want: brief(d.Want, cellRunes)}
-	if hidesSome(m) {
-		l.Have, l.Want = hiddenText, hiddenText
-	}
 	if at, err := why.Parse(m, d.Row); err == nil && len(at) == 1 {
 		l.Row = rowLink(m, at[0].Row)
 	}

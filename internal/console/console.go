@@ -32,7 +32,7 @@
 //
 // The files, by page:
 //
-//	console.go, render.go, hidden.go   paths and access, templates, what a model hides from every page
+//	console.go, render.go              paths and access, templates
 //	graph.go, derivations.go,
 //	streams.go                         the model, drawn from the plan, with the state of each derivation and stream
 //	rows.go, row.go, refs.go           rows, a row, and the links from one to another

@@ -268,7 +268,7 @@ func TestHostileRows(t *testing.T) {
 	for path, body := range w.walk("/console/shop/rows?table=shop-rows") {
 		pages[path] = body
 	}
-	if !strings.Contains(pages["/console/shop/tail"], "<bdi>cost</bdi> <ins><bdi>"+hiddenText) {
+	if !strings.Contains(pages["/console/shop/tail"], "<bdi>cost</bdi> <ins><bdi>"+model.HiddenText) {
 		t.Errorf("the tail does not say that a hidden value changed:\n%.3000s", pages["/console/shop/tail"])
 	}
 	pages["search"] = w.page("/console/shop/query/find?q=%3Cscript%3Ealert(1)%3C/script%3E")

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 
-	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/value"
 )
@@ -85,7 +84,7 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
 		}
-		line := deadLine{Kind: string(d.Kind), Target: brief(d.Target, cellRunes), Reason: brief(reasonOf(r.part.Model, &d), 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
+		line := deadLine{Kind: string(d.Kind), Target: brief(d.Target, cellRunes), Reason: brief(d.Shown(r.part.Model).Reason, 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
 		if d.Time.Unix() > 0 {
 			line.Time = stamp(&d.Time)
 		}
@@ -118,8 +117,7 @@ type letterPage struct {
 func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
 
 // showLetter shows a letter with what an action came to, or with the question whether to discard it.
-// If the model hides anything, amounts and bytes that could not be decoded are left out whole,
-// since what they contain cannot be told apart.
+// What the model hides is left out.
 // It reads one letter and writes nothing; a letter that is gone meanwhile is errNoLetter.
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
@@ -129,8 +127,9 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 	if err != nil {
 		return err
 	}
+	d = d.Shown(r.part.Model)
 	p := letterPage{
-		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(reasonOf(r.part.Model, &d), longRunes), Source: brief(d.Source, longRunes),
+		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(d.Reason, longRunes), Source: brief(d.Source, longRunes),
 		Command: "projector dead retry " + r.part.Model.Command() + " " + d.ID,
 		Action:  r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
 	}
@@ -145,27 +144,18 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 		p.Row = &l
 	}
 	for _, a := range d.Adds {
-		if hidesSome(r.part.Model) {
-			p.Adds = []string{hiddenText}
-			break
-		}
 		p.Adds = append(p.Adds, brief(a.Field+" "+a.Amount.Text(), cellRunes))
 	}
-	switch {
-	case len(d.Record) > 0:
-		p.Record = recordText(r.part.Model, &d)
-	case d.Raw != "" && hidesSome(r.part.Model):
-		p.Record = hiddenText // its bytes cannot be told apart
-	default:
-		p.Record = brief(d.Raw, longRunes)
+	if p.Record = brief(d.Raw, longRunes); len(d.Record) > 0 {
+		p.Record = recordText(&d)
 	}
 	return r.render(status, "letter", "Dead letter "+d.ID, &p)
 }
 
-// recordText writes a letter's record in lines, without the values that the model hides.
-func recordText(m *model.Model, d *runner.Dead) string {
+// recordText writes a letter's record in lines.
+func recordText(d *runner.Dead) string {
 	rec := d.ChangeRecord()
-	return imageText("keys", rec.Keys) + imageText("old", visibleToAll(m, rec.Old)) + imageText("new", visibleToAll(m, rec.New))
+	return imageText("keys", rec.Keys) + imageText("old", rec.Old) + imageText("new", rec.New)
 }
 
 // imageText is an image in lines of name and value, with the values in DynamoDB's JSON; "" for an

@@ -79,8 +79,8 @@ func sums(m *model.Model, adds []projections.Add) (out []effect) {
 				continue
 			}
 			one := effect{t.Name, brief(strings.Join(what, ", "), cellRunes), a.Entity.Name, rowLink(m, a.Target)}
-			if isSecret(t) {
-				one.What = hiddenText
+			if m.HidesValuesOf(t.Name) {
+				one.What = model.HiddenText
 			}
 			out = append(out, one)
 		}

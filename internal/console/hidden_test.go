@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -39,7 +40,7 @@ derive:
 	}
 	w.derive()
 	keep := []runner.Dead{
-		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: "not JSON: geheim", Raw: "geheim"},
+		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `not a DynamoDB number: "geheim"`, Raw: "geheim"},
 		{Kind: runner.DeadPublish, Target: "cut", Row: pot, Reason: `"` + strings.Repeat("geheim", 200)},
 		{Kind: runner.DeadGap, Target: "shard s9", Reason: `records are missing from "s9"`},
 	}
@@ -49,7 +50,7 @@ derive:
 		}
 	}
 	secret := regexp.MustCompile(`geheim|4711|4\.711|42\.399|42399`)
-	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `is not a DynamoDB number: \(hidden\)[, ]`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>\(hidden\)</bdi>`)
+	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `is not a DynamoDB number: \(hidden\)[, ]`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>not a DynamoDB number: \(hidden\)</bdi>`)
 	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
 	for _, d := range w.letters() {
 		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)
@@ -65,7 +66,8 @@ derive:
 	m := open(t).part.Model
 	row := texts("pot", "Tea pot").With(value.Attr{Name: "cost", Value: value.OfString("geheim")})
 	d := runner.Dead{Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: row})}
-	if got := recordText(m, &d); strings.Contains(got, "geheim") || !strings.Contains(got, "Tea pot") {
+	shown := d.Shown(m)
+	if got := recordText(&shown); strings.Contains(got, "geheim") || !strings.Contains(got, "Tea pot") {
 		t.Errorf("the record is %q", got)
 	}
 }
@@ -91,7 +93,7 @@ func TestHiddenInLedgers(t *testing.T) {
 	}
 	lines := regexp.MustCompile(`<bdi>([^<]*)</bdi></th><td class="wide"><bdi>([^<]*)<`).FindAllStringSubmatch(ledger, -1)
 	for _, line := range lines {
-		if is := strings.HasPrefix(line[1], owntable.PositionOf("")); is == (line[2] == hiddenText) {
+		if is := strings.HasPrefix(line[1], owntable.PositionOf("")); is == (line[2] == model.HiddenText) {
 			t.Errorf("%s is shown as %q", line[1], line[2])
 		}
 	}

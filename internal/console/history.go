@@ -81,7 +81,7 @@ func tellerOf(m *model.Model, t *model.Table, ref store.Ref, attr string) (*tell
 	if err != nil {
 		return nil, &mistake{400, brief(err.Error(), longRunes)}
 	}
-	return &teller{m: m, target: ref, attr: attr, why: w, secret: isSecretOn(m, w.Entity, attr)}, nil
+	return &teller{m: m, target: ref, attr: attr, why: w, secret: m.HidesValuesOf(w.Entity.Name + "." + attr)}, nil
 }
 
 // printed names a row as commands read it.
@@ -115,7 +115,7 @@ func (h *teller) explain(e *events.Entry, table string) {
 		line.Where = brief(filepath.Base(l.Where.File), cellRunes) + ":" + strconv.FormatInt(l.Where.Line, 10)
 	}
 	if h.secret {
-		line.Added = hiddenText
+		line.Added = model.HiddenText
 	}
 	h.add(line, l.Time, l.Value)
 }
@@ -148,7 +148,7 @@ const (
 // the reader asks for those, from its files or from recordings.
 func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
 	m := r.part.Model
-	if p.Value.Text == hiddenText {
+	if p.Value.Text == model.HiddenText {
 		return nil
 	}
 	h, err := tellerOf(m, t, ref, attr)

@@ -199,12 +199,12 @@ derive:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for attr, want := range map[string]bool{"sales": false, "taken": false, "open": false, "spent": true, "status": true} {
-		if got := isSecretOn(m, m.Entity("Shop"), attr); got != want {
+	for attr, want := range map[string]bool{"sales": false, "taken": false, "open": false, "spent": true} {
+		if got := m.HidesValuesOf("Shop." + attr); got != want {
 			t.Errorf("what is added to %s is secret: %v", attr, got)
 		}
 	}
-	p := &whyPage{Value: shown{Text: hiddenText}}
+	p := &whyPage{Value: shown{Text: model.HiddenText}}
 	w := open(t)
 	pot := store.Ref{Table: "shop-rows", Key: store.Key{Partition: value.OfString("PRODUCT#pot"), Sort: value.OfString("ABOUT")}}
 	if err := w.c.history(&request{c: w.c, part: w.part, Request: httptest.NewRequest("GET", "/", nil)}, p, w.part.Model.Tables[0], pot, "reviews"); err != nil || p.History != nil {
@@ -220,7 +220,7 @@ derive:
 		value.Attr{Name: "kind", Value: value.OfString("sale")}, value.Attr{Name: "cost", Value: value.OfString("4711")})}}
 	h.why.Find(e, "rows")
 	h.explain(e, "rows")
-	if len(h.lines) != 1 || h.lines[0].Added != hiddenText {
+	if len(h.lines) != 1 || h.lines[0].Added != model.HiddenText {
 		t.Errorf("%+v", h.lines)
 	}
 }

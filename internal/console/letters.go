@@ -39,9 +39,11 @@ type Letter struct {
 	Raw    string          `json:"raw,omitempty"`
 }
 
-// LetterOf makes it from a dead letter, whole. Times are in UTC; a record is shown with the types of its values, as
+// LetterOf makes it from a dead letter, without what the model hides. Times are in UTC; a record is shown with the types of its values, as
 // DynamoDB's own JSON has them, so that nothing is lost.
-func LetterOf(d *runner.Dead) Letter {
+func LetterOf(m *model.Model, d *runner.Dead) Letter {
+	shown := d.Shown(m)
+	d = &shown
 	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
 	for _, a := range d.Adds {
 		s.Adds = append(s.Adds, a.Field+" "+a.Amount.Text())
@@ -56,17 +58,6 @@ func LetterOf(d *runner.Dead) Letter {
 		s.Record = value.AppendTypedItem(nil, d.Record)
 	}
 	return s
-}
-
-// shownLetter is a letter without what the model hides. If it hides anything, the record, amounts and bytes are left out
-// whole, since what they contain cannot be told apart.
-func shownLetter(m *model.Model, d *runner.Dead) Letter {
-	l := LetterOf(d)
-	l.Reason = reasonOf(m, d)
-	if hidesSome(m) {
-		l.Adds, l.Record, l.Raw = nil, nil, ""
-	}
-	return l
 }
 
 // Letters are the first dead letters of a model, at most as many as a page reads. More says that there are others.
@@ -109,7 +100,7 @@ func (c *Console) letters(r *request) error {
 		if len(out.Letters) == readLetters {
 			return errEnough
 		}
-		out.Letters = append(out.Letters, shownLetter(r.part.Model, &d))
+		out.Letters = append(out.Letters, LetterOf(r.part.Model, &d))
 		return nil
 	})
 	if out.More = errors.Is(err, errEnough); err != nil && !out.More {
@@ -127,7 +118,7 @@ func (c *Console) oneLetter(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.answer(shownLetter(r.part.Model, &d))
+	return r.answer(LetterOf(r.part.Model, &d))
 }
 
 // command has h do an action of a program, one at a time, if the console may act. No page of another origin can send

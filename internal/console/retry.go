@@ -51,10 +51,7 @@ func stays(err error) bool {
 
 // refusal says why a letter stays. The error may quote a value that the model hides.
 func (c *Console) refusal(r *request, err error) string {
-	if hidesSome(r.part.Model) {
-		return "it was refused again."
-	}
-	return brief(err.Error(), longRunes)
+	return brief(r.part.Model.ShownText(err.Error()), longRunes)
 }
 
 // retry applies a dead letter again, and what waits behind it, as projector dead retry does.

@@ -79,7 +79,7 @@ func (c *Console) row(r *request) error {
 	if e != nil {
 		p.Entity, p.All = e.Name, e.Derived
 	}
-	p.sort(r, t, e, visible(r.part.Model, e, row), ref)
+	p.sort(r, t, e, r.part.Model.Shown(e, row), ref)
 	if p.Ledgers, err = c.ledgers(r, e, ref); err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.It
 		case isKey(t, a.Name):
 			p.Key = append(p.Key, one)
 		case owntable.IsOurs(a.Name):
-			if hidesSome(r.part.Model) {
-				one.Value = shown{Text: hiddenText}
+			if r.part.Model.Hides() {
+				one.Value = shown{Text: model.HiddenText}
 			}
 			p.Kept = append(p.Kept, one)
 		case isDerived(e, a.Name):
@@ -158,7 +158,7 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 	if err != nil {
 		return nil, err
 	}
-	secret := hidesSome(m)
+	secret := m.Hides()
 	for i, row := range rows {
 		if row == nil {
 			continue
@@ -171,7 +171,7 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 				case owntable.IsPosition(a.Name):
 					one.Value = shown{Text: offsetText(a.Value)}
 				case secret:
-					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: hiddenText}
+					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: model.HiddenText}
 				}
 				l.Attributes = append(l.Attributes, one)
 			}
@@ -199,7 +199,7 @@ func offsetText(v value.Value) string {
 func accumulatorOf(name string) string {
 	parts := strings.SplitN(name, ":", 3)
 	if len(parts) == 3 {
-		parts[2] = hiddenText
+		parts[2] = model.HiddenText
 	}
 	return brief(strings.Join(parts, ":"), cellRunes)
 }
@@ -298,7 +298,7 @@ func (c *Console) rowJSON(r *request) error {
 		return nil
 	}
 	setHeaders(r.w, "application/json")
-	_, err = r.w.Write(append(value.AppendTypedItem(nil, visible(r.part.Model, t.Classify(row), row)), '\n'))
+	_, err = r.w.Write(append(value.AppendTypedItem(nil, r.part.Model.Shown(t.Classify(row), row)), '\n'))
 	if err != nil {
 		return http.ErrAbortHandler
 	}

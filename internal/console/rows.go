@@ -187,7 +187,7 @@ func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 	}
 	for _, row := range rows {
 		e := p.Table.Classify(row)
-		row = visible(m, e, row)
+		row = m.Shown(e, row)
 		key, ok := p.Table.KeyOf(row)
 		if !ok {
 			continue

@@ -134,7 +134,7 @@ func lineOf(m *model.Model, a *applied) (l recordLine, ok bool) {
 		l.Entity = e.Name
 		l.Own = e.Derived || projections.SameWritten(e, ch.Old, ch.New)
 	}
-	was, is := visible(m, ch.Was, ch.Old), visible(m, ch.Is, ch.New)
+	was, is := m.Shown(ch.Was, ch.Old), m.Shown(ch.Is, ch.New)
 	for _, at := range was.With(is...) {
 		name := at.Name
 		if isKey(a.table, name) || owntable.IsOurs(name) || value.Equal(ch.Old.Get(name), ch.New.Get(name)) {

@@ -144,7 +144,7 @@ func (c *Console) why(r *request) error {
 		return &mistake{http.StatusNotFound, "weir derives no such attribute on this row."}
 	}
 	m := r.part.Model
-	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(visible(r.part.Model, e, row).Get(attr), cellRunes)}
+	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(r.part.Model.Shown(e, row).Get(attr), cellRunes)}
 	p.Command = "projector why " + m.Command() + " '" + brief(printed(t, ref), cellRunes) + "' " + attr + " --from RECORDING…"
 	if err := c.history(r, &p, t, ref, attr); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (c *Console) contributing(r *request, p *whyPage, one *contributor, target 
 		key, _ := t.KeyOf(row)
 		line := whyRow{Row: rowLink(r.part.Model, store.Ref{Table: t.Name, Key: key}), Value: shown{Text: "1", Number: true}}
 		if one.field != nil {
-			line.Value = show(one.field.Get(visible(r.part.Model, one.source, row)), cellRunes)
+			line.Value = show(one.field.Get(r.part.Model.Shown(one.source, row)), cellRunes)
 		}
 		p.Rows = append(p.Rows, line)
 	}

@@ -223,7 +223,7 @@ func (b *batch) again(t *task) {
 // outcome is unknown.
 func (b *batch) refused(t *task, err error) {
 	if errors.Is(err, store.ErrRefused) {
-		t.result.Err, t.done = refuse(Invalid, "", "%v", err), true
+		t.result.Err, t.done = refuse(Invalid, "", "%s", b.Model.ShownText(err.Error())), true
 		return
 	}
 	b.fail([]*task{t}, err)

@@ -17,6 +17,7 @@ type checked struct {
 	*form
 	Op      Op
 	IfMatch string
+	secret  []byte // keys revisions
 	key     string // the idempotency key, "" for none
 	hash    string // of the command, as it was given
 	ref     store.Ref

@@ -1,6 +1,9 @@
 package ingest
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 
 	"weir/internal/model"
@@ -104,10 +107,14 @@ func (f *form) application(row value.Item) value.Item {
 	return projections.Own(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
 }
 
-// revision names the state of a row. It changes only with what the application wrote.
-func (f *form) revision(row value.Item) string {
+// revision names the state of a row. It changes only with what the application wrote, hidden attributes
+// included, and is keyed: guessed values cannot be compared with it without the secret of the store.
+func (c *checked) revision(row value.Item) string {
 	if row == nil {
 		return ""
 	}
-	return owntable.HashOf(value.AppendItem(make([]byte, 0, 512), f.application(row)))
+	h := hmac.New(sha256.New, c.secret)
+	h.Write([]byte("weir revision 1\x00" + c.model.Name + "\x00"))
+	h.Write(value.AppendItem(make([]byte, 0, 512), c.application(row)))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }

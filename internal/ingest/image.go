@@ -163,7 +163,10 @@ func computed(v value.Value) string {
 func (c *checked) verify(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {
-		if have := row.Get(a.Name); !condition.Same(have, a.Value) {
+		if have := row.Get(a.Name); c.Hides(a.Name) || !condition.Same(have, a.Value) { // a right guess of a hidden one would tell it
+			if c.Hides(a.Name) {
+				have = value.Value{}
+			}
 			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), computed(have)})
 		}
 	}

@@ -46,7 +46,7 @@ func newWorld(t testing.TB, name string) *world {
 	}
 	t.Cleanup(func() { s.Close() })
 	w := &world{tables: tables, now: time.Date(2025, 11, 13, 12, 0, 0, 0, time.UTC)}
-	w.Writer = &ingest.Writer{Model: m, Store: s, Now: func() time.Time { return w.now }}
+	w.Writer = &ingest.Writer{Model: m, Store: s, Secret: make([]byte, 32), Now: func() time.Time { return w.now }}
 	return w
 }
 

@@ -213,7 +213,11 @@ func (c *checked) forward(live, was, is value.Item) *Refusal {
 		}
 		shown := live.Get(a.Name)
 		if a.Rank(now) < max(a.Rank(shown), a.Rank(was.Get(a.Name))) {
-			return refuse(Backward, c.pointer(a.Name), "is %s and does not go back to %s", describe(shown), describe(now))
+			is := describe(shown)
+			if a.Hidden {
+				is = "further"
+			}
+			return refuse(Backward, c.pointer(a.Name), "is %s and does not go back to %s", is, describe(now))
 		}
 	}
 	return nil

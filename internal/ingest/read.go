@@ -12,6 +12,9 @@ import (
 // Missing.
 func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out Result) {
 	w.once.Do(w.init)
+	if out.Err = w.loadSecret(ctx, true); out.Err != nil {
+		return out
+	}
 	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}, env{}) // it names a row by its key alone
 	if r != nil {
 		out.Err = r

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"weir/internal/model"
+	"weir/internal/query"
 	"weir/internal/store"
 )
 
@@ -32,8 +34,12 @@ type Writer struct {
 	// NewID makes unique names; nil makes UUIDs.
 	NewID func() string
 
+	// Secret keys revisions; nil is the secret of the store (query.LoadSecret).
+	Secret []byte
+
 	once    sync.Once
-	abreast int // the number of goroutines that check and plan many commands
+	mu      sync.Mutex // guards Secret
+	abreast int        // the number of goroutines that check and plan many commands
 	forms   map[string]*form
 	leads   map[string]bool // tables from whose rows other rows are derived
 }
@@ -51,6 +57,13 @@ const (
 func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	w.once.Do(w.init)
 	out := make([]Result, len(commands))
+	named := slices.ContainsFunc(commands, func(c Command) bool { return c.IfMatch != "" })
+	if err := w.loadSecret(ctx, named); err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return out
+	}
 	tasks, todo := make([]task, len(commands)), make([]*task, 0, len(commands))
 	from := env{w.Now(), w.NewID}
 	w.parts(len(commands), func(i int) {
@@ -67,6 +80,16 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	b := &batch{Writer: w, todo: todo}
 	b.do(ctx)
 	return out
+}
+
+// loadSecret reads the key of revisions once, before the first that is made or compared (named).
+func (w *Writer) loadSecret(ctx context.Context, named bool) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Secret == nil && (named || !w.Brief) {
+		w.Secret, err = query.LoadSecret(ctx, w.Store)
+	}
+	return err
 }
 
 // partOf is the number of commands from which another goroutine is worthwhile.
@@ -135,7 +158,11 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 			return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%d %s", made, c.Seed)).String()
 		}
 	}
-	return f.check(c, from)
+	out, r := f.check(c, from)
+	if out != nil {
+		out.secret = w.Secret
+	}
+	return out, r
 }
 
 // noEntity refuses an entity that does not exist, or whose rows only weir makes; f is

@@ -149,7 +149,7 @@ func amountText(words []string, entity string) string {
 // numbers says that the aggregate is of numbers.
 // A name with *, + or - in it that the entity has as a field is that field: attributes may have
 // such names, and spaces decide.
-func (c *compiler) amount(e *Entity, w word, numbers bool) *Amount {
+func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
 	words := strings.Fields(w.text)
 	a := &Amount{Text: amountText(words, e.Name)}
 	if len(words) == 1 {
@@ -157,11 +157,11 @@ func (c *compiler) amount(e *Entity, w word, numbers bool) *Amount {
 			c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
 			return nil
 		}
-		take := c.field
+		take := c.fieldFor
 		if numbers {
-			take = c.measured
+			take = c.measuredFor
 		}
-		f := take(e, word{a.Text, w.pos})
+		f := take(e, word{a.Text, w.pos}, hidden)
 		if f == nil {
 			return nil
 		}
@@ -178,7 +178,7 @@ func (c *compiler) amount(e *Entity, w word, numbers bool) *Amount {
 	}
 	for i, text := range words {
 		if i%2 == 0 {
-			x, ok := c.operand(e, word{text, w.pos})
+			x, ok := c.operand(e, word{text, w.pos}, hidden)
 			if !ok {
 				return nil
 			}
@@ -205,7 +205,7 @@ func (c *compiler) amount(e *Entity, w word, numbers bool) *Amount {
 }
 
 // operand compiles a field or a number of an amount.
-func (c *compiler) operand(e *Entity, w word) (factor, bool) {
+func (c *compiler) operand(e *Entity, w word, hidden bool) (factor, bool) {
 	if n, err := value.ParseNumber(w.text); err == nil {
 		return factor{number: n}, true
 	}
@@ -214,6 +214,6 @@ func (c *compiler) operand(e *Entity, w word) (factor, bool) {
 		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
 		return factor{}, false
 	}
-	f := c.measured(e, word{name, w.pos})
+	f := c.measuredFor(e, word{name, w.pos}, hidden)
 	return factor{field: f}, f != nil
 }

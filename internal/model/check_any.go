@@ -22,7 +22,6 @@ func checkAny(c *compiler) {
 			if slices.ContainsFunc(d.any[:i], func(p pair) bool { return p.name.text == w.text }) {
 				c.report(w.pos, "", "%q is here twice", w.text)
 			}
-			c.shown(s.Entity, w, "fixed by a query")
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
@@ -80,12 +79,11 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	}
 	used := names(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
 	for _, name := range append(used, names(s.Where, func(f Filter) string { return f.Field.Name })...) {
-		a := e.Attribute(name)
 		switch {
 		case !c.has(e, name):
 			c.report(w.pos, "", "%s has no field %q", e.Name, name)
-		case a != nil && a.Hidden:
-			c.report(w.pos, "", "%s is hidden in %s, and what is found would tell it", name, e.Name)
+		case e.Hides(name):
+			c.tells(e, word{name, w.pos})
 		case clash(e.Field(name).Type, s.Entity.Field(name).Type):
 			c.report(w.pos, "", "%s is a %s in %s and a %s in %s", name, s.Entity.Field(name).Type, s.Entity.Name, e.Field(name).Type, e.Name)
 		}

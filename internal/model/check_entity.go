@@ -83,9 +83,7 @@ func checkTemplateNames(c *compiler) {
 				if i >= len(e.PrimaryKey()) && !c.has(e, name) {
 					c.unknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
 				}
-				if a := e.Attribute(name); a != nil && a.Hidden {
-					c.report(at, "a key is shown with the row", "%q is hidden, and %s would show it", name, k.Attr.Name)
-				}
+				c.tells(e, word{name, at})
 			}
 		}
 	}

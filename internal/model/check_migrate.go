@@ -83,8 +83,7 @@ func (c *compiler) makingWhole(mk *Making) {
 	}
 }
 
-// makingTypes reports a value whose type does not fit its new attribute, and a hidden value
-// that would no longer be hidden.
+// makingTypes reports a value whose type does not fit its new attribute.
 // A scalar may become a part of a key, whatever its type: keys are texts.
 func (c *compiler) makingTypes(mk *Making) {
 	from := mk.Migration.From
@@ -93,13 +92,10 @@ func (c *compiler) makingTypes(mk *Making) {
 		if f == nil {
 			continue
 		}
-		into, a := mk.Into.Field(s.Name), mk.Into.Attribute(s.Name)
+		into := mk.Into.Field(s.Name)
 		at := c.makingPos(mk, s.Name)
 		if clash(f.Type, into.Type) && !(into.Key != nil && scalar(f.Type)) {
 			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", mk.Into.Name, s.Name, into.Type, from.Name, f.Name, f.Type)
-		}
-		if h := from.Attribute(f.Name); h != nil && h.Hidden && (a == nil || !a.Hidden) {
-			c.report(at, "hide it there too, or leave it out", "%s.%s is hidden, and %s would show it", from.Name, f.Name, mk.Into.Name)
 		}
 	}
 }

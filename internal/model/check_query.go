@@ -151,7 +151,6 @@ func checkFilters(c *compiler) {
 				c.report(w.pos, "", "%q is here twice", w.text)
 			}
 			seen[w.text] = true
-			c.shown(s.Entity, w, "fixed by a query")
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
@@ -159,11 +158,7 @@ func checkFilters(c *compiler) {
 				c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
 			}
 		}
-		for _, p := range d.below {
-			c.shown(s.Entity, p.name, "fixed by a query")
-		}
 		for i, f := range s.Where {
-			c.shown(s.Entity, d.where[i].name, "tested by a query")
 			if s.Index != nil && s.Index.KeysOnly && !s.holds(f.Field) {
 				c.report(d.where[i].name.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, f.Field.Name)
 			}

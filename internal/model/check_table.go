@@ -83,6 +83,7 @@ func checkTTL(c *compiler) {
 			c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
 		}
 		for _, e := range t.Entities {
+			c.tells(e, word{t.TTL, at.pos})
 			if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber {
 				c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
 			}

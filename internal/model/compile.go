@@ -101,17 +101,8 @@ func (c *compiler) entity(w word) *Entity {
 }
 
 // field returns the field that the file names. It reports a name that rows of the entity do
-// not have, and returns nil.
-func (c *compiler) field(e *Entity, w word) *Field {
-	if !w.given() || e == nil {
-		return nil
-	}
-	if c.broken[e] || c.has(e, w.text) {
-		return e.Field(w.text)
-	}
-	c.unknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)
-	return nil
-}
+// not have, and returns nil. It also reports a hidden one (hidden.go).
+func (c *compiler) field(e *Entity, w word) *Field { return c.fieldFor(e, w, false) }
 
 // has reports whether rows of the entity have the field. That is a declared or derived
 // attribute, a name in the primary key, a name that the entity's where tests, or, on rows

@@ -58,6 +58,9 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
 	if m.OneOf {
 		for _, t := range into.Where {
+			if !into.Hides(t.Field.Name) {
+				c.tells(m.From, word{t.Field.Name, d.entity.pos})
+			}
 			t.Field = m.From.Field(t.Field.Name)
 			mk.Where = append(mk.Where, t)
 		}
@@ -77,7 +80,11 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	}
 	for _, name := range append(names(into.Attributes, func(a *Attribute) string { return a.Name }), into.KeyNames()...) {
 		if !given(name) && (m.From.open || c.has(m.From, name)) && !mk.Rule.assigns(name) {
-			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Field: m.From.Field(name)}})
+			f := m.From.Field(name)
+			if !m.From.open {
+				f = c.fieldFor(m.From, word{name, d.entity.pos}, into.Hides(name))
+			}
+			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Field: f}})
 		} else if a := into.Attribute(name); a != nil && !a.Default.IsMissing() && !mk.Rule.assigns(name) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
 		}

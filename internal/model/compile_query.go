@@ -77,9 +77,6 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	}
 	if filters, ok := c.filters(q, q.Search.Of, d.where); ok {
 		q.Where = filters
-		for _, t := range d.where {
-			c.shown(q.Search.Of, t.name, "tested by a query")
-		}
 	} else {
 		c.sound[q] = false
 	}

@@ -23,7 +23,7 @@ func (c *compiler) compileRules() {
 			}
 		}
 		for _, p := range d.rules.fresh {
-			if c.field(e, p.name) == nil {
+			if c.fieldFor(e, p.name, true) == nil {
 				continue
 			}
 			if p.value.given() && p.value.text != NewID && p.value.text != NewTime {
@@ -50,7 +50,7 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 	if !d.from.given() {
 		return
 	}
-	f := c.field(e, d.from)
+	f := c.fieldFor(e, d.from, a.Hidden)
 	if f == nil {
 		return
 	}
@@ -63,7 +63,9 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 			c.unknown(p.by, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, p.by.text)
 			return
 		}
-		out.Each = map[string]time.Duration{}
+		if out.Each = map[string]time.Duration{}; !a.Hidden {
+			c.tells(e, p.by)
+		}
 		for _, w := range p.each {
 			if c.oneOf(out.By, w.name) && w.value.given() {
 				out.Each[w.name.text] = c.duration(w.value)
@@ -88,6 +90,9 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	if by == nil {
 		c.unknown(entries[0].name, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, entries[0].name.text)
 		return
+	}
+	if !a.Hidden {
+		c.tells(e, entries[0].name)
 	}
 	words := by.Enum
 	if by.Type == TypeBoolean || by.Type == TypeFlag {
@@ -139,7 +144,7 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 	}
 	given := map[string]word{}
 	for _, p := range d.set {
-		if given[p.name.text] = p.value; c.field(of, p.name) == nil {
+		if given[p.name.text] = p.value; c.fieldFor(of, p.name, true) == nil {
 			return nil
 		}
 	}
@@ -217,7 +222,7 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	if s.List = e.Attribute(list.text); s.List == nil {
 		c.unknown(list, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, list.text)
 	}
-	if s.Time = c.field(e, d.append[0].value); s.Time == nil || s.List == nil {
+	if s.Time = c.fieldFor(e, d.append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
 		return nil
 	}
 	return s

@@ -81,8 +81,11 @@ func (c *compiler) defaultOf(a *Attribute, n node) (value.Value, bool) {
 
 // measured returns a field as sums and the order of rows take it: a name in the key that the
 // entity declares as a number is a number, which the key has as text.
-func (c *compiler) measured(e *Entity, w word) *Field {
-	f := c.field(e, w)
+func (c *compiler) measured(e *Entity, w word) *Field { return c.measuredFor(e, w, false) }
+
+// measuredFor is measured for a value that may be hidden, as fieldFor is field.
+func (c *compiler) measuredFor(e *Entity, w word, hidden bool) *Field {
+	f := c.fieldFor(e, w, hidden)
 	if f == nil || f.Key == nil {
 		return f
 	}
@@ -96,6 +99,11 @@ func (c *compiler) measured(e *Entity, w word) *Field {
 // =text, a constant in the form in which into holds that name. It does not know the names
 // that stand for the record ($time and so on); a caller that allows these checks first.
 func (c *compiler) expr(source *Entity, w word, into *Entity, name string) (Expr, bool) {
+	return c.exprFor(source, w, into, name, into.Hides(name))
+}
+
+// exprFor is expr for a value that may be hidden, as fieldFor is field.
+func (c *compiler) exprFor(source *Entity, w word, into *Entity, name string, hidden bool) (Expr, bool) {
 	if !w.given() {
 		return Expr{}, false
 	}
@@ -107,6 +115,6 @@ func (c *compiler) expr(source *Entity, w word, into *Entity, name string) (Expr
 		v, ok := c.fromText(name, typ, a, word{text, w.pos})
 		return Expr{Const: v}, ok
 	}
-	f := c.field(source, w)
+	f := c.fieldFor(source, w, hidden)
 	return Expr{Field: f}, f != nil
 }

@@ -153,7 +153,9 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 		var f *Field
 		if own {
 			c.attributeName(d.name)
-			f = e.Field(d.name.text)
+			if f = e.Field(d.name.text); !d.single() { // one value alone is what the model says, and no secret
+				c.tells(e, d.name)
+			}
 		} else {
 			f = c.field(e, d.name)
 		}

@@ -165,19 +165,19 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 		f := c.follow(r, s)
 		return Expr{Follow: f}, f != nil
 	case s.isMap:
-		return c.nested(r, s.nested)
+		return c.nested(r, s.nested, r.Into.Hides(s.name.text))
 	}
-	return c.recordOr(r, s.value, r.Into, s.name.text)
+	return c.recordOr(r, s.value, r.Into, s.name.text, r.Into.Hides(s.name.text))
 }
 
 // recordOr is expr that also accepts the names that stand for the record.
-func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr, bool) {
+func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) (Expr, bool) {
 	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
-		f := c.field(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos})
+		f := c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)
 		return Expr{Subscriber: f}, f != nil
 	}
 	if !strings.HasPrefix(w.text, "$") {
-		return c.expr(r.Source, w, into, name)
+		return c.exprFor(r.Source, w, into, name, hidden)
 	}
 	if !slices.Contains(records, w.text) {
 		c.unknown(w, records, "a record has no %q", w.text)
@@ -187,7 +187,7 @@ func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string) (Expr
 }
 
 // nested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
-func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
+func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) {
 	x, ok := Expr{Map: []Assign{}}, true
 	for _, s := range sets {
 		var in Expr
@@ -196,9 +196,9 @@ func (c *compiler) nested(r *RowRule, sets []setDecl) (Expr, bool) {
 		case s.follow.given():
 			c.report(s.follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
 		case s.isMap:
-			in, good = c.nested(r, s.nested)
+			in, good = c.nested(r, s.nested, hidden)
 		default:
-			if in, good = c.recordOr(r, s.value, nil, s.name.text); in.Subscriber != nil {
+			if in, good = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
 				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
 				good = false
 			}
@@ -321,12 +321,11 @@ func recordsIn(x Expr) []string {
 	return out
 }
 
-// checkRowTypes reports a value whose type does not fit its attribute, and a hidden value
-// that would be shown.
+// checkRowTypes reports a value whose type does not fit its attribute.
 func checkRowTypes(c *compiler) {
 	for _, r := range c.Rows {
 		for _, s := range r.Fields {
-			into, a := r.Into.Field(s.Name), r.Into.Attribute(s.Name)
+			into := r.Into.Field(s.Name)
 			from, source := s.Expr.Field, r.Source
 			if s.Expr.Subscriber != nil {
 				from, source = s.Expr.Subscriber, r.Subscribers.Of
@@ -342,25 +341,6 @@ func checkRowTypes(c *compiler) {
 			case clash(from.Type, into.Type):
 				c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
 			}
-			for _, name := range hiddenIn(source, s.Expr, from) {
-				if a == nil || !a.Hidden {
-					c.report(at, "hide it there too, or leave it out", "%s.%s is hidden, and %s would show it", source.Name, name, r.Into.Name)
-				}
-			}
 		}
 	}
-}
-
-// hiddenIn returns the hidden attributes of source that the expression uses.
-func hiddenIn(source *Entity, x Expr, from *Field) []string {
-	var out []string
-	if from != nil {
-		if a := source.Attribute(from.Name); a != nil && a.Hidden {
-			out = append(out, a.Name)
-		}
-	}
-	for _, a := range x.Map {
-		out = append(out, hiddenIn(source, a.Expr, a.Expr.Field)...)
-	}
-	return out
 }

@@ -235,6 +235,9 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 		}
 		if len(r.Keep) > 0 {
 			d.Kind, d.History, d.free = "history", true, false
+			if hidden := r.Source.hidden(); len(hidden) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool { return readsImages(a.Expr) }) {
+				of.add("hidden", hidden...)
+			}
 		}
 		if r.Subscribers != nil {
 			d.Kind, d.free = "feed", false

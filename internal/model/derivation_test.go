@@ -616,7 +616,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		}},
 		{Attribute{}, map[string]string{
 			"Name": in, "Type": "of a stage's list, there it is in", "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
-			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries", "Reading": in, "Others": in,
+			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Reading": in, "Others": in,
 			"Forward": "for commands", "Computed": "for commands",
 		}},
 		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "OldImage": "pinned with the table", "KeysOnly": "pinned with the table", "kind": "follows from the entities"}},

@@ -38,7 +38,7 @@ func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	if f.Source == nil {
 		return nil
 	}
-	f.Field = c.field(f.Source, word{fieldName, s.follow.pos})
+	f.Field = c.fieldFor(f.Source, word{fieldName, s.follow.pos}, r.Into.Hides(s.name.text))
 	key, whole := c.assigns(f.Source, r.Source, s.by, s.follow.pos, "by")
 	if f.Key = key; f.Field == nil || !whole {
 		return nil

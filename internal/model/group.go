@@ -461,7 +461,7 @@ func setNames(d *groupDecl) string {
 	return strings.Join(names(d.set, func(s groupSetDecl) string { return s.name.text }), ", ")
 }
 
-// checkGroupBy reports a field that rows cannot be grouped by, or that must not be shown.
+// checkGroupBy reports a field that rows cannot be grouped by.
 // A value of another kind than one text, number or boolean cannot be a part of a key.
 func checkGroupBy(c *compiler) {
 	for _, g := range c.Groups {
@@ -487,20 +487,9 @@ func checkGroupBy(c *compiler) {
 				case !scalar(f.Type) || f.Type == TypeBinary:
 					c.report(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
 				}
-				if a := of.Attribute(f.nameOr()); a != nil && a.Hidden {
-					c.report(at, "", "%s would show values of %s.%s, which is hidden", e.Name, of.Name, a.Name)
-				}
 			}
 		}
 	}
-}
-
-// nameOr returns the field's name, "" for no field.
-func (f *Field) nameOr() string {
-	if f == nil {
-		return ""
-	}
-	return f.Name
 }
 
 // byPos returns the place where a group gives a name of its key a value.

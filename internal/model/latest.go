@@ -197,24 +197,13 @@ func checkLatestAttributes(c *compiler) {
 	}
 }
 
-// checkLatestFields reports a field that orders nothing, a value that would reveal a hidden
-// attribute, and a field that cannot be part of the key of the target.
+// checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
 func checkLatestFields(c *compiler) {
 	for _, l := range c.Latest {
 		d := c.latest[l].latest
 		at := d.at[d.kind]
 		if l.By != nil && orderless(l.By.Type) {
 			c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
-		}
-		for i, a := range l.Set {
-			if i > 0 {
-				at = d.also[i-1].value.pos
-			}
-			if f := a.Expr.Field; f != nil {
-				if s := l.Source.Attribute(f.Name); s != nil && s.Hidden {
-					c.report(at, "", "%s would show values of %s.%s, which is hidden", l.Name, l.Source.Name, f.Name)
-				}
-			}
 		}
 		if l.Source != nil {
 			c.fits(c.latest[l].name.pos, l.Name, l.Target, l.To)

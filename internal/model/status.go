@@ -183,7 +183,7 @@ func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
 	}
 	for _, p := range d.after[:min(1, len(d.after))] {
 		if c.oneOf(a, p.value) {
-			r.After, r.Late = c.field(e, p.name), p.value.text
+			r.After, r.Late = c.fieldFor(e, p.name, a.Hidden), p.value.text
 		}
 	}
 	return r
@@ -285,7 +285,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	to, whole := c.assigns(s.Target, st.Source, d.to, d.when.pos, "to")
 	st.To = to
 	for _, p := range d.set {
-		f := c.field(st.Source, p.value)
+		f := c.fieldFor(st.Source, p.value, s.Target.Hides(p.name.text))
 		if s.Target.Attribute(p.name.text) == nil {
 			c.unknown(p.name, names(s.Target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", s.Target.Name, p.name.text)
 			continue
@@ -322,6 +322,7 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 		c.unknown(d.each, names(target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", target.Name, d.each.text)
 		return false
 	}
+	c.tells(target, d.each)
 	if st.Who = c.field(st.Source, d.who); st.Who == nil {
 		return false
 	}
@@ -343,6 +344,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 			if out.Size = of.Attribute(r.size.text); out.Size == nil {
 				c.unknown(r.size, names(of.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", of.Name, r.size.text)
 			}
+			c.tells(of, r.size)
 		case r.distinct.given():
 			out.Distinct = c.counted(of, r)
 		}
@@ -544,8 +546,7 @@ func (st *Stage) finds(name string) bool {
 	return slices.ContainsFunc(st.To, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
 }
 
-// checkReturns reports a result of chosen attributes for a query that may find several rows,
-// and one that would reveal a hidden attribute.
+// checkReturns reports a result of chosen attributes for a query that may find several rows.
 func checkReturns(c *compiler) {
 	for _, q := range c.Queries {
 		d := c.queries[q]
@@ -556,12 +557,9 @@ func checkReturns(c *compiler) {
 			c.report(d.at["return"], "", "return is for a query that finds one row")
 		}
 		for i, r := range q.Return {
-			e := q.Steps[len(q.Steps)-1].Entity
 			switch {
 			case r.Field != nil:
-				c.shown(e, d.ret[i].field, "returned")
 			case r.Size != nil:
-				c.shown(e, d.ret[i].size, "counted")
 				if !r.Size.Type.IsList() {
 					c.report(d.ret[i].size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
 				}
@@ -581,7 +579,6 @@ func checkSort(c *compiler) {
 			continue
 		}
 		at := d.at["sort"]
-		c.shown(q.Steps[len(q.Steps)-1].Entity, d.sort, "sorted by")
 		switch {
 		case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
 			c.report(at, "leave it out", "sort orders the rows of one list")

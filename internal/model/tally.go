@@ -171,7 +171,7 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 		case !t.Kind.OfRows && !dotted:
 			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted:
-			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers)
+			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers, t.Hidden || t.Target.Hides(t.Attr))
 		}
 		ok := false
 		if t.Group != nil {
@@ -257,8 +257,7 @@ func checkTallyOptions(c *compiler) {
 	}
 }
 
-// checkTallyFields reports a source field that the kind of tally cannot aggregate, and a tally that
-// would reveal a hidden attribute.
+// checkTallyFields reports a source field that the kind of tally cannot aggregate.
 func checkTallyFields(c *compiler) {
 	for _, t := range c.Tallies {
 		d := c.tallies[t].tally
@@ -281,16 +280,12 @@ func checkTallyFields(c *compiler) {
 	}
 }
 
-// checkTallied reports a field that a tally cannot aggregate, or must not show.
+// checkTallied reports a field that a tally cannot aggregate.
 func (c *compiler) checkTallied(t *Tally, of *Entity, f *Field, at pos) {
 	switch fits := t.Kind.Of.Fits(string(f.Type)); {
 	case t.Kind.OfRows && !fits:
 		c.report(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
 	case !fits:
 		c.report(at, "", "a %s %s, %s.%s is a %s", t.Kind.Keyword, t.Kind.Of.Is, of.Name, f.Name, f.Type)
-	}
-	shown := t.Target.Attribute(t.Attr) // of a group
-	if a := of.Attribute(f.Name); a != nil && a.Hidden && !t.Hidden && !t.Kind.OfRows && (shown == nil || !shown.Hidden) {
-		c.report(at, "", "%s would show values of %s.%s, which is hidden", t.Name, of.Name, f.Name)
 	}
 }

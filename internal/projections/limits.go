@@ -32,7 +32,7 @@ func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from O
 	made.Old, made.Was = nil, nil
 	for _, f := range fold(&made) {
 		if !x.said[f.Derivation] {
-			x.Of(f.Derivation).Add(nil, "gives nothing to %s: %s", f.Derivation, f.Reason)
+			x.Of(f.Derivation).Add(nil, "gives nothing to %s: %s", f.Derivation, m.ShownText(f.Reason))
 		}
 	}
 	return x.found

@@ -264,11 +264,27 @@ func recordPart(c *Change, name string) value.Value {
 	case "$key":
 		return value.OfMap(c.Table.Item(c.Row.Key))
 	case "$old":
-		return differing(c, c.Old, c.New, c.Was)
+		return c.published(differing(c, c.Old, c.New, c.Was))
 	case "$new":
-		return differing(c, c.New, c.Old, c.Is)
+		return c.published(differing(c, c.New, c.Old, c.Is))
 	}
 	return value.Value{}
+}
+
+// published returns attributes of an image without those that the model hides: what the row was, and what it
+// is, or, of a row that was or is no entity, any entity of the table. It returns Missing if none are left.
+func (c *Change) published(attrs value.Value) value.Value {
+	if attrs.IsMissing() {
+		return attrs
+	}
+	foreign := c.Old != nil && c.Was == nil || c.New != nil && c.Is == nil
+	it := attrs.Item().Filter(func(name string) bool {
+		return !c.Was.Hides(name) && !c.Is.Hides(name) && !(foreign && c.Table.HidesIn(name))
+	})
+	if len(it) == 0 {
+		return value.Value{}
+	}
+	return value.OfMap(it)
 }
 
 // Taken returns a field of the row that a rule made this row from, as it stands in that

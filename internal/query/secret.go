@@ -13,8 +13,8 @@ import (
 // secretBytes is the length of a new secret.
 const secretBytes = 32
 
-// LoadSecret is the secret that signs cursors, kept in weir's own table so that
-// all processes have the same one, today and tomorrow. The first to ask makes it.
+// LoadSecret is the secret that signs cursors and keys the revisions of rows, kept in weir's own table so
+// that all processes have the same one, today and tomorrow. The first to ask makes it.
 // The table must exist.
 func LoadSecret(ctx context.Context, s store.Store) ([]byte, error) {
 	row, err := store.GetRow(ctx, s, owntable.Secret())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
@@ -92,6 +93,27 @@ func RecordOf(c *projections.Change) value.Item {
 // large row may have many.
 func keysOf(c *projections.Change) value.Item {
 	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key)})
+}
+
+// Shown returns the letter as it may leave weir: without what the model hides. If that may be in amounts or bytes, which
+// cannot be told apart, they are left out whole.
+func (d *Dead) Shown(m *model.Model) Dead {
+	out := *d
+	if !m.Hides() {
+		return out
+	}
+	if d.Kind != DeadGap {
+		out.Reason = m.ShownText(d.Reason)
+	}
+	if len(d.Record) > 0 {
+		rec := owntable.RecordFrom(d.Record)
+		rec.Old, rec.New = m.Shown(nil, rec.Old), m.Shown(nil, rec.New)
+		out.Record = owntable.RecordItem(&rec)
+	}
+	if out.Adds = nil; d.Raw != "" {
+		out.Raw = model.HiddenText
+	}
+	return out
 }
 
 // ChangeRecord returns the stream record that the dead letter keeps.

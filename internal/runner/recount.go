@@ -102,6 +102,14 @@ func (d Difference) Plain() Difference {
 	return d
 }
 
+// Shown returns the difference as it may leave weir: without values that the model hides.
+func (d Difference) Shown(m *model.Model) Difference {
+	if m.HidesValuesOf(d.Derivation) {
+		d.Want, d.Have = model.HiddenText, model.HiddenText
+	}
+	return d
+}
+
 // Unshown is a correct gap, which is no Difference: a value that no number can hold and that
 // its row therefore does not show, or a contribution that a row cannot make.
 type Unshown struct {
@@ -148,7 +156,7 @@ func (v *Verification) Differs(derivation, row, want, have string, fix Fix) {
 
 // Cannot reports a value that cannot be computed or derived.
 func (v *Verification) Cannot(derivation string, row store.Ref, why string) {
-	v.Unshown = append(v.Unshown, Unshown{derivation, v.RowText(row), why})
+	v.Unshown = append(v.Unshown, Unshown{derivation, v.RowText(row), v.Model.ShownText(why)})
 }
 
 // Get reads rows with strong consistency. Without refs it does no read.

@@ -42,7 +42,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
 	for _, t := range e.Values {
 		n := row.Get(t.Attr)
-		if t.Hidden || !t.Kind.Totals || n.Kind() != value.Number {
+		if t.Hidden || e.Hides(t.Attr) || !t.Kind.Totals || n.Kind() != value.Number {
 			continue
 		}
 		if sum, err := value.AddNumbers(sums[t], n); err == nil {

@@ -36,6 +36,8 @@ type Why struct {
 	// Later says that the records do not begin with the first: no Line has a Value.
 	Later bool
 
+	hides bool // the model hides what it shows: no Line says it
+
 	at   Address
 	seen struct{ it, another bool } // rows with the target's key
 	also []*Why                     // other rows that may be meant
@@ -80,7 +82,7 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
 		return nil, fmt.Errorf("%s has no attribute %q; derived on it: %s", e.Name, attr, cmp.Or(strings.Join(known, ", "), "nothing"))
 	}
-	w := &Why{at: at, Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr, sources: map[string]bool{}, rows: replay.Rows{Model: m}}
+	w := &Why{at: at, Target: store.Ref{Table: e.Table.Name, Key: key}, Entity: e, Attr: attr, hides: m.HidesValuesOf(e.Name + "." + attr), sources: map[string]bool{}, rows: replay.Rows{Model: m}}
 	for _, k := range kinds.All() {
 		w.kinds = append(w.kinds, k.Explain(&runner.Asked{Row: w.Target, Entity: e, Attr: attr}))
 	}
@@ -236,7 +238,9 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 	if !rec.Position.IsZero() {
 		l.Sequence = rec.Position.String()
 	}
-	l.Added = strings.Join(parts, ", ")
+	if l.Added = strings.Join(parts, ", "); w.hides {
+		l.Added, l.Value = model.HiddenText, model.HiddenText
+	}
 	return l, true
 }
 

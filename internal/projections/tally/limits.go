@@ -36,7 +36,7 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 		return
 	}
 	for _, f := range f.New() {
-		x.Add(from(src.Amount.Fields[0].Name), "gives nothing to %s: %s", f.Derivation, f.Reason)
+		x.Add(from(src.Amount.Fields[0].Name), "gives nothing to %s: %s", f.Derivation, x.Model.ShownText(f.Reason))
 	}
 	for _, a := range e.adds {
 		if len(a.Field) > maxAttrName {

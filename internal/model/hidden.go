@@ -1,0 +1,156 @@
+package model
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// This file decides what of a row may leave weir: everything but the values of attributes that the model
+// hides. The compiler resolves every name in a file with field or fieldFor, which refuse a hidden attribute
+// unless its value goes into one that is hidden too. So nothing that leaves is derived from a hidden value,
+// ordered or chosen by it. What carries whole rows or texts of errors passes through Shown and ShownText.
+
+// HiddenText stands where the value of a hidden attribute would.
+const HiddenText = "(hidden)"
+
+// Hides reports whether the values of an attribute of the entity's rows stay inside. A nil entity hides nothing.
+func (e *Entity) Hides(name string) bool {
+	a := (*Attribute)(nil)
+	if e != nil {
+		a = e.Attribute(name)
+	}
+	return a != nil && a.Hidden
+}
+
+// hidden returns the names of the entity's hidden attributes, sorted.
+func (e *Entity) hidden() (out []string) {
+	for _, a := range e.Attributes {
+		if a.Hidden {
+			out = append(out, a.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// readsImages reports whether an expression has the images of a record in it: $old or $new.
+func readsImages(x Expr) bool {
+	used := recordsIn(x)
+	return slices.Contains(used, "$old") || slices.Contains(used, "$new")
+}
+
+// Hides reports whether the model hides anything: an attribute, or the values of a tally.
+func (m *Model) Hides() bool {
+	return slices.ContainsFunc(m.Entities, func(e *Entity) bool {
+		return len(e.hidden()) > 0 || slices.ContainsFunc(e.Values, (*Tally).hides)
+	})
+}
+
+// HidesIn reports whether rows of a table may have a hidden attribute with the name. Of a row
+// whose entity is not known, such an attribute is hidden.
+func (t *Table) HidesIn(name string) bool {
+	return slices.ContainsFunc(t.Entities, func(e *Entity) bool { return e.Hides(name) })
+}
+
+// HidesValuesOf reports whether values of a derivation stay inside, by its name as messages print it: "Album.spent",
+// "UserItem", "Log(made).title followed". Of a name that says no entity they do if the model derives anything hidden.
+func (m *Model) HidesValuesOf(what string) bool {
+	head, rest, _ := strings.Cut(what, " ")
+	rule, attr, dotted := strings.Cut(head, ".")
+	name, _, _ := strings.Cut(rule, "(")
+	e := m.Entity(name)
+	switch {
+	case e == nil:
+		return slices.ContainsFunc(m.Entities, func(e *Entity) bool {
+			return (len(e.MadeBy)+len(e.Statuses) > 0 || e.Group != nil) && len(e.hidden()) > 0
+		}) ||
+			slices.ContainsFunc(m.Tallies, (*Tally).hides)
+	case !dotted || len(e.MadeBy) > 0:
+		return len(e.hidden()) > 0
+	}
+	return e.Hides(attr) || e.Hides(rest) || slices.ContainsFunc(e.Values, func(t *Tally) bool { return t.Attr == attr && t.hides() })
+}
+
+// hides reports whether the model hides the tally's values.
+func (t *Tally) hides() bool { return t.Hidden && !(t.Group != nil && t == t.Group.Rows) }
+
+// Shown returns a row as it may leave, with HiddenText in place of what its entity hides. A row of no entity
+// (nil) may have been of any: what any entity hides is hidden, also inside maps and lists.
+func (m *Model) Shown(e *Entity, row value.Item) value.Item {
+	if e == nil {
+		return m.shownInside(row)
+	}
+	for _, a := range e.Attributes {
+		if a.Hidden && row.Has(a.Name) {
+			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(HiddenText)})
+		}
+	}
+	return row
+}
+
+func (m *Model) shownInside(row value.Item) value.Item {
+	if !m.Hides() {
+		return row
+	}
+	out := slices.Clone(row)
+	for i, a := range out {
+		if slices.ContainsFunc(m.Entities, func(e *Entity) bool { return e.Hides(a.Name) }) {
+			out[i].Value = value.OfString(HiddenText)
+		} else {
+			out[i].Value = m.shownValue(a.Value)
+		}
+	}
+	return out
+}
+
+func (m *Model) shownValue(v value.Value) value.Value {
+	switch v.Kind() {
+	case value.Map:
+		return value.OfMap(m.shownInside(v.Item()))
+	case value.List:
+		var out []value.Value
+		for _, e := range v.Elements() {
+			out = append(out, m.shownValue(e.Value))
+		}
+		return value.OfList(out...)
+	}
+	return v
+}
+
+// quotedText is what a text of an error quotes: values are in quotes, and a number that none can hold is said
+// with "about". A quote that was cut off goes to the end.
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+`)
+
+// ShownText returns the text of an error as it may leave. Where the model hides anything, what the text
+// quotes is left out, since nothing says of which attribute it is.
+func (m *Model) ShownText(text string) string {
+	if !m.Hides() {
+		return text
+	}
+	return quotedText.ReplaceAllLiteralString(text, HiddenText)
+}
+
+// fieldFor is field for a name whose value goes into an attribute, which may itself be hidden.
+func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
+	if !w.given() || e == nil {
+		return nil
+	}
+	if !c.broken[e] && !c.has(e, w.text) {
+		c.unknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)
+		return nil
+	}
+	if !hidden {
+		c.tells(e, w)
+	}
+	return e.Field(w.text)
+}
+
+// tells reports a hidden attribute that something would depend on which leaves weir.
+func (c *compiler) tells(e *Entity, w word) {
+	if e.Hides(w.text) {
+		c.report(w.pos, "hide the attribute that takes its value, or leave it out", "%s.%s is hidden, and this would tell something about its value", e.Name, w.text)
+	}
+}
