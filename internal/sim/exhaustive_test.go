@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -269,10 +272,14 @@ func derivedOn(e *model.Entity) (out []string) {
 //
 // Between some of these moments nothing changes but the memory of the process that
 // dies: what the first of them leads to, the others do. A few are held to that.
+//
+// Each scenario and way gets the same part of the time that a clock leaves, which goes to as many of
+// its moments as there is time for, drawn at random.
 func TestEveryCut(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // these worlds are small, and there are thousands
 	var line tally
 	models := model.Builtin()
+	line.stages = len(models) * len(by)
 	for _, name := range models {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range stages(t, name) {
@@ -297,8 +304,19 @@ func (n *tally) every(t *testing.T, s *stage, pairs int) {
 		j.again = pairs*(i+1)/len(jobs) - pairs*i/len(jobs)
 		j.dice = newDice(2, s.Name+s.name, i)
 	}
-	each(jobs, (*job).do)
+	until := time.Now().Add(soaktest.Left() / time.Duration(n.stages))
+	n.stages--
+	rand.Shuffle(len(jobs), func(a, b int) { jobs[a], jobs[b] = jobs[b], jobs[a] })
+	each(jobs, func(j *job) {
+		if time.Now().Before(until) {
+			j.do()
+		}
+	})
 	for _, j := range jobs {
+		if j.runs == 0 {
+			n.Untried++
+			continue
+		}
 		n.Runs += j.runs
 		n.Doubles += j.again
 		if n.Failed += len(j.failed); len(j.failed) > 0 && n.Failed < 20 {
@@ -341,6 +359,9 @@ type tally struct {
 	Doubles int `json:"doubles"` // pairs of moments
 	Runs    int `json:"runs"`
 	Failed  int `json:"failed"`
+	Untried int `json:"untried"` // moments for which no time was left
+
+	stages int // that are to come
 }
 
 // sampled is of how many worlds one is tried.

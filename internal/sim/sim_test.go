@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -51,19 +52,12 @@ func many(t *testing.T, seed uint64, n int, o Options) *Report {
 
 // TestSchedules is the short form: nothing lost, nothing twice, whatever goes wrong.
 func TestSchedules(t *testing.T) {
-	n := 12 // of each model
-	if testing.Short() {
-		n = 2
-	}
-	many(t, 0, n, Options{})
+	many(t, 0, soaktest.Count(4, 12), Options{}) // of each model
 }
 
 // TestBuilds is the short form with builds: existing rows, gaps and changed derivations.
 func TestBuilds(t *testing.T) {
-	n := 10 // of each model
-	if testing.Short() {
-		n = 2
-	}
+	n := soaktest.Count(2, 10) // of each model
 	r := many(t, 0, n, Options{Builds: true})
 	for _, how := range []began{beganWithRows, beganLive, beganWithGap, beganWithChanged} {
 		if r.Counted[string(how)] == 0 && n > 2 {
@@ -77,7 +71,7 @@ func TestWithout(t *testing.T) {
 	for _, name := range models {
 		m := load(t, name)
 		some := 0
-		for seed := range uint64(5) {
+		for seed := range soaktest.Count(2, uint64(5)) {
 			later, gone, ok := laterOf(newDice(seed, "retire", 0), m)
 			if !ok {
 				continue
@@ -97,11 +91,7 @@ func TestWithout(t *testing.T) {
 
 // TestBulk is the short form with replays in bulk, by processes that die of their disk.
 func TestBulk(t *testing.T) {
-	n := 5 // of each model
-	if testing.Short() {
-		n = 2
-	}
-	r := many(t, 0, n, Options{Bulk: true})
+	r := many(t, 0, soaktest.Count(2, 5), Options{Bulk: true}) // of each model
 	for _, what := range loaded {
 		if r.Counted[what] == 0 {
 			t.Errorf("no %s", what)
@@ -114,20 +104,33 @@ var loaded = []string{
 	"replays in bulk", "replays in bulk that reduce changes", "replays in bulk that go on live", "windows", "died in bulk", "died while a window landed",
 }
 
-// TestFull does as many schedules as the flag says, prints what came of them as one
-// line, and fails when something that there is did not meet the code.
+// TestFull does as many schedules as the flag says, or as the clock leaves time for, prints what
+// came of them as one line, and fails when something that there is did not meet the code.
 func TestFull(t *testing.T) {
 	if *full == 0 {
 		t.Skip("no -schedules")
 	}
-	each := (*full + len(models) - 1) / len(models)
-	r, builds, loads := many(t, 1000, each, Options{}), many(t, 1000, (each+4)/5, Options{Builds: true}), many(t, 1000, (each+4)/5, Options{Bulk: true})
+	most := *full
+	r, builds, loads := &Report{}, &Report{}, &Report{}
+	add := func(to, more *Report) {
+		to.Sum(more)
+		to.Model = more.Model
+	}
+	for round := uint64(0); r.Schedules < most && (round == 0 || soaktest.Left() > 0); round++ {
+		add(r, many(t, 1000+5*round, 5, Options{}))
+		add(builds, many(t, 1000+round, 1, Options{Builds: true}))
+		add(loads, many(t, 1000+round, 1, Options{Bulk: true}))
+	}
+	*full = min(most, r.Schedules)
 	for _, r := range []*Report{r, builds, loads} {
 		line, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println(string(line))
+	}
+	if *full < 500 {
+		return // too few to meet everything
 	}
 	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builders paused", "builds that end while faults strike"} {
 		if builds.Counted[what] < *full/100 {
@@ -153,17 +156,17 @@ func TestFull(t *testing.T) {
 	if most := min(250_000, *full*50); r.Faults < most {
 		t.Errorf("%d faults, fewer than %d", r.Faults, most)
 	}
+	if *full >= 5000 {
+		covered = append(covered, long...)
+	}
 	if *full >= 1000 { // fewer need not meet all
 		for _, p := range r.Unmet() {
 			t.Errorf("%s never met", p)
 		}
-	}
-	if *full >= 5000 {
-		covered = append(covered, long...)
-	}
-	for _, what := range covered {
-		if r.Counted[what] == 0 {
-			t.Errorf("no %s", what)
+		for _, what := range covered {
+			if r.Counted[what] == 0 {
+				t.Errorf("no %s", what)
+			}
 		}
 	}
 	for _, state := range states {
@@ -203,16 +206,12 @@ var long = []string{"long list: feed", "long list: fact", "long list: follow"}
 
 // TestSameSeedSameTrace does runs twice.
 func TestSameSeedSameTrace(t *testing.T) {
-	seeds := uint64(3)
-	if testing.Short() {
-		seeds = 1
-	}
 	for i, name := range models {
 		if testing.Short() && i > 1 {
 			continue
 		}
 		m := load(t, name)
-		for seed := range seeds {
+		for seed := range soaktest.Count(1, uint64(3)) {
 			a, b := Run(m, seed, Options{Faults: Kinds}), Run(m, seed, Options{Faults: Kinds})
 			if a.Trace != b.Trace || a.Trace == 0 {
 				t.Errorf("%s, seed %d: %x and %x", name, seed, a.Trace, b.Trace)
