@@ -6,7 +6,7 @@ DOUBLES ?= 3000
 KILLS ?= 500
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
+.PHONY: help build demo test soak race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -22,14 +22,17 @@ demo: build ## replay the recorded streams into demo-data, then ask questions
 test: ## every test that needs nothing but Go, with loops in their short form: three minutes on two cores
 	$(GO) test -short -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) ./...
 
+soak: ## the long form of all tests, hours of it: loops, kills, a death at every call, fuzzing; SOAK_S=420 make soak is seconds of it
+	.ci/soak
+
 # What make race leaves out: pure packages, whose tests start no goroutine, and scripts.
 # It does not vet (make test does) what it would have to compile again for that, and
 # -short cuts down loops that do the same again, one after the other.
-CALM := internal internal/contribution internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/store internal/value
+CALM := cmd/simulator internal internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/sim internal/sorter internal/store internal/value
 # And tests of one goroutine that do much: they measure sizes, units or memory.
-CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound
+CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestStepsUnderRandomSchedules|TestInterleaved.*|TestUnits.*|TestRecut|TestBeginningFirst
 # And tests that start many processes, one after the other.
-STARTING := TestKill|TestBackfillIsKilled|TestBuildKilled|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline
+STARTING := TestKill|TestBackfillIsKilled|TestBuildKilled|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
 
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler

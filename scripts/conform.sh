@@ -27,9 +27,10 @@ export WEIR_TEST_OPENSEARCH
 # All tests of the drivers' packages run; elsewhere, tests that need a service say so in
 # their names, by which their packages are found. They mostly wait, for streams, for indexing and for processes that they start,
 # so they run in parallel; the output is shown at the end, one group after the other. OpenSearch
-# gets 30 random histories of each kind; make test runs 100 on the embedded index. Builds that
-# applications write beside have 500 rows, unless WEIR_TEST_MANY says how many.
-export WEIR_TEST_MANY="${WEIR_TEST_MANY:-500}"
+# gets 12 random histories of each kind; make test runs 100 on the embedded index. Builds that
+# applications write beside have 200 rows, unless WEIR_TEST_MANY says how many. Loops have their short
+# form where the same code runs on the embedded drivers; -short=false gives the long one.
+export WEIR_TEST_MANY="${WEIR_TEST_MANY:-200}"
 out=$(mktemp -d)
 groups=()
 # group LOCAL ARGUMENTS…: run go test beside the other groups, on one of the DynamoDB Locals.
@@ -43,15 +44,15 @@ mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\
 	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$\|^internal/build$' | sed 's|^|./|')
 services=(-parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
 group "${places[0]}" ./internal/store/dynamodb/... "$@"
-group "${places[1]}" ./internal/search/opensearch "$@" -args -rapid.checks=30
+group "${places[1]}" -short ./internal/search/opensearch "$@" -args -rapid.checks=12
 group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@"
 # The tests of the program mostly wait, one after the other, so they are three groups. Each slow one
 # is named in the first or second; the third has the rest.
 slow=('FunctionsBesideABuild|LifecycleTable|Lambda' 'BuildKilled|RollingDeploy|Template|Stages')
 if [ $# -eq 0 ]; then
-	group "${places[0]}" -run "^Test(${slow[0]})On" ./cmd/projector
-	group "${places[2]}" -run "^Test(${slow[1]})On" ./cmd/projector
-	group "${places[2]}" "${services[@]}" -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
+	group "${places[0]}" -short -run "^Test(${slow[0]})On" ./cmd/projector
+	group "${places[2]}" -short -run "^Test(${slow[1]})On" ./cmd/projector
+	group "${places[2]}" "${services[@]}" -short -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
 else
 	group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
 fi

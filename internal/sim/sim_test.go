@@ -129,6 +129,7 @@ func TestFull(t *testing.T) {
 		}
 		fmt.Println(string(line))
 	}
+	fmt.Printf("=> %d schedules, %d with builds, %d in bulk, %d faults\n", r.Schedules, builds.Schedules, loads.Schedules, r.Faults+builds.Faults+loads.Faults)
 	if *full < 500 {
 		return // too few to meet everything
 	}

@@ -6,6 +6,7 @@
 //	go run ./scripts/planted NAME…             only these; the table keeps the other results
 //	go run ./scripts/planted -left -for 2m     for two minutes, those that have no result yet
 //	go run ./scripts/planted -seeds 500 NAME
+//	go run ./scripts/planted -short -for 1m    some that make test is to find: whether it does; no table
 //
 // The mistakes are applied with go build -overlay, so no file of the tree changes.
 package main
@@ -36,6 +37,8 @@ type options struct {
 	atOnce int
 	left   bool
 	long   time.Duration
+	short  bool
+	from   int
 	only   []string
 }
 
@@ -45,6 +48,8 @@ func main() {
 	flag.IntVar(&o.atOnce, "at-once", runtime.GOMAXPROCS(0), "how many mistakes are tried side by side")
 	flag.BoolVar(&o.left, "left", false, "only those of which the table says nothing")
 	flag.DurationVar(&o.long, "for", time.Hour, "how long to begin with others")
+	flag.BoolVar(&o.short, "short", false, "only whether the short form of the tests notices what it is to notice; nothing is written")
+	flag.IntVar(&o.from, "from", 0, "with -short, at which mistake of the list to begin")
 	flag.Parse()
 	o.only = flag.Args()
 	if err := run(o); err != nil {
@@ -72,6 +77,9 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if o.short {
+		return tryShort(dir, all, before, o)
+	}
 	found, errs, todo := make([]finding, len(all)), make([]error, len(all)), make([]bool, len(all))
 	slots, until := make(chan bool, o.atOnce), time.Now().Add(o.long)
 	var wg sync.WaitGroup
@@ -197,7 +205,7 @@ func build(dir, list string) (bin string, err error) {
 func test(list, name string) (f finding, err error) {
 	pkg, name, _ := strings.Cut(name, " ")
 	f.tried = true
-	out, err := exec.Command("go", "test", "-count=1", "-vet=off", "-overlay", list, pkg, "-run", "^"+name+"$").CombinedOutput()
+	out, err := exec.Command("go", "test", "-short", "-count=1", "-vet=off", "-overlay", list, pkg, "-run", "^"+name+"$").CombinedOutput()
 	switch {
 	case err == nil:
 		return f, nil
