@@ -281,13 +281,8 @@ func TestBadRequests(t *testing.T) {
 func TestBadPayloads(t *testing.T) {
 	r := newRig(t, "gallery")
 	golden.Check(t, bad+"payloads.txtar", func(t *testing.T, c golden.Case) string {
-		order := lambda.ByItem
-		payload, byShard := strings.CutPrefix(c.Input, "by shard\n")
-		if byShard {
-			order = lambda.ByShard
-		}
-		payload = strings.TrimSuffix(payload, "\n")
-		h := lambda.New(newRunner(r), order, catalog.Drained{}, func(context.Context) error { return nil })
+		payload := strings.TrimSuffix(c.Input, "\n")
+		h := lambda.New(newRunner(r), catalog.Drained{}, func(context.Context) error { return nil })
 		answer, err := h.Invoke(context.Background(), []byte(payload))
 		if err == nil {
 			t.Fatalf("it is answered: %s", answer)

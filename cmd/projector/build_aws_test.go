@@ -238,81 +238,73 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 func TestFunctionsBesideABuildOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	bin := built(t)
-	for order, deliver := range map[string]func(*testing.T, *lambdatest.Function, *mathrand.Rand, string, []json.RawMessage){
-		"item": func(t *testing.T, f *lambdatest.Function, r *mathrand.Rand, _ string, records []json.RawMessage) {
-			byItem(t, f, r, records)
-		},
-		"shard": func(t *testing.T, f *lambdatest.Function, _ *mathrand.Rand, shard string, records []json.RawMessage) {
-			for len(records) > 0 {
-				n := min(len(records), 100)
-				answerTo(t, f, payload(t, windowed(shard, records[:n], nil)))
-				answerTo(t, f, payload(t, windowed(shard, records[:n], nil)))
-				records = records[n:]
-			}
-		},
-	} {
-		t.Run(order, func(t *testing.T) {
-			w := newLambdaWorld(t, bin)
-			for _, e := range w.env {
-				name, v, _ := strings.Cut(e, "=")
-				t.Setenv(name, v)
-			}
-			build := func() *exec.Cmd {
-				cmd := exec.CommandContext(t.Context(), bin, "build", "gallery", "Album", "Media", "--again", "--aws", "--write-budget", "400")
-				cmd.Env = append(os.Environ(), w.env...)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				return cmd
-			}
-			calls, builds := 0, []*exec.Cmd{}
-			w.run(func(f *lambdatest.Function, r *mathrand.Rand, shard string, records []json.RawMessage) {
-				if calls++; calls > 1 && len(builds) < 11 {
-					if len(builds) > 0 {
-						time.Sleep(50 * time.Millisecond)
-						builds[len(builds)-1].Process.Kill()
-					}
-					builds = append(builds, build())
-				}
-				deliver(t, f, r, shard, records)
-			})
-			for len(builds) < 11 {
+	deliver := func(f *lambdatest.Function, shard string, records []json.RawMessage) {
+		for len(records) > 0 {
+			n := min(len(records), 100)
+			answerTo(t, f, payload(t, windowed(shard, records[:n], nil)))
+			answerTo(t, f, payload(t, windowed(shard, records[:n], nil)))
+			records = records[n:]
+		}
+	}
+	w := newLambdaWorld(t, bin)
+	for _, e := range w.env {
+		name, v, _ := strings.Cut(e, "=")
+		t.Setenv(name, v)
+	}
+	build := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), bin, "build", "gallery", "Album", "Media", "--again", "--aws", "--write-budget", "400")
+		cmd.Env = append(os.Environ(), w.env...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	calls, builds := 0, []*exec.Cmd{}
+	w.run(func(f *lambdatest.Function, _ *mathrand.Rand, shard string, records []json.RawMessage) {
+		if calls++; calls > 1 && len(builds) < 11 {
+			if len(builds) > 0 {
 				time.Sleep(50 * time.Millisecond)
 				builds[len(builds)-1].Process.Kill()
-				builds = append(builds, build())
 			}
-			for i, b := range builds {
-				if err := b.Wait(); err != nil && i == len(builds)-1 {
-					t.Fatal(err)
-				}
-			}
-			w.f.Start()
-			for range 3 { // what the build wrote
-				for shard, records := range w.read() {
-					deliver(t, w.f, mathrand.New(mathrand.NewPCG(1, 1)), shard, records)
-				}
-			}
-			w.f.Kill()
-			w.verify()
-			if _, said := starts(t, w.env, time.Minute, "status", "gallery", "--aws"); !strings.Contains(said, "build of Album: live since") {
-				t.Error(said)
-			}
+			builds = append(builds, build())
+		}
+		deliver(f, shard, records)
+	})
+	for len(builds) < 11 {
+		time.Sleep(50 * time.Millisecond)
+		builds[len(builds)-1].Process.Kill()
+		builds = append(builds, build())
+	}
+	for i, b := range builds {
+		if err := b.Wait(); err != nil && i == len(builds)-1 {
+			t.Fatal(err)
+		}
+	}
+	w.f.Start()
+	for range 3 { // what the build wrote
+		for shard, records := range w.read() {
+			deliver(w.f, shard, records)
+		}
+	}
+	w.f.Kill()
+	w.verify()
+	if _, said := starts(t, w.env, time.Minute, "status", "gallery", "--aws"); !strings.Contains(said, "build of Album: live since") {
+		t.Error(said)
+	}
 
-			process := &shop{T: t, db: sdk.NewFromConfig(w.cfg), env: w.env}
-			stop := process.background("run", "gallery", "--drained", drained(order), "--addr", "127.0.0.1:0", "--data", t.TempDir())
-			rng := mathrand.New(mathrand.NewPCG(5, 8))
-			for range 200 {
-				if err := deed(t.Context(), process.db, "gallery", "", rng); err != nil {
-					t.Fatal(err)
-				}
-			}
-			code, said := exitCheck, ""
-			for deadline := time.Now().Add(time.Minute); code != exitGood && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-				code, said = starts(t, w.env, time.Minute, "verify", "gallery", "--aws")
-			}
-			if talk := stop(); code != exitGood {
-				t.Errorf("after the process took over: %s\n%s", said, talk)
-			}
-		})
+	process := &shop{T: t, db: sdk.NewFromConfig(w.cfg), env: w.env}
+	stop := process.background("run", "gallery", "--drained", drained("shard"), "--addr", "127.0.0.1:0", "--data", t.TempDir())
+	rng := mathrand.New(mathrand.NewPCG(5, 8))
+	for range 200 {
+		if err := deed(t.Context(), process.db, "gallery", "", rng); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, said := exitCheck, ""
+	for deadline := time.Now().Add(time.Minute); code != exitGood && time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		code, said = starts(t, w.env, time.Minute, "verify", "gallery", "--aws")
+	}
+	if talk := stop(); code != exitGood {
+		t.Errorf("after the process took over: %s\n%s", said, talk)
 	}
 }

@@ -17,20 +17,18 @@ import (
 )
 
 // handovers are ways in which a stream gets another reader.
-var handovers = map[string]func(*life, string){"beside marks": (*life).handedOver, "forgotten": (*life).forgotten}
+var handovers = map[string]func(*life){"beside marks": (*life).handedOver, "forgotten": (*life).forgotten}
 
 // TestHandedOver has a function and a process take over from each other while what is derived is
 // counted by the marks of a build, on the embedded store; and a process that is started again as it
 // once took over.
 func TestHandedOver(t *testing.T) {
 	for name, do := range handovers {
-		for _, way := range []string{"item", "shard"} {
-			t.Run(name+" by "+way, func(t *testing.T) {
-				l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
-				l.flags = []string{"--data", l.at.Data}
-				do(l, way)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
+			l.flags = []string{"--data", l.at.Data}
+			do(l)
+		})
 	}
 }
 
@@ -38,15 +36,13 @@ func TestHandedOver(t *testing.T) {
 func TestHandedOverOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	for name, do := range handovers {
-		for _, way := range []string{"item", "shard"} {
-			t.Run(name+" by "+way, func(t *testing.T) {
-				cfg, env := localAWS(t)
-				setEnv(t, env)
-				l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
-				l.flags = []string{"--aws", "--data", l.at.Data}
-				do(l, way)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			cfg, env := localAWS(t)
+			setEnv(t, env)
+			l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+			l.flags = []string{"--aws", "--data", l.at.Data}
+			do(l)
+		})
 	}
 }
 
@@ -82,16 +78,12 @@ func (l *life) records(behind places) (of map[string][]json.RawMessage, last pla
 
 // events are the records of each shard behind a position as a function gets them, with the position
 // of the last of them.
-func (l *life) events(way string, behind places) (payloads map[string][]byte, last places) {
+func (l *life) events(behind places) (payloads map[string][]byte, last places) {
 	l.Helper()
 	of, last := l.records(behind)
 	payloads = map[string][]byte{}
 	for shard, records := range of {
-		if way == "item" {
-			payloads[shard] = payload(l.T, event(records))
-		} else {
-			payloads[shard] = payload(l.T, windowed(shard, records, nil))
-		}
+		payloads[shard] = payload(l.T, windowed(shard, records, nil))
 	}
 	return payloads, last
 }
@@ -116,9 +108,9 @@ func (l *life) invoke(m string, payloads map[string][]byte, env ...string) map[s
 
 // applies gives a function the records of each shard behind a position, or all that there are. It
 // must acknowledge all, and then the positions move on.
-func (l *life) applies(m, way string, behind places, env ...string) {
+func (l *life) applies(m string, behind places, env ...string) {
 	l.Helper()
-	payloads, last := l.events(way, behind)
+	payloads, last := l.events(behind)
 	for _, said := range l.invoke(m, payloads, env...) {
 		if !strings.HasPrefix(said, "response") || strings.Contains(said, "itemIdentifier") {
 			l.Fatal(said)
@@ -128,9 +120,9 @@ func (l *life) applies(m, way string, behind places, env ...string) {
 }
 
 // refuses is a function that must not apply the records of the streams.
-func (l *life) refuses(m, way string, words string, env ...string) (last places) {
+func (l *life) refuses(m, words string, env ...string) (last places) {
 	l.Helper()
-	payloads, last := l.events(way, places{})
+	payloads, last := l.events(places{})
 	for _, said := range l.invoke(m, payloads, env...) {
 		if !strings.HasPrefix(said, "error") || !strings.Contains(said, words) {
 			l.Errorf("%s does not say %q", said, words)
@@ -155,46 +147,46 @@ func (l *life) shown() map[string]int {
 	return want
 }
 
-func (l *life) handedOver(way string) {
+func (l *life) handedOver() {
 	m, at := l.bare(), places{}
 	l.write(6)
-	l.applies(m, way, at)
+	l.applies(m, at)
 	l.ends(exitGood, []string{"build", m, "--again"}, "Customer: live")
 	l.write(3)
-	l.applies(m, way, at)
-	l.refused(m, "--drained "+way)
+	l.applies(m, at)
+	l.refused(m, "--drained shard")
 	l.exact(m)
 	for round := range 2 {
 		l.write(3)
-		l.runs(m, l.shown(), "--drained", drained(way))
+		l.runs(m, l.shown(), "--drained", drained("shard"))
 		l.exact(m)
 		l.write(2)
-		l.refuses(m, way, "WEIR_DRAINED=process@")
+		l.refuses(m, "WEIR_DRAINED=process@")
 		l.runs(m, l.shown())
 		l.exact(m)
 		l.write(2)
 		if round == 1 {
 			clear(at) // by marks, what the process has counted may come too
 		}
-		l.applies(m, way, at, "WEIR_DRAINED="+drained("process"))
+		l.applies(m, at, "WEIR_DRAINED="+drained("process"))
 		l.exact(m)
 		l.write(2)
-		l.applies(m, way, at)
+		l.applies(m, at)
 		l.exact(m)
 	}
 }
 
 // forgotten hands the stream over from a process to a function. Then the process is started again,
 // with a word in its start script that was given before the function began.
-func (l *life) forgotten(way string) {
-	m, script := l.bare(), drained(way)
+func (l *life) forgotten() {
+	m, script := l.bare(), drained("shard")
 	l.write(6)
 	l.runs(m, l.shown(), "--drained", script)
-	at := l.refuses(m, way, "WEIR_DRAINED=process@")
+	at := l.refuses(m, "WEIR_DRAINED=process@")
 	l.write(3)
-	l.applies(m, way, at, "WEIR_DRAINED="+drained("process"))
+	l.applies(m, at, "WEIR_DRAINED="+drained("process"))
 	l.exact(m)
-	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--drained", script}, "is read by a function by "+way, "--drained "+way+"@")
+	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--drained", script}, "is read by a function since", "--drained shard@")
 	l.exact(m)
 }
 

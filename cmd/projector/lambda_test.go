@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -212,10 +211,10 @@ func payload(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestLambdaByShard delivers a recording in windows, part of it again, whole and in
+// TestLambdaInWindows delivers a recording in windows, part of it again, whole and in
 // halves, with the process killed now and then. What is derived is what a recount
 // gives.
-func TestLambdaByShard(t *testing.T) {
+func TestLambdaInWindows(t *testing.T) {
 	dir := galleryRows(t)
 	f := newFunction(t, "WEIR_DATA="+dir)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -256,87 +255,35 @@ func byShard(t *testing.T, f *lambdatest.Function, r *rand.Rand, shard string, r
 	return state
 }
 
-// TestLambdaByItem delivers as a parallelization factor of 4 does: the items of a
-// stream in four runs, each in its own order, one beside the other.
-func TestLambdaByItem(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one process after the other, as TestLambdaByShard")
-	}
-	dir := galleryRows(t)
-	f := newFunction(t, "WEIR_DATA="+dir)
-	r := rand.New(rand.NewPCG(3, 4))
-	delivery(t, f, dir, func(_ string, records []json.RawMessage) { byItem(t, f, r, records) })
-	if kept := verified(t, dir); len(kept) > 0 {
-		t.Error(kept)
-	}
-}
-
-func byItem(t *testing.T, f *lambdatest.Function, r *rand.Rand, records []json.RawMessage) {
-	runs := make([][]json.RawMessage, 4)
-	for _, rec := range records {
-		var keys struct {
-			Dynamodb struct{ Keys struct{ PK json.RawMessage } }
-		}
-		if err := json.Unmarshal(rec, &keys); err != nil {
-			t.Fatal(err)
-		}
-		h := fnv.New32a()
-		h.Write(keys.Dynamodb.Keys.PK)
-		i := h.Sum32() % 4
-		runs[i] = append(runs[i], rec)
-	}
-	slices.Reverse(runs)
-	for n := 0; ; n++ {
-		runs = slices.DeleteFunc(runs, func(r []json.RawMessage) bool { return len(r) == 0 })
-		if len(runs) == 0 {
-			break
-		}
-		i := r.IntN(len(runs))
-		part := runs[i][:min(len(runs[i]), 1+r.IntN(300))]
-		if r.IntN(4) == 0 {
-			answerTo(t, f, payload(t, event(part[:1+r.IntN(len(part))])))
-		}
-		if r.IntN(8) == 0 {
-			f.Kill()
-			f.Start()
-		}
-		if a := answerTo(t, f, payload(t, event(part))); len(*a.Failures) > 0 || a.State != nil {
-			t.Fatal(*a.Failures, a.State)
-		}
-		runs[i] = runs[i][len(part):]
-	}
-}
-
 // TestLambdaPayloads: whatever comes, nothing is answered as applied that is not,
 // and what cannot be used is kept.
 func TestLambdaPayloads(t *testing.T) {
 	dir := galleryRows(t)
 	records := aShard(t, dir)
 	f := startFunction(t, "WEIR_DATA="+dir)
-	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"hello":"world"}`, `{"Records":[`,
+	for _, bad := range []string{``, `{}`, `null`, `[]`, `3`, `"x"`, `not json`, `{"Records":null}`, `{"Records":3}`, `{"hello":"world"}`, `{"Records":[`,
 		string(bytes.ReplaceAll(payload(t, event(records[:2])), []byte("table/gallery"), []byte("table/other"))),
 	} {
 		if a := f.Invoke([]byte(bad), time.Minute); a.Kind != "error" {
 			t.Errorf("%.80s: %s %s", bad, a.Kind, a.Body)
 		}
 	}
-	answerTo(t, f, []byte(`{"Records":3}`)) // kept as it is
 	if a := answerTo(t, f, []byte(`{"Records":[]}`)); len(*a.Failures) > 0 {
 		t.Error(*a.Failures)
 	}
 	// Poison in the middle of what is good.
 	mixed := slices.Clone(records)
-	for i, poison := range []string{`{}`, `null`, `7`, `{"eventName":"INSERT","dynamodb":{"Keys":{"PK":{"X":"y"}},"SequenceNumber":"77"}}`} {
+	for i, poison := range []string{`{}`, `null`, `7`, `{"eventName":"INSERT","dynamodb":{"Keys":{"PK":{"X":"y"}}}}`} {
 		mixed = slices.Insert(mixed, 3+i*2, json.RawMessage(poison))
 	}
 	f.Kill()
-	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
+	delivery(t, f, dir, func(shard string, records []json.RawMessage) {
 		if len(records) == len(mixed)-4 {
 			records = mixed
 		}
 		for part := range slices.Chunk(records, 700) {
 			for range 2 {
-				if a := answerTo(t, f, payload(t, event(part))); len(*a.Failures) > 0 {
+				if a := answerTo(t, f, payload(t, windowed(shard, part, nil))); len(*a.Failures) > 0 {
 					t.Error(*a.Failures)
 				}
 			}
@@ -348,7 +295,7 @@ func TestLambdaPayloads(t *testing.T) {
 			t.Errorf("kept %+v", d)
 		}
 	}
-	if len(kept) != 5 {
+	if len(kept) != 4 {
 		t.Errorf("kept %d", len(kept))
 	}
 }
@@ -359,9 +306,9 @@ func TestLambdaDeadline(t *testing.T) {
 	dir := galleryRows(t)
 	f := newFunction(t, "WEIR_DATA="+dir)
 	late := 0
-	delivery(t, f, dir, func(_ string, records []json.RawMessage) {
-		answerTo(t, f, payload(t, event(records[:1])))
-		late += hurried(t, f, records)
+	delivery(t, f, dir, func(shard string, records []json.RawMessage) {
+		answerTo(t, f, payload(t, windowed(shard, records[:1], nil)))
+		late += hurried(t, f, shard, records)
 	})
 	if late == 0 {
 		t.Error("it was never late")
@@ -370,9 +317,9 @@ func TestLambdaDeadline(t *testing.T) {
 }
 
 // hurried delivers records with too little time, and counts how often it ran out.
-func hurried(t *testing.T, f *lambdatest.Function, records []json.RawMessage) (late int) {
+func hurried(t *testing.T, f *lambdatest.Function, shard string, records []json.RawMessage) (late int) {
 	for limit := 40 * time.Millisecond; len(records) > 0; {
-		a := f.Invoke(payload(t, event(records)), limit)
+		a := f.Invoke(payload(t, windowed(shard, records, nil)), limit)
 		if a.Kind == "error" {
 			late++
 			limit += 60 * time.Millisecond
@@ -425,13 +372,11 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 	return sum
 }
 
-// TestLambdaOrder: a stream is read in one order. Another is refused until the operator
-// says that the stream ran empty; and events that do not keep to it are refused. Which one it
-// is, the first event says: it names its shard, or does not.
+// TestLambdaOrder: events that name no shard, or do not continue what was applied of it, are refused, until the
+// operator says that what comes out of order was applied before.
 func TestLambdaOrder(t *testing.T) {
 	dir := galleryRows(t)
 	records := aShard(t, dir)
-	plain := payload(t, event(records[:5]))
 	shard := func(from, to int, state string) []byte {
 		return payload(t, windowed("shardId-00000001", records[from:to], json.RawMessage(state)))
 	}
@@ -442,18 +387,12 @@ func TestLambdaOrder(t *testing.T) {
 		}
 	}
 	f := startFunction(t, "WEIR_DATA="+dir)
-	answerTo(t, f, plain)
-	answerTo(t, f, shard(3, 5, `{}`)) // by item, although it names its shard
-	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir)
-	answerTo(t, f, shard(4, 5, `{}`))
-	f.Kill()
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED="+drained("item"))
+	refused(f, payload(t, event(records[:5])), "names no shard")
+	answerTo(t, f, shard(0, 5, `{}`))
 	answerTo(t, f, shard(5, 10, `{}`))
 	refused(f, payload(t, event(records[10:12])), "names no shard")
 	f.Kill()
 	f = startFunction(t, "WEIR_DATA="+dir)
-	refused(f, payload(t, event(records[10:12])), "WEIR_DRAINED=shard")
 	a := answerTo(t, f, shard(10, 15, `{}`))
 	answerTo(t, f, shard(10, 15, string(a.State))) // again
 	answerTo(t, f, shard(13, 20, string(a.State))) // from a part on
@@ -478,7 +417,7 @@ func TestLambdaOrder(t *testing.T) {
 	answerTo(t, f, shard(10, 41, `{}`))
 	f.Kill()
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=item"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=shard"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
 			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())

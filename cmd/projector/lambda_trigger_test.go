@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"weir/internal/value"
 )
 
-// TestLambdaOnTriggers: a function applies the events that ingest trigger makes. A picture that
+// TestLambdaOnTriggers: a function applies the records of the events that ingest trigger makes. A picture that
 // comes counts on its album.
 func TestLambdaOnTriggers(t *testing.T) {
 	dir := t.TempDir()
@@ -34,7 +35,11 @@ func TestLambdaOnTriggers(t *testing.T) {
 	}
 	f := startFunction(t, "WEIR_DATA="+dir)
 	event := triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`)
-	if a := answerTo(t, f, event); len(*a.Failures) > 0 {
+	var of struct{ Records []json.RawMessage }
+	if err := json.Unmarshal(event, &of); err != nil {
+		t.Fatal(err)
+	}
+	if a := answerTo(t, f, payload(t, windowed("shardId-1", of.Records, nil))); len(*a.Failures) > 0 {
 		t.Fatalf("the function refuses %s", event)
 	}
 	f.Kill()

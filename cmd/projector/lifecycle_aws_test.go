@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +13,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	mathrand "math/rand/v2"
-
-	"weir/internal/lambda/lambdatest"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -34,15 +30,13 @@ func starts(t *testing.T, env []string, patience time.Duration, args ...string) 
 }
 
 // TestLifecycleOnDynamoDB: what is refused on tables in DynamoDB, and what it says. Each
-// begins with tables that weir made and a function by item has read.
+// begins with tables that weir made and a function has read.
 func TestLifecycleOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	bin := built(t)
 	w := newLambdaWorld(t, bin)
 	env := w.env
-	w.run(func(f *lambdatest.Function, r *mathrand.Rand, _ string, records []json.RawMessage) {
-		byItem(t, f, r, records)
-	})
+	w.runInWindows()
 	dir := t.TempDir()
 	program := func(patience time.Duration, args ...string) (int, string) {
 		t.Helper()
@@ -66,7 +60,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 		beside = append(beside, "--opensearch", url) // the index of the function
 	}
 	_, said := program(8*time.Second, beside...)
-	if !strings.Contains(said, "the stream of gallery is read by a function by item since") || !strings.Contains(said, "--drained item") {
+	if !strings.Contains(said, "the stream of gallery is read by a function since") || !strings.Contains(said, "--drained shard") {
 		t.Errorf("a process beside the function: %s", said)
 	}
 	w.verify() // and has counted nothing
@@ -75,7 +69,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 		_, said := program(time.Minute, "status", "gallery")
 		return said
 	}
-	if said := status(); !strings.Contains(said, "made with its stream") || !strings.Contains(said, "read by a function by item") {
+	if said := status(); !strings.Contains(said, "made with its stream") || !strings.Contains(said, "read by a function") {
 		t.Error(said)
 	}
 
@@ -105,7 +99,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	// A function with another model: its event fails, and nothing of it is acknowledged.
 	for path, say := range map[string]string{added: "Media.allCount is new", other: "Media.likeCount are of another definition"} {
 		w.f.Start("WEIR_MODEL=" + path)
-		if a := w.f.Invoke(payload(t, event(w.seen[:3])), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, say) {
+		if a := w.f.Invoke(payload(t, windowed("shardId-1", w.seen[:3], nil)), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, say) {
 			t.Errorf("a function with %s: %s %s", path, a.Kind, a.Body)
 		}
 		w.f.Kill()
@@ -118,7 +112,7 @@ func TestLifecycleOnDynamoDB(t *testing.T) {
 	stream(types.StreamViewTypeNewAndOldImages)
 	for range 2 {
 		w.f.Start()
-		if a := w.f.Invoke(payload(t, event(w.seen[:3])), time.Minute); a.Kind != "response" {
+		if a := w.f.Invoke(payload(t, windowed("shardId-1", w.seen[:3], nil)), time.Minute); a.Kind != "response" {
 			t.Errorf("after another stream: %s %s", a.Kind, a.Body)
 		}
 		w.f.Kill()

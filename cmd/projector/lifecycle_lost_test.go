@@ -126,7 +126,7 @@ func (l *life) warm() {
 	known := places{}
 	invoke := func(want string) {
 		l.Helper()
-		payloads, last := l.events("item", known)
+		payloads, last := l.events(known)
 		for shard, event := range payloads {
 			if _, old := known[shard]; old {
 				continue
@@ -163,7 +163,7 @@ func (l *life) anew() {
 	known := places{}
 	gives := func(label, want string) {
 		l.Helper()
-		payloads, last := l.events("item", known)
+		payloads, last := l.events(known)
 		for shard := range payloads {
 			payloads[shard] = labelled(payloads[shard], label)
 		}

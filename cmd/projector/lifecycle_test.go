@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -776,38 +775,21 @@ func (l *life) newImages() {
 	l.runs(m, map[string]int{})
 }
 
-// twoReaders has a function by item beside a process, and a function by shard beside that.
+// twoReaders has a function beside a process.
 func (l *life) twoReaders() {
 	m := l.begun()
 	l.runs(m, map[string]int{"orders": 6})
 	l.write(3)
-	at := places{}
-	records := func() (all []json.RawMessage) {
-		of, last := l.records(at)
-		maps.Copy(at, last)
-		for _, shard := range slices.Sorted(maps.Keys(of)) {
-			all = append(all, of[shard]...)
-		}
-		return all
-	}
-	answers := func(want string, records []json.RawMessage, env ...string) {
-		l.Helper()
-		is := l.invoke(m, map[string][]byte{"all": payload(l.T, event(records))}, env...)["all"]
-		if !strings.Contains(is, want) {
-			l.Errorf("%v: %s, want %q", env, is, want)
-		}
-	}
-	answers("WEIR_DRAINED=process@", records())
+	l.refuses(m, "WEIR_DRAINED=process@")
 	l.ends(exitGood, []string{"status", m}, "read by a process since")
 	l.runs(m, map[string]int{"orders": 8})
-	l.exact(m) // the function has counted nothing
-
-	records() // none of which is left
+	l.exact(m)                   // the function has counted nothing
+	_, at := l.records(places{}) // none of which is left
 	l.write(3)
-	answers("response", records(), "WEIR_DRAINED="+drained("process"))
-	l.ends(exitGood, []string{"status", m}, "read by a function by item")
+	l.applies(m, at, "WEIR_DRAINED="+drained("process"))
+	l.ends(exitGood, []string{"status", m}, "read by a function since")
 	l.ends(exitGood, []string{"query", m, "customer", "id=1"}, `"orders":10`)
-	l.refused(m, "--drained item")
+	l.refused(m, "--drained shard")
 	if l.db != nil {
 		l.exact(m)
 	}

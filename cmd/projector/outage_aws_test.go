@@ -165,7 +165,8 @@ func TestFunctionsDoNotWaitForSearchOnServices(t *testing.T) {
 	w.put("a", "alpha")
 	w.picture("a", "1")
 	var all []json.RawMessage
-	for _, records := range l.read() {
+	first := l.read()
+	for _, records := range first {
 		all = append(all, records...)
 	}
 	if a := l.docs.Invoke(payload(t, event(all)), time.Minute); a.Kind != "response" || strings.Contains(a.Body, "itemIdentifier") {
@@ -175,15 +176,18 @@ func TestFunctionsDoNotWaitForSearchOnServices(t *testing.T) {
 	w.put("b", "beta")
 	w.picture("b", "1")
 	var late []json.RawMessage
-	for _, records := range l.read() {
+	second := l.read()
+	for _, records := range second {
 		late = append(late, records...)
 	}
 	if a := l.docs.Invoke(payload(t, event(late)), 5*time.Second); a.Kind == "response" && !strings.Contains(a.Body, "itemIdentifier") {
 		t.Errorf("documents are acknowledged that the cluster does not have: %s", a.Body)
 	}
-	for _, records := range [][]json.RawMessage{all, late} {
-		if a := l.f.Invoke(payload(t, event(records)), time.Minute); a.Kind != "response" || strings.Contains(a.Body, "itemIdentifier") {
-			t.Errorf("rows: %s %s", a.Kind, a.Body)
+	for _, read := range []map[string][]json.RawMessage{first, second} {
+		for shard, records := range read {
+			if a := l.f.Invoke(payload(t, windowed(shard, records, nil)), time.Minute); a.Kind != "response" || strings.Contains(a.Body, "itemIdentifier") {
+				t.Errorf("rows: %s %s", a.Kind, a.Body)
+			}
 		}
 	}
 	w.counts("a", "1", l.f.Stderr.String)

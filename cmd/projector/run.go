@@ -34,7 +34,7 @@ import (
 type runCommand struct {
 	data
 	assume
-	Drained string `placeholder:"READER@TIME" help:"Take streams over from a function that read them by item or by shard: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
+	Drained string `placeholder:"READER@TIME" help:"Take streams over from a function: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
 	web.Flags
 	logs.Logging
 	traces.Flag

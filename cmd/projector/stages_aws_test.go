@@ -197,11 +197,10 @@ func (w *stages) write() {
 }
 
 // function hands a function the stream of its stage's table, to the end, and one record
-// of a table that is not the stage's. The function of the stage with a map goes by shard.
+// of a table that is not the stage's.
 func (w *stages) function(s *deployment) {
 	env := append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE="+s.stage)
-	byShards := s.table != "gallery"
-	if byShards {
+	if s.table != "gallery" {
 		env = append(env, "WEIR_TABLES=gallery="+s.table)
 	}
 	docs := slices.Clone(env)
@@ -230,13 +229,9 @@ func (w *stages) function(s *deployment) {
 			if first == nil {
 				first = records[:1]
 			}
-			if byShards {
-				state[shard] = byShard(w.T, l.f, rng, shard, records, state[shard])
-			} else {
-				byItem(w.T, l.f, rng, records)
-			}
+			state[shard] = byShard(w.T, l.f, rng, shard, records, state[shard])
 			if l.docs != nil {
-				byItem(w.T, l.docs, rng, records)
+				answerTo(w.T, l.docs, payload(w.T, event(records)))
 			}
 			quiet = 0
 		}

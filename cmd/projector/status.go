@@ -19,8 +19,7 @@ func (statusCommand) Help() string {
 	return `Prints the tables of the model as weir knows them, who reads their streams and how far
 behind the end they are, and every derivation with its state, generation, definition and
 the time since when. For search indexes, it lists every definition that has one.
-A lag is the age of the oldest record that is not applied. It is unknown where functions
-read by item, which keep no position: see their metric IteratorAge. Of a build, it prints the
+A lag is the age of the oldest record that is not applied. Of a build, it prints the
 units that it has used and will have used, and their price.
 If this program and model would be refused, or the stream of a table is off, it says
 why, and exits with 1.

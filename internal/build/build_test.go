@@ -48,17 +48,17 @@ derive:
 type fixture struct {
 	testing.TB
 	*system.System
-	model   *model.Model
-	table   string
-	clock   atomic.Int64 // hours
-	minutes atomic.Int64
-	stream  *approximate // nil for a store that numbers all changes
-	leases  int64
-	jumps   []jump
-	older   bool             // consumers began behind what is in the stream
-	byItem  bool             // a function reads the stream, by item, and not a process
-	given   map[string]given // by shard, what the function has applied
-	before  int              // records until then
+	model      *model.Model
+	table      string
+	clock      atomic.Int64 // hours
+	minutes    atomic.Int64
+	stream     *approximate // nil for a store that numbers all changes
+	leases     int64
+	jumps      []jump
+	older      bool             // consumers began behind what is in the stream
+	byFunction bool             // a function reads the stream, and not a process
+	given      map[string]given // by shard, what the function has applied
+	before     int              // records until then
 }
 
 func (f *fixture) now() time.Time {
@@ -160,7 +160,7 @@ func (f *fixture) unreadIn(table string) {
 
 func (f *fixture) catchUp() {
 	f.Helper()
-	if f.byItem {
+	if f.byFunction {
 		f.ok(f.functionCatchesUp())
 		return
 	}

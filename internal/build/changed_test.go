@@ -43,22 +43,22 @@ var widened = [][2]string{
 }
 
 // TestChangedKindsTogether: the definitions of all kinds are changed at once, as TestChangedKinds does with one after the
-// other, where processes read the stream and where a function reads it by item.
+// other, where processes read the stream and where a function reads it.
 func TestChangedKindsTogether(t *testing.T) {
-	t.Run("by shard", func(t *testing.T) { open(t, load(t, narrow(t))).changesAll(30) })
-	t.Run("by item", func(t *testing.T) {
+	t.Run("by a process", func(t *testing.T) { open(t, load(t, narrow(t))).changesAll(30) })
+	t.Run("by a function", func(t *testing.T) {
 		f := open(t, load(t, narrow(t)))
-		f.byItem = true
+		f.byFunction = true
 		f.changesAll(30)
 	})
 }
 
 // TestChangedKindsOnDynamoDB is the same on DynamoDB Local.
 func TestChangedKindsOnDynamoDB(t *testing.T) {
-	t.Run("by shard", func(t *testing.T) { openOnDynamoDB(t, load(t, narrow(t))).changesAll(12) })
-	t.Run("by item", func(t *testing.T) {
+	t.Run("by a process", func(t *testing.T) { openOnDynamoDB(t, load(t, narrow(t))).changesAll(12) })
+	t.Run("by a function", func(t *testing.T) {
 		f := openOnDynamoDB(t, load(t, narrow(t)))
-		f.byItem = true
+		f.byFunction = true
 		f.changesAll(12)
 	})
 }
@@ -78,9 +78,9 @@ func narrow(t *testing.T) string {
 
 func (f *fixture) changesAll(during int) {
 	f.Helper()
-	if f.byItem {
+	if f.byFunction {
 		f.read()
-		f.readByItem()
+		f.readByFunction()
 		f.given = map[string]given{}
 	}
 	f.changes(load(f.TB, wide), (*fixture).compareWide, 60, during)
@@ -149,7 +149,7 @@ func wideOf(votes []value.Item) string {
 		points(last), nr(last), points(first), last.Get("up").Text(), nr(first))
 }
 
-// functionCatchesUp hands the records of each shard to a function by item until there are no more, some of them twice.
+// functionCatchesUp hands the records of each shard to a function until there are no more, some of them twice.
 func (f *fixture) functionCatchesUp() error {
 	f.Helper()
 	h := f.function(f.runner())
@@ -165,7 +165,7 @@ func (f *fixture) functionCatchesUp() error {
 			if n == 0 {
 				continue
 			}
-			if ok, why := f.invoke(h, f.asEvents(slices.Concat(was.last, page.Records))...); !ok {
+			if ok, why := f.invokeFor(s.ID, h, f.asEvents(slices.Concat(was.last, page.Records))...); !ok {
 				return errors.Join(catalog.ErrRefused, errors.New(why))
 			}
 			f.given[s.ID], more = given{page.Records[n-1].Position, slices.Clone(page.Records[max(0, n-3):])}, true

@@ -38,13 +38,17 @@ func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
 	return out
 }
 
-// function is a function that reads by item.
+// function is a function.
 func (f *fixture) function(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, lambda.ByItem, catalog.Drained{}, func(context.Context) error { return nil })
+	return lambda.New(r, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
-// invoke returns whether all records were applied, and otherwise why not.
+// invoke returns whether all records, as those of one shard, were applied, and otherwise why not.
 func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool, why string) {
+	return f.invokeFor("shard-1", h, records...)
+}
+
+func (f *fixture) invokeFor(shard string, h *lambda.Handler, records ...json.RawMessage) (ok bool, why string) {
 	f.Helper()
 	var said []string
 	h.Report = func(r lambda.Report) {
@@ -52,11 +56,9 @@ func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool
 			said = append(said, r.Why.Error())
 		}
 	}
-	all := map[string]any{"Records": records}
-	if h.Order == lambda.ByShard {
-		all["shardId"], all["state"], all["window"] = "shard-1", map[string]any{}, map[string]any{"start": "2026-01-02T03:00:00Z", "end": "2026-01-02T03:05:00Z"}
-	}
-	event, err := json.Marshal(all)
+	event, err := json.Marshal(map[string]any{
+		"Records": records, "shardId": shard, "state": map[string]any{}, "window": map[string]any{"start": "2026-01-02T03:00:00Z", "end": "2026-01-02T03:05:00Z"},
+	})
 	f.ok(err)
 	reply, err := h.Invoke(f.Context(), event)
 	if err != nil {
@@ -70,7 +72,7 @@ func (f *fixture) invoke(h *lambda.Handler, records ...json.RawMessage) (ok bool
 func TestFunctionBeside(t *testing.T) {
 	f := rated(t)
 	f.unbuilt()
-	f.readByItem()
+	f.readByFunction()
 	old := f.records()
 	h := f.function(f.runner())
 	if ok, why := f.invoke(h, old...); ok || !strings.Contains(why, "projector build films") {
@@ -104,31 +106,27 @@ func TestFunctionBeside(t *testing.T) {
 	f.compare()
 }
 
-// byShard is a function that reads by shard and has applied ratings, among them one whose row is gone
+// goneBefore is a function that has applied ratings, among them one whose row is gone
 // again. It returns the records of that row.
-func byShard(t *testing.T) (f *fixture, h *lambda.Handler, put, removed json.RawMessage) {
+func goneBefore(t *testing.T) (f *fixture, h *lambda.Handler, put, removed json.RawMessage) {
 	f = rated(t)
 	f.ok(f.runner().Start(t.Context()))
-	f.readBy(catalog.Shard)
+	f.readByFunction()
 	f.rate(7, 4, "gone")
 	f.write("PK", "USER#1", "SK", "RATING#7")
 	all := f.records()
 	n := len(all) - 2
-	h = f.functionByShard(f.runner())
+	h = f.function(f.runner())
 	if ok, why := f.invoke(h, all[:n]...); !ok {
 		t.Fatal(why)
 	}
 	return f, h, all[n], all[n+1]
 }
 
-func (f *fixture) functionByShard(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, lambda.ByShard, catalog.Drained{}, func(context.Context) error { return nil })
-}
-
-// TestRecordAtTheFrontier: a function by shard applied records before a build. Those that are
+// TestRecordAtTheFrontier: a function applied records before a build. Those that are
 // delivered again without those that followed do not count in it. No audit is needed for that.
 func TestRecordAtTheFrontier(t *testing.T) {
-	f, h, put, removed := byShard(t)
+	f, h, put, removed := goneBefore(t)
 	if ok, why := f.invoke(h, put, removed); !ok {
 		t.Fatal(why)
 	}
@@ -155,7 +153,7 @@ func TestRecordAtTheFrontier(t *testing.T) {
 // TestEventOfAnOlderView: an invocation that read the catalog before a build was announced cannot
 // note its event as applied once another invocation has noted the build's floor. The event comes again.
 func TestEventOfAnOlderView(t *testing.T) {
-	f, h, put, removed := byShard(t)
+	f, h, put, removed := goneBefore(t)
 	do := func() {
 		f.announced("Movie")
 		if ok, why := f.invoke(h, put); !ok {
@@ -164,7 +162,7 @@ func TestEventOfAnOlderView(t *testing.T) {
 	}
 	r := *f.runner()
 	r.Store = beforeShow{f.Store, f.table, &do}
-	ok, why := f.invoke(f.functionByShard(&r), put, removed)
+	ok, why := f.invoke(f.function(&r), put, removed)
 	if ok || !strings.Contains(why, "what is built changed") {
 		t.Error(ok, why)
 	}
@@ -218,11 +216,11 @@ func TestProcessBesideTheSwitch(t *testing.T) {
 
 // switched returns a runner that applies a change of a movie whose ledger is wrong, and a
 // build which puts that right in the moment before the runner shows the ledger.
-func switched(t *testing.T, byItem bool) (*fixture, *runner.Runner) {
+func switched(t *testing.T, byFunction bool) (*fixture, *runner.Runner) {
 	f := rated(t)
 	f.unread()
-	if byItem {
-		f.readByItem()
+	if byFunction {
+		f.readByFunction()
 	}
 	f.ok(f.runner().Start(t.Context()))
 	f.build(owntable.BuildLive, "Movie")

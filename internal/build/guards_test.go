@@ -101,7 +101,7 @@ func TestKindsBesideTheSwitch(t *testing.T) {
 					f.unbuilt()
 				}
 				f.announced(names...)
-				f.readByItem()
+				f.readByFunction()
 				if strings.HasPrefix(c.put, "set|") {
 					f.putSome("Tags") // so that the builder leaves to the function what changes now
 				}
@@ -169,7 +169,7 @@ func TestSetBesideTheSwitch(t *testing.T) {
 			members(f, 0, c.first)
 			f.catchUp()
 			f.announced("Tags")
-			f.readByItem()
+			f.readByFunction()
 			before := f.records()
 			members(f, c.first, c.last)
 			for i := c.last; i < c.first; i++ {
@@ -243,15 +243,13 @@ func (f *fixture) putSome(name string) {
 	}
 }
 
-// readByItem makes the catalog say that functions read the stream by item.
-func (f *fixture) readByItem() { f.readBy(catalog.Item) }
-
-func (f *fixture) readBy(r catalog.Reader) {
+// readByFunction makes the catalog say that functions read the stream.
+func (f *fixture) readByFunction() {
 	f.Helper()
 	_, err := f.runner().Catalog.Change(f.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		next := was.Clone()
 		pin := next.Tables[f.table]
-		pin.Reader = string(r)
+		pin.Reader = string(catalog.Shard)
 		next.Tables[f.table] = pin
 		return next, nil
 	})

@@ -314,7 +314,7 @@ func (f *fixture) changes(now *model.Model, compare func(*fixture), before, duri
 // refused expects that the program may not apply what is in the stream.
 func (f *fixture) refused(when string) {
 	f.Helper()
-	if f.byItem {
+	if f.byFunction {
 		if err := f.functionCatchesUp(); err == nil || !strings.Contains(err.Error(), "projector build") && !strings.Contains(err.Error(), "older") {
 			f.Fatalf("%s: %v", when, err)
 		}

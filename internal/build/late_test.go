@@ -282,7 +282,7 @@ func TestFunctionBesideKinds(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			f, late := lateFixture(t, puts)
-			f.readByItem()
+			f.readByFunction()
 			before := map[string]bool{}
 			for _, r := range f.records() {
 				before[string(r)] = true

@@ -330,12 +330,12 @@ func (f *fixture) processes(done <-chan struct{}) {
 	both.Wait()
 }
 
-// invoking invokes a function that reads by item with all that is new in the stream. Every
+// invoking invokes a function with all that is new in the stream. Every
 // third event comes again, whole or its second half. Once done is closed it writes last rows,
 // until one has come out of each open shard: a shard has its records in order, so everything
 // before them was applied.
 func (f *fixture) invoking(done <-chan struct{}) {
-	f.readByItem()
+	f.readByFunction()
 	h := f.function(f.runner())
 	at, ended, last := map[string]events.Position{}, map[string]bool{}, map[string]bool{}
 	f.fromCheckpoints(at)
@@ -359,9 +359,9 @@ func (f *fixture) invoking(done <-chan struct{}) {
 			f.ok(err)
 			if len(page.Records) > 0 {
 				records := f.asEvents(page.Records)
-				f.applies(h, records)
+				f.applies(h, s.ID, records)
 				if n++; n%3 == 0 {
-					f.applies(h, records[n%2*len(records)/2:])
+					f.applies(h, s.ID, records[n%2*len(records)/2:])
 				}
 				at[s.ID] = page.Records[len(page.Records)-1].Position
 			}
@@ -411,12 +411,12 @@ func (f *fixture) fromCheckpoints(at map[string]events.Position) {
 }
 
 // applies invokes a function until it has applied records.
-func (f *fixture) applies(h *lambda.Handler, records []json.RawMessage) {
+func (f *fixture) applies(h *lambda.Handler, shard string, records []json.RawMessage) {
 	f.Helper()
 	why := ""
 	for range 100 {
 		ok := false
-		if ok, why = f.invoke(h, records...); ok {
+		if ok, why = f.invokeFor(shard, h, records...); ok {
 			return
 		}
 	}

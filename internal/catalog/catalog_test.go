@@ -104,7 +104,7 @@ func TestChangedUnderAProgram(t *testing.T) {
 			batch := func() error {
 				t.Helper()
 				label := is.Stream + s.stream
-				_, err := of.Admit(t.Context(), catalog.Batch{Reader: catalog.Item, Tables: []string{table}, Labels: map[string]string{table: label}}, say)
+				_, err := of.Admit(t.Context(), catalog.Batch{Reader: catalog.Shard, Tables: []string{table}, Labels: map[string]string{table: label}}, say)
 				return err
 			}
 			if err := batch(); err != nil {
@@ -165,8 +165,8 @@ func TestAdmitSearch(t *testing.T) {
 	if err := at(db).AdmitSearch(t.Context(), catalog.Batch{}, nil); err != nil || row().Count != 0 {
 		t.Errorf("before all others: %v, %+v", err, row())
 	}
-	byItem := catalog.Batch{Reader: catalog.Item, Tables: []string{m.Tables[0].Name}}
-	if _, err := at(db).Admit(t.Context(), byItem, nil); err != nil {
+	byShard := catalog.Batch{Reader: catalog.Shard, Tables: []string{m.Tables[0].Name}}
+	if _, err := at(db).Admit(t.Context(), byShard, nil); err != nil {
 		t.Fatal(err)
 	}
 	before := row()

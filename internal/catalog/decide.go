@@ -22,9 +22,8 @@ type Reader string
 const (
 	Process    Reader = "log"      // processes, which share shards by leases, each with a log of its own
 	Older      Reader = "process"  // the same of a weir whose ledgers have a position for each shard
-	Shard      Reader = "frontier" // functions that read shard by shard
+	Shard      Reader = "frontier" // functions, which read shard by shard
 	OlderShard Reader = "shard"    // the same of a weir whose ledgers keep the position of each open shard
-	Item       Reader = "item"     // functions that rely on the order of each item only
 )
 
 // Name returns what --drained and WEIR_DRAINED call the reader.
@@ -44,31 +43,29 @@ func (r Reader) Name() string {
 
 // parseReader reads the name of a reader.
 func parseReader(s string) (Reader, error) {
-	for _, r := range []Reader{Process, Shard, Item, Older, OlderShard} {
+	for _, r := range []Reader{Process, Shard, Older, OlderShard} {
 		if r.Name() == s {
 			return r, nil
 		}
 	}
-	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Item.Name(), Older.Name(), OlderShard.Name())
+	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Older.Name(), OlderShard.Name())
 }
 
 // String describes the reader.
 func (r Reader) String() string {
 	switch r {
 	case Shard:
-		return "a function by shard"
-	case Item:
-		return "a function by item"
+		return "a function"
 	case Older:
 		return "a process of an older weir"
 	case OlderShard:
-		return "a function by shard of an older weir"
+		return "a function of an older weir"
 	}
 	return "a process"
 }
 
 // IsFunction reports whether the reader is a Lambda function.
-func (r Reader) IsFunction() bool { return r == Item || r == Shard || r == OlderShard }
+func (r Reader) IsFunction() bool { return r == Shard || r == OlderShard }
 
 // ErrRefused is wrapped by all errors that say that this program must not derive from
 // these tables as they are. Nothing was applied. The text says what to do.

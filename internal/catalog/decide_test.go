@@ -424,7 +424,7 @@ func TestRetire(t *testing.T) {
 func TestDrained(t *testing.T) {
 	w, p := newWorld(t, true), programOf(t, albums)
 	w.must(w.start(p))
-	w.must(w.batch(p, Item, "rows"))
+	w.must(w.batch(p, Shard, "rows"))
 	takes := func(reader Reader, word Drained) bool {
 		t.Helper()
 		next, err := p.Admit(w.row, Batch{Reader: reader, Drained: word, Tables: []string{"rows"}}, w.now)
@@ -435,17 +435,17 @@ func TestDrained(t *testing.T) {
 		}
 		return err == nil
 	}
-	item := Drained{Item, w.now.Add(time.Second)}
-	for _, no := range []Drained{{}, {Shard, item.At}, {Item, w.now}, {Item, w.now.Add(2 * time.Minute)}} {
+	function := Drained{Shard, w.now.Add(time.Second)}
+	for _, no := range []Drained{{}, {OlderShard, function.At}, {Shard, w.now}, {Shard, w.now.Add(2 * time.Minute)}} {
 		if takes(Process, no) {
 			t.Errorf("%v took the stream", no)
 		}
 	}
-	if !takes(Process, item) || !takes(Item, Drained{Process, w.now.Add(2 * time.Second)}) {
+	if !takes(Process, function) || !takes(Shard, Drained{Process, w.now.Add(2 * time.Second)}) {
 		t.Fatal("the stream is not handed over and back")
 	}
 	for range 2 {
-		if takes(Process, item) {
+		if takes(Process, function) {
 			t.Error("the first word took the stream again")
 		}
 		w.now = w.now.Add(time.Hour)
@@ -454,27 +454,27 @@ func TestDrained(t *testing.T) {
 	if word := drained(pin, w.now); !takes(Process, word) {
 		t.Errorf("%v, which the refusal names, does not take the stream of %v", word, pin)
 	}
-	for word, want := range map[Drained]bool{{Shard, w.now}: true, {Shard, w.now.Add(-26 * time.Hour)}: false, {Shard, pin.Read}: false, {Item, w.now}: false} {
+	for word, want := range map[Drained]bool{{Shard, w.now}: true, {Shard, w.now.Add(-26 * time.Hour)}: false, {Shard, pin.Read}: false, {Process, w.now}: false} {
 		if got := word.Repeats(pin, w.now); got != want {
 			t.Errorf("%v repeats: %v", word, got)
 		}
 	}
-	for _, bad := range []string{"", "any@2026-11-24T20:00:00Z", "item", "item@", "item@yesterday"} {
+	for _, bad := range []string{"", "any@2026-11-24T20:00:00Z", "shard", "shard@", "shard@yesterday", "item@2026-11-24T20:00:00Z"} {
 		if _, err := ParseDrained(bad); err == nil {
 			t.Errorf("%q is read", bad)
 		}
 	}
-	if again, err := ParseDrained(item.String()); err != nil || again != item {
-		t.Errorf("%v is read as %v, %v", item, again, err)
+	if again, err := ParseDrained(function.String()); err != nil || again != function {
+		t.Errorf("%v is read as %v, %v", function, again, err)
 	}
 }
 
 func TestReaders(t *testing.T) {
-	for _, first := range []Reader{Process, Shard, Item, OlderShard} {
+	for _, first := range []Reader{Process, Shard, OlderShard} {
 		if again, err := parseReader(first.Name()); err != nil || again != first || first.IsFunction() != (first != Process) {
 			t.Errorf("%q is read as %q, %v", first.Name(), again, err)
 		}
-		for _, second := range []Reader{Process, Shard, Item} {
+		for _, second := range []Reader{Process, Shard} {
 			w, p := newWorld(t, true), programOf(t, albums)
 			w.must(w.start(p))
 			w.must(w.batch(p, first, "rows"))
@@ -631,13 +631,13 @@ func TestFirstStream(t *testing.T) {
 	}
 	rows := func(w *world, label string) { is := w.tables["rows"]; is.Stream = day(label); w.tables["rows"] = is }
 	of := func(w *world, label string) error {
-		_, err := p.Admit(w.row, Batch{Reader: Item, Tables: []string{"rows"}, Labels: map[string]string{"rows": day(label)}}, now)
+		_, err := p.Admit(w.row, Batch{Reader: Shard, Tables: []string{"rows"}, Labels: map[string]string{"rows": day(label)}}, now)
 		return err
 	}
 	w := newWorld(t, true)
 	rows(w, "2")
 	w.must(w.start(p))
-	w.must(w.batch(p, Item, "rows", "more"))
+	w.must(w.batch(p, Shard, "rows", "more"))
 	if err := of(w, "1"); !errors.Is(err, ErrTable) || !strings.Contains(err.Error(), "earlier stream of table rows (2026-11-01") {
 		t.Errorf("before the first stream: %v", err)
 	}

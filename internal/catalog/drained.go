@@ -47,7 +47,7 @@ func (d Drained) Frees(pin owntable.Pin, now time.Time) bool {
 	return pin.Reader != "" && d.Reader == Reader(pin.Reader) && d.isOf(pin, now)
 }
 
-// Repeats reports whether events that come to a function by shard out of order are repetitions: the
+// Repeats reports whether events that come to a function out of order are repetitions: the
 // word was given after it began, and is so new that what was applied before may come again.
 func (d Drained) Repeats(pin owntable.Pin, now time.Time) bool {
 	return d.Reader == Shard && d.isOf(pin, now) && now.Sub(d.At) < drainedLife

@@ -89,7 +89,7 @@ func (m *Model) own(f *Function) (out []alarm) {
 			{"OutOfOrder", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md."},
 		} {
 			if a.name == "OutOfOrder" && f.Stream.Tumbling == 0 {
-				continue // by item there is no order to be out of
+				continue // documents need no order
 			}
 			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: 1, Threshold: 1, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
 				Metric: metric{Namespace: namespace, Name: a.name, Statistic: "Sum", Function: f, Table: t}})

@@ -183,7 +183,7 @@ func functions(m *Model, search bool) []*Function {
 	out := []*Function{{
 		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60,
 		Env: append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("rows")}),
-		// A tumbling window makes Lambda name the shard, so ledgers keep positions and no marks.
+		// A tumbling window makes Lambda name the shard, by which ledgers keep positions.
 		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
 	}}
 	if search {

@@ -110,8 +110,10 @@ var cases = []struct {
 	{"mapping disabled", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].State = "Disabled" }},
 	{"mapping without partial answers", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Partial = false }},
 	{"mapping in parallel", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Parallel = 2 }},
-	{"mapping in parallel by item", func(f *doctor.Facts) {
-		f.Tables[1].Mappings.Is[0].Parallel, f.Tables[1].Mappings.Is[0].Tumbling = 2, 0
+	{"mapping without a window", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Tumbling = 0 }},
+	{"mapping of documents", func(f *doctor.Facts) {
+		m := &f.Tables[1].Mappings.Is[0]
+		m.Tumbling, m.Parallel, m.Program.Is.Group = 0, 2, "search"
 	}},
 	{"mapping gives up", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Retries, f.Tables[1].Mappings.Is[0].MaxAge = 3, 60 }},
 	{"mapping with filters", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Filters = true }},

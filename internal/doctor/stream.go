@@ -12,7 +12,6 @@ type Reader string
 const (
 	ByProcess Reader = "process"
 	ByShard   Reader = "shard"
-	ByItem    Reader = "item"
 )
 
 // Mapping is an event source mapping: one function on one stream.
@@ -53,7 +52,7 @@ func (s *subject) streamReaders(f *Facts, t *Table) {
 		return
 	}
 	readers := []string{}
-	if t.Reader != "" && t.Reader != ByShard && t.Reader != ByItem {
+	if t.Reader != "" && t.Reader != ByShard {
 		readers = append(readers, "weir's processes")
 	}
 	for i := range all {
@@ -102,8 +101,11 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	if !m.Partial {
 		s.bad("mapping", of+" lacks ReportBatchItemFailures: what the function leaves for later would count as done", change("--function-response-types ReportBatchItemFailures"))
 	}
-	if m.Tumbling > 0 && m.Parallel > 1 {
-		s.bad("mapping", fmt.Sprintf("%s has a parallelization factor of %d: by shard, records would come out of order", of, m.Parallel), change("--parallelization-factor 1"))
+	if program.Group != "search" && m.Tumbling == 0 {
+		s.bad("mapping", of+" has no tumbling window: its events name no shard, and the function refuses them", change("--tumbling-window-in-seconds 60"))
+	}
+	if program.Group != "search" && m.Parallel > 1 {
+		s.bad("mapping", fmt.Sprintf("%s has a parallelization factor of %d: records come out of order, and the function refuses them", of, m.Parallel), change("--parallelization-factor 1"))
 	}
 	if m.Retries >= 0 || m.MaxAge >= 0 {
 		s.bad("mapping", of+" gives records up after "+givesUp(m)+": each is a gap", change("--maximum-retry-attempts -1 --maximum-record-age-in-seconds -1"))
@@ -121,7 +123,7 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 		s.bad("mapping", of+" failed last: "+m.Last, "aws logs tail /aws/lambda/"+m.Function)
 	}
 	if program.Group != "search" && t.Reader == ByProcess {
-		s.bad("mapping", m.Function+" and weir's processes would both derive rows; the second is refused", "stop the processes, or disable the mapping: docs/guide/operations.md, By item and by shard")
+		s.bad("mapping", m.Function+" and weir's processes would both derive rows; the second is refused", "stop the processes, or disable the mapping: docs/guide/operations.md, Functions")
 	}
 	if len(s.x.all) == n {
 		s.ok("mapping", of+" has the settings of deploy template")

@@ -137,7 +137,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, cli.Usage("%s is %s, and model %s has no searches", envGroup, group, name)
 	}
 	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: at.Writes}
-	h := lambda.New(s.Models[0].Runner, lambda.ByMapping, drained, func(ctx context.Context) error {
+	h := lambda.New(s.Models[0].Runner, drained, func(ctx context.Context) error {
 		if units > 0 {
 			if err := sharing.count(ctx); err != nil {
 				return err

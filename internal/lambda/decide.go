@@ -8,35 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
 )
 
-// Order is the order of a stream's events that the function relies on. It is fixed for
-// a stream: positions that were recorded under one order mean nothing under the other,
-// so records that were applied before would not be recognized.
-type Order string
-
-const (
-	// ByMapping is the order in which the stream is read already. For a stream that no
-	// function has read yet, it is ByShard if the first event names its shard, because that
-	// costs less, and else ByItem.
-	ByMapping Order = ""
-	// ByItem relies only on the changes of each row being in order.
-	ByItem Order = "item"
-	// ByShard relies on all changes of a shard being in order. That needs a tumbling
-	// window, whose events name their shard, and a parallelization factor of 1.
-	ByShard Order = "shard"
-)
-
 // Errors in the configuration of the event source mapping or of the function. The
 // function fails until they are fixed; meanwhile the records wait in the stream.
 var (
 	ErrEvent = errors.New("the event is not one of a DynamoDB stream of this model")
-	ErrOrder = errors.New("the order of the events is not the one by which the stream is read")
+	ErrOrder = errors.New("the records are not in the order of a shard")
 )
 
 // portion is a run of an event's records that is applied, or delivered again, as a
@@ -59,8 +41,7 @@ type work struct {
 	looked   runner.Looked // for the first portion
 	table    string
 	label    string // of the stream; "" if the event does not say
-	order    Order
-	shard    string // "" by item, and if the event names none
+	shard    string // "" of documents alone, and if the event names none
 	records  []events.Position
 	progress progress // of the shard, as last read
 	portions []portion
@@ -78,7 +59,7 @@ const source = "aws:dynamodb"
 // decide splits an event into portions. An empty event, as Lambda sends at the end of a
 // window, asks for nothing. A record that cannot be used is not an error: it goes to
 // the portion's bad entries. Errors wrap ErrEvent, and then nothing of the event may be
-// applied. in must be called next.
+// applied.
 func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	if ev.Source != "" && ev.Source != source {
 		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
@@ -118,18 +99,18 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	return w, nil
 }
 
-// in has the event applied in an order. Errors wrap ErrOrder, and then nothing of the event
-// may be applied.
-func (w *work) in(o Order) error {
-	w.order = o
-	switch {
-	case o != ByShard:
-		w.shard = ""
-		return nil
-	case w.shard == "":
-		return fmt.Errorf("%w: it is %s, and the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1, or have the stream run empty and then say WEIR_DRAINED=%s@TIME, to go by %s", ErrOrder, ByShard, catalog.Shard.Name(), ByItem)
+// checkShard returns ErrOrder if the event names no shard, or if its records are not in ascending order. Rows
+// keep positions by shard, so nothing of that event may be applied.
+func (w *work) checkShard() error {
+	if w.shard == "" {
+		return fmt.Errorf("%w: the event names no shard; give the event source mapping a tumbling window and a parallelization factor of 1: aws lambda update-event-source-mapping --uuid UUID --tumbling-window-in-seconds 60 --parallelization-factor 1", ErrOrder)
 	}
-	return w.inOrder()
+	for i := 1; i < len(w.records); i++ {
+		if w.records[i].Compare(w.records[i-1]) <= 0 {
+			return fmt.Errorf("%w: %s comes after %s", ErrOrder, w.records[i], w.records[i-1])
+		}
+	}
+	return nil
 }
 
 // add puts a record of an event into the last portion, or begins one when that has most records.

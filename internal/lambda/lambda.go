@@ -5,11 +5,13 @@
 // be sent again. All effects are safe to repeat. A record that cannot be used is stored
 // whole as a dead letter and does not hold up other records.
 //
-// The event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
+// The event source mapping needs FunctionResponseTypes ReportBatchItemFailures. A function that
+// derives rows needs a tumbling window, whose events name their shard, and a parallelization
+// factor of 1, since positions by shard rely on the order of a shard.
 //
 // An event is applied in four steps: decide.go turns the payload into a batch, or refuses it,
 // without any I/O; the runner's catalog admits it; progress.go checks that it continues what the
-// function applied of its shard, if it reads by shard; and the runner applies it. An event that
+// function applied of its shard; and the runner applies it. An event that
 // was applied before, in part or as a whole, changes nothing. Lambda runs several processes of a
 // function side by side, for different shards, and for one shard while it gives up on the first.
 //
@@ -39,12 +41,9 @@ type Handler struct {
 	Runner *runner.Runner
 	// Names are the names of the tables in events.
 	Names stage.Names
-	// Order is the order of events that the function relies on.
-	Order Order
 	// Drained says of the reader that the streams had before that no record read by it can be
-	// delivered again. It is zero if the reader never changed. If it was catalog.Shard and the
-	// order is ByShard, events that are out of order are taken for a repetition of records that
-	// were applied before, for a day.
+	// delivered again. It is zero if the reader never changed. If it was catalog.Shard, events that
+	// are out of order are taken for a repetition of records that were applied before, for a day.
 	Drained catalog.Drained
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
@@ -56,33 +55,19 @@ type Handler struct {
 	// Portion is how many records are applied before the deadline is checked again; 0
 	// is 250.
 	Portion int
-	// MostPositions is how many positions of shards a row of our own table may keep before
-	// redundant ones are removed; 0 is 16.
-	MostPositions int
 	// Report, when set, is called with the outcome of each event that has records.
 	Report func(Report)
-
-	in     map[Order]*runner.Runner
-	orders map[string]Order // by which tables are read
 }
 
-// New makes a handler. It works on copies of the runner, one for each order of events, so the caller's may
-// go on to be used. New reads nothing: what a function needs of the store is read by the first event.
-func New(r *runner.Runner, o Order, drained catalog.Drained, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r, Order: o, Drained: drained, Admit: admit, in: map[Order]*runner.Runner{}, orders: map[string]Order{}}
-	for _, o := range []Order{ByItem, ByShard} {
-		run := *h.Runner
-		run.Reader, run.Drained = readers[o], drained
-		if o == ByShard {
-			run.Frontiers, run.Pruned = h.frontiers, &runner.PrunedLedgers{}
-		}
-		h.in[o] = &run
-	}
+// New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
+// reads nothing: what a function needs of the store is read by the first event.
+func New(r *runner.Runner, drained catalog.Drained, admit func(context.Context) error) *Handler {
+	run := *r
+	h := &Handler{Runner: &run, Drained: drained, Admit: admit}
+	h.Runner.Reader, h.Runner.Drained = catalog.Shard, drained
+	h.Runner.Frontiers, h.Runner.Pruned = h.frontiers, &runner.PrunedLedgers{}
 	return h
 }
-
-// readers are the readers of each order.
-var readers = map[Order]catalog.Reader{ByItem: catalog.Item, ByShard: catalog.Shard}
 
 // Report is the outcome of an event. Records that were not applied are delivered again,
 // except those kept as dead letters.
@@ -121,8 +106,8 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
 	w, err := decide(h.Runner.Model, &ev, cmp.Or(h.Portion, portionRecords))
-	if err == nil && len(w.portions) > 0 {
-		err = h.order(ctx, &w)
+	if err == nil && len(w.portions) > 0 && h.appliesRows() {
+		err = w.checkShard()
 	}
 	if err != nil {
 		return nil, err
@@ -232,7 +217,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 
 // over notes how much of an event is applied.
 func (h *Handler) over(ctx context.Context, w *work, applied int) error {
-	if w.order != ByShard || len(w.records) == 0 {
+	if !h.appliesRows() || len(w.records) == 0 { // documents have positions of their own
 		return nil
 	}
 	return h.end(ctx, w, applied)
@@ -246,17 +231,17 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 			return err
 		}
 	}
-	b := runner.Batch{ShardKey: owntable.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, ByItem: w.order == ByItem, View: w.view, Looked: w.looked}
+	b := runner.Batch{ShardKey: owntable.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, View: w.view, Looked: w.looked}
 	w.looked = runner.Looked{}
 	if h.appliesRows() {
-		n, err := h.in[w.order].Rows(ctx, b)
+		n, err := h.Runner.Rows(ctx, b)
 		if err != nil {
 			return err
 		}
 		w.counts.Add(n)
 	}
 	if h.appliesDocuments() {
-		n, err := h.in[w.order].Documents(ctx, []runner.Batch{b})
+		n, err := h.Runner.Documents(ctx, []runner.Batch{b})
 		if err != nil {
 			return err
 		}
@@ -312,31 +297,6 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + owntable.Hash(string(e.Bad.Raw))
 }
 
-// order finds out in which order an event is applied. Documents have positions, so for them
-// any order will do.
-func (h *Handler) order(ctx context.Context, w *work) error {
-	if !h.appliesRows() {
-		return w.in(ByItem)
-	}
-	o := cmp.Or(h.Order, h.orders[w.table])
-	if o == ByMapping {
-		o = ByItem
-		if w.shard != "" {
-			o = ByShard
-		}
-		pin, err := h.Runner.Pin(ctx, w.table)
-		if err != nil {
-			return err
-		}
-		for order, reader := range readers {
-			if pin.Reader == string(reader) && !h.Drained.Frees(pin, h.Runner.Now()) {
-				o = order
-			}
-		}
-	}
-	return w.in(o)
-}
-
 // check makes sure that this program and reader are the right ones for the stream, and that
 // the event continues what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
@@ -347,17 +307,15 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		_, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupSearch)
 		return err
 	}
-	delete(h.orders, w.table) // look again if it is refused
-	h.in[w.order].MostPositions = h.MostPositions
-	row, err := h.in[w.order].AdmitEvent(ctx, w.table, w.label, runner.GroupRows)
+	row, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupRows)
 	if err != nil {
 		return err
 	}
-	h.orders[w.table], w.view = w.order, &runner.View{CatalogRow: row}
-	if w.order != ByShard || len(w.records) == 0 {
+	w.view = &runner.View{CatalogRow: row}
+	if len(w.records) == 0 {
 		return nil
 	}
-	if w.looked, err = h.in[w.order].Look(ctx, w.portions[0].changes); err != nil {
+	if w.looked, err = h.Runner.Look(ctx, w.portions[0].changes); err != nil {
 		return err
 	}
 	err = h.begin(ctx, w)

@@ -269,13 +269,3 @@ func (h *Handler) disorder(w *work, err error) error {
 // progressLife is how long a row is kept after its last event. The stream's
 // retention is shorter.
 const progressLife = 48 * time.Hour
-
-// inOrder returns ErrOrder if an event's records are not in ascending order.
-func (w *work) inOrder() error {
-	for i := 1; i < len(w.records); i++ {
-		if w.records[i].Compare(w.records[i-1]) <= 0 {
-			return fmt.Errorf("%w: its records are not in the order of a shard: %s comes after %s", ErrOrder, w.records[i], w.records[i-1])
-		}
-	}
-	return nil
-}

@@ -178,7 +178,7 @@ func countingsIn(t *testing.T, open func(*testing.T, []store.Table) store.Store,
 			w := worldOf(t, m, open)
 			h := func() *lambda.Handler {
 				h := w.handler()
-				h.MostPositions = 1
+				h.Runner.MostPositions = 1
 				return h
 			}
 			for n := range c.first {
@@ -247,8 +247,8 @@ func zombies(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		t.Run(fmt.Sprint("pruned before ", before), func(t *testing.T) {
 			countingsIn(t, open, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 				slow := &sleepy{Store: w, before: c.rows}
-				zombie := w.byOrder(lambda.ByShard, slow)
-				zombie.MostPositions = 1
+				zombie := w.over(slow)
+				zombie.Runner.MostPositions = 1
 				if before { // the zombie remembers that the row was pruned, and looks at it first
 					w.must(h(), c.event(w, "s1", 11))
 					c.prunes(w, h, "s1")
@@ -300,7 +300,7 @@ func TestNotYetDone(t *testing.T) {
 			}
 			dies = true
 		}
-		w.must(w.byOrder(lambda.ByShard, slow), c.event(w, "s1", 12))
+		w.must(w.over(slow), c.event(w, "s1", 12))
 		if !dies {
 			t.Error("it did not sleep")
 		}
@@ -335,7 +335,7 @@ func TestPrunedAndParked(t *testing.T) {
 	c := &countings[0]
 	h := func() *lambda.Handler {
 		h := w.handler()
-		h.MostPositions = 1
+		h.Runner.MostPositions = 1
 		return h
 	}
 	ledger := owntable.Ledger("gallery", store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString("ALBUM#a"), Sort: value.OfString("METADATA")}})
@@ -362,7 +362,7 @@ func TestPrunedAndParked(t *testing.T) {
 		w.set(ledger, owntable.Parked, value.OfInt(1))
 		was = c.says(w)
 	}
-	w.must(w.byOrder(lambda.ByShard, slow), c.event(w, "s1", 13))
+	w.must(w.over(slow), c.event(w, "s1", 13))
 	if letters(2); was == nil || !slices.Equal(was, c.says(w)) {
 		t.Errorf("a zombie leaves %q, before %q", c.says(w), was)
 	}

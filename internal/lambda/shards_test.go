@@ -87,20 +87,10 @@ func worldOf(t *testing.T, m *model.Model, open func(*testing.T, []store.Table) 
 	return &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// inBothOrders runs a test with functions of each order.
-func inBothOrders(t *testing.T, test func(*testing.T, lambda.Order)) {
-	for _, o := range []lambda.Order{lambda.ByItem, lambda.ByShard} {
-		t.Run(string(o), func(t *testing.T) { test(t, o) })
-	}
-}
-
 // twice invokes the function with records of the world's table, and once more with the same.
-func (w *world) twice(h *lambda.Handler, o lambda.Order, records ...string) {
+func (w *world) twice(h *lambda.Handler, records ...string) {
 	w.t.Helper()
-	payload := recordsOf(records...)
-	if o == lambda.ByShard {
-		payload = strings.Replace(inWindow(","+payload[1:len(payload)-1]+`,"state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`), "table/gallery", "table/"+w.model.Tables[0].Name, 1)
-	}
+	payload := strings.Replace(ofShard(recordsOf(records...)), "table/gallery", "table/"+w.model.Tables[0].Name, 1)
 	for range 2 {
 		if out, err := h.Invoke(w.t.Context(), []byte(payload)); err != nil || !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
 			w.t.Fatalf("%.300s %v", out, err)
@@ -110,7 +100,7 @@ func (w *world) twice(h *lambda.Handler, o lambda.Order, records ...string) {
 
 func (w *world) handler() *lambda.Handler {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
-	return lambda.New(run, lambda.ByShard, catalog.Drained{}, func(context.Context) error { return nil })
+	return lambda.New(run, catalog.Drained{}, func(context.Context) error { return nil })
 }
 
 // add invokes the function with a record of the shard that puts a picture into an

@@ -68,10 +68,10 @@ func isLedger(ref store.Ref) bool {
 // readPrice is what a read unit costs in write units, by DynamoDB's price list.
 const readPrice = 0.2
 
-// TestLedgerUnitsByShard: what a record costs in a ledger hardly depends on the number of shards
+// TestLedgerUnits: what a record costs in a ledger hardly depends on the number of shards
 // that a function reads, whether its batch has records for one ledger or for several. The reads and
 // writes of removals are part of it; those by which any event is admitted are not.
-func TestLedgerUnitsByShard(t *testing.T) {
+func TestLedgerUnits(t *testing.T) {
 	for _, ledgers := range []int{1, 4} {
 		var flat float64
 		for _, shards := range []int{1, 10, 100, 1000} {
@@ -79,7 +79,7 @@ func TestLedgerUnitsByShard(t *testing.T) {
 			m := &metered{Store: w}
 			var processes []*lambda.Handler // of the function; each remembers what it met
 			for range 8 {
-				processes = append(processes, w.byOrder(lambda.ByShard, m))
+				processes = append(processes, w.over(m))
 			}
 			dice := rand.New(rand.NewPCG(1, 2))
 			c := &counting{model: "gallery", rows: "ledger|", record: func(n int) string {
@@ -122,7 +122,7 @@ func TestManyShardsAtOnce(t *testing.T) {
 	errs := make(chan error, workers)
 	for range workers {
 		s := &tallied{Store: w, writes: &writes, failed: &failed}
-		h := w.byOrder(lambda.ByShard, s)
+		h := w.over(s)
 		wg.Go(func() {
 			for i := range todo {
 				c := &countings[0]

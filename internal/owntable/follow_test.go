@@ -142,21 +142,6 @@ func TestSubscribers(t *testing.T) {
 	if !o.writes(s.Replace(ref, was, soon)) || o.writes(s.Replace(ref, was, soon)) || owntable.SubscriberFrom(o.row(ref)).Here || !o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("a subscriber that left is %v", o.row(ref))
 	}
-
-	mark := owntable.NotificationMark("m", "rule|a", rowRef("7"))
-	ws, moment := owntable.ListFrom(o.row(list)).NextMarked(list, mark, at(4), clock, soon, soon)
-	if err := o.Transact(t.Context(), ws); err != nil || moment != clock.UnixMicro()+5 {
-		t.Fatalf("moment %d: %v", moment, err)
-	}
-	if m := owntable.NotificationMarkFrom(o.row(mark)); m.Position != at(4) || m.Moment != moment || !m.Sending {
-		t.Errorf("the mark is %+v", m)
-	}
-	if o.Transact(t.Context(), ws) == nil {
-		t.Error("one change got two moments")
-	}
-	if !o.writes(owntable.EndMarked(mark, at(4))) || owntable.NotificationMarkFrom(o.row(mark)).Sending {
-		t.Error("the mark still sends")
-	}
 }
 
 // TestNodes: a node comes back as it was stored, and is written only over the version that
@@ -181,8 +166,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestTombstonesAndMarks: neither goes back to an older position.
-func TestTombstonesAndMarks(t *testing.T) {
+// TestTombstones: one does not go back to an older position.
+func TestTombstones(t *testing.T) {
 	o := ownTable(t)
 	if !o.writes(owntable.LeaveTombstone(rowRef("1"), at(2), soon)) || o.writes(owntable.LeaveTombstone(rowRef("1"), at(1), soon)) {
 		t.Error("a tombstone went back")
@@ -192,10 +177,6 @@ func TestTombstonesAndMarks(t *testing.T) {
 	}
 	if _, ok := owntable.TombstoneFrom(nil); ok {
 		t.Error("a row without a tombstone was deleted")
-	}
-	mark := owntable.Mark("m", rowRef("1"), rowRef("2"))
-	if !o.writes(owntable.MoveMark(mark, at(2), soon)) || o.writes(owntable.MoveMark(mark, at(2), soon)) || owntable.MarkFrom(o.row(mark)) != at(2) {
-		t.Error("one change was marked twice")
 	}
 }
 

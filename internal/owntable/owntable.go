@@ -8,8 +8,7 @@
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
 //	feed|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
 //	feed|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
-//	mark|MODEL|ROW        s HASH    deduplication mark, without shards: a row's last change counted
-//	mark|MODEL|RULE|KEY   s HASH    the same: a row's last change that followers were told of
+//	mark|MODEL|ROW        s HASH    contribution mark of a build: what a source row has added, and its last change
 //	tomb|ROW              s ""      a row that weir made and deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal of a source row that was replayed
 //	seen|TABLE            s ""      the time up to which such removals were forgotten
@@ -47,7 +46,7 @@
 // of a ledger:
 //
 //	p:LOG    offset of the last record of that merged log that the accumulators include; the
-//	         same of a shard, p:SHARD, where a function reads shard by shard
+//	         same of a shard, p:SHARD, where a function reads
 //	a:ATTR   a count or a sum, or how many values a distinct of any size has; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	d:ATTR:V how many rows hold the value V, for a distinct; ATTR has %3A for a colon, and %25 for a %
@@ -233,16 +232,9 @@ func Ref(k, s string) store.Ref {
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
 
-// Mark refers to a deduplication mark: the last change of a source row that the target's
-// ledger includes. Marks replace shards where a stream's order by shard is not known.
+// Mark refers to the contribution mark of a source row for a target, by the name of a build's ledgers.
 func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
-}
-
-// MemberMark is Mark for a target that is a set: the last change by which the source row
-// added or removed the member.
-func MemberMark(model string, set, source store.Ref, member string) store.Ref {
-	return Ref("mark|"+model+"|"+RowText(set), Hash(RowText(source)+"|"+member))
 }
 
 // Seen refers to the row that records the removal of a source row by a replay.

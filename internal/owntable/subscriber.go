@@ -96,43 +96,6 @@ func EndMoment(at store.Ref, shardKey string, last mergedlog.Offset) store.Write
 	}
 }
 
-// NotificationMarkRow is the deduplication mark of a row that sends to a list, where no
-// shards are known: the row's last change that has a moment.
-type NotificationMarkRow struct {
-	Position events.Position
-	Moment   int64
-	Sending  bool // its notifications are still being written
-}
-
-// NotificationMarkFrom decodes such a mark, nil if there is none.
-func NotificationMarkFrom(row value.Item) NotificationMarkRow {
-	moment, _ := row.Get(listSends).Int64()
-	return NotificationMarkRow{events.PositionFrom(row.Get(Position)), moment, row.Has(listFirst)}
-}
-
-// NextMarked begins the next moment for one change at position p, in one transaction with
-// the mark of its row. The transaction fails if another moment has begun since the counter
-// was read, or if the mark has this position or a newer one. The mark may be deleted at
-// expiry, the counter at ends.
-func (l ListRow) NextMarked(list, mark store.Ref, p events.Position, now time.Time, expiry, ends value.Value) (ws []store.Write, moment int64) {
-	moment = l.next(now)
-	next := value.OfInt(moment)
-	return []store.Write{
-		{Ref: list, If: l.same(), Ops: []store.Op{set(listMoment, next), set(Expiry, ends)}},
-		{Ref: mark, If: store.Cond{store.Below(Position, p.Value())}, Ops: []store.Op{
-			set(Position, p.Value()), set(listFirst, p.Value()), set(listSends, next), set(Expiry, expiry),
-		}},
-	}, moment
-}
-
-// EndMarked notes that the notifications of the change at position p are written.
-func EndMarked(mark store.Ref, p events.Position) store.Write {
-	return store.Write{
-		Ref: mark, If: store.Cond{{{Attr: Position, Is: store.Eq, Value: p.Value()}}},
-		Ops: []store.Op{remove(listFirst), remove(listSends)},
-	}
-}
-
 // SubscriberRow is a subscriber's entry on a list. The zero SubscriberRow stands for a row
 // that never subscribed.
 type SubscriberRow struct {
@@ -217,8 +180,3 @@ func Subscriber(list, row store.Ref) store.Ref {
 
 // SubscriberAt refers to the subscriber with a sort key on a list.
 func SubscriberAt(list store.Ref, sort string) store.Ref { return Ref(list.Key.Partition.Text(), sort) }
-
-// NotificationMark refers to the deduplication mark of a row that sends to a list.
-func NotificationMark(model, list string, source store.Ref) store.Ref {
-	return Ref("mark|"+model+"|"+list, Hash(RowText(source)))
-}

@@ -23,10 +23,9 @@ import (
 // churner makes and removes rows of every kind while a simulated year passes.
 type churner struct {
 	*harness
-	at     map[string]events.Position           // how far each shard was read
-	round  func(day, from, n int) []store.Write // n of a day, from the from-th on
-	byItem bool
-	made   int
+	at    map[string]events.Position           // how far each shard was read
+	round func(day, from, n int) []store.Write // n of a day, from the from-th on
+	made  int
 }
 
 // row puts a row of the model's first table.
@@ -133,7 +132,7 @@ func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) 
 		if len(page.Records) == 0 {
 			continue
 		}
-		b := runner.Batch{ShardKey: owntable.ShardKey(table.Name, s.ID), ByItem: c.byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(table.Name, s.ID)}
 		for i := range page.Records {
 			if change, ok := projections.NewChange(table, &page.Records[i]); ok {
 				b.Changes = append(b.Changes, change)
@@ -231,59 +230,54 @@ func churn(t *testing.T, name string, begins func(*churner)) {
 	text, err := os.ReadFile(name)
 	must(t, err)
 	text = []byte(strings.Replace(string(text), "max: 1000}", "max: 2}", 1))
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			days := 365
-			if testing.Short() {
-				days = 60
+	days := 365
+	if testing.Short() {
+		days = 60
+	}
+	m, err := model.Parse(name, text)
+	must(t, err)
+	c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}}
+	defer c.close()
+	begins(c)
+	perDay := 1
+	if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
+		n, err := strconv.Atoi(s)
+		must(t, err)
+		perDay = max(1, n/days/len(c.round(0, 0, 1)))
+	}
+	var week map[string]int
+	var weekBytes int
+	for day := range days {
+		for from := 0; from < perDay; from += atOnce {
+			ws := c.round(day, from, min(atOnce, perDay-from))
+			c.write(ws)
+			c.made += len(ws)
+			c.removed(ws)
+		}
+		c.passes(24 * time.Hour)
+		if day == 6 {
+			week, weekBytes = c.own()
+		}
+	}
+	year, bytes := c.own()
+	t.Logf("%d rows made and removed; after a week %d bytes, %v; after a year %d, %v", c.made, weekBytes, week, bytes, year)
+	was, is := 0, 0
+	for kind := range year {
+		was, is = was+week[kind], is+year[kind]
+	}
+	if 10*bytes > 11*weekBytes {
+		t.Errorf("%d bytes, after a week %d", bytes, weekBytes)
+	}
+	if 10*is > 11*was {
+		for _, kind := range slices.Sorted(maps.Keys(year)) {
+			t.Errorf("%s: %d rows, after a week %d", kind, year[kind], week[kind])
+		}
+	}
+	for _, table := range m.Tables {
+		for _, row := range c.scan(table.Name) {
+			if e := table.Classify(row); e != nil && e.Group != nil {
+				t.Errorf("a row of %s is left: %s", e.Name, row.Get("PK").Text())
 			}
-			m, err := model.Parse(name, text)
-			must(t, err)
-			c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}, byItem: byItem}
-			defer c.close()
-			c.harness.byItem = byItem
-			begins(c)
-			perDay := 1
-			if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
-				n, err := strconv.Atoi(s)
-				must(t, err)
-				perDay = max(1, n/days/len(c.round(0, 0, 1)))
-			}
-			var week map[string]int
-			var weekBytes int
-			for day := range days {
-				for from := 0; from < perDay; from += atOnce {
-					ws := c.round(day, from, min(atOnce, perDay-from))
-					c.write(ws)
-					c.made += len(ws)
-					c.removed(ws)
-				}
-				c.passes(24 * time.Hour)
-				if day == 6 {
-					week, weekBytes = c.own()
-				}
-			}
-			year, bytes := c.own()
-			t.Logf("%d rows made and removed; after a week %d bytes, %v; after a year %d, %v", c.made, weekBytes, week, bytes, year)
-			was, is := 0, 0
-			for kind := range year {
-				was, is = was+week[kind], is+year[kind]
-			}
-			if 10*bytes > 11*weekBytes {
-				t.Errorf("%d bytes, after a week %d", bytes, weekBytes)
-			}
-			if 10*is > 11*was {
-				for _, kind := range slices.Sorted(maps.Keys(year)) {
-					t.Errorf("%s: %d rows, after a week %d", kind, year[kind], week[kind])
-				}
-			}
-			for _, table := range m.Tables {
-				for _, row := range c.scan(table.Name) {
-					if e := table.Classify(row); e != nil && e.Group != nil {
-						t.Errorf("a row of %s is left: %s", e.Name, row.Get("PK").Text())
-					}
-				}
-			}
-		})
+		}
 	}
 }

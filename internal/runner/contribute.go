@@ -25,6 +25,13 @@ import (
 // markLife is how long a mark of nothing stays while its build is not verified.
 const markLife = catalog.BuildLife + 5*24*time.Hour
 
+// marksAtOnce keeps a transaction with marks, a ledger and dead letters below its limit. parkMarked
+// is how many contributions are parked in one.
+const (
+	marksAtOnce = 90
+	parkMarked  = 20
+)
+
 // markedBytes bounds the marks of one transaction, which has 4 MB.
 const markedBytes = 2 << 20
 

@@ -76,7 +76,7 @@ func (d *Dead) identify() {
 		row = store.Ref{}
 	}
 	parts := []string{string(d.Kind), target, owntable.RowText(row), d.ShardKey, d.Position.String(), d.Source}
-	if d.Kind == DeadParked || d.Kind == DeadImage { // without shards, records of two rows may have one position
+	if d.Kind == DeadParked || d.Kind == DeadImage { // of a letter that names no shard, records of two rows may have one position
 		rec := owntable.RecordFrom(d.Record)
 		parts = append(parts, rec.Table, string(value.AppendPlainItem(nil, rec.Keys)))
 	}

@@ -34,62 +34,60 @@ func TestExpiredCopiesCostNothing(t *testing.T) {
 	m, err := loadText(t, expiring)
 	must(t, err)
 	table, expires := m.Tables[0], time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
-	for _, byItem := range []bool{false, true} {
-		db, err := embedded.Open("store", []store.Table{owntable.Table(), table.Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
-		must(t, err)
-		meter := &metered{Store: db}
-		r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: meter, Now: time.Now}
-		row := func(pk, sk, kind string, n int) value.Item {
-			return value.NewItem(
-				value.Attr{Name: "PK", Value: value.OfString(pk)}, value.Attr{Name: "SK", Value: value.OfString(sk)}, value.Attr{Name: "kind", Value: value.OfString(kind)},
-				value.Attr{Name: "id", Value: value.OfString(fmt.Sprint(n))}, value.Attr{Name: "ttl", Value: value.OfInt(expires.Unix())})
-		}
-		at := uint64(0)
-		apply := func(when time.Time, expired bool, old, now value.Item) {
-			t.Helper()
-			at++
-			keys := now
-			if keys == nil {
-				keys = old
-			}
-			c, _ := projections.NewChange(table, &events.Record{Table: table.Name, Keys: keys, Old: old, New: now, Position: events.PositionOf(at), Time: when, Expired: expired})
-			_, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey(table.Name, "s"), ByItem: byItem, Changes: []projections.Change{c}})
-			must(t, err)
-		}
-		card := func(n int) store.Ref {
-			return store.Ref{Table: table.Name, Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString(fmt.Sprint(n))}}
-		}
-		removed := func(n int, when time.Time, expired bool) value.Item {
-			t.Helper()
-			rows, err := db.Get(t.Context(), []store.Ref{card(n)})
-			must(t, err)
-			if rows[0] == nil {
-				t.Fatal("there is no copy")
-			}
-			_, err = db.Write(t.Context(), []store.Write{{Ref: card(n), Delete: true}})
-			must(t, err)
-			meter.wrote.Store(0)
-			apply(when, expired, rows[0], nil)
-			rows, err = db.Get(t.Context(), []store.Ref{card(n)})
-			must(t, err)
-			return rows[0]
-		}
-		for n := range 10 {
-			offer := row(fmt.Sprint("OFFER#", n), "META", "Offer", n)
-			key, _ := table.KeyOf(offer)
-			_, err := db.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: table.Name, Key: key}, Put: offer}})
-			must(t, err)
-			apply(expires.Add(-time.Hour), false, nil, offer)
-			if n == 0 {
-				if removed(n, expires.Add(-time.Minute), false) == nil {
-					t.Errorf("byItem=%v: the copy of a row that has not expired is gone", byItem)
-				}
-				continue
-			}
-			if is := removed(n, expires.Add(time.Duration(n)*time.Hour), n%2 == 0); is != nil || meter.wrote.Load() > 0 {
-				t.Errorf("byItem=%v: the copy is %v after %d writes", byItem, is, meter.wrote.Load())
-			}
-		}
-		must(t, db.Close())
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), table.Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
+	must(t, err)
+	meter := &metered{Store: db}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: meter, Now: time.Now}
+	row := func(pk, sk, kind string, n int) value.Item {
+		return value.NewItem(
+			value.Attr{Name: "PK", Value: value.OfString(pk)}, value.Attr{Name: "SK", Value: value.OfString(sk)}, value.Attr{Name: "kind", Value: value.OfString(kind)},
+			value.Attr{Name: "id", Value: value.OfString(fmt.Sprint(n))}, value.Attr{Name: "ttl", Value: value.OfInt(expires.Unix())})
 	}
+	at := uint64(0)
+	apply := func(when time.Time, expired bool, old, now value.Item) {
+		t.Helper()
+		at++
+		keys := now
+		if keys == nil {
+			keys = old
+		}
+		c, _ := projections.NewChange(table, &events.Record{Table: table.Name, Keys: keys, Old: old, New: now, Position: events.PositionOf(at), Time: when, Expired: expired})
+		_, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey(table.Name, "s"), Changes: []projections.Change{c}})
+		must(t, err)
+	}
+	card := func(n int) store.Ref {
+		return store.Ref{Table: table.Name, Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString(fmt.Sprint(n))}}
+	}
+	removed := func(n int, when time.Time, expired bool) value.Item {
+		t.Helper()
+		rows, err := db.Get(t.Context(), []store.Ref{card(n)})
+		must(t, err)
+		if rows[0] == nil {
+			t.Fatal("there is no copy")
+		}
+		_, err = db.Write(t.Context(), []store.Write{{Ref: card(n), Delete: true}})
+		must(t, err)
+		meter.wrote.Store(0)
+		apply(when, expired, rows[0], nil)
+		rows, err = db.Get(t.Context(), []store.Ref{card(n)})
+		must(t, err)
+		return rows[0]
+	}
+	for n := range 10 {
+		offer := row(fmt.Sprint("OFFER#", n), "META", "Offer", n)
+		key, _ := table.KeyOf(offer)
+		_, err := db.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: table.Name, Key: key}, Put: offer}})
+		must(t, err)
+		apply(expires.Add(-time.Hour), false, nil, offer)
+		if n == 0 {
+			if removed(n, expires.Add(-time.Minute), false) == nil {
+				t.Error("the copy of a row that has not expired is gone")
+			}
+			continue
+		}
+		if is := removed(n, expires.Add(time.Duration(n)*time.Hour), n%2 == 0); is != nil || meter.wrote.Load() > 0 {
+			t.Errorf("the copy is %v after %d writes", is, meter.wrote.Load())
+		}
+	}
+	must(t, db.Close())
 }

@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,9 +12,7 @@ import (
 // TestFullFollowerSays says that a follower with no room for the value that it follows is
 // kept as a dead letter, once, and shows the value when a retry finds room.
 func TestFullFollowerSays(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			m, err := loadText(t, `
+	m, err := loadText(t, `
 model: press
 tables: {press: {key: [PK, SK]}}
 entities:
@@ -28,76 +25,73 @@ derive:
     keep: [insert]
     set: {id: id, author: author, name: {follow: Author.name, by: {id: author}}}
 `)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	app := func(lines ...string) runner.Result {
+		t.Helper()
+		from := len(h.records) + 1
+		for _, line := range lines {
+			must(t, h.write(line))
+		}
+		h.pull()
+		var n runner.Result
+		for i := from; i <= len(h.records); i++ {
+			one, err := h.deliver(nil, []int{i})
 			must(t, err)
-			h := newHarness(t, m)
-			defer h.close()
-			h.byItem = byItem
-			app := func(lines ...string) runner.Result {
-				t.Helper()
-				from := len(h.records) + 1
-				for _, line := range lines {
-					must(t, h.write(line))
-				}
-				h.pull()
-				var n runner.Result
-				for i := from; i <= len(h.records); i++ {
-					one, err := h.deliver(nil, []int{i})
-					must(t, err)
-					n.Add(one)
-					h.pull()
-				}
-				return n
-			}
-			letters := func() (ids []string) {
-				must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-					if d.Kind != runner.DeadFollow {
-						t.Errorf("%s: %s", d.Kind, d.Reason)
-					}
-					ids = append(ids, d.ID)
-					return nil
-				}))
-				return ids
-			}
-			shows := func(want string) {
-				t.Helper()
-				for _, row := range h.scan("press") {
-					if row.Get("PK").Text() == "LOG" && row.Get("name").Text() != want {
-						t.Errorf("it shows %q, should show %q", row.Get("name").Text(), want)
-					}
-				}
-			}
-			long := strings.Repeat("x", 300)
-			app(`put press {"PK":"AUTHOR#a","SK":"METADATA","type":"Author","name":"Ada"}`,
-				`put press {"PK":"POST#1","SK":"METADATA","type":"Post","author":"a"}`)
-			app(`set press {"PK":"LOG","SK":"1"} {"pad":{"$noise":409400}}`)
-			if n := app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + `"}`); n.Dead != 1 {
-				t.Errorf("%+v", n)
-			}
-			if _, err := h.deliver(nil, []int{len(h.records)}); err != nil || len(letters()) != 1 {
-				t.Fatal(err, letters())
-			}
-			shows("Ada")
-			if _, err := h.runner(nil).Retry(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
-				t.Fatal(err, letters())
-			}
-			app(`set press {"PK":"LOG","SK":"1"} {"pad":null}`)
-			if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
-				t.Fatal(n, err, letters())
-			}
-			shows(long)
-
-			// Refused again, and over when the row followed is gone.
-			app(`set press {"PK":"LOG","SK":"1"} {"pad":{"$noise":409000}}`)
-			app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + long + long + `"}`)
-			if len(letters()) != 1 {
-				t.Fatal(letters())
-			}
-			app(`delete press {"PK":"AUTHOR#a","SK":"METADATA"}`)
-			shows("")
-			if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
-				t.Fatal(n, err, letters())
-			}
-			shows("")
-		})
+			n.Add(one)
+			h.pull()
+		}
+		return n
 	}
+	letters := func() (ids []string) {
+		must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+			if d.Kind != runner.DeadFollow {
+				t.Errorf("%s: %s", d.Kind, d.Reason)
+			}
+			ids = append(ids, d.ID)
+			return nil
+		}))
+		return ids
+	}
+	shows := func(want string) {
+		t.Helper()
+		for _, row := range h.scan("press") {
+			if row.Get("PK").Text() == "LOG" && row.Get("name").Text() != want {
+				t.Errorf("it shows %q, should show %q", row.Get("name").Text(), want)
+			}
+		}
+	}
+	long := strings.Repeat("x", 300)
+	app(`put press {"PK":"AUTHOR#a","SK":"METADATA","type":"Author","name":"Ada"}`,
+		`put press {"PK":"POST#1","SK":"METADATA","type":"Post","author":"a"}`)
+	app(`set press {"PK":"LOG","SK":"1"} {"pad":{"$noise":409400}}`)
+	if n := app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + `"}`); n.Dead != 1 {
+		t.Errorf("%+v", n)
+	}
+	if _, err := h.deliver(nil, []int{len(h.records)}); err != nil || len(letters()) != 1 {
+		t.Fatal(err, letters())
+	}
+	shows("Ada")
+	if _, err := h.runner(nil).Retry(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
+		t.Fatal(err, letters())
+	}
+	app(`set press {"PK":"LOG","SK":"1"} {"pad":null}`)
+	if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
+		t.Fatal(n, err, letters())
+	}
+	shows(long)
+
+	// Refused again, and over when the row followed is gone.
+	app(`set press {"PK":"LOG","SK":"1"} {"pad":{"$noise":409000}}`)
+	app(`set press {"PK":"AUTHOR#a","SK":"METADATA"} {"name":"` + long + long + long + `"}`)
+	if len(letters()) != 1 {
+		t.Fatal(letters())
+	}
+	app(`delete press {"PK":"AUTHOR#a","SK":"METADATA"}`)
+	shows("")
+	if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
+		t.Fatal(n, err, letters())
+	}
+	shows("")
 }

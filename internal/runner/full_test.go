@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -32,11 +31,10 @@ derive:
 var theMovie = store.Ref{Table: "films", Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
 
 // newFilms is a harness with a movie that somebody rated 4.
-func newFilms(t *testing.T, byItem bool) *harness {
+func newFilms(t *testing.T) *harness {
 	m, err := loadText(t, films)
 	must(t, err)
 	h := newHarness(t, m)
-	h.byItem = byItem
 	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
 	h.rate("a", `"stars":4`)
 	must(t, h.settle(1))
@@ -92,32 +90,29 @@ func (b *bounded) Transact(ctx context.Context, ws []store.Write) error {
 // parked, even where the ledger's digits belong in bands that there is no room for
 // either, and that a retry of it ends.
 func TestFullLedgerParks(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newFilms(t, byItem)
-		defer h.close()
-		must(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"a:points":4.123456789}`)) // of before there were bands
-		h.room(10)
-		h.rate("b", `"stars":1,"tag":"one that is new"`)
-		h.pull()
-		few := &runner.Runner{Kinds: kinds.All(), Model: h.model, Store: &bounded{h.store, 30}, Now: h.now}
-		b := h.batch(len(h.records))
-		b.ByItem = byItem
-		n, err := few.Rows(t.Context(), b)
-		if err != nil || n.Dead != 1 {
-			t.Fatal(byItem, n, err)
-		}
-		id := ""
-		must(t, few.Dead(t.Context(), func(d runner.Dead) error { id = d.ID; return nil }))
-		if _, err := few.Retry(t.Context(), id); !errors.Is(err, store.ErrRefused) {
-			t.Fatal(byItem, err)
-		}
-		h.room(1000)
-		if n, err := few.Retry(t.Context(), id); err != nil || n < 1 {
-			t.Fatal(byItem, n, err)
-		}
-		if l := h.theLedger(); !l.Has("d:tags:one that is new") {
-			t.Error(byItem, l)
-		}
+	h := newFilms(t)
+	defer h.close()
+	must(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"a:points":4.123456789}`)) // of before there were bands
+	h.room(10)
+	h.rate("b", `"stars":1,"tag":"one that is new"`)
+	h.pull()
+	few := &runner.Runner{Kinds: kinds.All(), Model: h.model, Store: &bounded{h.store, 30}, Now: h.now}
+	b := h.batch(len(h.records))
+	n, err := few.Rows(t.Context(), b)
+	if err != nil || n.Dead != 1 {
+		t.Fatal(n, err)
+	}
+	id := ""
+	must(t, few.Dead(t.Context(), func(d runner.Dead) error { id = d.ID; return nil }))
+	if _, err := few.Retry(t.Context(), id); !errors.Is(err, store.ErrRefused) {
+		t.Fatal(err)
+	}
+	h.room(1000)
+	if n, err := few.Retry(t.Context(), id); err != nil || n < 1 {
+		t.Fatal(n, err)
+	}
+	if l := h.theLedger(); !l.Has("d:tags:one that is new") {
+		t.Error(l)
 	}
 }
 
@@ -150,89 +145,57 @@ func (h *harness) brim() {
 // and ledger and queue together hold what there is. A retry makes all right once there is
 // room, also if that comes from rows that were deleted since. So do discards and a repair.
 func TestLedgerFullToTheBrim(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		for _, then := range []string{"room", "deletions", "moved", "discards"} {
-			if then == "moved" && !byItem {
-				continue // the positions of 60 shards take the room
+	for _, then := range []string{"room", "deletions", "discards"} {
+		t.Run(then, func(t *testing.T) {
+			h := newFilms(t)
+			defer h.close()
+			if then == "room" {
+				from := len(h.records) + 1
+				for i := range 30 {
+					h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+				}
+				must(t, h.settle(from))
+				h.room(0)
+			} else {
+				h.brim()
 			}
-			t.Run(fmt.Sprintf("byItem=%v %s", byItem, then), func(t *testing.T) {
-				h := newFilms(t, byItem)
-				defer h.close()
-				if then == "room" {
-					from := len(h.records) + 1
-					for i := range 30 {
-						h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
-					}
-					must(t, h.settle(from))
-					h.room(0)
-				} else {
-					h.brim()
+			shown, r := h.rows("films", "MOVIE#1"), h.runner(nil)
+			h.parkMany(r, 60)
+			if now := h.rows("films", "MOVIE#1"); now != shown {
+				t.Error("the row shows another value while its target is parked")
+			}
+			switch then {
+			case "room":
+				h.room(store.MaxItemBytes)
+				h.retryOne(r, 60)
+			case "deletions":
+				h.retryNothing(r, shown)
+				// Of values that the ledger has, behind 150 more effects.
+				from := len(h.records) + 1
+				for i := range 150 {
+					h.rate(fmt.Sprintf("last%d", i), fmt.Sprintf(`"stars":2,"tag":"last %d"`, i))
 				}
-				shown, r := h.rows("films", "MOVIE#1"), h.runner(nil)
-				h.parkMany(r, 60, byItem)
-				if now := h.rows("films", "MOVIE#1"); now != shown {
-					t.Error("the row shows another value while its target is parked")
+				for i := 55; i < 75; i++ {
+					must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
 				}
-				switch then {
-				case "room":
-					h.room(store.MaxItemBytes)
-					h.retryOne(r, 60)
-				case "deletions":
-					h.retryNothing(r, shown)
-					// Of values that the ledger has, behind 150 more effects.
-					from := len(h.records) + 1
-					for i := range 150 {
-						h.rate(fmt.Sprintf("last%d", i), fmt.Sprintf(`"stars":2,"tag":"last %d"`, i))
-					}
-					for i := 55; i < 75; i++ {
-						must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
-					}
-					must(t, h.settle(from))
-					h.retryOne(r, 160)
-				case "moved": // only rows whose values left the ledger are deleted
-					from := len(h.records) + 1
-					for _, user := range h.moved(r) {
-						must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
-					}
-					must(t, h.settle(from))
-					h.retryOne(r, 60)
-				case "discards":
-					for i := range 20 {
-						must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
-					}
-					must(t, h.settle(len(h.records)+1))
-					h.discardAll(r, shown)
-					h.repair()
+				must(t, h.settle(from))
+				h.retryOne(r, 160)
+			case "discards":
+				for i := range 20 {
+					must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#brim%d","SK":"RATING#1"}`, i)))
 				}
-				if left := h.letters(); len(left) > 0 {
-					t.Error(left)
-				}
-				if out := h.audit(); out != "" {
-					t.Error(out)
-				}
-			})
-		}
+				must(t, h.settle(len(h.records)+1))
+				h.discardAll(r, shown)
+				h.repair()
+			}
+			if left := h.letters(); len(left) > 0 {
+				t.Error(left)
+			}
+			if out := h.audit(); out != "" {
+				t.Error(out)
+			}
+		})
 	}
-}
-
-// moved returns the users whose tags left the ledger.
-func (h *harness) moved(r *runner.Runner) (users []string) {
-	h.t.Helper()
-	must(h.t, r.Dead(h.t.Context(), func(d runner.Dead) error {
-		if !d.Position.IsZero() {
-			return nil
-		}
-		whole, err := r.DeadByID(h.t.Context(), d.ID)
-		for _, a := range whole.Adds {
-			n, _ := strconv.Atoi(strings.TrimPrefix(a.Field, "d:tags:")[:4])
-			users = append(users, fmt.Sprint("brim", n))
-		}
-		return err
-	}))
-	if len(users) == 0 {
-		h.t.Fatal("nothing left the ledger")
-	}
-	return users
 }
 
 // retryOne retries one of the letters, which settles at least so many.
@@ -268,39 +231,35 @@ func (h *harness) retryNothing(r *runner.Runner, shown string) {
 // TestEmptiedValuesGiveWay says that values that no row has any more stop nothing: a full
 // ledger loses them before anything is parked.
 func TestEmptiedValuesGiveWay(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newFilms(t, byItem)
-		defer h.close()
-		for round := range 3 {
-			from := len(h.records) + 1
-			for i := range 380 {
-				h.rate(fmt.Sprintf("of%d", i), fmt.Sprintf(`"tag":"%d %d %s"`, round, i, strings.Repeat("t", 1000)))
-			}
-			must(t, h.settle(from))
-			if out := h.audit(); out != "" || len(h.letters()) > 0 || !strings.Contains(h.rows("films", "MOVIE#1"), `"tags":380`) {
-				t.Fatal(byItem, round, out, h.letters(), h.rows("films", "MOVIE#1"))
-			}
-			from = len(h.records) + 1
-			for i := range 380 {
-				must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#of%d","SK":"RATING#1"}`, i)))
-			}
-			must(t, h.settle(from))
+	h := newFilms(t)
+	defer h.close()
+	for round := range 3 {
+		from := len(h.records) + 1
+		for i := range 380 {
+			h.rate(fmt.Sprintf("of%d", i), fmt.Sprintf(`"tag":"%d %d %s"`, round, i, strings.Repeat("t", 1000)))
 		}
+		must(t, h.settle(from))
+		if out := h.audit(); out != "" || len(h.letters()) > 0 || !strings.Contains(h.rows("films", "MOVIE#1"), `"tags":380`) {
+			t.Fatal(round, out, h.letters(), h.rows("films", "MOVIE#1"))
+		}
+		from = len(h.records) + 1
+		for i := range 380 {
+			must(t, h.write(fmt.Sprintf(`delete films {"PK":"USER#of%d","SK":"RATING#1"}`, i)))
+		}
+		must(t, h.settle(from))
 	}
 }
 
 // parkMany has changes parked, each twice and from a shard of its own, behind amounts that
 // left the ledger.
-func (h *harness) parkMany(r *runner.Runner, changes int, byItem bool) {
+func (h *harness) parkMany(r *runner.Runner, changes int) {
 	h.t.Helper()
 	for i := range changes {
 		h.rate(fmt.Sprintf("more%d", i), fmt.Sprintf(`"stars":1,"tag":"new %d"`, i))
 		h.pull()
 		b := h.batch(len(h.records))
 		h.done[len(h.records)] = true
-		if b.ByItem = byItem; !byItem {
-			b.ShardKey = fmt.Sprintf("a shard with a name that is not short %d", i)
-		}
+		b.ShardKey = fmt.Sprintf("a shard with a name that is not short %d", i)
 		for range 2 {
 			if n, err := r.Rows(h.t.Context(), b); err != nil || n.Dead != 1 {
 				h.t.Fatal(i, n, err)
@@ -345,47 +304,45 @@ func (h *harness) repair() {
 // TestPublishParksInAFullLedger says that a row that refuses to show a value is parked
 // though the ledger has no room to note it.
 func TestPublishParksInAFullLedger(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newFilms(t, byItem)
-		defer h.close()
-		from := len(h.records) + 1
-		for i := range 4 {
-			h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+	h := newFilms(t)
+	defer h.close()
+	from := len(h.records) + 1
+	for i := range 4 {
+		h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+	}
+	must(t, h.settle(from))
+	h.room(0)
+	from = len(h.records) + 1
+	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","blob":"`+strings.Repeat("b", store.MaxItemBytes-len("PKMOVIE#1SKMETADATAtypeMovieblob"))+`"}`))
+	must(t, h.settle(from))
+	kinds := map[string]int{}
+	for _, l := range h.letters() {
+		kind, _, _ := strings.Cut(l, " ")
+		kinds[kind]++
+	}
+	if kinds["publish"] != 1 || kinds["parked"] == 0 {
+		t.Fatal(kinds)
+	}
+	from = len(h.records) + 1
+	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	must(t, h.settle(from))
+	shown, letters := h.rows("films", "MOVIE#1"), h.letters()
+	for id := range letters {
+		if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, store.ErrRefused) {
+			t.Fatal(err)
 		}
-		must(t, h.settle(from))
-		h.room(0)
-		from = len(h.records) + 1
-		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","blob":"`+strings.Repeat("b", store.MaxItemBytes-len("PKMOVIE#1SKMETADATAtypeMovieblob"))+`"}`))
-		must(t, h.settle(from))
-		kinds := map[string]int{}
-		for _, l := range h.letters() {
-			kind, _, _ := strings.Cut(l, " ")
-			kinds[kind]++
-		}
-		if kinds["publish"] != 1 || kinds["parked"] == 0 {
-			t.Fatal(byItem, kinds)
-		}
-		from = len(h.records) + 1
-		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
-		must(t, h.settle(from))
-		shown, letters := h.rows("films", "MOVIE#1"), h.letters()
-		for id := range letters {
-			if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, store.ErrRefused) {
-				t.Fatal(byItem, err)
-			}
-		}
-		if now := h.rows("films", "MOVIE#1"); now != shown || len(h.letters()) != len(letters) {
-			t.Errorf("byItem=%v: a retry that has no room for the amounts shows a ledger without them: %s", byItem, now)
-		}
-		h.room(store.MaxItemBytes)
-		for id := range h.letters() {
-			_, err := h.runner(nil).Retry(t.Context(), id)
-			must(t, err)
-			break
-		}
-		if out := h.audit(); out != "" || len(h.letters()) > 0 {
-			t.Error(byItem, out, h.letters())
-		}
+	}
+	if now := h.rows("films", "MOVIE#1"); now != shown || len(h.letters()) != len(letters) {
+		t.Errorf("a retry that has no room for the amounts shows a ledger without them: %s", now)
+	}
+	h.room(store.MaxItemBytes)
+	for id := range h.letters() {
+		_, err := h.runner(nil).Retry(t.Context(), id)
+		must(t, err)
+		break
+	}
+	if out := h.audit(); out != "" || len(h.letters()) > 0 {
+		t.Error(out, h.letters())
 	}
 }
 
@@ -417,50 +374,46 @@ func (h *harness) says(when string, cannot bool) {
 // TestFullLedgerSays says that a ledger with no room to name the dead letter of a sum
 // stops nothing: the letter stands without, once, for as long as the sum cannot be shown.
 func TestFullLedgerSays(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			h := newFilms(t, byItem)
-			defer h.close()
-			step := func(when string, cannot bool, do func()) {
-				t.Helper()
-				from := len(h.records) + 1
-				do()
-				must(t, h.settle(from))
-				h.says(when, cannot)
-			}
-			lose := func(user string) {
-				must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
-			}
-			step("a huge rating", true, func() { h.rate("b", `"stars":1e125`) })
-			step("it is gone", false, func() { lose("b") }) // its band stays
-			h.room(40)
-			step("again, in a full ledger", true, func() { h.rate("b", `"stars":1e125`) })
-			if h.theLedger().Has(owntable.Unshown) {
-				t.Fatal("there was room")
-			}
-			step("one more", true, func() { h.rate("a", `"stars":5`) })
-			for id := range h.letters() {
-				if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, runner.ErrStands) {
-					t.Fatal(err)
-				}
-			}
-			step("all is well", false, func() { lose("b") })
-			step("full once more", true, func() { h.rate("b", `"stars":1e125`) })
-			h.room(store.MaxItemBytes)
-			step("with room", true, func() { h.rate("a", `"stars":4`) })
-			if !h.theLedger().Has(owntable.Unshown) {
-				t.Error("the ledger does not name it")
-			}
-			step("all is well with room", false, func() { lose("b") })
-		})
+	h := newFilms(t)
+	defer h.close()
+	step := func(when string, cannot bool, do func()) {
+		t.Helper()
+		from := len(h.records) + 1
+		do()
+		must(t, h.settle(from))
+		h.says(when, cannot)
 	}
+	lose := func(user string) {
+		must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
+	}
+	step("a huge rating", true, func() { h.rate("b", `"stars":1e125`) })
+	step("it is gone", false, func() { lose("b") }) // its band stays
+	h.room(40)
+	step("again, in a full ledger", true, func() { h.rate("b", `"stars":1e125`) })
+	if h.theLedger().Has(owntable.Unshown) {
+		t.Fatal("there was room")
+	}
+	step("one more", true, func() { h.rate("a", `"stars":5`) })
+	for id := range h.letters() {
+		if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, runner.ErrStands) {
+			t.Fatal(err)
+		}
+	}
+	step("all is well", false, func() { lose("b") })
+	step("full once more", true, func() { h.rate("b", `"stars":1e125`) })
+	h.room(store.MaxItemBytes)
+	step("with room", true, func() { h.rate("a", `"stars":4`) })
+	if !h.theLedger().Has(owntable.Unshown) {
+		t.Error("the ledger does not name it")
+	}
+	step("all is well with room", false, func() { lose("b") })
 }
 
 // TestUnshownUnderAnotherName says that a dead letter that was kept under another id,
 // as when the model named the row otherwise, goes when another takes its place, and that
 // a retry takes away one that was left behind.
 func TestUnshownUnderAnotherName(t *testing.T) {
-	h := newFilms(t, false)
+	h := newFilms(t)
 	defer h.close()
 	keep := func(source string) string {
 		id, err := h.runner(nil).KeepDead(t.Context(), runner.Dead{Kind: runner.DeadNumber, Target: "as it was", Row: theMovie, Reason: "x", Source: source})
@@ -503,34 +456,32 @@ func (s *parksBefore) Write(ctx context.Context, ws []store.Write) ([]store.Outc
 // not made to show a ledger that another worker parked meanwhile, and that amounts left.
 // The end of the queue shows it.
 func TestReclaimLeavesParkedTarget(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newFilms(t, byItem)
-		defer h.close()
-		from := len(h.records) + 1
-		for i := range 30 {
-			h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
-		}
-		must(t, h.settle(from))
-		h.room(0)
-		must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","note":"a copy","points":7,"tags":7,"weir":1999999999999999}`))
-		h.pull()
-		b := h.batch(len(h.records))
-		b.ByItem, h.done[len(h.records)] = byItem, true
-		shown := h.rows("films", "MOVIE#1")
-		w := &runner.Runner{Kinds: kinds.All(), Model: h.model, Now: h.now, Store: &parksBefore{h.store, func() { h.parkMany(h.runner(nil), 1, byItem) }}}
-		_, err := w.Rows(t.Context(), b)
+	h := newFilms(t)
+	defer h.close()
+	from := len(h.records) + 1
+	for i := range 30 {
+		h.rate(fmt.Sprintf("before%d", i), fmt.Sprintf(`"tag":"%d %s"`, i, strings.Repeat("t", 500)))
+	}
+	must(t, h.settle(from))
+	h.room(0)
+	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","note":"a copy","points":7,"tags":7,"weir":1999999999999999}`))
+	h.pull()
+	b := h.batch(len(h.records))
+	h.done[len(h.records)] = true
+	shown := h.rows("films", "MOVIE#1")
+	w := &runner.Runner{Kinds: kinds.All(), Model: h.model, Now: h.now, Store: &parksBefore{h.store, func() { h.parkMany(h.runner(nil), 1) }}}
+	_, err := w.Rows(t.Context(), b)
+	must(t, err)
+	if now := h.rows("films", "MOVIE#1"); now != shown {
+		t.Errorf("the row shows a ledger of which amounts wait: %s", now)
+	}
+	h.room(store.MaxItemBytes)
+	for id := range h.letters() {
+		_, err := h.runner(nil).Retry(t.Context(), id)
 		must(t, err)
-		if now := h.rows("films", "MOVIE#1"); now != shown {
-			t.Errorf("byItem=%v: the row shows a ledger of which amounts wait: %s", byItem, now)
-		}
-		h.room(store.MaxItemBytes)
-		for id := range h.letters() {
-			_, err := h.runner(nil).Retry(t.Context(), id)
-			must(t, err)
-			break
-		}
-		if out := h.audit(); out != "" || len(h.letters()) > 0 {
-			t.Error(byItem, out, h.letters())
-		}
+		break
+	}
+	if out := h.audit(); out != "" || len(h.letters()) > 0 {
+		t.Error(out, h.letters())
 	}
 }

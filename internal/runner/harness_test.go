@@ -44,7 +44,6 @@ type harness struct {
 	records []delivery
 	sleeper map[string]*sleeper
 	done    map[int]bool // records that were delivered
-	byItem  bool         // deliver without shards
 }
 
 // delivery is a record of some table's stream; the scripts count them from 1.
@@ -139,10 +138,7 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 	r := h.runner(b)
 	for len(which) > 0 {
 		d := h.records[which[0]-1]
-		batch, rest := runner.Batch{ShardKey: owntable.ShardKey(d.table.Name, d.shard), ByItem: h.byItem}, which
-		if h.byItem {
-			batch.ShardKey = owntable.ShardKey(d.table.Name, "")
-		}
+		batch, rest := runner.Batch{ShardKey: owntable.ShardKey(d.table.Name, d.shard)}, which
 		for len(rest) > 0 && h.records[rest[0]-1].table == d.table && h.records[rest[0]-1].shard == d.shard {
 			c, ok := projections.NewChange(d.table, &h.records[rest[0]-1].rec)
 			if !ok {

@@ -30,11 +30,10 @@ func (h *harness) lists() map[string]store.Ref {
 }
 
 // newSavers is a harness with two lists that one user is on, each with a notification.
-func newSavers(t *testing.T, byItem bool) *harness {
+func newSavers(t *testing.T) *harness {
 	m, err := model.Load("watchlists")
 	must(t, err)
 	h := newHarness(t, m)
-	h.byItem = byItem
 	for _, list := range []string{"v", "w"} {
 		must(t, h.write(fmt.Sprintf(`put worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#%s","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`, list)))
 	}
@@ -64,42 +63,38 @@ func (h *harness) told(list string) (n int) {
 // TestFullListIsOneLetter: a list of subscribers whose counter cannot be written has a dead
 // letter for each change; the other lists of the batch, and later batches, go on.
 func TestFullListIsOneLetter(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			h := newSavers(t, byItem)
-			defer h.close()
-			full := h.lists()["w"]
-			h.set(full, owntable.Count, value.OfInt(100)) // 101 takes a byte more
-			row, err := h.store.Get(t.Context(), []store.Ref{full})
-			must(t, err)
-			h.set(full, "z", value.OfString(strings.Repeat("x", store.MaxItemBytes-row[0].Size()-len("z"))))
-			dead := 0
-			for item := 2; item <= 3; item++ {
-				from := len(h.records) + 1
-				h.adds(item)
-				must(t, h.write(`put worthwatch {"PK":"USER#x","SK":"SAVED#WATCHLIST#v","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
-				h.pull()
-				n, err := h.deliver(nil, which(from, len(h.records)))
-				must(t, err)
-				dead += n.Dead
-			}
-			if dead != 2 {
-				t.Errorf("%d records are dead, want 2", dead)
-			}
-			if v, w := h.told("v"), h.told("w"); v < 3 || w != 1 {
-				t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
-			}
-			letters := 0
-			must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-				if letters++; d.Kind != runner.DeadImage || !strings.HasSuffix(d.Target, "|w") {
-					t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
-				}
-				return nil
-			}))
-			if letters != 2 {
-				t.Errorf("%d dead letters, want 2", letters)
-			}
-		})
+	h := newSavers(t)
+	defer h.close()
+	full := h.lists()["w"]
+	h.set(full, owntable.Count, value.OfInt(100)) // 101 takes a byte more
+	row, err := h.store.Get(t.Context(), []store.Ref{full})
+	must(t, err)
+	h.set(full, "z", value.OfString(strings.Repeat("x", store.MaxItemBytes-row[0].Size()-len("z"))))
+	dead := 0
+	for item := 2; item <= 3; item++ {
+		from := len(h.records) + 1
+		h.adds(item)
+		must(t, h.write(`put worthwatch {"PK":"USER#x","SK":"SAVED#WATCHLIST#v","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
+		h.pull()
+		n, err := h.deliver(nil, which(from, len(h.records)))
+		must(t, err)
+		dead += n.Dead
+	}
+	if dead != 2 {
+		t.Errorf("%d records are dead, want 2", dead)
+	}
+	if v, w := h.told("v"), h.told("w"); v < 3 || w != 1 {
+		t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
+	}
+	letters := 0
+	must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+		if letters++; d.Kind != runner.DeadImage || !strings.HasSuffix(d.Target, "|w") {
+			t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
+		}
+		return nil
+	}))
+	if letters != 2 {
+		t.Errorf("%d dead letters, want 2", letters)
 	}
 }
 
@@ -143,7 +138,7 @@ func (s refusing) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 // TestRefusedSubscriberIsOneLetter: a subscriber that cannot be entered, or cannot be taken
 // out, is a dead letter, and the batch goes on.
 func TestRefusedSubscriberIsOneLetter(t *testing.T) {
-	h := newSavers(t, false)
+	h := newSavers(t)
 	defer h.close()
 	must(t, h.write(`delete worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#w"}`))
 	must(t, h.write(`put worthwatch {"PK":"USER#y","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
@@ -164,7 +159,7 @@ func TestRefusedSubscriberIsOneLetter(t *testing.T) {
 // TestManyClosedShardsOfAList: the positions of 1,200 shards that are over leave a list's
 // counter, some with each write.
 func TestManyClosedShardsOfAList(t *testing.T) {
-	h := newSavers(t, false)
+	h := newSavers(t)
 	defer h.close()
 	list := h.lists()["w"]
 	for n := 0; n < 1200; {

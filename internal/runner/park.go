@@ -31,9 +31,6 @@ const parkAtOnce = 40
 func (w *Work) park(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
-		if w.ByItem {
-			steps = t.Steps[:min(parkMarked, len(t.Steps))]
-		}
 		ws, err := w.parkWrites(ctx, t, steps, reason)
 		if err == nil {
 			err = w.Store.Transact(ctx, ws)
@@ -77,9 +74,6 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	}
 	letters, err := w.keeping(ctx, ds)
 	ws := slices.Concat(letters...)
-	if w.ByItem {
-		return append(append(ws, w.marks(t, steps)...), owntable.WaitLedger(owntable.Ledger(w.Model.Name, t.Row), len(steps))), err
-	}
 	first, last := steps[0].Offset, steps[len(steps)-1].Offset
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
 	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.First(), w.epoch(ledger))), err
@@ -98,14 +92,6 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 
 // dropSeen leaves out the steps that the ledger has seen, whether counted or parked.
 func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
-	if w.ByItem {
-		seen, left, err := w.unmarked(ctx, t)
-		if err != nil {
-			return err
-		}
-		t.Steps = left
-		return w.wasParked(ctx, t, seen)
-	}
 	ref := owntable.Ledger(w.Model.Name, t.Row)
 	ledger, err := w.GetRow(ctx, ref)
 	if err != nil {

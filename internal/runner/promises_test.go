@@ -74,13 +74,12 @@ func TestPromises(t *testing.T) {
 
 // script keeps what was done, so that a world can be built again up to here.
 type script struct {
-	t      *testing.T
-	byItem bool
-	h      *harness
-	model  *model.Model
-	past   []func(*harness) error
-	shown  int
-	next   int // the first record that settle delivers
+	t     *testing.T
+	h     *harness
+	model *model.Model
+	past  []func(*harness) error
+	shown int
+	next  int // the first record that settle delivers
 }
 
 func (s *script) close() {
@@ -213,7 +212,6 @@ func (s *script) load(words []string, text string) (string, error) {
 	}
 	s.past, s.shown, s.next = nil, 0, 1
 	s.h = newHarness(s.t, s.model)
-	s.h.byItem = s.byItem
 	return "good", nil
 }
 
@@ -364,7 +362,6 @@ func (h *harness) oneByOne(which []int) error {
 // again makes the world as it is now once more.
 func (s *script) again() (*harness, error) {
 	h := newHarness(s.t, s.model)
-	h.byItem = s.byItem
 	for _, f := range s.past {
 		if err := f(h); err != nil {
 			return nil, err
@@ -401,23 +398,11 @@ func (s *script) sweep(args map[string]string) (string, error) {
 	}
 	err := s.do(func(h *harness) (err error) {
 		h.clock = h.clock.Add(time.Duration(hours) * time.Hour)
-		marks := h.marks()
 		removed, err = h.store.Sweep(context.Background(), h.clock, 1000, nil)
-		removed -= marks - h.marks() // which only functions by item have
 		return err
 	})
 	s.h.pull()
 	return strings.TrimSpace(fmt.Sprintf("%d gone\n%s", removed, s.records())), err
-}
-
-// marks returns how many deduplication marks there are.
-func (h *harness) marks() (n int) {
-	for _, row := range h.scan(owntable.TableName) {
-		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindMark {
-			n++
-		}
-	}
-	return n
 }
 
 func (h *harness) ledgers() string {

@@ -100,7 +100,7 @@ func (w *Work) epoch(ledger store.Ref) value.Value { return w.epochs[ledger.Key.
 // look notes the epoch of a ledger that was read, or whose condition failed.
 func (w *Work) look(ledger store.Ref, row value.Item) {
 	epoch := owntable.LedgerRow(row).Epoch()
-	if w.ByItem || owntable.IsLogKey(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
+	if owntable.IsLogKey(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
 		return
 	}
 	w.met(ledger, epoch)
@@ -203,7 +203,7 @@ var errNoFrontier = errors.New("the row that says how far its shard is applied w
 // changed.
 func (w *Work) ReadFrontier(ctx context.Context) (mergedlog.Offset, error) {
 	if w.Frontiers == nil {
-		return mergedlog.Offset{}, fmt.Errorf("%w: a row was pruned by a function that reads by shard, and this reader does not", errNoFrontier)
+		return mergedlog.Offset{}, fmt.Errorf("%w: a row was pruned by a function, and this reader is a process", errNoFrontier)
 	}
 	is, err := w.Frontiers(ctx, []string{w.ShardKey})
 	if err == nil && is[0].Gone {

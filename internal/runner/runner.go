@@ -25,7 +25,7 @@
 //
 // Beside the way of a batch:
 //
-//   - marks.go, contribute.go, built.go: what package build needs while ledgers are built.
+//   - contribute.go, built.go: what package build needs while ledgers are built.
 //   - recount.go, fix.go, repair.go, explain.go, preview.go: what verify, repair, why and a dry run ask.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
 //   - past.go, prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
@@ -123,9 +123,6 @@ type Batch struct {
 	ShardKey string // under which ledgers keep how far they have counted
 	Changes  []projections.Change
 	Read     time.Time // when it was read, by the runner's Mono; zero if its age does not matter
-	// ByItem says that only the changes of one row are in order, and that shards are
-	// unknown: see marks.go. ShardKey is then the same for all batches of a stream.
-	ByItem bool
 	// View is by which builds the batch is applied; nil if the batch was not admitted.
 	View *View
 	// Looked is what is known of its ledgers already.

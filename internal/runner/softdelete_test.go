@@ -22,44 +22,41 @@ func TestSoftDeletes(t *testing.T) {
 		"../../examples/chat/model.yaml", "../../examples/github/model.yaml", "../../examples/shop/model.yaml",
 		"../sim/testdata/rooms.yaml", "../sim/testdata/bounds.yaml", "../sim/testdata/press.yaml", "../sim/testdata/crowds.yaml", "../sim/testdata/shops.yaml",
 	} {
-		for _, byItem := range []bool{false, true} {
-			for _, soft := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, by item %v, soft %v", name, byItem, soft), func(t *testing.T) {
-					m, err := model.Load(name)
-					must(t, err)
-					c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}, byItem: byItem}
-					defer c.close()
-					c.harness.byItem = byItem
-					w := &ingest.Writer{Model: m, Store: c.store, Now: c.now}
-					for round := range 3 {
-						for _, r := range w.Do(t.Context(), sample.Apart(m, c.clock, fmt.Sprint("r", round, "-"))) {
-							must(t, r.Err)
-						}
-						c.apply()
-						if rows, _ := c.own(); round == 0 && len(rows) == 0 {
-							t.Fatal("nothing was derived")
-						}
-						if soft {
-							c.writeAll(func(row value.Item) value.Item {
-								for _, attr := range []string{"type", "entity_type", "kind", "et"} {
-									if row.Has(attr) {
-										row = row.With(value.Attr{Name: attr, Value: value.OfString("Deleted")})
-									}
+		for _, soft := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, soft %v", name, soft), func(t *testing.T) {
+				m, err := model.Load(name)
+				must(t, err)
+				c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}}
+				defer c.close()
+				w := &ingest.Writer{Model: m, Store: c.store, Now: c.now}
+				for round := range 3 {
+					for _, r := range w.Do(t.Context(), sample.Apart(m, c.clock, fmt.Sprint("r", round, "-"))) {
+						must(t, r.Err)
+					}
+					c.apply()
+					if rows, _ := c.own(); round == 0 && len(rows) == 0 {
+						t.Fatal("nothing was derived")
+					}
+					if soft {
+						c.writeAll(func(row value.Item) value.Item {
+							for _, attr := range []string{"type", "entity_type", "kind", "et"} {
+								if row.Has(attr) {
+									row = row.With(value.Attr{Name: attr, Value: value.OfString("Deleted")})
 								}
-								return row
-							})
-						}
-						for range 3 { // what was derived from these is written meanwhile
-							c.writeAll(func(value.Item) value.Item { return nil })
-						}
-						c.passes(24 * time.Hour)
+							}
+							return row
+						})
 					}
-					c.passes(30 * 24 * time.Hour)
-					if rows, bytes := c.own(); bytes > 0 {
-						t.Errorf("%d bytes of the own table are left: %v", bytes, rows)
+					for range 3 { // what was derived from these is written meanwhile
+						c.writeAll(func(value.Item) value.Item { return nil })
 					}
-				})
-			}
+					c.passes(24 * time.Hour)
+				}
+				c.passes(30 * 24 * time.Hour)
+				if rows, bytes := c.own(); bytes > 0 {
+					t.Errorf("%d bytes of the own table are left: %v", bytes, rows)
+				}
+			})
 		}
 	}
 }

@@ -14,11 +14,10 @@ import (
 )
 
 // newSpread is newTagged with tags that are a distinct of any size.
-func newSpread(t *testing.T, byItem bool) *harness {
+func newSpread(t *testing.T) *harness {
 	m, err := loadText(t, strings.ReplaceAll(tagged, ", max: $max", ""))
 	must(t, err)
 	h := newHarness(t, m)
-	h.byItem = byItem
 	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
 	must(t, h.settle(1))
 	return h
@@ -56,37 +55,33 @@ func (h *harness) holds(when string, values int) {
 // TestSpread: a distinct of any size has a row for each of its values, and the ledger their number,
 // in whatever pieces and however often records come. Values that no row has any more leave nothing.
 func TestSpread(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("byItem=%v", byItem), func(t *testing.T) {
-			h := newSpread(t, byItem)
-			defer h.close()
-			moved := func(i int) string { return strings.Replace(tagOf(i), `"tag":"0`, `"tag":"1`, 1) }
-			same := func(i int) string { return strings.Replace(tagOf(0), "USER#0", fmt.Sprint("USER#", i), 1) }
-			h.each(0, 250, tagOf)
-			h.shows("once", 250, 250, 3)
-			h.holds("once", 250)
-			if size := h.theLedger().Size(); size > 1000 {
-				t.Errorf("the ledger has %d bytes: %v", size, h.theLedger())
-			}
-			must(t, h.settle(1))
-			must(t, h.settle(100))
-			h.shows("come again", 250, 250, 3)
-			h.holds("come again", 250)
-			h.each(0, 200, moved)
-			h.shows("moved", 250, 250, 3)
-			h.holds("moved", 250)
-			h.each(10, 250, same)
-			h.shows("one value", 250, 11, 3)
-			h.holds("one value", 11)
-			h.each(0, 250, gone)
-			h.shows("gone", 0, 0, 0)
-			h.holds("gone", 0)
-			if l := owntable.LedgerRow(h.theLedger()); !l.Empty() {
-				t.Errorf("the ledger is not empty: %v", l)
-			}
-			h.letterOf("after all", "")
-		})
+	h := newSpread(t)
+	defer h.close()
+	moved := func(i int) string { return strings.Replace(tagOf(i), `"tag":"0`, `"tag":"1`, 1) }
+	same := func(i int) string { return strings.Replace(tagOf(0), "USER#0", fmt.Sprint("USER#", i), 1) }
+	h.each(0, 250, tagOf)
+	h.shows("once", 250, 250, 3)
+	h.holds("once", 250)
+	if size := h.theLedger().Size(); size > 1000 {
+		t.Errorf("the ledger has %d bytes: %v", size, h.theLedger())
 	}
+	must(t, h.settle(1))
+	must(t, h.settle(100))
+	h.shows("come again", 250, 250, 3)
+	h.holds("come again", 250)
+	h.each(0, 200, moved)
+	h.shows("moved", 250, 250, 3)
+	h.holds("moved", 250)
+	h.each(10, 250, same)
+	h.shows("one value", 250, 11, 3)
+	h.holds("one value", 11)
+	h.each(0, 250, gone)
+	h.shows("gone", 0, 0, 0)
+	h.holds("gone", 0)
+	if l := owntable.LedgerRow(h.theLedger()); !l.Empty() {
+		t.Errorf("the ledger is not empty: %v", l)
+	}
+	h.letterOf("after all", "")
 }
 
 // TestSpreadMax: a distinct of any size with a max is not shown while it has more values, and is shown again
@@ -127,42 +122,40 @@ func (s *overtaken) Transact(ctx context.Context, ws []store.Write) error {
 // TestSpreadTogether: two workers count one value at the same time, each after it has read that no row has
 // it; and two take it away.
 func TestSpreadTogether(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newSpread(t, byItem)
-		defer h.close()
-		one := func(r *runner.Runner, i int) {
-			b := h.batch(i)
-			b.ByItem, b.ShardKey = byItem, fmt.Sprint(b.ShardKey, i)
-			_, err := r.Rows(t.Context(), b)
-			must(t, err)
+	h := newSpread(t)
+	defer h.close()
+	one := func(r *runner.Runner, i int) {
+		b := h.batch(i)
+		b.ShardKey = fmt.Sprint(b.ShardKey, i)
+		_, err := r.Rows(t.Context(), b)
+		must(t, err)
+	}
+	for _, line := range []func(i int) string{func(i int) string {
+		return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","stars":2,"mood":"m","tag":"same"}`, i)
+	}, gone} {
+		first := len(h.records) + 1
+		must(t, h.write(line(1)))
+		must(t, h.write(line(2)))
+		h.pull()
+		r := h.runner(nil)
+		r.Store = &overtaken{h.store, func() { one(h.runner(nil), first+1) }}
+		one(r, first)
+		one(h.runner(nil), first)
+		must(t, h.settle(len(h.records)+1))
+		if line(1) == gone(1) {
+			h.shows("gone", 0, 0, 0)
+			h.holds("gone", 0)
+			continue
 		}
-		for _, line := range []func(i int) string{func(i int) string {
-			return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","stars":2,"mood":"m","tag":"same"}`, i)
-		}, gone} {
-			first := len(h.records) + 1
-			must(t, h.write(line(1)))
-			must(t, h.write(line(2)))
-			h.pull()
-			r := h.runner(nil)
-			r.Store = &overtaken{h.store, func() { one(h.runner(nil), first+1) }}
-			one(r, first)
-			one(h.runner(nil), first)
-			must(t, h.settle(len(h.records)+1))
-			if line(1) == gone(1) {
-				h.shows("gone", 0, 0, 0)
-				h.holds("gone", 0)
-				continue
-			}
-			h.shows("two", 2, 1, 1)
-			h.holds("two", 1)
-		}
+		h.shows("two", 2, 1, 1)
+		h.holds("two", 1)
 	}
 }
 
 // TestSpreadRepaired: verify finds values that are wrong, missing or too many, and a number that is wrong, and a
 // repair makes all right, more of them than one transaction has.
 func TestSpreadRepaired(t *testing.T) {
-	h := newSpread(t, false)
+	h := newSpread(t)
 	defer h.close()
 	h.each(0, 300, tagOf)
 	ledger := owntable.Ledger("films", theMovie)
@@ -196,26 +189,24 @@ func TestSpreadRepaired(t *testing.T) {
 
 // TestSpreadParked: what waits for a target is counted in its values when the queue is retried, each once.
 func TestSpreadParked(t *testing.T) {
-	for _, byItem := range []bool{false, true} {
-		h := newSpread(t, byItem)
-		defer h.close()
-		h.each(0, 3, tagOf)
-		must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
-		h.each(3, 250, tagOf)
-		h.each(0, 2, gone)
-		if n := len(h.values()); n != 3 {
-			t.Errorf("%d values are counted while the target is parked", n)
-		}
-		for id := range h.letters() {
-			_, err := h.runner(nil).Retry(t.Context(), id)
-			must(t, err)
-			break
-		}
-		must(t, h.settle(len(h.records)+1))
-		h.shows("retried", 248, 248, 3)
-		h.letterOf("retried", "")
-		h.holds("retried", 248)
+	h := newSpread(t)
+	defer h.close()
+	h.each(0, 3, tagOf)
+	must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
+	h.each(3, 250, tagOf)
+	h.each(0, 2, gone)
+	if n := len(h.values()); n != 3 {
+		t.Errorf("%d values are counted while the target is parked", n)
 	}
+	for id := range h.letters() {
+		_, err := h.runner(nil).Retry(t.Context(), id)
+		must(t, err)
+		break
+	}
+	must(t, h.settle(len(h.records)+1))
+	h.shows("retried", 248, 248, 3)
+	h.letterOf("retried", "")
+	h.holds("retried", 248)
 }
 
 const spreadRounds = `
@@ -263,7 +254,7 @@ func TestSpreadUnits(t *testing.T) {
 // TestSpreadRetriedTogether: a retry whose values change between its reading and its transaction is
 // done all the same, once.
 func TestSpreadRetriedTogether(t *testing.T) {
-	h := newSpread(t, false)
+	h := newSpread(t)
 	defer h.close()
 	h.each(0, 3, tagOf)
 	must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))

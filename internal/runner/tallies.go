@@ -28,12 +28,6 @@ func (w *Work) CountTallies(ctx context.Context) error {
 			steps[t] = t.Steps
 		}
 	}
-	if w.ByItem {
-		if err := w.countMarked(ctx, pending, ledgers); err != nil {
-			return err
-		}
-		pending = nil
-	}
 	pending, err := w.lookFirst(ctx, pending, ledgers)
 	if err != nil {
 		return err
@@ -78,7 +72,7 @@ func (w *Work) CountTallies(ctx context.Context) error {
 func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (again []*projections.Target, err error) {
 	cs := make([]counting, len(targets))
 	for i, t := range targets {
-		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps, 0)}
+		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps)}
 		cs[i] = counting{target: part, total: part.Total()}
 	}
 	out, err := w.countWrites(ctx, cs)
@@ -117,14 +111,13 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 const addsAtOnce = owntable.AddsAtOnce
 
 // fitting returns the first of some steps, as many as one write can add, and at least one. With
-// values of a distinct of any size that write is a transaction, which has marks rows besides, for
-// each step.
-func fitting(steps []projections.Step, marks int) []projections.Step {
+// values of a distinct of any size that write is a transaction.
+func fitting(steps []projections.Step) []projections.Step {
 	adds := 0
 	for _, s := range steps {
 		adds += len(s.Adds)
 	}
-	if adds <= owntable.ValuesAtOnce/(1+marks) { // as nearly always
+	if adds <= owntable.ValuesAtOnce { // as nearly always
 		return steps
 	}
 	met, values := map[string]bool{}, 0
@@ -135,7 +128,7 @@ func fitting(steps []projections.Step, marks int) []projections.Step {
 			}
 			met[a.Field] = true
 		}
-		if i > 0 && (len(met) > addsAtOnce || values > 0 && values+marks*(i+1) > owntable.ValuesAtOnce) {
+		if i > 0 && (len(met) > addsAtOnce || values > owntable.ValuesAtOnce) {
 			return steps[:i]
 		}
 	}
@@ -145,7 +138,7 @@ func fitting(steps []projections.Step, marks int) []projections.Step {
 // uncounted handles a ledger that refused the steps. If it could be prepared for them
 // (room), the target is sent again. Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	part := projections.Target{Steps: fitting(t.Steps, 0)}
+	part := projections.Target{Steps: fitting(t.Steps)}
 	ready, full, err := w.room(ctx, t.Row, part.Total())
 	switch {
 	case err != nil:

@@ -37,12 +37,15 @@ var (
 	lackOfStatuses = lack{DeadStatus, owntable.LacksStatuses}
 )
 
+// letterTries is how often a letter is made to agree with a ledger that others change meanwhile.
+const letterTries = 5
+
 // unshown makes the dead letter of a target agree with its ledger at ref, as read, and
 // reports whether there was anything to change. e is nil if nothing counts for the
 // target; then the target's entity need not be known. sure makes it look for a letter
 // that the ledger does not name even if the ledger is small.
 func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
-	for range markTries {
+	for range letterTries {
 		if changed, err = r.unshownOnce(ctx, ref, target, e, ledger, sure); err == nil {
 			return changed, nil
 		}
@@ -157,7 +160,7 @@ func (r *Runner) SaidUnmoved(ctx context.Context, target store.Ref, ledger value
 // entity with statuses again by then, what shows it raises the version and says what must be said.
 func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
 	ref := owntable.Ledger(r.Model.Name, target)
-	for range markTries {
+	for range letterTries {
 		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" && ledger.Size() <= mayStandAlone {
 			return ledger, nil
 		}

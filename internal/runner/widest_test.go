@@ -38,7 +38,7 @@ derive:
 }
 
 // TestWidestModels: what lint takes can be written, in each way in which weir writes it: a row comes, changes,
-// goes, and a copy is made again; beside others in a batch; by shard and by item. One more is refused by
+// goes, and a copy is made again; beside others in a batch. One more is refused by
 // lint, with its line.
 func TestWidestModels(t *testing.T) {
 	for _, of := range []struct {
@@ -61,35 +61,32 @@ func TestWidestModels(t *testing.T) {
 			}
 			m, err := loadText(t, widestOf(of.kind, of.most))
 			must(t, err)
-			for _, byItem := range []bool{false, true} {
-				h := newHarness(t, m)
-				h.byItem = byItem
-				put := func(part string, from int) string {
-					row := fmt.Sprintf(`put wide {"PK":"SHEET#1","SK":"PART#%s","kind":"Part","id":"1","n":"%s"`, part, part)
-					for i := range of.most {
-						row += fmt.Sprintf(`,"f%d":%d`, i, from+i)
-					}
-					return row + "}"
+			h := newHarness(t, m)
+			put := func(part string, from int) string {
+				row := fmt.Sprintf(`put wide {"PK":"SHEET#1","SK":"PART#%s","kind":"Part","id":"1","n":"%s"`, part, part)
+				for i := range of.most {
+					row += fmt.Sprintf(`,"f%d":%d`, i, from+i)
 				}
-				for _, batch := range [][]string{
-					{`put wide {"PK":"SHEET#1","SK":"META","kind":"Sheet"}`}, {put("1", 0), put("2", 7)}, {put("1", 500)},
-					{`delete wide {"PK":"COPIES","SK":"1.1"}`}, {`delete wide {"PK":"SHEET#1","SK":"META"}`}, {`put wide {"PK":"SHEET#1","SK":"META","kind":"Sheet"}`},
-					{`delete wide {"PK":"SHEET#1","SK":"PART#1"}`, put("2", 900)}, {`delete wide {"PK":"SHEET#1","SK":"PART#2"}`},
-				} {
-					for _, line := range batch {
-						must(t, h.write(line))
-					}
-					must(t, h.settle(len(h.done)+1))
-					must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-						t.Fatalf("byItem=%v, %.60s: %s: %s", byItem, batch[0], d.Target, d.Reason)
-						return nil
-					}))
-					if differs := h.audit(); differs != "" {
-						t.Fatalf("byItem=%v, %.60s: %.400s", byItem, batch[0], differs)
-					}
-				}
-				h.close()
+				return row + "}"
 			}
+			for _, batch := range [][]string{
+				{`put wide {"PK":"SHEET#1","SK":"META","kind":"Sheet"}`}, {put("1", 0), put("2", 7)}, {put("1", 500)},
+				{`delete wide {"PK":"COPIES","SK":"1.1"}`}, {`delete wide {"PK":"SHEET#1","SK":"META"}`}, {`put wide {"PK":"SHEET#1","SK":"META","kind":"Sheet"}`},
+				{`delete wide {"PK":"SHEET#1","SK":"PART#1"}`, put("2", 900)}, {`delete wide {"PK":"SHEET#1","SK":"PART#2"}`},
+			} {
+				for _, line := range batch {
+					must(t, h.write(line))
+				}
+				must(t, h.settle(len(h.done)+1))
+				must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+					t.Fatalf("%.60s: %s: %s", batch[0], d.Target, d.Reason)
+					return nil
+				}))
+				if differs := h.audit(); differs != "" {
+					t.Fatalf("%.60s: %.400s", batch[0], differs)
+				}
+			}
+			h.close()
 		})
 	}
 }

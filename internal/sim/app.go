@@ -443,8 +443,8 @@ func moves(e *model.Entity, name string) bool {
 
 // hears notes that an event has got its moment in a list of followers. The rows for the
 // followers are made next.
-func (a *app) hears(kind string, key store.Key) {
-	if kind == owntable.KindSubscribers && !owntable.IsEntry(key.Sort.Text()) {
+func (a *app) hears(key store.Key) {
+	if !owntable.IsEntry(key.Sort.Text()) {
 		a.told = key.Partition.Text()
 	}
 }

@@ -61,7 +61,12 @@ func (w *world) oldest() time.Time {
 // applied is how many of a shard's first records all consumers have applied.
 func (w *world) applied(t *table, s *shard) int {
 	if w.mapping != nil {
-		return w.mapping.through(s)
+		for _, q := range w.mapping.queues {
+			if q.shard == s {
+				return q.done
+			}
+		}
+		return 0
 	}
 	all := len(s.records)
 	for _, g := range w.groups() {

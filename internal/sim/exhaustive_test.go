@@ -30,7 +30,7 @@ var (
 var by = []struct {
 	name string
 	way  way
-}{{"follower", byFollower}, {"replay", byReplay}, {"reader", byReader}, {"function by shard", byShard}, {"function by item", byItem}}
+}{{"follower", byFollower}, {"replay", byReplay}, {"reader", byReader}, {"function", byShard}}
 
 // byReplay is that the streams that the scenario left are replayed.
 const byReplay = ways

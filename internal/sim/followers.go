@@ -102,9 +102,6 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 		key, at = owntable.LogKey(log), o
 	}
 	moment := t.when(list, owntable.PositionOf(key), at)
-	if t.way == byItem {
-		moment = t.when(owntable.NotificationMark(t.model.Name, name, store.Ref{Table: d.table.Name, Key: d.key}), owntable.Position, mergedlog.OffsetOf(d.record.Position))
-	}
 	if moment == 0 {
 		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
 		return

@@ -19,23 +19,19 @@ import (
 // function with batches, one at a time for each queue, until all are processed.
 type mapping struct {
 	*world
-	order  lambda.Order
-	width  int  // the parallelization factor
 	apart  bool // each shard has processes of its own
 	batch  int  // the most records in an invocation during the rough part
 	queues []*queue
 	left   string // short key of the shard whose position last left a row
 }
 
-// queue is a shard or, with a parallelization factor, the part of it with the rows of some
-// keys.
+// queue is a shard whose records the function gets in order.
 type queue struct {
 	table *table
 	shard *shard
-	part  int
-	taken int // how many of the shard's records index covers
-	index []int
-	done  int // how many of index are processed
+	taken int // how many of the shard's records are there for the function
+	first int // how many of them it never gets
+	done  int // how many of them are processed
 	most  int // the most that were, before it went back
 	state json.RawMessage
 	calls []*invocation
@@ -48,19 +44,14 @@ type invocation struct {
 	*fiber
 	from, n int
 	answer  []byte
-	old     bool    // its time is over; the mapping does not wait for its answer
-	builds  []int64 // that were announced when it began, and those that overtook it
+	old     bool // its time is over; the mapping does not wait for its answer
 }
 
-// newMapping makes the mapping of a function. The seed chooses its parallelization factor,
-// its batch size, and whether shards have processes of their own; such processes die less
-// often.
-func newMapping(w *world, o lambda.Order) *mapping {
-	m := &mapping{world: w, order: o, width: 1}
+// newMapping makes the mapping of a function. The seed chooses its batch size, and whether shards
+// have processes of their own; such processes die less often.
+func newMapping(w *world) *mapping {
+	m := &mapping{world: w}
 	d := newDice(w.seed, "mapping", 0)
-	if o == lambda.ByItem {
-		m.width = 1 + d.n(3)
-	}
 	m.batch = pick(d, []int{3, 20, 20, 20})
 	if m.apart = d.chance(0.6); m.apart { // and these live long
 		for _, k := range []Kind{CrashBefore, CrashAfter, CrashBetween, Zombie} {
@@ -76,33 +67,23 @@ func (m *mapping) look() {
 		t := m.base.tables[mt.Name]
 		for _, s := range t.shards {
 			if !slices.ContainsFunc(m.queues, func(q *queue) bool { return q.shard == s }) {
-				for part := range m.width {
-					m.queues = append(m.queues, &queue{table: t, shard: s, part: part})
-				}
+				m.queues = append(m.queues, &queue{table: t, shard: s})
 			}
 		}
 	}
 	for _, q := range m.queues {
-		for end := min(q.shard.seen, len(q.shard.records)); q.taken < end; q.taken++ {
-			k, _ := q.table.KeyOf(q.shard.records[q.taken].Keys)
-			if int(hashOf(k.Partition)>>4)%m.width == q.part {
-				q.index = append(q.index, q.taken)
-			}
-		}
+		q.taken = max(q.taken, min(q.shard.seen, len(q.shard.records)))
 	}
 }
 
 // ready reports whether a queue has something for the function, and the shard's parent is
 // finished.
 func (m *mapping) ready(q *queue) bool {
-	if q.done == len(q.index) {
-		return false
-	}
-	if slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) && (m.order == lambda.ByShard || !m.strike(TwoWorkers)) {
+	if q.done == q.taken || slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) {
 		return false
 	}
 	return !slices.ContainsFunc(m.queues, func(p *queue) bool {
-		return p.shard.ID == q.shard.Parent && p.table == q.table && (p.taken < len(p.shard.records) || p.done < len(p.index))
+		return p.shard.ID == q.shard.Parent && p.table == q.table && p.done < len(p.shard.records)
 	})
 }
 
@@ -110,28 +91,10 @@ func (m *mapping) ready(q *queue) bool {
 // invocation still in progress may hold some of them.
 func (m *mapping) forget() {
 	for _, q := range m.queues {
-		if done := m.through(q.shard); q.part == 0 && done > q.shard.trimmed && m.might(Trim, 5) {
-			m.forgets(q.shard, 1+m.faults.dice.n(done-q.shard.trimmed))
+		if q.done > q.shard.trimmed && m.might(Trim, 5) {
+			m.forgets(q.shard, 1+m.faults.dice.n(q.done-q.shard.trimmed))
 		}
 	}
-}
-
-// through is how many of a shard's first records the function has answered for.
-func (m *mapping) through(s *shard) int {
-	done, known := len(s.records), false
-	for _, q := range m.queues {
-		if q.shard != s {
-			continue
-		}
-		known = true
-		if done = min(done, q.taken); q.done < len(q.index) {
-			done = min(done, q.index[q.done])
-		}
-	}
-	if !known {
-		return 0
-	}
-	return done
 }
 
 // poll invokes the function for one of the ready queues, and reports whether there was one.
@@ -148,9 +111,9 @@ func (m *mapping) poll() bool {
 		return false
 	}
 	q := pick(m.sched, can)
-	n := min(len(q.index)-q.done, 1+m.sched.n(m.batch))
+	n := min(q.taken-q.done, 1+m.sched.n(m.batch))
 	if m.calm {
-		n = min(len(q.index)-q.done, 200)
+		n = min(q.taken-q.done, 200)
 	}
 	if q.try > 0 {
 		n = min(n, q.try)
@@ -163,7 +126,7 @@ func (m *mapping) poll() bool {
 // its answer.
 func (m *mapping) invoke(q *queue, from, n int) {
 	in := m.instance(q)
-	c := &invocation{from: from, n: n, builds: m.catalogRow().Builds.Generations()}
+	c := &invocation{from: from, n: n}
 	payload := m.payload(q, from, n)
 	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
 		f.pause()
@@ -189,8 +152,8 @@ func (m *mapping) instance(q *queue) *node {
 	n.of = q.shard
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
-	h := lambda.New(r, m.order, catalog.Drained{}, func(context.Context) error { return nil })
-	h.Portion, h.MostPositions = 1+m.sched.n(5), 1
+	h := lambda.New(r, catalog.Drained{}, func(context.Context) error { return nil })
+	h.Portion, h.Runner.MostPositions = 1+m.sched.n(5), 1
 	n.handler = h
 	return n
 }
@@ -204,10 +167,6 @@ func (m *mapping) over(n *node) {
 			}
 			q.calls = slices.DeleteFunc(q.calls, func(o *invocation) bool { return o == c })
 			n.busy = false
-			spans := func(b int64) bool { return !slices.Contains(c.builds, b) }
-			if m.order == lambda.ByItem && c.from < q.done && slices.ContainsFunc(m.catalogRow().Builds.Generations(), spans) {
-				m.audited = true
-			}
 			if !c.old {
 				m.answered(q, c)
 			}
@@ -256,7 +215,7 @@ func (m *mapping) answered(q *queue, c *invocation) {
 	to := c.from + c.n
 	for _, f := range a.BatchItemFailures {
 		p, _ := events.ParsePosition(f.ItemIdentifier)
-		at := slices.IndexFunc(q.index[c.from:c.from+c.n], func(i int) bool { return q.shard.records[i].Position == p })
+		at := slices.IndexFunc(q.shard.records[c.from:c.from+c.n], func(r events.Record) bool { return r.Position == p })
 		m.faults.happened(PartialReply)
 		to = min(to, c.from+max(at, 0))
 	}
@@ -268,15 +227,10 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		return
 	}
 	q.done, q.try, q.fails = to, 0, 0
-	for _, o := range q.calls {
-		o.builds = slices.DeleteFunc(o.builds, func(b int64) bool { return !slices.Contains(c.builds, b) })
-	}
 	m.maySplit(q.table, q.shard, 4) // only processes that get its children know them
-	if m.order == lambda.ByShard {
-		q.state = a.State
-		if m.sched.chance(0.1) && to == c.from+c.n {
-			q.state = nil // a new window
-		}
+	q.state = a.State
+	if m.sched.chance(0.1) && to == c.from+c.n {
+		q.state = nil // a new window
 	}
 }
 
@@ -284,8 +238,8 @@ func (m *mapping) answered(q *queue, c *invocation) {
 // stops at records that have expired or are more than an hour old. It may be called before the queue has come to where
 // it was, and then goes back less.
 func (q *queue) back(n int, now time.Time) {
-	for ; n > 0 && q.done > 0 && q.most-q.done < mostBack; n-- {
-		at := q.index[q.done-1]
+	for ; n > 0 && q.done > q.first && q.most-q.done < mostBack; n-- {
+		at := q.done - 1
 		if at < q.shard.trimmed || now.Sub(q.shard.records[at].Time) > time.Hour {
 			return
 		}
@@ -296,7 +250,7 @@ func (q *queue) back(n int, now time.Time) {
 // open reports whether a shard has records left that the function has not answered for, or may get more.
 func (m *mapping) open(shardKey string) bool {
 	return slices.ContainsFunc(m.queues, func(q *queue) bool {
-		return owntable.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < len(q.index))
+		return owntable.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < q.taken)
 	})
 }
 
@@ -316,28 +270,25 @@ func (m *mapping) again() {
 	}
 }
 
-// mostBack is how many records a mapping goes back at most: fewer than a function by shard
+// mostBack is how many records a mapping goes back at most: fewer than a function
 // remembers.
 const mostBack = 60
 
 // payload is the event in the form that Lambda sends it.
 func (m *mapping) payload(q *queue, from, n int) []byte {
 	b := []byte(`{"Records":[`)
-	for i, at := range q.index[from : from+n] {
+	for i := range n {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendRecord(b, &q.shard.records[at])
+		b = appendRecord(b, &q.shard.records[from+i])
 	}
-	b = append(b, ']')
-	if m.order == lambda.ByShard {
-		state := q.state
-		if state == nil {
-			state = json.RawMessage("{}")
-		}
-		b = fmt.Appendf(b, `,"window":{"start":"2026-01-02T03:00:00Z","end":"2026-01-02T03:05:00Z"},"state":%s,"shardId":%q,"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`, state, q.shard.ID)
+	state := q.state
+	if state == nil {
+		state = json.RawMessage("{}")
 	}
-	return append(b, '}')
+	b = fmt.Appendf(b, `],"window":{"start":"2026-01-02T03:00:00Z","end":"2026-01-02T03:05:00Z"},"state":%s,"shardId":%q,"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, state, q.shard.ID)
+	return b
 }
 
 // appendRecord appends a record in the form of a stream's event.

@@ -32,9 +32,9 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		w.begins(who, key, old, now)
 	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
-	case owntable.KindSubscribers, owntable.KindMark:
+	case owntable.KindSubscribers:
 		w.keeps(key, old, now)
-		w.app.hears(kind, key)
+		w.app.hears(key)
 	}
 }
 

@@ -192,7 +192,7 @@ func (w *world) streams() {
 	case byReader:
 		w.trims.forget()
 		w.machines()
-	case byShard, byItem:
+	case byShard:
 		w.mapping.forget()
 	}
 	if w.base.keep && w.might(PowerCut, 2) {

@@ -59,7 +59,6 @@ type world struct {
 	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
 	bulk     bool                  // what is recorded is replayed in bulk: no row is too large for a replay's mark
 	assume   bool                  // programs are told that nothing was written before
-	audited  bool                  // what is built is right after the audit only
 	calls    int                   // how many calls of services the run has made
 	changes  int                   // how often something durable changed, or another process ran
 	trace    hash.Hash64
@@ -80,7 +79,6 @@ type way int
 const (
 	byFollower way = iota // processes that read the store's streams themselves
 	byShard               // a function that receives each shard in order
-	byItem                // a function that relies only on the order of each row's changes
 	byReader              // processes that share the streams of DynamoDB
 	ways
 )
@@ -135,13 +133,14 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	}
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 	w.app = newApp(w)
-	all := ways
+	// half of the schedules are a function's
+	all := []way{byFollower, byShard, byShard, byReader}
 	w.bulk = o.Bulk
 	if w.built = o.Builds; w.built {
-		all = byReader // which is the last
+		all = all[:3] // not by a reader
 		w.app.words.numbers = slices.DeleteFunc(w.app.words.numbers, func(n string) bool { return slices.Contains(wildNumbers, n) })
 	}
-	w.deliver(way(newDice(w.seed, "way", 0).n(int(all))))
+	w.deliver(pick(newDice(w.seed, "way", 0), all))
 	return w
 }
 
@@ -151,9 +150,7 @@ func (w *world) deliver(by way) {
 	w.base.keep = by == byFollower // only the embedded store loses what is not durable
 	switch by {
 	case byShard:
-		w.mapping = newMapping(w, lambda.ByShard)
-	case byItem:
-		w.mapping = newMapping(w, lambda.ByItem)
+		w.mapping = newMapping(w)
 	case byReader:
 		w.trims = newTrims(w)
 	}

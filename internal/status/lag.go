@@ -71,7 +71,7 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 			switch {
 			case t.Off != "":
 				l.Unknown = "its stream is off, so what is written now is in no stream"
-			case rows && (t.reader == catalog.Item || t.reader == catalog.OlderShard), !rows && byFunction:
+			case rows && t.reader == catalog.OlderShard, !rows && byFunction:
 				l.Unknown = "functions keep no position of it: see their metric IteratorAge"
 			case rows && t.reader == catalog.Shard:
 				err = l.look(ctx, part.Runner, t.Table, func(shards []store.Shard) ([]runner.Place, error) {
@@ -91,7 +91,7 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 	return out, nil
 }
 
-// functionPlaces returns up to where a function by shard has applied the shards of a table: their frontiers.
+// functionPlaces returns up to where a function has applied the shards of a table: their frontiers.
 func functionPlaces(ctx context.Context, run *runner.Runner, table string, shards []store.Shard) (out []runner.Place, err error) {
 	refs := make([]store.Ref, len(shards))
 	for i, s := range shards {

@@ -334,7 +334,7 @@ type Tip struct {
 }
 
 // Clock is the time by a store's clock, told by the clock of this machine. What is kept for a
-// while, such as deduplication marks, is kept by it: a machine whose clock is wrong must
+// while, such as tombstones, is kept by it: a machine whose clock is wrong must
 // neither make it expire early nor take it for expired.
 func Clock(now func() time.Time, s Source) func() time.Time {
 	return func() time.Time { return now().Add(-s.Tip().Ahead) }

@@ -34,9 +34,9 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 	const many = 220 // two transactions of 100 and more
 	at := uint64(0)
-	apply := func(table string, byItem bool, rows ...value.Item) {
+	apply := func(table string, rows ...value.Item) {
 		t.Helper()
-		b := runner.Batch{ShardKey: owntable.ShardKey(table, "s"), ByItem: byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(table, "s")}
 		for _, row := range rows {
 			at++
 			tab := m.Table(table)
@@ -51,31 +51,29 @@ func TestManyAttendeesOnDynamoDB(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	for _, byItem := range []bool{false, true} {
-		group := fmt.Sprint("group", byItem)
-		round := rowOf("round_id", "of "+group, "group_id", group, "started_by", "u1", "status", "watched")
-		ref := store.Ref{Table: "Rounds", Key: store.Key{Partition: round.Get("round_id")}}
-		if out, err := db.Write(t.Context(), []store.Write{{Ref: ref, Put: round}}); err != nil || out[0].Err != nil {
-			t.Fatal(out, err)
-		}
-		var members, ratings []value.Item
-		for i := range many {
-			who := fmt.Sprint("u", i)
-			members = append(members, rowOf("group_id", group, "user_id", who))
-			ratings = append(ratings, rowOf("round_id", "of "+group, "member_id", who, "rating", "liked", "rated_at", fmt.Sprintf("2026-01-05T10:00:00.%03dZ", i)))
-		}
-		shows := func(status, at string) {
-			t.Helper()
-			rows, err := db.Get(t.Context(), []store.Ref{ref})
-			if err != nil || rows[0].Get("status").Text() != status || rows[0].Get("rated_at").Text() != at {
-				t.Fatalf("byItem %v: %v at %v, %v; should be %s at %q", byItem, rows[0].Get("status"), rows[0].Get("rated_at"), err, status, at)
-			}
-		}
-		apply("Rounds", byItem, round)
-		apply("GroupMemberships", byItem, members...)
-		apply("Ratings", byItem, ratings[:many-1]...)
-		shows("watched", "")
-		apply("Ratings", byItem, ratings[many-1])
-		shows("rated", fmt.Sprintf("2026-01-05T10:00:00.%03dZ", many-1))
+	group := "group"
+	round := rowOf("round_id", "of "+group, "group_id", group, "started_by", "u1", "status", "watched")
+	ref := store.Ref{Table: "Rounds", Key: store.Key{Partition: round.Get("round_id")}}
+	if out, err := db.Write(t.Context(), []store.Write{{Ref: ref, Put: round}}); err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
 	}
+	var members, ratings []value.Item
+	for i := range many {
+		who := fmt.Sprint("u", i)
+		members = append(members, rowOf("group_id", group, "user_id", who))
+		ratings = append(ratings, rowOf("round_id", "of "+group, "member_id", who, "rating", "liked", "rated_at", fmt.Sprintf("2026-01-05T10:00:00.%03dZ", i)))
+	}
+	shows := func(status, at string) {
+		t.Helper()
+		rows, err := db.Get(t.Context(), []store.Ref{ref})
+		if err != nil || rows[0].Get("status").Text() != status || rows[0].Get("rated_at").Text() != at {
+			t.Fatalf("%v at %v, %v; should be %s at %q", rows[0].Get("status"), rows[0].Get("rated_at"), err, status, at)
+		}
+	}
+	apply("Rounds", round)
+	apply("GroupMemberships", members...)
+	apply("Ratings", ratings[:many-1]...)
+	shows("watched", "")
+	apply("Ratings", ratings[many-1])
+	shows("rated", fmt.Sprintf("2026-01-05T10:00:00.%03dZ", many-1))
 }

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -15,8 +17,8 @@ import (
 	"weir/internal/system"
 )
 
-// TestWrongClockOnDynamoDB: the deduplication marks of a machine whose clock is wrong by days
-// live for 48 hours by the clock of DynamoDB.
+// TestWrongClockOnDynamoDB: the empty ledger of a machine whose clock is wrong by days expires after
+// six days by the clock of DynamoDB.
 func TestWrongClockOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	m, err := model.Parse("tags.yaml", []byte(tags))
@@ -38,26 +40,31 @@ func TestWrongClockOnDynamoDB(t *testing.T) {
 			r := *s.Models[0].Runner
 			r.Kinds, r.Catalog = kinds.All(), nil
 			row := rowOf("PK", "BOX#b", "SK", "TAG#1", "kind", "Tag", "box", "b", "tag", "1")
-			if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "shardKey", ByItem: true, Changes: append(runner.Batch{}.Changes, changeOf(t, m, row, 1))}); err != nil {
+			key, _ := m.Tables[0].KeyOf(row)
+			goes, ok := projections.NewChange(m.Tables[0], &events.Record{Keys: m.Tables[0].Item(key), Old: row, Position: events.PositionOf(2), Time: time.Unix(2, 0)})
+			if !ok {
+				t.Fatal("no key")
+			}
+			if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "shardKey", Changes: []projections.Change{changeOf(t, m, row, 1), goes}}); err != nil {
 				t.Fatal(err)
 			}
 			page, err := db.Query(t.Context(), store.Query{Table: owntable.TableName})
 			if err != nil {
 				t.Fatal(err)
 			}
-			marks := 0
+			ledgers := 0
 			for _, row := range page.Rows {
 				at, ok := row.Get(owntable.Expiry).Int64()
 				if !ok {
 					continue
 				}
-				marks++
-				if left := time.Until(time.Unix(at, 0)); left < 47*time.Hour || left > 49*time.Hour {
-					t.Errorf("a mark expires in %v", left)
+				ledgers++
+				if left := time.Until(time.Unix(at, 0)); left < 143*time.Hour || left > 145*time.Hour {
+					t.Errorf("a ledger expires in %v", left)
 				}
 			}
-			if marks == 0 {
-				t.Error("there is no mark")
+			if ledgers == 0 {
+				t.Error("no ledger expires")
 			}
 		})
 	}

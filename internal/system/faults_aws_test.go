@@ -25,13 +25,11 @@ func TestFaultsOnDynamoDB(t *testing.T) {
 		"silent":             {Silent: 0.02},
 		"throttled":          {Throttled: 0.05},
 	} {
-		for _, byItem := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, by item %v", name, byItem), func(t *testing.T) { countThrough(t, faults, byItem) })
-		}
+		t.Run(name, func(t *testing.T) { countThrough(t, faults) })
 	}
 }
 
-func countThrough(t *testing.T, faults dynamodbtest.Faults, byItem bool) {
+func countThrough(t *testing.T, faults dynamodbtest.Faults) {
 	t.Parallel()
 	m, err := model.Load("gallery")
 	if err != nil {
@@ -63,7 +61,7 @@ func countThrough(t *testing.T, faults dynamodbtest.Faults, byItem bool) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: through, Now: time.Now}
 	want := map[string]int64{}
 	for at := 0; at < pictures; at += batch {
-		b := runner.Batch{ShardKey: owntable.ShardKey(m.Tables[0].Name, "shard"), ByItem: byItem}
+		b := runner.Batch{ShardKey: owntable.ShardKey(m.Tables[0].Name, "shard")}
 		for i := at; i < at+batch; i++ {
 			album := fmt.Sprintf("a%d", i*i%albums)
 			want[album]++

@@ -206,7 +206,7 @@ func (f *byFunction) invoke(t *testing.T, at map[string]events.Position) error {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := runner.Batch{ShardKey: "all", ByItem: true}
+			b := runner.Batch{ShardKey: owntable.ShardKey(mt.Name, sh.ID)}
 			for i := range page.Records {
 				if ch, ok := projections.NewChange(mt, &page.Records[i]); ok {
 					b.Changes = append(b.Changes, ch)
@@ -291,7 +291,7 @@ func filledBeforeFunction(t *testing.T, p *place, one, two *model.Model) {
 func functionBegan(t *testing.T, s *system.System) {
 	t.Helper()
 	run := *s.Models[0].Runner
-	run.Reader = catalog.Item
+	run.Reader = catalog.Shard
 	if _, err := run.Admit(t.Context(), []string{"gallery"}, runner.GroupRows); err != nil {
 		t.Fatal(err)
 	}

@@ -36,13 +36,13 @@ import (
 type years struct {
 	*testing.T
 	*system.System
-	db    *noting
-	dir   string
-	text  string
-	days  time.Duration // that have passed
-	order lambda.Order  // of the function that reads, "" if processes do
-	at    map[string]events.Position
-	made  int
+	db       *noting
+	dir      string
+	text     string
+	days     time.Duration // that have passed
+	function bool          // reads, and not a process
+	at       map[string]events.Position
+	made     int
 }
 
 // noting notes which kinds of rows of the own table are written. Its stream is like one of DynamoDB: it has one shard, which ends each time
@@ -151,8 +151,8 @@ var outside = map[string]string{
 // Each kind that package owntable lists was written.
 func TestChurnOfLives(t *testing.T) {
 	met := map[string]bool{}
-	for _, order := range []lambda.Order{"", lambda.ByShard, lambda.ByItem} {
-		t.Run("read by "+string(order), func(t *testing.T) { lives(t, order, met) })
+	for _, function := range []bool{false, true} {
+		t.Run(map[bool]string{false: "read by a process", true: "read by a function"}[function], func(t *testing.T) { lives(t, function, met) })
 	}
 	if t.Failed() {
 		return
@@ -173,7 +173,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func lives(t *testing.T, order lambda.Order, met map[string]bool) {
+func lives(t *testing.T, function bool, met map[string]bool) {
 	days, perDay := 28, 1
 	if testing.Short() {
 		days = 21
@@ -184,7 +184,7 @@ func lives(t *testing.T, order lambda.Order, met map[string]bool) {
 		days = 364
 		perDay = max(1, n/days/14)
 	}
-	y := openYears(t, order, met)
+	y := openYears(t, function, met)
 	var first map[string]amount
 	for day := range days {
 		y.day(day, perDay)
@@ -221,7 +221,7 @@ func lives(t *testing.T, order lambda.Order, met map[string]bool) {
 func (y *years) nothingOver(is map[string]amount) {
 	y.Helper()
 	over := []string{"claim", "jobs", "move", "value", unbuilt}
-	if y.order == "" {
+	if !y.function {
 		over = append(over, "mark") // these count by positions
 	}
 	for _, kind := range over {
@@ -237,10 +237,10 @@ const unbuilt = "unbuilt"
 // amount is how many rows of a kind the own table has, and how many bytes.
 type amount struct{ rows, bytes int }
 
-func openYears(t *testing.T, order lambda.Order, met map[string]bool) *years {
+func openYears(t *testing.T, function bool, met map[string]bool) *years {
 	text, err := os.ReadFile("testdata/lives.yaml")
 	ok(t, err)
-	y := &years{T: t, text: string(text), dir: t.TempDir(), order: order, at: map[string]events.Position{}}
+	y := &years{T: t, text: string(text), dir: t.TempDir(), function: function, at: map[string]events.Position{}}
 	m := y.model(0)
 	tables, err := system.Tables([]*model.Model{m})
 	ok(t, err)
@@ -307,7 +307,7 @@ func (y *years) write(ws ...store.Write) {
 // apply applies all that the streams have, and all jobs.
 func (y *years) apply() {
 	y.Helper()
-	if y.order == "" {
+	if !y.function {
 		settle(y, y.System)
 		return
 	}
@@ -318,7 +318,7 @@ func (y *years) apply() {
 // invoke gives the function what the stream has, and reports whether that was anything.
 func (y *years) invoke() (again bool) {
 	y.Helper()
-	h := lambda.New(y.Models[0].Runner, y.order, catalog.Drained{}, func(context.Context) error { return nil })
+	h := lambda.New(y.Models[0].Runner, catalog.Drained{}, func(context.Context) error { return nil })
 	shards, err := y.Store.Shards(y.Context(), "lives")
 	ok(y, err)
 	for _, s := range shards {
@@ -332,11 +332,8 @@ func (y *years) invoke() (again bool) {
 			records = append(records, (&cutter{}).record(&page.Records[i]))
 		}
 		payload := join([]byte(`{"Records":[`), records, ",")
-		payload = append(payload, ']')
-		if y.order == lambda.ByShard {
-			payload = fmt.Appendf(payload, `,"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/lives/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false`, s.ID)
-		}
-		out, err := h.Invoke(y.Context(), append(payload, '}'))
+		payload = fmt.Appendf(payload, `],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/lives/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, s.ID)
+		out, err := h.Invoke(y.Context(), payload)
 		if ok(y, err); !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
 			y.Fatalf("%.500s", out)
 		}
@@ -594,11 +591,11 @@ func (y *years) redefines(day int) {
 func (y *years) splits() {
 	y.Helper()
 	y.db.renew(y.newest())
-	if y.order != "" { // the build of an index beside the function
+	if y.function { // the build of an index beside the function
 		ok(y, y.Build(y.Context(), y.Models[0], 0, nil, nil))
 	}
 	y.write(y.row("POST#split", "METADATA", "Post", "title", "T", "author", "stays", "at", "2026-01-01T00:00:00Z"))
-	if y.order != "" {
+	if y.function {
 		return
 	}
 	stop := follows(y.T, y.System)

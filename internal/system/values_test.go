@@ -52,41 +52,37 @@ func manyValues(t *testing.T, open func(*testing.T, []store.Table) store.Store) 
 		t.Fatal(err)
 	}
 	const creates = 1000
-	for _, byItem := range []bool{false, true} {
-		t.Run(fmt.Sprintf("by item %v", byItem), func(t *testing.T) {
-			db := open(t, tables)
-			box := rowOf("PK", "BOX#b", "SK", "META", "kind", "Box", "box", "b")
-			key, _ := m.Tables[0].KeyOf(box)
-			ws := []store.Write{{Ref: store.Ref{Table: "tags", Key: key}, Put: box}}
-			b := runner.Batch{ShardKey: "shardKey", ByItem: byItem}
-			for i := range creates {
-				tag := fmt.Sprintf("a tag of some length, number %d", i)
-				row := rowOf("PK", "BOX#b", "SK", "TAG#"+tag, "kind", "Tag", "box", "b", "tag", tag)
-				k, _ := m.Tables[0].KeyOf(row)
-				ws = append(ws, store.Write{Ref: store.Ref{Table: "tags", Key: k}, Put: row})
-				b.Changes = append(b.Changes, changeOf(t, m, row, uint64(i+1)))
-			}
-			if _, err := db.Write(t.Context(), ws); err != nil {
-				t.Fatal(err)
-			}
-			r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-			for range 2 { // it comes again
-				if n, err := r.Rows(t.Context(), b); err != nil || n.Dead > 0 || n.Applied != creates {
-					t.Fatalf("%+v, %v", n, err)
-				}
-				rows, err := db.Get(t.Context(), []store.Ref{ws[0].Ref})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, attr := range []string{"tags", "different"} {
-					if got := rows[0].Get(attr); !value.Equal(got, value.OfInt(creates)) {
-						t.Errorf("%s is %v, of %d", attr, got.Text(), creates)
-					}
-				}
-			}
-			repairsMany(t, r, ws[0].Ref)
-		})
+	db := open(t, tables)
+	box := rowOf("PK", "BOX#b", "SK", "META", "kind", "Box", "box", "b")
+	key, _ := m.Tables[0].KeyOf(box)
+	ws := []store.Write{{Ref: store.Ref{Table: "tags", Key: key}, Put: box}}
+	b := runner.Batch{ShardKey: "shardKey"}
+	for i := range creates {
+		tag := fmt.Sprintf("a tag of some length, number %d", i)
+		row := rowOf("PK", "BOX#b", "SK", "TAG#"+tag, "kind", "Tag", "box", "b", "tag", tag)
+		k, _ := m.Tables[0].KeyOf(row)
+		ws = append(ws, store.Write{Ref: store.Ref{Table: "tags", Key: k}, Put: row})
+		b.Changes = append(b.Changes, changeOf(t, m, row, uint64(i+1)))
 	}
+	if _, err := db.Write(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
+	for range 2 { // it comes again
+		if n, err := r.Rows(t.Context(), b); err != nil || n.Dead > 0 || n.Applied != creates {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		rows, err := db.Get(t.Context(), []store.Ref{ws[0].Ref})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, attr := range []string{"tags", "different"} {
+			if got := rows[0].Get(attr); !value.Equal(got, value.OfInt(creates)) {
+				t.Errorf("%s is %v, of %d", attr, got.Text(), creates)
+			}
+		}
+	}
+	repairsMany(t, r, ws[0].Ref)
 }
 
 // repairsMany spoils every sum of a ledger, which a repair corrects in one write.

@@ -49,7 +49,7 @@ func measureFaults(ctx context.Context, records int) error {
 	for _, way := range []struct {
 		name string
 		is   way
-	}{{"process", batchwise(m, w, (*world).weir)}, {"function", batchwise(m, w, (*world).byItem)}, {"process, 64 shards", following(m, w)}} {
+	}{{"process", batchwise(m, w, (*world).weir)}, {"process, 64 shards", following(m, w)}} {
 		for _, f := range faults {
 			share, err := w.share(ctx, way.is, f.is)
 			if err != nil {

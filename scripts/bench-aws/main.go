@@ -5,8 +5,7 @@
 //	        people write, and which counts wrong after a retry
 //	marker  a handler that, for each record, writes a marker and does the ADD in one
 //	        transaction
-//	weir    the runner, as projector run and functions that read by shard use it;
-//	        "by item" is the runner when no shard is known
+//	weir    the runner, as projector run and functions use it
 //
 // Both handlers process a batch one record after the other, as handlers do. "at once" is the
 // plain handler with as many concurrent requests as weir uses.
@@ -88,20 +87,15 @@ func run(ctx context.Context, records int, costs string) error {
 	return show(lines)
 }
 
-// costsOf returns one line for each batch size and handler, with units and requests but no
+// costsOf returns one line for each batch size, with units and requests but no
 // times.
 func costsOf(lines []line) (out []byte) {
 	for _, l := range lines {
-		for _, way := range []struct {
-			name string
-			f    figures
-		}{{"weir", l.weir}, {"by item", l.byItem}} {
-			out = fmt.Appendf(out, "%s, batches of %d, %s: %.1f units", l.workload, l.batch, way.name, way.f.units)
-			for _, op := range slices.Sorted(maps.Keys(way.f.calls)) {
-				out = fmt.Appendf(out, ", %d %s", way.f.calls[op], op)
-			}
-			out = append(out, '\n')
+		out = fmt.Appendf(out, "%s, batches of %d, weir: %.1f units", l.workload, l.batch, l.weir.units)
+		for _, op := range slices.Sorted(maps.Keys(l.weir.calls)) {
+			out = fmt.Appendf(out, ", %d %s", l.weir.calls[op], op)
 		}
+		out = append(out, '\n')
 	}
 	return out
 }
@@ -121,7 +115,7 @@ func (f figures) per1000() float64 { return f.units * 1000 / float64(f.records) 
 type line struct {
 	workload      string
 	batch         int
-	weir, byItem  figures
+	weir          figures
 	plain, marker figures
 	plainAtOnce   figures
 	bound         float64 // units of one ledger row and one write of the target for each target of a batch
@@ -136,7 +130,7 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 			into *figures
 			new  func(*world) handler
 		}{
-			{&l.weir, (*world).weir}, {&l.byItem, (*world).byItem}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
+			{&l.weir, (*world).weir}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
 		} {
 			if *way.into, err = through(ctx, m, w, n, concurrency, way.new); err != nil {
 				return nil, err
@@ -177,11 +171,11 @@ func through(ctx context.Context, m *model.Model, w workload, batch, atOnce int,
 func show(lines []line) error {
 	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, strings.Join([]string{"recording", "batch", "targets", "weir rec/s", "plain", "at once", "marker",
-		"weir units/1000", "bound", "by item", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
+		"weir units/1000", "bound", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
 	for _, l := range lines {
-		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f ×\t%.2f ×\t%.2f ×\t%.3f ×\t\n", l.workload, l.batch, l.targets,
+		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f ×\t%.2f ×\t%.2f ×\t%.3f ×\t\n", l.workload, l.batch, l.targets,
 			l.weir.speed(), l.plain.speed(), l.plainAtOnce.speed(), l.marker.speed(),
-			l.weir.per1000(), l.bound, l.byItem.per1000(), l.plain.per1000(), l.marker.per1000(),
+			l.weir.per1000(), l.bound, l.plain.per1000(), l.marker.per1000(),
 			l.weir.speed()/l.plain.speed(), l.weir.units/l.plain.units, l.weir.units/l.marker.units, l.weir.per1000()/l.bound)
 	}
 	if err := tw.Flush(); err != nil {

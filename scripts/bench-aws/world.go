@@ -134,18 +134,9 @@ func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 
 // weir returns a handler that calls the runner.
 func (wd *world) weir() handler {
-	return wd.runner(runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, "shard")})
-}
-
-// byItem is weir for records whose shard is not known.
-func (wd *world) byItem() handler {
-	return wd.runner(runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, ""), ByItem: true})
-}
-
-func (wd *world) runner(like runner.Batch) handler {
 	r := &runner.Runner{Kinds: kinds.All(), Model: wd.model, Store: wd.store, Now: time.Now, Mover: &migrate.Mover{Model: wd.model, Store: wd.store}}
 	return func(ctx context.Context, first, last int) error {
-		b := like
+		b := runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, "shard")}
 		for i := first; i < last; i++ {
 			c, ok := projections.NewChange(wd.model.Tables[0], &wd.work.records[i])
 			if !ok {

@@ -120,9 +120,6 @@ type sending struct {
 
 // notify writes the batch's notifications to each list.
 func (w *work) notify(ctx context.Context) error {
-	if w.ByItem {
-		return w.notifyMarked(ctx)
-	}
 	var pending []*sending
 	at := map[string]*sending{}
 	for _, t := range w.notifications {

@@ -5,7 +5,6 @@
 //
 //	feed|MODEL|RULE|KEY  s ""    ListRow: the counter of a list, and what each shard sent to it
 //	feed|MODEL|RULE|KEY  s HASH  SubscriberRow: a subscriber, and since which moment
-//	mark|MODEL|RULE|KEY  s HASH  NotificationMarkRow of a source row, without shards
 //	jobs|MODEL           s HASH  NotifyJob: a notification to a long list that is being written
 //	dead|MODEL           s ID    dead letters of the kind "notification": one that was refused
 //

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/events"
 	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -31,8 +30,7 @@ type setWork struct {
 	steps []Member
 	nodes map[string]*Node // the nodes of the tree that were read, by path
 	todo  map[string][]Member
-	done  []*Node                    // leaves that have counted their steps and must be shown
-	marks map[string]events.Position // without shards: the marks' positions, read before the paths
+	done  []*Node // leaves that have counted their steps and must be shown
 }
 
 // count adds each set's steps to the leaves that they belong to, and then shows what the
@@ -49,20 +47,13 @@ func (w *work) count(ctx context.Context) error {
 		if round == runner.MaxRounds {
 			return fmt.Errorf("%s of %s: its tree still changes after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
 		}
-		if err := w.readMarks(ctx, pending); err != nil {
-			return err
-		}
 		if err := w.readWays(ctx, pending); err != nil {
 			return err
 		}
 		if err := w.Fresh(); err != nil {
 			return err
 		}
-		count := w.writeLeaves
-		if w.ByItem {
-			count = w.markLeaves
-		}
-		if err := count(ctx, pending); err != nil {
+		if err := w.writeLeaves(ctx, pending); err != nil {
 			return err
 		}
 		if err := w.showLeaves(ctx, pending); err != nil {

@@ -4,7 +4,7 @@
 // It reads and writes these rows of our own table (package owntable):
 //
 //	set|MODEL|ROW        s PATH  NodeRow: the members below a path, each with its count
-//	mark|MODEL|ROW       s HASH  deduplication mark of a source row and a member, without shards
+//	mark|MODEL|ROW       s HASH  contribution mark of a build: the members that a source row has added
 //	dead|MODEL           s ID    dead letters of the kind "set": a row that cannot show its node
 //
 // and it writes the rows that show the nodes: the set's attribute, the mark of an inner

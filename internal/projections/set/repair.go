@@ -18,6 +18,9 @@ import (
 // A set is repaired leaf by leaf. Each leaf is written only if it has not changed since
 // it was noted. A leaf that becomes too large is split as usual.
 
+// leafAtOnce is how many members of a leaf one transaction corrects, with all that a split writes.
+const leafAtOnce = 60
+
 // errDamaged says that nodes of a set are missing or cannot be reached from its root.
 var errDamaged error = runner.Unfixable("its nodes are damaged")
 
@@ -110,7 +113,7 @@ func (f *NodesFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 		leaf := s.leafOf(todo[0])
 		var some, rest []string
 		for _, m := range todo {
-			if s.leafOf(m) == leaf && len(some) < leafMarked {
+			if s.leafOf(m) == leaf && len(some) < leafAtOnce {
 				some = append(some, m)
 			} else {
 				rest = append(rest, m)
