@@ -348,7 +348,7 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 		return nil, nil
 	}
 	for _, row := range page.Rows {
-		if src.Entity.Table.Classify(row) != src.Entity || !model.Holds(src.Where, row) {
+		if src.Entity.Table.Classify(row) != src.Entity || !src.Input.Uses(row) || !src.Given.Uses(row) {
 			continue
 		}
 		key, ok := of.KeyFrom(src.To, row)

@@ -80,3 +80,82 @@ func instantOf(text string) (instant, bool) {
 	}
 	return instant{t.Unix(), fraction}, true
 }
+
+// ReadTime returns a time as languages and SDKs write it, as a text that the rest of this package
+// takes for a time. A date, or a time of RFC 3339, stays as it is. Anything else becomes RFC 3339 in
+// UTC: an offset without a colon or without minutes, a blank for the T, a comma for the point, a time
+// without seconds. A text without an offset is in zone; without a zone only a date is a time. A
+// local time that a zone has twice is the first of the two; one that it leaves out is as much later.
+func ReadTime(text string, zone *time.Location) (string, bool) {
+	if _, ok := instantOf(text); ok && (zone == nil || len(text) != dateLength) {
+		return text, true
+	}
+	day, rest := text[:min(dateLength, len(text))], text[min(dateLength, len(text)):]
+	clock, fraction := "00:00:00", ""
+	if rest != "" {
+		if !strings.ContainsRune("Tt ", rune(rest[0])) {
+			return "", false
+		}
+		clock, fraction, rest = cutClock(rest[1:])
+	}
+	t, err := time.Parse(time.DateTime, day+" "+clock)
+	offset, ok := offsetOf(strings.TrimPrefix(rest, " "))
+	switch {
+	case err != nil || !ok && (rest != "" || zone == nil):
+		return "", false
+	case ok:
+		t = t.Add(-offset)
+	default:
+		t = localTime(t, zone)
+	}
+	text = t.Format("2006-01-02T15:04:05") + fraction + "Z"
+	_, ok = instantOf(text)
+	return text, ok
+}
+
+// cutClock cuts a time of day from what follows it: hours, minutes and seconds, and the point with its
+// digits. A clock that is none is not one for time.Parse either.
+func cutClock(text string) (clock, fraction, rest string) {
+	n := len("15:04")
+	if len(text) > n && text[n] == ':' {
+		n = len("15:04:05")
+	}
+	clock, rest = text[:min(n, len(text))], text[min(n, len(text)):]
+	if n == len("15:04") {
+		clock += ":00"
+	}
+	if rest != "" && (rest[0] == '.' || rest[0] == ',') {
+		after := strings.TrimLeft(rest[1:], "0123456789")
+		fraction, rest = "."+rest[1:len(rest)-len(after)], after
+	}
+	return clock, fraction, rest
+}
+
+// offsetOf reads a distance from UTC: Z, UTC, GMT, +01, +0100 or +01:00.
+func offsetOf(text string) (time.Duration, bool) {
+	switch text {
+	case "Z", "z", "UTC", "GMT":
+		return 0, true
+	}
+	for _, layout := range [...]string{"-07:00", "-0700", "-07"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			_, seconds := t.Zone()
+			return time.Duration(seconds) * time.Second, true
+		}
+	}
+	return 0, false
+}
+
+// localTime returns the instant at which clocks of a zone show what t shows in UTC.
+func localTime(t time.Time, zone *time.Location) time.Time {
+	const day = 24 * time.Hour
+	shifted := func(at time.Time) time.Time {
+		_, seconds := at.In(zone).Zone()
+		return t.Add(-time.Duration(seconds) * time.Second)
+	}
+	before, after := shifted(t.Add(-day)), shifted(t.Add(day))
+	if !shifted(before).Equal(before) && shifted(after).Equal(after) {
+		return after
+	}
+	return before
+}

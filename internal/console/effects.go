@@ -49,7 +49,7 @@ func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 			add(effect{Derivation: to.Derivation, Entity: to.Entity, Row: to.Row})
 		}
 		for _, s := range m.Searches {
-			if s.Of == image.of && model.Holds(s.Where, image.row) {
+			if s.Of == image.of && s.Input.Uses(image.row) {
 				add(effect{Derivation: s.Derivation(), Row: link{Text: "search index"}})
 			}
 		}

@@ -225,7 +225,7 @@ func ledgerWord(name string) string {
 // and feeds.
 func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	for _, s := range e.Sources {
-		if model.Holds(s.Where, row) {
+		if s.Input.Uses(row) && s.Given.Uses(row) {
 			key, unfit, ok := s.TargetOf(row)
 			one := linked{s.Tally.Name, rowLink(m, store.Ref{Table: s.Tally.Target.Table.Name, Key: key}), s.Tally.Target.Name}
 			if ok && unfit == nil && !slices.Contains(out, one) {
@@ -246,19 +246,16 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 			out = append(out, one)
 		}
 	}
-	to := func(name string, where []model.Test, into *model.Entity, assigns []model.Assign) {
-		if !model.Holds(where, row) {
-			return
-		}
-		if key, ok := into.KeyFrom(assigns, row); ok {
-			add(name, into, key)
+	to := func(in *model.Input, into *model.Entity, assigns []model.Assign) {
+		if key, ok := into.KeyFrom(assigns, row); ok && in.Uses(row) {
+			add(in.Derivation, into, key)
 		}
 	}
 	for _, s := range e.Stages {
-		to(s.Status.Name, s.Where, s.Status.Target, s.To)
+		to(&s.Input, s.Status.Target, s.To)
 	}
 	for _, l := range e.LatestOf {
-		to(l.Name, l.Where, l.Target, l.To)
+		to(&l.Input, l.Target, l.To)
 	}
 	for _, rule := range e.Rules {
 		if len(rule.Keep) > 0 || rule.Subscribers != nil {

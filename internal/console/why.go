@@ -17,7 +17,7 @@ type contributor struct {
 	kind   string
 	source *model.Entity
 	field  *model.Field // whose value is added up; nil if the rows themselves count
-	where  []model.Test
+	reads  []*model.Input
 	target *model.Entity
 	key    func(row value.Item) (store.Key, bool) // of the target, for a row
 	to     []model.Assign
@@ -35,7 +35,7 @@ func contributors(e *model.Entity, attr string) (out []contributor) {
 			continue
 		}
 		for _, s := range t.Sources {
-			out = append(out, contributor{t.Name, t.Kind.Keyword, s.Entity, amountOf(s), s.Where, e, func(row value.Item) (store.Key, bool) {
+			out = append(out, contributor{t.Name, t.Kind.Keyword, s.Entity, amountOf(s), []*model.Input{&s.Input, &s.Given}, e, func(row value.Item) (store.Key, bool) {
 				key, unfit, ok := s.TargetOf(row)
 				return key, ok && unfit == nil
 			}, s.To})
@@ -44,13 +44,13 @@ func contributors(e *model.Entity, attr string) (out []contributor) {
 	for _, s := range e.Statuses {
 		for _, stage := range s.Stages {
 			if slices.Contains(s.Attributes(), attr) {
-				out = append(out, contributor{s.Name, "status " + stage.Word, stage.Source, nil, stage.Where, e, from(stage.To), stage.To})
+				out = append(out, contributor{s.Name, "status " + stage.Word, stage.Source, nil, []*model.Input{&stage.Input}, e, from(stage.To), stage.To})
 			}
 		}
 	}
 	for _, l := range e.Latest {
 		if slices.Contains(l.Attributes(), attr) {
-			out = append(out, contributor{l.Name, l.Kind + " by " + l.By.Name, l.Source, l.By, l.Where, e, from(l.To), l.To})
+			out = append(out, contributor{l.Name, l.Kind + " by " + l.By.Name, l.Source, l.By, []*model.Input{&l.Input}, e, from(l.To), l.To})
 		}
 	}
 	return out
@@ -196,7 +196,7 @@ func (c *Console) contributing(r *request, p *whyPage, one *contributor, target 
 	}
 	b.query.Limit = 4 * pageRows
 	b.keep = func(row value.Item) bool {
-		if t.Classify(row) != one.source || !model.Holds(one.where, row) {
+		if t.Classify(row) != one.source || slices.ContainsFunc(one.reads, func(in *model.Input) bool { return !in.Uses(row) }) {
 			return false
 		}
 		key, ok := one.key(row)

@@ -30,7 +30,7 @@ type Claim struct {
 // Claims returns the claims that a row of the entity should have.
 func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out []Claim) {
 	for _, u := range e.Unique {
-		if v := u.Field.Get(row); value.Scalar(v) != "" {
+		if v := u.Field.Stored(row); value.Scalar(v) != "" {
 			out = append(out, Claim{Field: u.Field.Name, Value: v, Ref: claimOf(m, e, u, v), Row: ref, model: m, entity: e, unique: u})
 		}
 	}
@@ -56,7 +56,7 @@ func (c *Claim) Entity() string { return c.entity.Name }
 
 // Holds reports whether a row has the value, so that no other row may have it.
 func (c *Claim) Holds(row value.Item, now time.Time) bool {
-	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Get(row), c.Value) &&
+	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Stored(row), c.Value) &&
 		!query.NewView(c.model, c.entity).Expired(row, now)
 }
 

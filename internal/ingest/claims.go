@@ -21,7 +21,7 @@ import (
 // nil for a delete.
 func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	for _, u := range c.Unique {
-		old, now := u.Field.Get(row), u.Field.Get(is)
+		old, now := u.Field.Stored(row), u.Field.Stored(is)
 		if value.Scalar(now) != "" && (live == nil || !value.Equal(old, now)) {
 			if r := c.acquire(p, k, u, now); r != nil {
 				return r
@@ -52,7 +52,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 			continue
 		}
 		row, ok := k.row(owner)
-		if ok && row != nil && c.Table.Classify(row) == c.Entity && value.Equal(u.Field.Get(row), v) && !c.view.Expired(row, k.now) {
+		if ok && row != nil && c.Table.Classify(row) == c.Entity && value.Equal(u.Field.Stored(row), v) && !c.view.Expired(row, k.now) {
 			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
 		}
 	}
@@ -90,7 +90,7 @@ func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	if ix.Key.Sort.Name != "" {
 		f.Sort = bound(e.KeyTemplate(ix.Key.Sort.Name), get)
 	}
-	f.keep = func(row value.Item) bool { return ix.KeysOnly || value.Equal(u.Field.Get(row), v) }
+	f.keep = func(row value.Item) bool { return ix.KeysOnly || value.Equal(u.Field.Stored(row), v) }
 	return f
 }
 

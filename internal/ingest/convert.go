@@ -16,6 +16,14 @@ import (
 // why it cannot, "" if it can.
 // v is never changed; out may share its memory.
 func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
+	if out, reason = typed(a, v); reason == "" {
+		out = a.Store(out)
+	}
+	return out, reason
+}
+
+// typed turns a value as a command gives it into one of the attribute's type.
+func typed(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	switch a.Type {
 	case model.TypeNumber:
 		if bound := a.Outside(v); bound != "" {

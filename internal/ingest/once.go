@@ -117,7 +117,7 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 	key, ok := c.TypedKey(func(name string) value.Value {
 		for _, a := range c.Once.Row {
 			if a.Name == name {
-				return a.Expr.Field.Get(row)
+				return a.Expr.Field.Stored(row)
 			}
 		}
 		return value.Value{}

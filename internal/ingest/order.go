@@ -122,7 +122,7 @@ func leadsTo(c *projections.Change) (out []touch) {
 	for _, j := range feed.Fold(c, nil) {
 		out = append(out, touch{"list " + j.List, joins})
 	}
-	for _, t := range feed.FoldNotifications(c) {
+	for _, t := range feed.FoldNotifications(c, nil) {
 		out = append(out, touch{"list " + t.List, tells})
 	}
 	return out

@@ -104,7 +104,7 @@ func checkTemplateTypes(c *compiler) {
 			}
 			for _, name := range k.Template.Names() {
 				if a := e.Attribute(name); a != nil && !inKey(a, k) {
-					c.report(at, keyHint(a.Type), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
+					c.report(at, keyHint(a, k), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
 				}
 			}
 		}
@@ -119,10 +119,12 @@ func inKey(a *Attribute, k *KeyTemplate) bool {
 	switch a.Type {
 	case TypeAny:
 		return true
-	case TypeString, TypeTime, TypeFlag, TypeCommas:
+	case TypeTime:
+		return (k.Attr.Type == value.Number) == (a.As != "") || a.As != "" && !k.Template.Whole()
+	case TypeString, TypeFlag, TypeCommas:
 		return k.Attr.Type == value.String
 	case TypeNumber:
-		return k.Attr.Type == value.Number || !k.Template.Whole()
+		return (k.Attr.Type == value.Number) == (a.As != AsText) || !k.Template.Whole()
 	case TypeBoolean:
 		return !k.Template.Whole() || a.Name != k.Attr.Name && k.Attr.Type == value.String
 	case TypeBinary:
@@ -132,9 +134,14 @@ func inKey(a *Attribute, k *KeyTemplate) bool {
 }
 
 // keyHint is the hint for a type that cannot stand in a key, "" for none.
-func keyHint(typ Type) string {
-	if typ == TypeBoolean {
+func keyHint(a *Attribute, k *KeyTemplate) string {
+	switch {
+	case a.Type == TypeBoolean:
 		return "a flag is a boolean to people and a text in the table"
+	case a.Type == TypeNumber && k.Attr.Type == value.String:
+		return a.Name + ": {type: number, as: text}"
+	case a.Type == TypeTime && k.Attr.Type == value.Number:
+		return a.Name + ": {type: time, as: seconds}, or milliseconds"
 	}
 	return ""
 }

@@ -84,7 +84,7 @@ func checkTTL(c *compiler) {
 		}
 		for _, e := range t.Entities {
 			c.tells(e, word{t.TTL, at.pos})
-			if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber {
+			if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber && a.As != AsSeconds {
 				c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
 			}
 		}

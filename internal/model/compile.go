@@ -62,6 +62,9 @@ func compile(r *reader, root node) *Model {
 	for _, check := range checks() {
 		check(c)
 	}
+	if len(c.problems) == 0 {
+		c.inputs()
+	}
 	return c.Model
 }
 

@@ -71,6 +71,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	for _, w := range d.enum {
 		a.Enum = append(a.Enum, w.text)
 	}
+	c.form(a, d)
 	a.Least, a.Most = c.bound(a, d.least), c.bound(a, d.most)
 	if d.def.y != nil && !d.def.isMap() {
 		a.Default, _ = c.defaultOf(a, d.def)

@@ -72,7 +72,8 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 // defaultOf compiles a default. Commands need a time of day, and so do the rows that they write.
 func (c *compiler) defaultOf(a *Attribute, n node) (value.Value, bool) {
 	v, ok := c.typed(&Field{Name: a.Name, Type: a.Type}, a, n)
-	if ok && a.Type == TypeTime && len(v.Text()) == len(time.DateOnly) {
+	v = a.Store(v)
+	if ok && a.Type == TypeTime && a.As == "" && len(v.Text()) == len(time.DateOnly) {
 		c.report(n.pos(), v.Text()+"T00:00:00Z", "%s: a default needs a time of day, as commands do", a.Name)
 		return value.Value{}, false
 	}

@@ -47,6 +47,7 @@ type RowRule struct {
 	Where       []Test
 	Fields      []Assign // fields of the new row, without the constants of Into.Where
 	Subscribers *Subscribers
+	Input       Input // what it reads of rows of Source
 }
 
 // rowDecl is a row rule as the file has it: a copy, a history (keep) or a feed (each).

@@ -64,6 +64,7 @@ type pair struct{ name, value word }
 // attributeDecl is an attribute as the file has it: a type alone, or a map.
 type attributeDecl struct {
 	name, typ        word
+	as, zone         word
 	required, hidden bool
 	forward          bool
 	from             word
@@ -225,6 +226,7 @@ func readAttribute(e entry) *attributeDecl {
 	}
 	f := e.value.fields("attribute")
 	d.typ = f.need("type", "type: string")
+	d.as, d.zone = f.word("as"), f.word("zone")
 	d.required, d.hidden, d.forward = f.flag("required"), f.flag("hidden"), f.flag("forward")
 	d.from, d.plus = f.word("from"), readPlus(f)
 	d.def, d.enum = f.has["default"], f.words("enum")

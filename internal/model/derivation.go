@@ -442,8 +442,7 @@ func (e *Entity) DerivedAttributes() (out []string) {
 	return sortedOnce(out)
 }
 
-// definition is where the field's value comes from. A declared type decides nothing, values
-// are as the row has them, but for a number in a key that is taken as one.
+// definition is where the field's value comes from, and which values can be used.
 func (f *Field) definition() (x defined) {
 	if f.Key != nil {
 		x.add("field", f.Name, f.Attr, f.Key.text)
@@ -453,6 +452,7 @@ func (f *Field) definition() (x defined) {
 	if f.Number {
 		x.add("number")
 	}
+	f.usable(&x)
 	return x
 }
 

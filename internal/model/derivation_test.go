@@ -472,17 +472,26 @@ func (d *declared) effect(path []string, edit, derivation string) (effect, strin
 			if out && edit == "is left out" && made == path[1] && own == derivation {
 				return must, "the rows that it makes have a name of their key as an attribute no more"
 			}
-			return never, "the rows that it makes have the same attributes"
+			return typed(path)
 		case part == "attributes" && (strings.Contains(d.kinds[own], "steps") || strings.Contains(d.kinds[own], "set ")):
 			return may, "" // the words of a status, the kind of a set, how a group shows a name of its key
 		case part == "attributes":
-			return never, "a value is as its row has it, whatever is declared"
+			return typed(path)
 		}
 		return never, "this is a rule for commands and queries"
 	case "tables":
 		return may, ""
 	}
 	return never, "queries, migrations and the model's name decide nothing"
+}
+
+// typed is the effect of an edit of an attribute of an entity that a derivation reads: its type may decide which
+// values it can use (TestInputsAreWhole says where it does), and nothing else does.
+func typed(path []string) (effect, string) {
+	if len(path) < 5 || slices.Contains([]string{"type", "as", "zone"}, path[4]) {
+		return may, ""
+	}
+	return never, "lengths, enums and bounds are no types"
 }
 
 // TestKeysOfDefinitions: the primary key of an entity is part of every definition that
@@ -584,26 +593,27 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		fields map[string]string
 	}{
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
-		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in}},
+		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in, "Input": "its fields are in", "Given": "its fields are in"}},
 		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in}},
 		{term{}, map[string]string{"minus": in, "factors": in}},
 		{factor{}, map[string]string{"field": in, "number": in}},
-		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in}},
-		{Subscribers{}, map[string]string{"Of": in, "By": in}},
+		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in, "Input": "its fields are in"}},
+		{Subscribers{}, map[string]string{"Of": in, "By": in, "Input": "its fields are in"}},
 		{Match{}, map[string]string{"Field": in, "Expr": in}},
 		{Follow{}, map[string]string{"Rule": in, "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
-		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in}},
-		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in}},
-		{Latest{}, map[string]string{"Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in}},
-		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages"}},
-		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in}},
+		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in, "Input": "its fields are in"}},
+		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in, "Input": "its fields are in"}},
+		{Latest{}, map[string]string{"Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in, "Input": "its fields are in"}},
+		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages", "Input": "its fields are in"}},
+		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in, "Input": "its fields are in"}},
 		{Test{}, map[string]string{"Field": in, "Is": in}},
+		{Input{}, map[string]string{"Derivation": "names the derivation", "Where": in, "Fields": in}},
 		{condition.Term{}, map[string]string{"Op": in, "As": in, "Values": in}},
 		{Assign{}, map[string]string{"Name": in, "Expr": in}},
 		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in, "Bucket": in}},
 		{Bucket{}, map[string]string{"Of": in, "Unit": in, "Zone": "its rules are in", "Epoch": in, "rules": in}},
 		{Group{}, map[string]string{"Into": "its rows' keys, words and names are in", "Rows": "is a derivation", "Values": "each is a derivation"}},
-		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Number": in}},
+		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Number": in, "Declared": in}},
 		{KeyTemplate{}, map[string]string{"Attr": in, "Template": in}},
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{
@@ -617,7 +627,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"kind": "follows from Where", "open": "for commands and queries",
 		}},
 		{Attribute{}, map[string]string{
-			"Name": in, "Type": "of a stage's list, there it is in", "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
+			"Name": in, "Type": in, "As": in, "Zone": "its rules are in", "zoneRules": in, "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
 			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Reading": in, "Others": in,
 			"Forward": "for commands", "Computed": "for commands",
 		}},

@@ -16,8 +16,9 @@ type eachDecl struct {
 // Subscribers declares for which rows a rule makes a row each: for those of Of whose fields
 // have the values that By requires.
 type Subscribers struct {
-	Of *Entity
-	By []Match
+	Of    *Entity
+	By    []Match
+	Input Input // what the rule reads of rows of Of
 }
 
 // Match requires that a field of a subscriber equals a field of the source row or a constant.

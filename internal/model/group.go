@@ -46,13 +46,6 @@ type Group struct {
 	Values []*Tally // what its row shows
 }
 
-// Unfit is a field by whose value a row cannot be counted.
-type Unfit struct {
-	Field *Field
-	Value value.Value
-	Want  string
-}
-
 // groupKey returns the key of the group that a row is in. Every value is escaped in it, so two
 // groups never have one key.
 func (e *Entity) groupKey(by []Assign, row value.Item) (key store.Key, unfit *Unfit, ok bool) {

@@ -55,6 +55,7 @@ type Latest struct {
 	Where  []Test   // which source rows take part
 	To     []Assign // the names of the target's key, from fields of Source
 	Set    []Assign // the attributes, from fields of Source; the first is the one of the name
+	Input  Input
 }
 
 // Greatest reports whether the row with the greatest value is taken, not the least.

@@ -25,6 +25,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	"weir/internal/condition"
 	"weir/internal/store"
@@ -119,14 +120,18 @@ type Attribute struct {
 	Default  value.Value // as rows hold it, a flag as a string; Missing for none
 	Defaults *Defaults   // nil: the default does not depend on other attributes
 	// Enum lists the only values of a text, in their order; nil for any.
-	Enum    []string
-	Max     int         // maximum length of a text in characters; 0 for no limit
-	Least   value.Value // the smallest number, Missing for no limit
-	Most    value.Value // the largest number, Missing for no limit
-	Hidden  bool        // no query or search returns it
-	Reading *Reading    // nil: queries show the stored value
-	Others  *Others     // for a list: what it stands for if a row has none
-	Forward bool        // commands move it only forward along its enum
+	Enum   []string
+	Max    int         // maximum length of a text in characters; 0 for no limit
+	Least  value.Value // the smallest number, Missing for no limit
+	Most   value.Value // the largest number, Missing for no limit
+	Hidden bool        // no query or search returns it
+	As     As          // how rows have it, "" for the form of its type
+	// Zone is that of times that name none; nil: such a text is no time.
+	Zone      *time.Location
+	zoneRules string   // of the zone, see package calendar
+	Reading   *Reading // nil: queries show the stored value
+	Others    *Others  // for a list: what it stands for if a row has none
+	Forward   bool     // commands move it only forward along its enum
 	// Computed says how commands compute it; nil if they give it.
 	Computed *Computed
 }
@@ -144,13 +149,15 @@ type Field struct {
 	Slot int
 	// Number says that the entity declares the name as a number, and that the value is one.
 	Number bool
+	// Declared is the declaration of the attribute with the name, nil for none.
+	Declared *Attribute
 }
 
-// Get returns the field's value in a row as the application means it, Missing if it has
-// none. For a name in the row's key, it prefers the attribute of that name if the key was
-// built from it; otherwise it parses the key.
-// Several goroutines may call it. The value shares the row's memory.
-func (f *Field) Get(row value.Item) value.Value {
+// Stored returns the field's value as the row has it, Missing if it has none: keys, and the values by
+// which rows are found, are made of it. Get reads it as the declared type has it. For a name in the
+// row's key, it prefers the attribute of that name if the key was built from it; otherwise it parses
+// the key.
+func (f *Field) Stored(row value.Item) value.Value {
 	if f.Number {
 		return f.number(row)
 	}
@@ -181,7 +188,7 @@ func (f *Field) number(row value.Item) value.Value {
 	return raw
 }
 
-// Raw is Get, but returns a name in the row's key exactly as the key holds it, which may be
+// Raw is Stored, but returns a name in the row's key exactly as the key holds it, which may be
 // escaped.
 func (f *Field) Raw(row value.Item) value.Value {
 	v := row.Get(f.Attr)
@@ -203,7 +210,7 @@ func (f *Field) InKey(row value.Item, t *Template) value.Value {
 	if f.Key == nil || raw.IsMissing() {
 		return raw
 	}
-	own := f.Get(row)
+	own := f.Stored(row)
 	if !value.Equal(own, raw) && f.Key.Escape(own.Text()) == raw.Text() {
 		return value.OfString(t.Escape(own.Text()))
 	}
@@ -247,6 +254,9 @@ func (t *Test) Only() (value.Value, bool) {
 func (e *Entity) Stamps() (out []value.Attr) {
 	for i := range e.Where {
 		if v, ok := e.Where[i].Only(); ok && e.Where[i].Field.Key == nil {
+			if a := e.Where[i].Field.Declared; a != nil {
+				v = a.Store(v)
+			}
 			out = append(out, value.Attr{Name: e.Where[i].Field.Attr, Value: v})
 		}
 	}
@@ -496,15 +506,15 @@ func (e *Entity) Attribute(name string) *Attribute {
 func (e *Entity) Field(name string) *Field {
 	for _, k := range e.PrimaryKey() {
 		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
-			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i}
+			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i, Declared: e.Attribute(name)}
 		}
 	}
-	f := &Field{Name: name, Type: TypeAny, Attr: name}
+	f := &Field{Name: name, Type: TypeAny, Attr: name, Declared: e.Attribute(name)}
 	if k := e.keyNamed(name); k != nil {
 		f.Attr, f.Type = k.Attr.Name, keyAttrType(k.Attr.Type)
 	}
-	if a := e.Attribute(name); a != nil {
-		f.Type = a.Type
+	if f.Declared != nil {
+		f.Type = f.Declared.Type
 		return f
 	}
 	for _, t := range e.Values {

@@ -14,6 +14,7 @@ type Search struct {
 	Filters []*Field
 	// Sorts order answers; a document without the field comes last.
 	Sorts []*Field
+	Input Input
 }
 
 // searchPrefix begins the names of search indexes among derivations: no entity has such a name.

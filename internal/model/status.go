@@ -24,6 +24,7 @@ type Status struct {
 	Target *Entity
 	Attr   *Attribute
 	Stages []*Stage // in the order of the enum
+	Input  Input    // what it reads of rows of Target
 }
 
 // Stage is one word of a status and the facts that reach it: a row of Source that passes
@@ -39,6 +40,7 @@ type Stage struct {
 	Who    *Field     // of Source: which element of List a row is for
 	Max    int        // how many elements List may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without List
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
+	Input  Input      // what it reads of rows of Source
 }
 
 // Others say what a list stands for if a row does not have it: the values of Field in all
@@ -51,6 +53,7 @@ type Others struct {
 	Key   []Assign // Of's other key names, from fields of the row with the list
 	Links []*Field // the same names, as fields of Of
 	Used  bool     // a stage asks for each of them
+	Input Input    // what is read of rows of Of
 }
 
 // Reading says how queries show an attribute if that differs from the stored value.

@@ -87,6 +87,8 @@ type Source struct {
 	Amount *Amount // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
+	Input  Input    // Where and To
+	Given  Input    // Amount
 }
 
 // Reads returns the fields of its rows that a source depends on; some may be nil.

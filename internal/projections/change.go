@@ -167,6 +167,17 @@ func (f *Faults) New() []Fault {
 	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(old, fault) })
 }
 
+// Take reports whether an image passes the tests of what a derivation reads of it, and can be used: every kind
+// asks this before it reads a field, so one rule of types holds for all. If a field has another type than
+// declared, it notes a fault.
+func (f *Faults) Take(in *model.Input, image value.Item, old bool) bool {
+	ok, unfit := in.Take(image)
+	if unfit != nil {
+		f.Note(in.Derivation, unfit.String(), old)
+	}
+	return ok
+}
+
 // Reachable reports whether a row of the table can have this key, which an image leads
 // to. If not, it notes a fault.
 func (f *Faults) Reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
@@ -177,14 +188,20 @@ func (f *Faults) Reachable(derivation string, t *model.Table, k store.Key, old b
 	return fault == ""
 }
 
-// Makes reports whether a rule can make a row: its key tells what it is made from, and its table
-// can have it. If not, it notes a fault.
-func (f *Faults) Makes(p *Put, old bool) bool {
-	if p.Unclear != "" {
-		f.Note(p.Rule.Name, p.Unclear, old)
-		return false
+// Make returns what a rule makes from an image, with the rows that the result follows. ok is false if the rule
+// does not select the image, or can make no row of it: then it notes a fault, unless a part of the key is missing.
+func (f *Faults) Make(c *Change, rule *model.RowRule, image value.Item, old bool) (p Put, ok bool) {
+	if !f.Take(&rule.Input, image, old) {
+		return Put{}, false
 	}
-	return f.Reachable(p.Rule.Name, p.Rule.Into.Table, p.Row.Key, old)
+	if p, ok = MakeRow(c, rule, image); !ok {
+		return p, false
+	}
+	if p.Unclear != "" {
+		f.Note(rule.Name, p.Unclear, old)
+		return p, false
+	}
+	return p, f.Reachable(rule.Name, rule.Into.Table, p.Row.Key, old)
 }
 
 // MaxHeld is the largest part of a row, in bytes, that a row of our own table may hold.
@@ -199,10 +216,10 @@ func (f *Faults) Holds(derivation, what string, size int, old bool) bool {
 	return size <= MaxHeld
 }
 
-// ScalarOf returns the value of an expression that is a field or a constant.
+// ScalarOf returns the value of an expression that is a field or a constant, as rows are found by it.
 func ScalarOf(x *model.Expr, row value.Item) value.Value {
 	if x.Field != nil {
-		return x.Field.Get(row)
+		return x.Field.Stored(row)
 	}
 	return x.Const
 }

@@ -182,7 +182,7 @@ func (x *Limits) Rule(rule *model.RowRule, c *Change, from Origin, made func(one
 			x.Made(&p, names)
 		}
 	}
-	if model.Holds(rule.Where, c.New) && rule.Subscribers == nil {
+	if rule.Input.Uses(c.New) && rule.Subscribers == nil {
 		x.Empty(rule.Into, rule.Fields, c.New, names)
 	}
 }

@@ -110,8 +110,12 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 	attrs := append(make(value.Item, 0, 16), into.Stamps()...)
 	for i := range rule.Fields {
 		f := &rule.Fields[i]
-		if into.Attribute(f.Name) != nil && f.Expr.Follow == nil {
-			attrs = append(attrs, value.Attr{Name: f.Name, Value: val(f)})
+		if a := into.Attribute(f.Name); a != nil && f.Expr.Follow == nil {
+			v := a.Store(val(f))
+			if from := cmp.Or(f.Expr.Field, f.Expr.Subscriber); from != nil && from.Typed() && a.SameForm(from.Declared) {
+				v = raw(f)
+			}
+			attrs = append(attrs, value.Attr{Name: f.Name, Value: v})
 		}
 	}
 	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
@@ -192,12 +196,13 @@ func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	if f == nil {
 		return m.rule.Into.Stamp(name)
 	}
-	v, from := m.val(f), cmp.Or(f.Expr.Field, f.Expr.Subscriber)
-	switch {
-	case from == nil || v.Kind() != value.String:
+	from := cmp.Or(f.Expr.Field, f.Expr.Subscriber)
+	if from == nil {
+		return m.val(f)
+	}
+	v := m.raw(f) // as the source has it, whatever its type
+	if v.Kind() != value.String || !from.Typed() {
 		return v
-	case !from.Typed():
-		return m.raw(f)
 	}
 	return value.OfString(kt.Template.Escape(v.Text()))
 }
@@ -350,12 +355,9 @@ func IsDerived(e *model.Entity, name string) bool {
 	return false
 }
 
-// Make returns what a rule makes from a row, with the rows that the result follows. It
-// returns false if the rule does not select the row or the key is incomplete.
-func Make(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
-	if !model.Holds(rule.Where, row) {
-		return Put{}, false
-	}
+// MakeRow returns what a rule makes from a row that it selects, with the rows that the result follows. It
+// returns false if the key is incomplete.
+func MakeRow(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, RawOf(row))
 	p.Position, p.ShardKey, p.Source = c.Position, c.ShardKey, c.Row
 	for i := range rule.Fields {

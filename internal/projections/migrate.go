@@ -192,7 +192,7 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 		}
 		v, ok := kt.Build(func(name string) value.Value {
 			f := e.Field(name)
-			if v := f.Get(row); f.Typed() && v.Kind() == value.String {
+			if v := f.Stored(row); f.Typed() && v.Kind() == value.String {
 				return value.OfString(kt.Template.Escape(v.Text()))
 			}
 			return f.InKey(row, kt.Template)

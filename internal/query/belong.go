@@ -32,14 +32,14 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 		return false
 	}
 	for i := range s.Where {
-		if f := &s.Where[i]; !f.Holds(s.read(f.Field, row), sc.args) {
+		if f := &s.Where[i]; !f.Holds(s.typed(f.Field, row), sc.args) {
 			return false
 		}
 	}
 	if s.Below == nil || s.Below.Prior != nil && sc.alone {
 		return true
 	}
-	limit, have := s.value(s.Below, sc), s.read(s.Below.Field, row)
+	limit, have := s.value(s.Below, sc), s.typed(s.Below.Field, row)
 	if limit.IsMissing() {
 		return s.Below.Param != ""
 	}
@@ -90,7 +90,30 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 		return b.Param != "" // only an optional one is not given
 	}
 	have := apart(b.Field, s.read(b.Field, row))
-	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want)
+	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want) || sameTyped(b.Field, have, want)
+}
+
+// sameTyped reports whether two values are the same as the declared type of a field reads them: a time with
+// another offset, a number that is stored as text.
+func sameTyped(f *model.Field, have, want value.Value) bool {
+	if f.Declared == nil {
+		return false
+	}
+	have, _ = f.Declared.Read(have, f.Key != nil)
+	want, _ = f.Declared.Read(want, true)
+	if c, times := condition.CompareTimes(have, want); times {
+		return c == 0
+	}
+	return condition.Asked(have, want)
+}
+
+// typed is read, with the value as the declared type of the field has it.
+func (s *step) typed(f *model.Field, row value.Item) value.Value {
+	v := s.read(f, row)
+	if f.Declared != nil {
+		v, _ = f.Declared.Read(v, f.Key != nil)
+	}
+	return v
 }
 
 // spelt reports whether the keys of a row of which there is nothing else may have
@@ -107,7 +130,7 @@ func (s *step) read(f *model.Field, row value.Item) value.Value {
 		return own // the key may have it otherwise
 	}
 	if f.Key == nil {
-		if v := f.Get(row); !v.IsMissing() {
+		if v := f.Stored(row); !v.IsMissing() {
 			return v
 		}
 	}
@@ -116,7 +139,7 @@ func (s *step) read(f *model.Field, row value.Item) value.Value {
 		switch {
 		case f.Key == nil || k.attr.Name != f.Attr || !row.Has(f.Attr):
 		case row.Has(f.Name):
-			return f.Get(row)
+			return f.Stored(row)
 		default:
 			return k.read(f.Name, row)
 		}
@@ -137,7 +160,7 @@ func (s *step) expired(row value.Item, now time.Time) bool {
 	if ttl := s.Entity.Table.TTL; ttl != "" && past(row.Get(ttl), now) {
 		return true
 	}
-	return s.Entity.Expires != nil && past(s.read(s.Entity.Expires, row), now)
+	return s.Entity.Expires != nil && past(s.typed(s.Entity.Expires, row), now)
 }
 
 // past reports whether a time, in epoch seconds or as a text (condition.Time), has come.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/model"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -74,19 +73,11 @@ func (r *run) searched() search.Query {
 	for i := range r.plan.With {
 		b := &r.plan.With[i]
 		if v := r.plan.hits.value(b, scope{args: r.args}); !v.IsMissing() {
-			q.Filters[b.Field.Name] = indexed(b.Field, v)
+			q.Filters[b.Field.Name] = document.Value(b.Field, v)
 		}
 	}
 	q.Sort, q.Reverse = strings.CutPrefix(r.args[paramSort].Text(), "-")
 	return q
-}
-
-// indexed is a value as documents have it, which is as rows do.
-func indexed(f *model.Field, v value.Value) value.Value {
-	if f.Key != nil || f.Type == model.TypeFlag {
-		return value.OfString(value.Scalar(v))
-	}
-	return v
 }
 
 // searchError tells mistakes of who asked from faults.
@@ -120,7 +111,7 @@ func (r *run) rows(ctx context.Context, hits []search.Hit) ([]value.Item, error)
 		return nil, err
 	}
 	for i, row := range there {
-		if row != nil && model.Holds(r.plan.Query.Search.Where, row) {
+		if row != nil && r.plan.Query.Search.Input.Uses(row) {
 			rows[of[i]] = row
 		}
 	}

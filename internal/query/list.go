@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"weir/internal/model"
-	"weir/internal/projections/status"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -82,9 +81,11 @@ func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Va
 			out = append(out, v)
 		}
 	}
-	if v := row.Get(l.Name); status.IsList(v) {
-		for _, el := range v.Elements() {
-			add(el.Value)
+	if v, unlike := l.Attribute.Read(row.Get(l.Name), false); v.Kind() != value.Missing && v.Kind() != value.Null {
+		if unlike == "" {
+			for _, el := range v.Elements() {
+				add(el.Value)
+			}
 		}
 		return out, nil
 	}

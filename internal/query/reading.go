@@ -33,7 +33,7 @@ func (s *step) reads(row value.Item, now time.Time) value.Item {
 		if today, ok := a.Reading.Legacy[v.Text()]; ok && v.Kind() == value.String {
 			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(today)})
 		}
-		if f := a.Reading.After; f != nil && past(s.read(f, row), now) {
+		if f := a.Reading.After; f != nil && past(s.typed(f, row), now) {
 			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(a.Reading.Late)})
 		}
 	}

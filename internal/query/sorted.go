@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"weir/internal/condition"
+	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -19,7 +21,7 @@ func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, erro
 	var all []ranked
 	err := r.through(ctx, st, scope{args: r.args}, func(row value.Item) {
 		if key, ok := st.Entity.Table.KeyOf(row); ok {
-			all = append(all, ranked{row, store.Cursor{Key: key, Entry: store.Key{Partition: rank(st.read(r.plan.Sort, row))}}})
+			all = append(all, ranked{row, store.Cursor{Key: key, Entry: store.Key{Partition: rank(r.plan.Sort, st.read(r.plan.Sort, row))}}})
 		}
 	})
 	if err != nil {
@@ -43,8 +45,17 @@ func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, erro
 	return items, place{}, nil
 }
 
-// rank is a value that orders rows, Missing for one that cannot.
-func rank(v value.Value) value.Value {
+// rank is a value that orders rows, Missing for one that cannot. Times are in the order of their instants.
+func rank(f *model.Field, v value.Value) value.Value {
+	if f.Declared != nil {
+		var unlike string
+		if v, unlike = f.Declared.Read(v, f.Key != nil); unlike != "" {
+			return value.Value{}
+		}
+		if instant, ok := condition.Instant(v); ok && f.Declared.Type == model.TypeTime {
+			return value.OfString(instant)
+		}
+	}
 	switch v.Kind() {
 	case value.String, value.Number, value.Binary:
 		return v

@@ -62,7 +62,7 @@ func (p *pass) told(c *projections.Change) (puts []projections.Put) {
 			p.lists[name] = j.Fields
 		}
 	}
-	for _, t := range feed.FoldNotifications(c) {
+	for _, t := range feed.FoldNotifications(c, nil) {
 		for name, fields := range p.lists {
 			if strings.HasPrefix(name, t.List+" ") {
 				if put, ok := t.For(fields); ok {
@@ -94,7 +94,11 @@ func (h *harness) pass() pass {
 		if c.Is != nil {
 			for _, f := range c.Is.Follow {
 				name := follow.FieldName(c.Is, f.Field.Name) + "|" + owntable.RowText(c.Row)
-				p.followed[name], p.gone[name] = f.Field.Get(c.New), false
+				v, want := f.Field.Read(c.New)
+				if want != "" {
+					v = value.Value{} // of another type: nothing is followed
+				}
+				p.followed[name], p.gone[name] = v, false
 			}
 		}
 	}

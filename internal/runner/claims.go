@@ -22,7 +22,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 				continue
 			}
 			for _, u := range e.Unique {
-				was, is := value.Scalar(u.Field.Get(c.Old)), value.Scalar(u.Field.Get(c.New))
+				was, is := value.Scalar(u.Field.Stored(c.Old)), value.Scalar(u.Field.Stored(c.New))
 				if was == "" || was == is {
 					continue
 				}

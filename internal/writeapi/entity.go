@@ -46,7 +46,7 @@ func (e *entity) typeOf(name string) model.Type {
 func (e *entity) location(model string, row value.Item) string {
 	params := make([]string, len(e.keys))
 	for i, name := range e.keys {
-		params[i] = url.QueryEscape(name) + "=" + url.QueryEscape(scalar(e.Field(name).Get(row)))
+		params[i] = url.QueryEscape(name) + "=" + url.QueryEscape(scalar(e.Field(name).Stored(row)))
 	}
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }

@@ -52,7 +52,7 @@ func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.
 	if rule.Subscribers != nil || !c.KeptBy(rule) {
 		return
 	}
-	if m, ok := projections.Make(c, rule, row); ok && e.Makes(&m, false) {
+	if m, ok := e.Make(c, rule, row, false); ok {
 		e.puts = append(e.puts, m)
 	}
 }
@@ -67,12 +67,10 @@ func (e *folding) state(c *projections.Change, rule *model.RowRule) {
 	var was, is projections.Put
 	var had, has bool
 	if c.Was == rule.Source {
-		was, had = projections.Make(c, rule, c.Old)
-		had = had && e.Makes(&was, true)
+		was, had = e.Make(c, rule, c.Old, true)
 	}
 	if c.Is == rule.Source {
-		is, has = projections.Make(c, rule, c.New)
-		has = has && e.Makes(&is, false)
+		is, has = e.Make(c, rule, c.New, false)
 	}
 	same := had && has && projections.SameRow(was.Row, is.Row)
 	entered := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
@@ -101,8 +99,8 @@ func sameFollowing(a, b projections.Following) bool {
 // Make returns the row that a rule makes from a source row. ok is false if the rule makes
 // none or if the row's key is invalid.
 func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
-	p, ok := projections.Make(&projections.Change{}, rule, row)
-	return p, ok && p.Unclear == "" && rule.Into.Table.CheckKey(p.Row.Key) == nil
+	var faults *projections.Faults
+	return faults.Make(&projections.Change{}, rule, row, false)
 }
 
 // Puts returns the rows that a change makes and removes.

@@ -10,7 +10,10 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers == nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
-				return projections.Make(one, rule, row)
+				if !rule.Input.Uses(row) {
+					return projections.Put{}, false
+				}
+				return projections.MakeRow(one, rule, row)
 			})
 		}
 	}

@@ -15,6 +15,21 @@ type Kind struct{ runner.Base }
 // Name returns "search document".
 func (Kind) Name() string { return "search document" }
 
+// Begin notes which rows the indexes cannot use. Their documents are applied by another group of consumers.
+func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
+
+// part is what a batch asks of searches.
+type part struct {
+	runner.BasePart
+	all *projections.Gathered
+}
+
+// Fold notes why indexes cannot use the i-th change.
+func (p *part) Fold(i int, c *projections.Change) {
+	f := faults(c)
+	p.all.Fault(i, f.New())
+}
+
 // Documents returns what a change asks of the search indexes.
 func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
 

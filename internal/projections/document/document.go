@@ -1,6 +1,7 @@
 package document
 
 import (
+	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -51,7 +52,22 @@ func appendDocument(docs []search.Document, m *model.Model, c *projections.Chang
 
 // holds reports whether the index has a document for a row of entity e.
 func holds(s *model.Search, e *model.Entity, row value.Item) bool {
-	return e == s.Of && row != nil && model.Holds(s.Where, row)
+	return e == s.Of && row != nil && s.Input.Uses(row)
+}
+
+// faults notes why searches cannot use the images of a change.
+func faults(c *projections.Change) (f projections.Faults) {
+	note := func(e *model.Entity, image value.Item, old bool) {
+		if e == nil || image == nil {
+			return
+		}
+		for _, s := range e.Search {
+			f.Take(&s.Input, image, old)
+		}
+	}
+	note(c.Was, c.Old, true)
+	note(c.Is, c.New, false)
+	return f
 }
 
 // sameFields reports whether two rows agree in every field that documents are made of.
@@ -59,7 +75,7 @@ func holds(s *model.Search, e *model.Entity, row value.Item) bool {
 func sameFields(s *model.Search, a, b value.Item) bool {
 	for _, fs := range [...][]*model.Field{s.Text, s.Filters, s.Sorts} {
 		for _, f := range fs {
-			if !value.Equal(f.Get(a), f.Get(b)) {
+			if !value.Equal(f.Stored(a), f.Stored(b)) {
 				return false
 			}
 		}
@@ -99,16 +115,31 @@ func Of(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row val
 func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) search.Document {
 	d := search.Document{Index: Index(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
 	for _, f := range s.Text {
-		d.Text = appendText(d.Text, f.Get(row))
+		d.Text = appendText(d.Text, f.Stored(row))
 	}
 	for _, fs := range [...][]*model.Field{s.Filters, s.Sorts} {
 		for _, f := range fs {
-			if v := f.Get(row); !v.IsMissing() && !owntable.IsOurs(f.Name) {
-				d.Values[f.Name] = v
+			if v := f.Stored(row); !v.IsMissing() && !owntable.IsOurs(f.Name) {
+				d.Values[f.Name] = Value(f, v)
 			}
 		}
 	}
 	return d
+}
+
+// Value returns a value of a filter or a sort as documents have it, so that every index compares it as its
+// declared type is compared: times by when they are, a number that is stored as text as a number.
+func Value(f *model.Field, v value.Value) value.Value {
+	if f.Declared != nil {
+		v, _ = f.Declared.Read(v, f.Key != nil)
+		if instant, ok := condition.Instant(v); ok && f.Declared.Type == model.TypeTime {
+			return value.OfString(instant)
+		}
+	}
+	if (f.Key != nil || f.Type == model.TypeFlag) && value.Scalar(v) != "" {
+		return value.OfString(value.Scalar(v))
+	}
+	return v
 }
 
 // Index returns the name that a model's search index has everywhere outside the model.

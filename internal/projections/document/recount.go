@@ -25,6 +25,16 @@ func (Kind) Recount(v *runner.Verification) runner.Recount {
 	return &recount{Verification: v, docs: map[string]map[string]bool{}}
 }
 
+// Add notes which rows the indexes cannot use.
+func (v *recount) Add(row *projections.Change, f *projections.Faults) {
+	if f == nil || row.Is == nil {
+		return
+	}
+	for _, s := range row.Is.Search {
+		f.Take(&s.Input, row.New, false)
+	}
+}
+
 // Compare notes which documents the rows require, and whether the indexes hold them with
 // the right content. A document that no index can hold is not required: it is said once,
 // as a document that cannot be derived.

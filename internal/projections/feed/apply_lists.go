@@ -385,7 +385,7 @@ func resend(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range FoldNotifications(&c) {
+	for _, n := range FoldNotifications(&c, nil) {
 		if n.List != d.Target {
 			continue
 		}

@@ -24,7 +24,7 @@ func newExplanation(of *runner.Asked) *explanation {
 	row := of.Entity.Table.Item(of.Row.Key)
 	for _, k := range of.Entity.PrimaryKey() {
 		for _, n := range k.Template.Names() {
-			x.names[n], x.keys[n] = of.Entity.Field(n).Get(row), k.Template
+			x.names[n], x.keys[n] = of.Entity.Field(n).Stored(row), k.Template
 		}
 	}
 	return x
@@ -33,7 +33,7 @@ func newExplanation(of *runner.Asked) *explanation {
 // Parts says which subscribers a change notifies, if the row may be one of the
 // notifications.
 func (x *explanation) Parts(c *projections.Change) (out []string) {
-	for _, t := range FoldNotifications(c) {
+	for _, t := range FoldNotifications(c, nil) {
 		if t.Rule.Into == x.Entity && x.agrees(t.Fields) {
 			out = append(out, "notifies the subscribers in "+t.List)
 		}

@@ -62,9 +62,9 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 }
 
 // FoldNotifications returns the notifications that a change asks for.
-func FoldNotifications(c *projections.Change) (out []Notification) {
+func FoldNotifications(c *projections.Change, f *projections.Faults) (out []Notification) {
 	c.Sends(func(rule *model.RowRule, row value.Item) {
-		if t, ok := foldNotification(c, rule, row); ok {
+		if t, ok := foldNotification(c, f, rule, row); ok {
 			out = append(out, t)
 		}
 	})
@@ -78,7 +78,7 @@ const rawName = "%"
 // subscriptionOf is SubscriptionOf, and notes a fault if what the rule takes from the row is too large
 // for a row of our own table.
 func subscriptionOf(f *projections.Faults, rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Subscription, bool) {
-	j, ok := placeOf(rule, of, ref, row)
+	j, ok := placeOf(f, rule, of, ref, row, old)
 	return j, ok && f.Holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
 }
 
@@ -86,17 +86,16 @@ func subscriptionOf(f *projections.Faults, rule *model.RowRule, of *model.Entity
 // rule. ok is false if the rule does not select the row, or if what the rule takes from
 // it is too large for a row of our own table.
 func SubscriptionOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (Subscription, bool) {
-	j, ok := placeOf(rule, e, ref, row)
-	return j, ok && j.Fields.Size() <= projections.MaxHeld
+	return subscriptionOf(nil, rule, e, ref, row, false)
 }
 
 // placeOf is SubscriptionOf without the limit on size.
-func placeOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (_ Subscription, ok bool) {
-	if e != rule.Subscribers.Of || row == nil {
+func placeOf(f *projections.Faults, rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item, old bool) (_ Subscription, ok bool) {
+	if e != rule.Subscribers.Of || row == nil || !f.Take(&rule.Subscribers.Input, row, old) {
 		return Subscription{}, false
 	}
 	j := Subscription{Rule: rule.Name, Row: ref}
-	if j.List, ok = list(rule, func(m *model.Match) value.Value { return m.Field.Get(row) }); !ok {
+	if j.List, ok = list(rule, func(m *model.Match) value.Value { return m.Field.Stored(row) }); !ok {
 		return j, false
 	}
 	var attrs []value.Attr
@@ -135,16 +134,16 @@ func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool
 
 // sendsTo returns the list of subscribers that a history rule's row is for. ok is false unless the row passes
 // the rule's tests and names a list.
-func sendsTo(rule *model.RowRule, row value.Item) (to string, ok bool) {
-	if !model.Holds(rule.Where, row) {
+func sendsTo(f *projections.Faults, rule *model.RowRule, row value.Item) (to string, ok bool) {
+	if !f.Take(&rule.Input, row, false) {
 		return "", false
 	}
 	return list(rule, func(m *model.Match) value.Value { return projections.ScalarOf(&m.Expr, row) })
 }
 
 // foldNotification returns the notification that a history rule asks for, if its row is for a list (sendsTo).
-func foldNotification(c *projections.Change, rule *model.RowRule, row value.Item) (_ Notification, ok bool) {
-	to, ok := sendsTo(rule, row)
+func foldNotification(c *projections.Change, f *projections.Faults, rule *model.RowRule, row value.Item) (_ Notification, ok bool) {
+	to, ok := sendsTo(f, rule, row)
 	if !ok {
 		return Notification{}, false
 	}
@@ -208,7 +207,7 @@ func (o *Order) Begins(c *projections.Change) bool {
 // notified returns the lists to which a change sends notifications.
 func notified(c *projections.Change) (out []string) {
 	c.Sends(func(rule *model.RowRule, row value.Item) {
-		if to, ok := sendsTo(rule, row); ok {
+		if to, ok := sendsTo(nil, rule, row); ok {
 			out = append(out, to)
 		}
 	})

@@ -30,7 +30,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.at[name] = len(g.subscriptions)
 		g.subscriptions = append(g.subscriptions, s)
 	}
-	for _, n := range FoldNotifications(c) {
+	for _, n := range FoldNotifications(c, &f) {
 		n.Change = i
 		g.notifications = append(g.notifications, n)
 		g.all.Touch(i, n.Rule.Name)

@@ -12,7 +12,7 @@ func limits(x *projections.Limits, c *projections.Change, from projections.Origi
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers != nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
-				t, ok := foldNotification(one, rule, row)
+				t, ok := foldNotification(one, nil, rule, row)
 				if !ok {
 					return projections.Put{}, false
 				}

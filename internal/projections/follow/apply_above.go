@@ -28,7 +28,7 @@ func (w *Work) newest(ctx context.Context, refused []*Value) error {
 	}
 	for i, s := range refused {
 		gone := w.Model.Table(s.Source.Table).Classify(rows[i]) != s.Entity
-		if gone != s.Gone || !gone && !value.Equal(s.Entity.Field(s.Field).Get(rows[i]), s.Value) {
+		if gone != s.Gone || !gone && !value.Equal(ValueOf(s.Entity, s.Entity.Field(s.Field), rows[i]), s.Value) {
 			continue // a newer change decides
 		}
 		fix := &ValueFix{Source: s.Source, Entity: s.Entity, Field: s.Field}

@@ -59,11 +59,17 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Value) {
 	return out
 }
 
-// contribution returns a field's value for the rows that follow it. If the value is too
-// large for our own table, it notes a fault and returns Missing.
+// ValueOf returns the value that a row gives to those that follow a field of it.
+func ValueOf(e *model.Entity, field *model.Field, row value.Item) value.Value {
+	return contribution(nil, e, field, row, false)
+}
+
+// contribution returns a field's value for the rows that follow it. If the value has another type than
+// declared, or is too large for our own table, it notes a fault and returns Missing.
 func contribution(f *projections.Faults, of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
+	in := model.Input{Derivation: FieldName(of, field.Name) + " followed", Fields: []*model.Field{field}}
 	v := field.Get(row)
-	if !f.Holds(FieldName(of, field.Name)+" followed", field.Name, value.Item{{Value: v}}.Size(), old) {
+	if !f.Take(&in, row, old) || !f.Holds(in.Derivation, field.Name, value.Item{{Value: v}}.Size(), old) {
 		return value.Value{}
 	}
 	return v
@@ -137,7 +143,7 @@ func isFollower(m *model.Model, entry value.Item, row store.Ref, attr string) bo
 func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	for i := range f.Rule.Fields {
 		made := &f.Rule.Fields[i]
-		have := f.Rule.Into.Field(made.Name).Get(row)
+		have := f.Rule.Into.Field(made.Name).Stored(row)
 		if !made.Expr.Const.IsMissing() && !have.IsMissing() && value.Scalar(have) != value.Scalar(made.Expr.Const) {
 			return of, false
 		}

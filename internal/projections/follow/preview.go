@@ -49,9 +49,10 @@ func (v *preview) Add(row *projections.Change) {
 		if len(rule.Keep) > 0 {
 			continue
 		}
-		p, ok := projections.Make(row, rule, row.New)
+		var none *projections.Faults
+		p, ok := none.Make(row, rule, row.New, false)
 		for _, f := range p.Follows {
-			if ok && p.Unclear == "" && v.tells[f.Follow] != "" && len(v.rows) < runner.PreviewTargets {
+			if ok && v.tells[f.Follow] != "" && len(v.rows) < runner.PreviewTargets {
 				v.rows = append(v.rows, following{p.Row, f})
 			}
 		}
@@ -79,7 +80,7 @@ func (v *preview) End(ctx context.Context) error {
 			row, of, will := got[2*i], got[2*i+1], value.Value{}
 			switch exists := v.Model.Table(f.Of.Table).Classify(of) == f.Source; {
 			case exists:
-				will = f.Field.Get(of)
+				will = ValueOf(f.Source, f.Field, of)
 			case f.Keep: // no row tells the last value
 				continue
 			}

@@ -42,7 +42,7 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 	}
 	was := keptIn(noted)
 	is := owntable.FollowedRow{
-		Value: f.Entity.Field(f.Field).Get(row), Position: runner.RepairAt(was.Position, now.Floor), Row: projections.Keyed(r.Model, f.Source),
+		Value: ValueOf(f.Entity, f.Entity.Field(f.Field), row), Position: runner.RepairAt(was.Position, now.Floor), Row: projections.Keyed(r.Model, f.Source),
 	}
 	if r.Model.Table(f.Source.Table).Classify(row) != f.Entity {
 		is.Gone, is.Value = true, value.Value{}

@@ -184,7 +184,7 @@ func ruleMakes(rule *model.RowRule) (out []string) {
 		c := projections.Change{Table: rule.Source.Table, Row: store.Ref{Table: rule.Source.Table.Name}, Is: rule.Source, New: row}
 		c.Row.Key, _ = rule.Source.Table.KeyOf(row)
 		if rule.Subscribers == nil {
-			if p, ok := projections.Make(&c, rule, row); ok {
+			if p, ok := projections.MakeRow(&c, rule, row); ok && rule.Input.Uses(row) {
 				out = append(out, madeText(p, len(p.Follows)))
 			}
 			for _, p := range copies.Puts(&c) {
@@ -246,14 +246,18 @@ func samples(e *model.Entity) (out []value.Item) {
 					return w.Listed()[0]
 				}
 			}
-			switch e.Field(name).Type {
+			typ := e.Field(name).Type
+			if a := e.Attribute(name); a != nil && a.Type == model.TypeTime {
+				typ = a.Type // also in a key
+			}
+			switch typ {
 			case model.TypeNumber:
 				return value.OfInt(4)
 			case model.TypeTime:
 				return value.OfString("2026-01-02T03:04:05Z")
 			}
 			if a := e.Attribute(name); a != nil && len(a.Enum) > 0 {
-				return value.OfString(a.Enum[0])
+				return value.OfString(a.Enum[i%len(a.Enum)])
 			}
 			return value.OfString(words[i])
 		}

@@ -22,7 +22,7 @@ const MaxShown = 32 << 10
 // takesPart returns the fact that a row takes part in a latest, with the values that the target
 // shows if the row comes first. A row without a value to order it by takes no part.
 func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
-	if !model.Holds(l.Where, row) {
+	if !faults.Take(&l.Input, row, old) {
 		return Fact{}, false
 	}
 	by := l.By.Get(row)

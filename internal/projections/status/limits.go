@@ -1,7 +1,6 @@
 package status
 
 import (
-	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/value"
 )
@@ -10,12 +9,12 @@ import (
 // It is asked before a command writes, so that a row whose target cannot exist is refused there.
 func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, st := range c.Is.Stages {
-		if model.Holds(st.Where, c.New) {
+		if st.Input.Uses(c.New) {
 			x.Of(st.Status.Name).Target(st.Status.Target, st.To, c.New, from)
 		}
 	}
 	for _, l := range c.Is.LatestOf {
-		if by := l.By.Get(c.New); model.Holds(l.Where, c.New) && !by.IsMissing() && by.Kind() != value.Null {
+		if by := l.By.Get(c.New); l.Input.Uses(c.New) && !by.IsMissing() && by.Kind() != value.Null {
 			x.Of(l.Name).Target(l.Target, l.To, c.New, from)
 		}
 	}

@@ -69,7 +69,11 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 	var shown []value.Attr
 	for _, s := range e.Statuses {
 		at := s.RankOf(own.Get(s.Attr.Name))
-		for _, st := range s.Stages {
+		stages := s.Stages
+		if !s.Input.Uses(own) {
+			stages = nil // a dead letter says why
+		}
+		for _, st := range stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
 			reached, err := r.reached(own)
 			if err != nil {

@@ -86,15 +86,20 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 		}
 	}
 	for _, st := range e.Stages {
-		add(reaches(c, st, row))
+		add(reaches(c, st, row, faults, old))
 	}
 	for _, l := range e.LatestOf {
 		add(takesPart(c, l, row, faults, old))
 	}
 	for _, o := range e.Others {
-		add(belongs(o, row))
+		if faults.Take(&o.Input, row, old) {
+			add(belongs(o, row))
+		}
 	}
 	for _, s := range e.Statuses {
+		if !faults.Take(&s.Input, row, old) {
+			continue
+		}
 		for i, st := range s.Stages {
 			if o := othersOf(st, row); o != nil && !slices.ContainsFunc(s.Stages[:i], func(b *model.Stage) bool { return b.List == st.List }) {
 				add(goesBy(c, o, row))
@@ -106,14 +111,14 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 
 // reaches returns the fact that a row reaches a word, with the values that it sets there.
 // A row that passes the where but names no target, or no element of a list, says nothing.
-func reaches(c *projections.Change, st *model.Stage, row value.Item) (Fact, bool) {
-	if !model.Holds(st.Where, row) {
+func reaches(c *projections.Change, st *model.Stage, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
+	if !faults.Take(&st.Input, row, old) {
 		return Fact{}, false
 	}
 	target, ok := keyOf(st.Status.Target, st.To, row)
 	f := Fact{List: FactsOf(st.Status, target), Name: owntable.Reached(st.Word, owntable.RowText(c.Row)), Entity: st.Status.Target, Target: target}
 	if st.List != nil {
-		who := value.Scalar(st.Who.Get(row))
+		who := value.Scalar(st.Who.Stored(row))
 		f.Name, ok = owntable.Reached(st.Word, who), ok && who != ""
 	}
 	f.Says = value.Item{}
@@ -133,8 +138,8 @@ func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool)
 
 // belongs returns the fact that a row is a member of a group (`others` in the code).
 func belongs(o *model.Others, row value.Item) (Fact, bool) {
-	who := o.Field.Get(row)
-	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Get(row) })
+	who := o.Field.Stored(row)
+	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Stored(row) })
 	return Fact{
 		List: list, Name: owntable.Member(value.Scalar(who)), Entity: o.On, All: true,
 		Says: owntable.ToldMember(who),
@@ -162,18 +167,15 @@ func TargetOf(m *model.Model, told value.Item) (store.Ref, bool) {
 }
 
 // othersOf returns the group that replaces a stage's list on this row. It returns nil if
-// the row has a list of its own.
+// the row has a list of its own, even an empty one, or a value that is none.
 func othersOf(st *model.Stage, row value.Item) *model.Others {
-	if st.List == nil || IsList(row.Get(st.List.Name)) {
+	if st.List == nil {
+		return nil
+	}
+	if k := row.Get(st.List.Name).Kind(); k != value.Missing && k != value.Null {
 		return nil
 	}
 	return st.List.Others
-}
-
-// IsList reports whether v is a list, even an empty one: the row then has a list of its
-// own.
-func IsList(v value.Value) bool {
-	return v.Kind() == value.List || v.Kind() == value.StringSet || v.Kind() == value.NumberSet
 }
 
 // FactsOf returns the name of the list with the facts about a target's status.

@@ -20,7 +20,7 @@ func Limits(x *projections.Limits, c *projections.Change, from projections.Origi
 // A row that counts for nothing is not checked. An amount is checked only where the key can be
 // made.
 func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from projections.Origin) {
-	if !model.Holds(src.Where, row) || src.Amount != nil && src.Amount.Lacks(row) {
+	if !src.Input.Uses(row) || src.Amount != nil && src.Amount.Lacks(row) {
 		return
 	}
 	before := x.Found()

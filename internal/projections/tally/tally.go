@@ -52,10 +52,13 @@ type folding struct {
 // contribute adds what a row contributes to one tally, or takes it away if take is set. A
 // value that the tally cannot use is a fault and contributes nothing.
 func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
-	if !model.Holds(src.Where, row) {
+	t, rows := src.Tally, e.Faults
+	if t.Group != nil && t != t.Group.Rows {
+		rows = nil // it is one fault of the group, not one of each of its values
+	}
+	if !rows.Take(&src.Input, row, take) || !e.Take(&src.Given, row, take) {
 		return
 	}
-	t := src.Tally
 	amount := value.Value{}
 	var wrong *model.Unfit
 	var beyond error
@@ -64,8 +67,11 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			return
 		}
 	}
-	key, ok := e.target(src, row, take)
-	if !ok {
+	key, unfit, ok := src.TargetOf(row)
+	if unfit != nil {
+		rows.Note(t.Name, unfit.String(), take)
+	}
+	if !ok || !rows.Reachable(t.Name, t.Target.Table, key, take) {
 		return
 	}
 	switch {
@@ -73,15 +79,12 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 		e.Note(t.Name, fmt.Sprintf("%s is %v", src.Amount.Text, beyond), take)
 		return
 	case wrong != nil:
-		e.unfit(t.Name, wrong.Field, wrong.Value, wrong.Want, take)
+		e.Note(t.Name, wrong.String(), take)
 		return
 	}
-	adds, unfit := t.Kind.Adds(e.parts[:0], t.Attr, amount)
-	if t.Numbers() && amount.Kind() != value.Number {
-		unfit = "a number"
-	}
-	if e.parts = adds; unfit != "" {
-		e.unfit(t.Name, src.Amount.Fields[0], amount, unfit, take)
+	adds, want := t.Kind.Adds(e.parts[:0], t.Attr, amount)
+	if e.parts = adds; want != "" {
+		e.Note(t.Name, (&model.Unfit{Field: src.Amount.Fields[0], Value: amount, Want: want}).String(), take)
 		return
 	}
 	if t.IsSet() && !t.Target.Takes(key) {
@@ -95,33 +98,6 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value, Of: t.Name,
 		})
 	}
-}
-
-// target returns the key of the row that a source row counts for. What is wrong with it is one
-// fault of a group, not one of each of its values.
-func (e *folding) target(src *model.Source, row value.Item, take bool) (store.Key, bool) {
-	t, faults := src.Tally, e.Faults
-	if t.Group != nil && t != t.Group.Rows {
-		faults = nil
-	}
-	key, unfit, ok := src.TargetOf(row)
-	if unfit != nil && faults != nil {
-		e.unfit(t.Name, unfit.Field, unfit.Value, unfit.Want, take)
-	}
-	return key, ok && faults.Reachable(t.Name, t.Target.Table, key, take)
-}
-
-// unfit notes a fault: a field's value is not of the kind that the derivation needs.
-func (e *folding) unfit(derivation string, f *model.Field, v value.Value, want string, old bool) {
-	e.Note(derivation, fmt.Sprintf("%s is %s, not %s", f.Name, describe(v), want), old)
-}
-
-// describe says for people what a value is, cut to 40 characters.
-func describe(v value.Value) string {
-	if s := value.Scalar(v); s != "" {
-		return fmt.Sprintf("the %s %.40q", v.Kind(), s)
-	}
-	return "a " + v.Kind().String()
 }
 
 // net sums what one change adds to the same accumulator and leaves out sums of 0, so a

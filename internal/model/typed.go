@@ -1,0 +1,355 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/calendar"
+	"weir/internal/condition"
+	"weir/internal/value"
+)
+
+// This file has the one rule of types. What a derivation reads of a row with a declared type must
+// have that type: a row that has another one there counts for nothing in that derivation, and its
+// record is a dead letter that names field, found and expected. NULL is absent. Lengths, enums and
+// bounds are for commands, and are no types.
+
+// As is the form in which rows have an attribute, where that is not the form of its type.
+type As string
+
+// The forms.
+const (
+	AsText         As = "text"         // of a number: its digits
+	AsSeconds      As = "seconds"      // of a time: a number of seconds since 1970 in UTC
+	AsMilliseconds As = "milliseconds" // of a time: a number of milliseconds since 1970 in UTC
+)
+
+// forms are the forms that a type has besides its own.
+var forms = map[Type][]As{TypeNumber: {AsText}, TypeTime: {AsSeconds, AsMilliseconds}}
+
+// Unfit is a field whose value a derivation cannot use.
+type Unfit struct {
+	Field *Field
+	Value value.Value
+	Want  string
+}
+
+// String is the reason in a dead letter, such as: quantity is the string "3", not a number. It does not
+// tell a hidden value.
+func (u *Unfit) String() string {
+	found := "a " + u.Value.Kind().String()
+	switch s := value.Scalar(u.Value); {
+	case s == "":
+	case u.Field.Declared != nil && u.Field.Declared.Hidden:
+		found = fmt.Sprintf("the %s (hidden)", u.Value.Kind())
+	default:
+		found = fmt.Sprintf("the %s %.40q", u.Value.Kind(), s)
+	}
+	return fmt.Sprintf("%s is %s, not %s", u.Field.Name, found, u.Want)
+}
+
+// Input is what a derivation reads of the rows of one entity.
+type Input struct {
+	Derivation string
+	Where      []Test
+	Fields     []*Field // what it reads of rows that pass Where
+}
+
+// Take reports whether a row passes Where and can be used. A row that has another type than declared
+// in one of the fields cannot: unfit is then the first of them. A row counts for nothing, and nothing
+// is unfit, if it fails a test of a field that has the right type.
+func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
+	note := func(f *Field) (value.Value, bool) {
+		v, want := f.Read(row)
+		if want != "" && unfit == nil {
+			unfit = &Unfit{f, f.Stored(row), want}
+		}
+		return v, want == ""
+	}
+	for i := range in.Where {
+		t := &in.Where[i]
+		if v, fits := note(t.Field); fits && !t.Is.Holds(v) {
+			return false, nil
+		}
+	}
+	for _, f := range in.Fields {
+		if unfit != nil {
+			break
+		}
+		note(f)
+	}
+	return unfit == nil, unfit
+}
+
+// Uses reports whether a row passes Where and can be used.
+func (in *Input) Uses(row value.Item) bool {
+	ok, _ := in.Take(row)
+	return ok
+}
+
+// inputs sets what each derivation reads. TestInputsAreWhole finds a field that is missing here.
+func (m *Model) inputs() {
+	for _, t := range m.Tallies {
+		rows := t
+		if t.Group != nil {
+			rows = t.Group.Rows
+		}
+		for _, s := range t.Sources {
+			s.Input = Input{Derivation: rows.Name, Where: s.Where, Fields: assigned(s.To)}
+			if s.Given.Derivation = t.Name; s.Amount != nil {
+				s.Given.Fields = s.Amount.Fields
+			}
+		}
+	}
+	for _, r := range m.Rows {
+		r.Input = Input{Derivation: r.Name, Where: r.Where, Fields: assigned(r.Fields)}
+		if each := r.Subscribers; each != nil {
+			each.Input.Derivation = r.Name
+			for _, by := range each.By {
+				each.Input.Fields = append(each.Input.Fields, by.Field)
+				r.Input.Fields = append(r.Input.Fields, assigned([]Assign{{Expr: by.Expr}})...)
+			}
+			for _, a := range r.Fields {
+				if a.Expr.Subscriber != nil {
+					each.Input.Fields = append(each.Input.Fields, a.Expr.Subscriber)
+				}
+			}
+		}
+	}
+	for _, l := range m.Latest {
+		l.Input = Input{Derivation: l.Name, Where: l.Where, Fields: append(assigned(l.To, l.Set), l.By)}
+	}
+	for _, s := range m.Statuses {
+		s.Input = Input{Derivation: s.Name, Fields: []*Field{s.Target.Field(s.Attr.Name)}}
+		for _, st := range s.Stages {
+			st.Input = Input{Derivation: s.Name, Where: st.Where, Fields: assigned(st.To, st.Set)}
+			if st.List == nil {
+				continue
+			}
+			st.Input.Fields = append(st.Input.Fields, st.Who)
+			s.Input.Fields = append(s.Input.Fields, s.Target.Field(st.List.Name))
+			if o := st.List.Others; o != nil {
+				s.Input.Fields = append(s.Input.Fields, assigned(o.Key)...)
+				o.Input = Input{Derivation: o.Name, Fields: append(slices.Clone(o.Links), o.Field)}
+			}
+		}
+	}
+	for _, s := range m.Searches {
+		s.Input = Input{Derivation: s.Derivation(), Where: s.Where, Fields: slices.Concat(s.Text, s.Filters, s.Sorts)}
+	}
+}
+
+// assigned returns the fields of the source row that assignments read.
+func assigned(lists ...[]Assign) (out []*Field) {
+	for _, a := range slices.Concat(lists...) {
+		switch x := &a.Expr; {
+		case x.Field != nil:
+			out = append(out, x.Field)
+		case x.Bucket != nil:
+			out = append(out, x.Bucket.Of)
+		case x.Follow != nil:
+			out = append(out, assigned(x.Follow.Key)...)
+		case x.Map != nil:
+			out = append(out, assigned(x.Map)...)
+		}
+	}
+	return out
+}
+
+// Read returns the field's value as its declared type has it. want says what it must be, if it is
+// something else; the value is then as the row has it.
+func (f *Field) Read(row value.Item) (v value.Value, want string) {
+	v = f.Stored(row)
+	if f.Declared == nil {
+		return v, ""
+	}
+	return f.Declared.Read(v, f.Key != nil)
+}
+
+// Get is Read for a caller that knows what to do with a value of any type.
+// Several goroutines may call it. The value shares the row's memory.
+func (f *Field) Get(row value.Item) value.Value {
+	v, _ := f.Read(row)
+	return v
+}
+
+// Read returns a value that rows have in the attribute as its type has it: a number that is stored
+// as text is a number, and every time is a text of RFC 3339 or a date. want says what the value
+// must be, if it is something else. A value from a key is a text whatever its type.
+func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string) {
+	k := v.Kind()
+	if k == value.Missing || k == value.Null {
+		return v, ""
+	}
+	switch a.Type {
+	case TypeTime:
+		if t, ok := a.time(v, inKey); ok {
+			return t, ""
+		}
+		return v, a.wantTime()
+	case TypeNumber:
+		if k == value.Number {
+			return v, ""
+		}
+		if k == value.String && (inKey || a.As == AsText) {
+			if n, err := value.ParseNumber(v.Text()); err == nil {
+				if inKey {
+					n = v // Field.Number says where it is read as one
+				}
+				return n, ""
+			}
+		}
+		if a.As == AsText {
+			return v, "a number as text"
+		}
+		return v, "a number"
+	}
+	if kinds := kindsOf[a.Type]; kinds != nil && !slices.Contains(kinds, k) && !(inKey && k == value.String) {
+		return v, wanted[a.Type]
+	}
+	return v, ""
+}
+
+// kindsOf are the kinds of values that rows may have in an attribute of a type; a set and a list are
+// both lists, as JSON and the SDKs mix them. Any kind will do for a type that is not here.
+var kindsOf = map[Type][]value.Kind{
+	TypeString:  {value.String},
+	TypeCommas:  {value.String},
+	TypeBoolean: {value.Bool},
+	TypeFlag:    {value.String, value.Bool},
+	TypeBinary:  {value.Binary},
+	TypeMap:     {value.Map},
+	TypeList:    lists,
+	TypeStrings: {value.StringSet, value.List},
+	TypeNumbers: {value.NumberSet, value.List},
+}
+
+// lists are the kinds that have elements.
+var lists = []value.Kind{value.List, value.StringSet, value.NumberSet, value.BinarySet}
+
+// wanted says for each type of kindsOf what a value must be.
+var wanted = map[Type]string{
+	TypeString: "a string", TypeCommas: "a string", TypeBoolean: "a boolean", TypeFlag: "a flag", TypeBinary: "binary",
+	TypeMap: "a map", TypeList: "a list", TypeStrings: "a set of strings", TypeNumbers: "a set of numbers",
+}
+
+// wantTime says what a value of a time attribute must be.
+func (a *Attribute) wantTime() string {
+	switch {
+	case a.As != "":
+		return "a number of " + string(a.As) + " since 1970"
+	case a.Zone == nil:
+		return "a time with a zone like 2026-01-31T12:00:00Z, or a date"
+	}
+	return "a time like 2026-01-31T12:00:00, or a date"
+}
+
+// time returns a value as a time. A text that is one already stays as it is.
+func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
+	if a.As != "" {
+		if inKey && v.Kind() == value.String {
+			n, err := value.ParseNumber(v.Text())
+			if err != nil {
+				return v, false
+			}
+			v = n
+		}
+		if v.Kind() != value.Number {
+			return v, false
+		}
+		text, ok := Epoch(a.As).text(v)
+		return value.OfString(text), ok
+	}
+	if v.Kind() != value.String {
+		return v, false
+	}
+	text, ok := condition.ReadTime(v.Text(), a.Zone)
+	if text == v.Text() {
+		return v, ok
+	}
+	return value.OfString(text), ok
+}
+
+// form compiles how rows have an attribute: as a text or a number of another type, and in which zone times
+// are that name none.
+func (c *compiler) form(a *Attribute, d *attributeDecl) {
+	if d.as.given() {
+		if a.As = As(d.as.text); !slices.Contains(forms[a.Type], a.As) {
+			switch of := forms[a.Type]; {
+			case len(of) == 0:
+				c.report(d.as.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
+			default:
+				c.unknown(d.as, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.as.text)
+			}
+			a.As = ""
+		}
+	}
+	if !d.zone.given() {
+		return
+	}
+	zone, err := calendar.Zone(d.zone.text)
+	switch {
+	case a.Type != TypeTime:
+		c.report(d.zone.pos, "", "only a time has a zone, %s is a %s", a.Name, a.Type)
+	case a.As != "":
+		c.report(d.zone.pos, "leave zone out", "numbers since 1970 are in UTC")
+	case err != nil:
+		c.unknown(d.zone, calendar.Names(), "%v", err)
+	default:
+		a.Zone, a.zoneRules = zone, calendar.Rules(zone)
+	}
+}
+
+// Store returns a value of the attribute's type in the form in which rows have it.
+func (a *Attribute) Store(v value.Value) value.Value {
+	switch t, ok := condition.Time(v); {
+	case a.As == AsText && v.Kind() == value.Number:
+		return value.OfString(v.Text())
+	case ok && a.As == AsSeconds:
+		return value.OfInt(t.Unix())
+	case ok && a.As == AsMilliseconds:
+		return value.OfInt(t.UnixMilli())
+	}
+	return v
+}
+
+// SameForm reports whether rows have another attribute, which may be nil, in the same form, so that a copy is the
+// value as it is.
+func (a *Attribute) SameForm(b *Attribute) bool {
+	return b != nil && a.Type == b.Type && a.As == b.As && a.zoneRules == b.zoneRules
+}
+
+// usable appends what decides which values of the field a derivation can use, and what they mean. It is
+// one word, so that it is not taken for the name of an attribute.
+func (f *Field) usable(x *defined) {
+	if a := f.Declared; a != nil && a.Type != TypeAny && (f.Key == nil || a.Type == TypeNumber || a.Type == TypeTime) { // others are texts in a key
+		x.add(strings.Join([]string{"typed", string(a.Type), string(a.As), a.zoneRules}, ":"))
+	}
+}
+
+// text is a number since 1970 as a time of RFC 3339. ok is false beyond the years from 0 to 9999.
+func (e Epoch) text(v value.Value) (text string, ok bool) {
+	second := e.second(v)
+	t := time.Unix(second, 0).UTC()
+	if t.Year() < 0 || t.Year() > 9999 {
+		return "", false
+	}
+	text = t.Format("2006-01-02T15:04:05")
+	var rest value.Exact // what is left of a second
+	scale := 0
+	if e == Milliseconds {
+		scale = -3
+	}
+	rest.Add(v, scale)
+	rest.Add(value.OfInt(-second), 0)
+	n, err := rest.Number()
+	if err != nil {
+		return "", false
+	}
+	if _, digits, exp := n.Decimal(); digits != "" {
+		text += "." + strings.Repeat("0", max(0, -exp)) + digits
+	}
+	return text + "Z", true
+}
