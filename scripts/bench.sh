@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Compares weir with other libraries and prints a table. Arguments go to the program:
+# Measures weir, search beside Bleve alone, and prints a table. Arguments go to the program:
 #   scripts/bench.sh -short
-#   scripts/bench.sh goals                 the goals of replays, beside other systems, of up to 1,000,000 records
+#   scripts/bench.sh goals                 the goals of replays, of up to 1,000,000 records
 #   scripts/bench.sh 10000000              the same, up to so many, which takes 30 GB of disk
-#   scripts/bench.sh ingest
-#   scripts/bench.sh -only decode,replay -cpuprofile cpu.pprof
+#   scripts/bench.sh lists
+#   scripts/bench.sh -only replay,models -cpuprofile cpu.pprof
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED="${CGO_ENABLED:-0}" # as the program is built

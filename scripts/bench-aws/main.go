@@ -10,9 +10,8 @@
 // Both handlers process a batch one record after the other, as handlers do. "at once" is the
 // plain handler with as many concurrent requests as weir uses.
 //
-// With -faults it measures instead what lost and refused answers cost (faults.go), and with
-// -share how fast processes are that share shards (share.go), and with -hot what one album
-// costs that gets 5,000 pictures a second (hot.go), and with -delay what the time costs that a
+// With -faults it measures instead what lost and refused answers cost (faults.go), with -hot what one
+// album costs that gets 5,000 pictures a second (hot.go), and with -delay what the time costs that a
 // request takes on the network (delay.go).
 //
 // All use the same recordings (workload.go), each in a DynamoDB of its own (world.go). Write
@@ -41,7 +40,6 @@ func main() {
 	records := flag.Int("records", 2000, "records of each recording")
 	costs := flag.String("costs", "", "also write the requests and write units of weir to this file, the same each time")
 	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
-	share := flag.Bool("share", false, "measure instead processes that share 64 shards, and take-overs of 1 and 1,000")
 	hotTarget := flag.Bool("hot", false, "measure instead one album that gets 5,000 pictures a second")
 	delayed := flag.Bool("delay", false, "measure instead the speed with a network that takes 1, 5 and 10 ms for a request")
 	flag.Parse()
@@ -53,8 +51,6 @@ func main() {
 		err = measureDelays(ctx, *records)
 	case *hotTarget:
 		err = measureHot(ctx)
-	case *share:
-		err = measureShares(ctx, *records)
 	default:
 		err = run(ctx, *records, *costs)
 	}

@@ -12,7 +12,6 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -313,93 +312,4 @@ func (s *sharing) applied(ctx context.Context) (time.Duration, error) {
 	}
 	wd := &world{model: s.model, work: s.work}
 	return took, wd.checkIn(ctx, s.open())
-}
-
-// throughput measures how many records so many processes apply in a second.
-func throughput(ctx context.Context, m *model.Model, records, shards, processes int, wait time.Duration) (float64, error) {
-	s, err := newSharing(ctx, m, uploads(m, records), shards, wait, 10*time.Second)
-	if err != nil {
-		return 0, err
-	}
-	defer s.end()
-	for range processes {
-		if err := s.start(); err != nil {
-			return 0, err
-		}
-	}
-	if _, err := s.even(ctx); err != nil {
-		return 0, err
-	}
-	s.stream.show()
-	took, err := s.applied(ctx)
-	return float64(records) / took.Seconds(), err
-}
-
-// takeOver measures how long it takes after a process died until another holds its shards, and
-// until what is written then is applied in all of them.
-func takeOver(ctx context.Context, m *model.Model, shards int, wait time.Duration) (held, applied time.Duration, err error) {
-	s, err := newSharing(ctx, m, uploads(m, 4000), shards, wait, 30*time.Second)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.end()
-	if err := s.start(); err != nil {
-		return 0, 0, err
-	}
-	if _, err := s.even(ctx); err != nil {
-		return 0, 0, err
-	}
-	first := s.procs[0]
-	// The second one gets no share while the first lives.
-	start := time.Now()
-	first.dead.Store(true)
-	if err := s.start(); err != nil {
-		return 0, 0, err
-	}
-	s.stream.show()
-	if _, err := s.even(ctx); err != nil {
-		return 0, 0, err
-	}
-	held = time.Since(start)
-	if _, err := s.applied(ctx); err != nil {
-		return 0, 0, err
-	}
-	return held, time.Since(start), nil
-}
-
-// oneRequest is how long a request to DynamoDB takes in the simulated store.
-const oneRequest = 5 * time.Millisecond
-
-// measureShares prints the speed of processes that share 64 shards, and how long a take-over takes.
-func measureShares(ctx context.Context, records int) error {
-	m, err := model.Load("gallery")
-	if err != nil {
-		return err
-	}
-	stores := []struct {
-		name string
-		wait time.Duration
-	}{{"DynamoDB Local", 0}, {"in memory, 5 ms", oneRequest}}
-	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "store\tshards\tprocesses\trecords/s\t")
-	for _, on := range stores {
-		for _, c := range [][2]int{{1, 1}, {64, 1}, {64, 2}, {64, 4}} {
-			speed, err := throughput(ctx, m, records, c[0], c[1], on.wait)
-			if err != nil {
-				return fmt.Errorf("%s, %d shards, %d processes: %w", on.name, c[0], c[1], err)
-			}
-			fmt.Fprintf(tw, "%s\t%d\t%d\t%.0f\t\n", on.name, c[0], c[1], speed)
-		}
-	}
-	fmt.Fprintln(tw, "store\tshards\tlease\theld after\tapplied after\t")
-	for _, on := range stores {
-		for _, shards := range []int{1, 1000} {
-			held, applied, err := takeOver(ctx, m, shards, on.wait)
-			if err != nil {
-				return fmt.Errorf("%s, take-over of %d shards: %w", on.name, shards, err)
-			}
-			fmt.Fprintf(tw, "%s\t%d\t30 s\t%.1f s\t%.1f s\t\n", on.name, shards, held.Seconds(), applied.Seconds())
-		}
-	}
-	return tw.Flush()
 }

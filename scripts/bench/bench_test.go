@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"weir/internal/events"
@@ -147,72 +146,4 @@ func TestGrows(t *testing.T) {
 			t.Errorf("%v: %+v", c.each, l)
 		}
 	}
-}
-
-// The peer of replays writes the application's rows, of each recording its own, and
-// with each wider extent more; Pebble has the same options there.
-func TestPeer(t *testing.T) {
-	b := testBench(t)
-	s := scaling{youth: 2000, sizes: []int{1000}}
-	recs, err := s.parts(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := b.capture(everything, recs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.free()
-	for i, rec := range recs {
-		rows := map[extent]int{}
-		for op := range w.of(i) {
-			rows[op.extent]++
-		}
-		t.Logf("operations: %v", rows)
-		if n := rows[rowsOfTables]; n < rec.records/2 || n > 4*rec.records {
-			t.Errorf("%d operations on rows, for %d records", n, rec.records)
-		}
-		for e := range everything + 1 {
-			if rows[e] == 0 {
-				t.Errorf("extent %d has no operations", e)
-			}
-		}
-	}
-	less, err := b.capture(withOwnRows, recs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer less.free()
-	if less.counts[rowsOfTables] < w.counts[rowsOfTables]/2 || less.counts[withOwnRows] == 0 || less.counts[everything] > 0 {
-		t.Errorf("operations with weir's own rows: %v, with everything: %v", less.counts, w.counts)
-	}
-	dir := filepath.Join(b.dir, "plain")
-	db, err := w.open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	have, err := optionsOf(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have != w.options {
-		t.Errorf("options differ:\n%s", differing(w.options, have))
-	}
-}
-
-func differing(a, b string) string {
-	in := map[string]bool{}
-	for l := range strings.SplitSeq(a, "\n") {
-		in[l] = true
-	}
-	var out []string
-	for l := range strings.SplitSeq(b, "\n") {
-		if !in[l] {
-			out = append(out, l)
-		}
-	}
-	return strings.Join(out, "\n")
 }

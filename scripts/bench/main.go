@@ -1,8 +1,8 @@
-// Command bench measures weir and other libraries ("peers") in one run on one machine. It
+// Command bench measures weir, and libraries that do a part of it ("peers"), in one run on one machine. It
 // prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
-// The goals of replays are those of goals.go. The file of each other stage says what is compared: decode.go, replay.go,
-// bulk.go, models.go, steps.go, search.go, scale.go, lists.go, ingest.go and load.go. Rounds of weir and of its peer alternate, and a
+// The goals of replays are those of goals.go. The file of each other stage says what is measured: replay.go,
+// models.go, search.go, lists.go and load.go. Rounds of weir and of its peer alternate, and a
 // line shows medians, so that other load on the machine affects both alike.
 package main
 
@@ -49,18 +49,12 @@ type stage struct {
 
 var stages = []stage{
 	{name: "goals", run: (*bench).goals},
-	{name: "decode", run: (*bench).decode},
 	{name: "replay", run: (*bench).replay},
-	{name: "bulk", run: (*bench).bulk, asked: true},
 	{name: "models", run: (*bench).models},
-	{name: "steps", run: (*bench).steps},
 	{name: "search", run: (*bench).search},
-	{name: "scale", run: (*bench).scale, asked: true},
 	{name: "lists", run: (*bench).lists},
-	{name: "ingest", run: (*bench).ingest},
 	{name: "load", run: (*bench).load, asked: true},
 	{name: "hostile", run: (*bench).hostile, asked: true},
-	{name: "parts", run: (*bench).parts, asked: true},
 }
 
 func main() {

@@ -24,14 +24,6 @@ func measured(f func() error) (cost, error) {
 	return cost{time.Since(start), cpuTime() - cpu}, err
 }
 
-// add adds what f takes.
-func (c *cost) add(f func() error) error {
-	cpu, start := cpuTime(), time.Now()
-	err := f()
-	c.wall, c.cpu = c.wall+time.Since(start), c.cpu+cpuTime()-cpu
-	return err
-}
-
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+
+	"weir/internal/events"
 )
 
 // models measures replays in bulk of each model without search, as the built program does them from its
@@ -45,6 +47,20 @@ func (b *bench) models() error {
 			ratio:  fmt.Sprintf("%.2f processors", both.cpu.Seconds()/both.wall.Seconds()),
 			goal:   fmt.Sprintf("≤ %.0f µs", of.goal), met: each <= of.goal,
 		})
+	}
+	return nil
+}
+
+// decodeFile reads the records of a file.
+func (b *bench) decodeFile(rec recording) error {
+	files, err := events.Open(rec.path)
+	if err != nil {
+		return err
+	}
+	for _, err := range files.Batches(b.ctx) {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -19,54 +19,25 @@ import (
 	"weir/internal/system"
 )
 
-// replay compares the speed of replaying a gallery's recorded file into a new store with plain
-// writes of the same data into Pebble (see pebble.go for which).
+// replay measures how fast a gallery's recorded file is replayed into a new store, record by record.
 //
-// Weir's side does what projector replay --no-search does, with the same packages. It is timed
-// from the first byte of the file until all derived data is up to date. Opening and closing
-// the store are not timed on either side.
+// It does what projector replay --no-search does, with the same packages. It is timed from the
+// first byte of the file until all derived data is up to date, without opening and closing the store.
 func (b *bench) replay() error {
 	rec, err := b.recording(pick(b, 30_000, 100_000))
 	if err != nil {
 		return err
 	}
-	return b.replayed("replay", rec, pick(b, 3, 5))
-}
-
-// replayed adds the lines of a recording.
-func (b *bench) replayed(what string, rec recording, rounds int) error {
-	peer, err := b.capture(everything, rec)
-	if err != nil {
-		return err
-	}
-	defer peer.free()
-	var weir []cost
-	plain := make([][]cost, len(ways))
-	for i := range rounds {
+	var costs []cost
+	for i := range pick(b, 3, 5) {
 		c, err := b.replayOnce(rec, i == 0)
 		if err != nil {
 			return err
 		}
-		weir = append(weir, c)
-		for j, how := range ways {
-			c, err := peer.write(b, rec, how)
-			if err != nil {
-				return err
-			}
-			plain[j] = append(plain[j], c)
-		}
-		b.say("round %d: weir %.2f s (processors %.2f s), pebble %.2f s (%.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds(),
-			plain[0][i].wall.Seconds(), plain[0][i].cpu.Seconds())
+		costs = append(costs, c)
+		b.say("round %d: %.2f s (processors %.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds())
 	}
-	n := rec.records
-	text := func(cs []cost) string {
-		return fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(n, cs), cpuEach(n, cs))
-	}
-	b.table.add(line{what: what + " by a follower, against Pebble, " + ways[0].what(peer, n), figure: text(weir), peer: text(plain[0]),
-		ratio: show(rate(n, weir)/rate(n, plain[0]), "%")})
-	for j, how := range ways[1:] {
-		b.table.add(line{what: "  against Pebble, " + how.what(peer, n), peer: text(plain[j+1]), ratio: show(rate(n, weir)/rate(n, plain[j+1]), "%")})
-	}
+	b.table.add(line{what: "replay by a follower", figure: fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(rec.records, costs), cpuEach(rec.records, costs))})
 	return nil
 }
 

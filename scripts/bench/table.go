@@ -20,14 +20,6 @@ type table struct{ lines []line }
 
 func (t *table) add(l line) { t.lines = append(t.lines, l) }
 
-// atLeast adds a line whose ratio, figure over peer, must be at least the goal.
-func (t *table) atLeast(goal float64, unit string, l line, figure, peer float64) {
-	r := figure / peer
-	l.ratio, l.met = show(r, unit), r >= goal
-	l.goal = "≥ " + show(goal, unit)
-	t.add(l)
-}
-
 // show writes a ratio as a percentage or as a multiple.
 func show(r float64, unit string) string {
 	if unit == "%" {
