@@ -26,11 +26,10 @@ type buildCommand struct {
 	traces.Flag
 	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
-	DryRun      bool          `env:"-" help:"Print the rows, units, price and time that the build, or --retired, would take, and change nothing. Search indexes are left out."`
+	DryRun      bool          `env:"-" help:"Print the rows, units, price and time that the build, or --prune, would take, and change nothing. Search indexes are left out."`
 	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
 	Abort       bool          `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
-	Prune       bool          `xor:"how" env:"-" help:"Remove what no program applies any more, instead of building: what builds have replaced, and search indexes of other definitions."`
-	Retired     string        `env:"WEIR_BUILD_RETIRED" placeholder:"EARLIER" help:"With --prune, remove also what derivations show that are retired: their attributes, and the rows that weir made. EARLIER is the file of the model that had them; names choose some."`
+	Prune       bool          `xor:"how" env:"-" help:"Remove what no program derives any more, instead of building: what retired derivations have shown in rows, what builds have replaced, and search indexes of other definitions. Names choose some of what is retired."`
 	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
 	From        []string      `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
 	WriteBudget int           `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
@@ -65,15 +64,13 @@ With --dry-run, nothing is written. It also prints examples: what rows show of e
 derivation that is new or changed, and what they will show. Of more than 20,000 targets
 it compares some.
 
-With --prune, ledgers that a build has replaced are removed, and so are the indexes,
-checkpoints and notes of other search definitions. Those that a program applied within
-the hour, or that functions apply, stay.
-
-With --prune --retired EARLIER, the values go too that retired derivations have left in
-the rows, as the earlier model file says: attributes, rows that weir made, and what a
-status shows over the application's value, which comes back. --dry-run counts them
-first. What the model derives or declares today stays, and so does what another program
-wrote. History goes only if it is named, since nothing can derive it again.
+With --prune, what retired derivations have shown goes from the rows: their attributes, rows
+that weir made, and what a status shows over the application's value, which comes
+back. --dry-run counts them first, with examples. What is derived or declared today stays,
+and so does what another program wrote. History goes only if it is named, since nothing
+can derive it again. Ledgers that a build has replaced go too, and so do the indexes,
+checkpoints and notes of other search definitions. What a program derived within the hour
+stays, and so do search definitions that functions apply.
 
 History (keep) is in no row: weir keeps it from when its derivation began. With --from,
 what was before comes from recordings of DynamoDB Streams, in the forms that replay reads.
@@ -90,7 +87,7 @@ is for 4,000 write units in a second.
   projector build gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
   projector build gallery.yaml --aws --opensearch URL --hand-over 16m
   projector build gallery --aws --opensearch URL --prune
-  projector build gallery.yaml --aws --prune --retired gallery-before.yaml --dry-run
+  projector build gallery.yaml --aws --prune --dry-run
   projector build watchlists Audit --aws --from recorded/`
 }
 
@@ -106,11 +103,8 @@ func (c *buildCommand) Run(p *program) error {
 	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
 		return usage("--hand-over is for functions on AWS")
 	}
-	if c.DryRun && (c.Abort || c.Prune && c.Retired == "") {
-		return usage("--dry-run is of a build, of --from or of --prune with --retired")
-	}
-	if c.Retired != "" && !c.Prune {
-		return usage("--retired goes with --prune")
+	if c.DryRun && c.Abort {
+		return usage("--dry-run is of a build, of --from or of --prune")
 	}
 	if len(c.From) > 0 {
 		return c.recordings(p)
@@ -121,9 +115,6 @@ func (c *buildCommand) Run(p *program) error {
 		return err
 	}
 	defer end()
-	if c.Retired != "" {
-		return c.retired(p)
-	}
 	values := c.DryRun || c.Abort // of these, search has no part
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
 	if err != nil {
@@ -131,6 +122,9 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	defer s.Close()
 	part := s.Models[0]
+	if c.Prune {
+		return c.prune(p, s)
+	}
 	names, search, err := buildable(part.Model, c.Derivations)
 	if err != nil {
 		return err
@@ -144,8 +138,6 @@ func (c *buildCommand) Run(p *program) error {
 		return c.abort(p, b)
 	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
 		return usage("it is not said where the search indexes are: --opensearch URL")
-	case c.Prune:
-		return c.prune(p, s, b, search && s.Index != nil, nil)
 	}
 	if len(c.Derivations) == 0 {
 		if err := p.retire(b, true); err != nil {

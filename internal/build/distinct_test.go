@@ -140,7 +140,7 @@ func TestSpreadRetired(t *testing.T) {
 			t.Fatalf("%s is left of what no build made", name)
 		}
 	}
-	x, _ := f.removal(load(t, spreadFilms+more), false)
+	x, _ := f.removal(false)
 	f.ok(x.Run(t.Context()))
 	left := 0
 	for name, row := range f.rows(owntable.TableName) {

@@ -184,7 +184,7 @@ func removedOwnRows(f *fixture, d *rand.Rand) {
 	f.clock.Add(2)
 	deaths := 0
 	for {
-		x, _ := f.removal(earlier, false)
+		x, _ := f.removal(false)
 		x.Segments = 1
 		s := &dying{Store: f.Store, left: 1 + d.IntN(2+deaths/2), after: d.IntN(2) == 0, beside: func() { f.edit(d) }}
 		r := *f.runner()
@@ -264,10 +264,9 @@ derive:
 		f.write("PK", "ORG#"+org+"#BUG#1", "SK", "METADATA", "type", "Bug", "name", "n")
 	}
 	f.catchUp()
-	earlier := f.model
 	f.retires(load(t, text))
 	f.clock.Add(2)
-	x, _ := f.removal(earlier, false)
+	x, _ := f.removal(false)
 	f.ok(x.Run(t.Context()))
 	f.verified()
 	var left []string

@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +59,6 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	marks, err := b.Unmark(ctx)
 	return out, removed + int(marks), err
 }
-
-// ErrDerived is wrapped by the error for a model of which something is not retired.
-var ErrDerived = errors.New("the model is derived")
 
 // inUse says why a build that was replaced must stay: a program that began before may still write
 // its ledgers. It is "" when InUse has passed since.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"weir/internal/build"
-	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -75,8 +74,7 @@ func derivedRows(f *fixture) *fixture {
 func (f *fixture) retires(later *model.Model) {
 	f.Helper()
 	f.with(later)
-	_, err := f.runner().Catalog.Retire(f.Context(), false)
-	f.ok(err)
+	f.retired()
 }
 
 // retired goes on with the fixture's model, by which so much is retired.
@@ -90,11 +88,11 @@ func (f *fixture) retired(want ...string) {
 }
 
 // removal decides what goes, and returns it by its name.
-func (f *fixture) removal(earlier *model.Model, dry bool, only ...string) (*build.Removal, map[string]*build.Removed) {
+func (f *fixture) removal(dry bool, only ...string) (*build.Removal, map[string]*build.Removed) {
 	f.Helper()
 	b := f.builder()
 	b.Segments = 2
-	x := &build.Removal{Builder: b, Earlier: earlier, Only: only, Dry: dry}
+	x := &build.Removal{Builder: b, Only: only, Dry: dry}
 	each, err := x.Begin(f.Context())
 	f.ok(err)
 	by := map[string]*build.Removed{}
@@ -141,15 +139,15 @@ func remains(f *fixture) {
 	derivedRows(f)
 	later := load(t, applications())
 	f.retires(later)
-	if _, by := f.removal(earlier, false); len(by) != len(earlier.Derivations()) || by["Task.votes"].Why == "" || by["Owned"].Why == "" {
+	if _, by := f.removal(false); len(by) != len(earlier.Derivations()) || by["Task.votes"].Why == "" || by["Owned"].Why == "" {
 		t.Errorf("within the hour: %v", by)
 	}
 	f.clock.Add(2)
 	before := f.rows(f.table)
-	dry, would := f.removal(earlier, true)
+	dry, would := f.removal(true)
 	f.ok(dry.Run(t.Context()))
 	f.same(before)
-	x, did := f.removal(earlier, false)
+	x, did := f.removal(false)
 	f.unharmed(func() { f.ok(x.Run(t.Context())) })
 	if a, b := dry.Done(), x.Done(); a.Units != b.Units || a.Targets != b.Targets || a.Units == 0 {
 		t.Errorf("the dry run said %+v, it was %+v", a, b)
@@ -167,7 +165,7 @@ func remains(f *fixture) {
 	if len(did) != len(want) {
 		t.Errorf("%d derivations, want %d", len(did), len(want))
 	}
-	x, _ = f.removal(earlier, false, "Told", "Log")
+	x, _ = f.removal(false, "Told", "Log")
 	f.ok(x.Run(t.Context()))
 	f.same(written(f, everyRows...))
 	for name, row := range f.rows(owntable.TableName) {
@@ -175,7 +173,7 @@ func remains(f *fixture) {
 			t.Errorf("%s is left", name)
 		}
 	}
-	again, _ := f.removal(earlier, false)
+	again, _ := f.removal(false)
 	f.ok(again.Run(t.Context()))
 	if d := again.Done(); d.Targets != 0 || d.Units != 0 {
 		t.Errorf("the second time: %+v", d)
@@ -200,66 +198,42 @@ func rewritten(t *testing.T, text string, oldNew ...string) string {
 	return text
 }
 
-// TestRemainsThatStay: what is derived or declared today, or of which the earlier model does not say
-// what it is, stays, and the result says why. The rows stay as they are.
+// TestRemainsThatStay: what is derived or declared today stays, and the result says why. The rows stay as they are.
 func TestRemainsThatStay(t *testing.T) {
-	const (
-		votes    = "  Task.votes: {count: Vote}\n"
-		points   = "  Task.points: {sum: Vote.points}\n"
-		last     = "  Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}\n"
-		closedAt = "      closed_at: string\n"
-	)
-	plain := underived() + "derive:\n"
+	const votes, closedAt = "  Task.votes: {count: Vote}\n", "      closed_at: string\n"
 	noVotes := rewritten(t, every, votes, "")
-	for _, c := range []struct {
-		name                 string
-		text, earlier, later string // the model that derives it, the one by which it is removed, and the one of today
-		beside               string // what another model derives
-		only                 string
-		stays                map[string]string // a part of why each derivation stays
+	for name, c := range map[string]struct {
+		later, only string
+		announced   bool              // what the later model has is being built
+		stays       map[string]string // a part of why each derivation stays
 	}{
-		{name: "an attribute of the application", text: every, earlier: every, later: rewritten(t, noVotes, closedAt, closedAt+"      votes: number\n"),
+		"an attribute of the application": {later: rewritten(t, noVotes, closedAt, closedAt+"      votes: number\n"),
 			stays: map[string]string{"Task.votes": "votes is an attribute of Task"}},
-		{name: "another definition", text: every, earlier: rewritten(t, every, votes, "  Task.votes: {count: Vote, where: {up: present}}\n"), later: noVotes,
-			stays: map[string]string{"Task.votes": "of another definition"}},
-		{name: "what is derived", text: every, earlier: every, later: noVotes, only: "Task.points",
+		"what is derived": {later: noVotes, only: "Task.points",
 			stays: map[string]string{"Task.points": "it is live since"}},
-		{name: "what was never derived", text: noVotes, earlier: every, later: plain, only: "Task.votes",
-			stays: nil},
-		{name: "an attribute of another derivation", text: every, earlier: every, later: rewritten(t, every, last, "  Task.first: {earliest: Vote.points, by: nr, also: {lastUp: up}}\n"),
-			stays: map[string]string{"Task.lastPoints": "the model derives Task.first"}},
-		{name: "a name that another takes over", text: every, earlier: every, later: rewritten(t, every, votes, "  Task.number: {count: Vote}\n"),
-			stays: map[string]string{"Task.votes": "Task.number, which takes its place, is not live"}},
-		{name: "what another model shows", text: plain + votes, earlier: plain + votes, later: plain + points, beside: votes,
-			stays: map[string]string{"Task.votes": "model beside shows Task.votes on such rows"}},
-		{name: "a table that is gone", text: plain + votes, earlier: plain + votes, later: rewritten(t, plain, "  every: {key: [PK, SK]}", "  other: {key: [PK, SK]}"),
-			stays: map[string]string{"Task.votes": "the model has no table every any more"}},
-		{name: "all of it", text: plain + votes, earlier: plain + votes, later: plain + votes, only: "Task.votes",
-			stays: map[string]string{"Task.votes": "it is live since"}},
+		"what another may take over": {later: rewritten(t, every, votes, "  Task.number: {count: Vote}\n"), announced: true,
+			stays: map[string]string{"Task.votes": "Task.number, which may take its place, is not live"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := derivedRows(open(t, load(t, c.text)))
-			was := f.model
+		t.Run(name, func(t *testing.T) {
+			f := derivedRows(open(t, load(t, every)))
 			f.retires(load(t, c.later))
-			if c.beside != "" { // it has been retired here, so another model may show it
-				other := load(t, rewritten(t, plain, "model: every", "model: beside")+c.beside)
-				f.ok(catalog.New(other, f.Store, f.now, catalog.Options{Assume: true}).Start(t.Context(), nil))
+			if c.announced {
+				f.announced("Task")
 			}
 			f.clock.Add(2)
-			f.model = was
 			before := f.rows(f.table)
 			var only []string
 			if c.only != "" {
 				only = []string{c.only}
 			}
-			x, by := f.removal(load(t, c.earlier), false, only...)
+			x, by := f.removal(false, only...)
 			f.ok(x.Run(t.Context()))
 			for name, why := range c.stays {
-				if r := by[name]; r == nil || r.Why == "" || !strings.Contains(r.Why, why) {
+				if r := by[name]; r == nil || !strings.Contains(r.Why, why) {
 					t.Errorf("%s: %+v, want %q", name, r, why)
 				}
 			}
-			if len(by) != len(c.stays) && c.stays != nil {
+			if len(by) != len(c.stays) {
 				t.Errorf("%v", by)
 			}
 			f.same(before)
@@ -284,11 +258,10 @@ func TestRemainsOfTwoRules(t *testing.T) {
 			}
 			votes, signs := "  Log(vote): {row: Vote, "+c.vote+"}\n", "  Log(sign): {row: Sign, "+c.sign+"}\n"
 			f := derivedRows(open(t, load(t, text(votes+signs))))
-			earlier := f.model
 			f.retires(load(t, text(signs)))
 			f.clock.Add(2)
 			before := f.rows(f.table)
-			x, by := f.removal(earlier, false, "Log(vote)")
+			x, by := f.removal(false, "Log(vote)")
 			f.ok(x.Run(t.Context()))
 			if r := by["Log(vote)"]; len(by) != 1 || r.Rows != c.rows || r.Others != c.others {
 				t.Errorf("%+v", r)
@@ -322,15 +295,14 @@ func TestRemainsOfAGroup(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := derivedRows(open(t, load(t, underived()+group)))
-			earlier := f.model
 			f.retires(load(t, c.later))
 			f.clock.Add(2)
 			if len(c.first) > 0 {
-				x, _ := f.removal(earlier, false, c.first...)
+				x, _ := f.removal(false, c.first...)
 				f.ok(x.Run(t.Context()))
 			}
 			before := f.rows(f.table)
-			x, by := f.removal(earlier, false, "Day")
+			x, by := f.removal(false, "Day")
 			f.ok(x.Run(t.Context()))
 			if r := by["Day"]; r == nil || (r.Why == "") != (c.why == "") || !strings.Contains("stay "+r.Why, c.why) || r.Rows != c.rows || r.Others != 0 {
 				t.Errorf("%+v", r)
@@ -350,7 +322,6 @@ func TestRemainsOfAGroup(t *testing.T) {
 // application that writes on the row meanwhile loses nothing.
 func TestRemainsOfOthers(t *testing.T) {
 	f := derivedRows(open(t, load(t, every)))
-	earlier := f.model
 	f.retires(load(t, rewritten(t, every, "  Task.votes: {count: Vote}\n", "", "      closed: {when: Sign, who: user, each: helpers, set: {closed_at: at}}\n", "", "  Task.status:\n    steps:\n      done: {when: Vote, where: {up: \"yes\"}}\n", "")))
 	f.clock.Add(2)
 	put := []any{"PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n", "owner", "1", "team", "1", "tag", "a", "status", "closed", "votes", 77}
@@ -375,7 +346,7 @@ func TestRemainsOfOthers(t *testing.T) {
 		t.Fatalf("%v", row)
 	}
 	set("2", "status", "done") // over what weir shows
-	x, by := f.removal(earlier, false)
+	x, by := f.removal(false)
 	x.Segments = 1
 	late := &paused{Store: f.Store, puts: func(w *store.Write) bool { return w.Table == f.table }, act: func() { set("3", "votes", "mine"); set("3", "status", "closed") }}
 	r := *f.runner()
@@ -407,14 +378,14 @@ func TestRemainsOfOthers(t *testing.T) {
 // knows nothing of it.
 func TestRemainsKeepLedgers(t *testing.T) {
 	const other = "  Task.signs: {count: Sign}\n"
-	for name, c := range map[string]struct{ earlier, later string }{
-		"of the row":      {every, applications() + "derive:\n" + other},
-		"of another row":  {every, underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n"},
-		"of what remains": {every + other, rewritten(t, applications(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n")},
+	for name, later := range map[string]string{
+		"of the row":      applications() + "derive:\n" + other,
+		"of another row":  underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n",
+		"of what remains": rewritten(t, applications(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := derivedRows(open(t, load(t, every+other)))
-			f.retires(load(t, c.later))
+			f.retires(load(t, later))
 			f.verified() // what is left of what is retired is no difference
 			f.clock.Add(2)
 			ledgers := func() (n int) {
@@ -426,7 +397,7 @@ func TestRemainsKeepLedgers(t *testing.T) {
 				return n
 			}
 			before := ledgers()
-			x, _ := f.removal(load(t, c.earlier), false)
+			x, _ := f.removal(false)
 			f.ok(x.Run(t.Context()))
 			if n := ledgers(); n == 0 || before == 0 || name != "of another row" && n != 3 {
 				t.Errorf("%d ledgers, were %d", n, before)
@@ -448,7 +419,7 @@ func TestRemainsDerivedAgain(t *testing.T) {
 	later := load(t, underived())
 	f.retires(later)
 	f.clock.Add(2)
-	x, _ := f.removal(earlier, false)
+	x, _ := f.removal(false)
 	f.with(earlier)
 	f.announced(slices.Compact(slices.Sorted(maps.Values(earlier.Builds())))...)
 	before := f.rows(f.table)
@@ -456,11 +427,8 @@ func TestRemainsDerivedAgain(t *testing.T) {
 		t.Error(err)
 	}
 	f.same(before)
-	for text, only := range map[string]string{"model: another" + strings.TrimPrefix(every, "model: every"): "", every: "Task.nothing"} {
-		b := f.builder()
-		if _, err := (&build.Removal{Builder: b, Earlier: load(t, text), Only: slices.DeleteFunc([]string{only}, func(n string) bool { return n == "" })}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) {
-			t.Error(err)
-		}
+	if _, err := (&build.Removal{Builder: f.builder(), Only: []string{"Task.nothing"}}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) {
+		t.Error(err)
 	}
 }
 
@@ -482,7 +450,6 @@ func TestRemainsOfOneKey(t *testing.T) {
 	text := rewritten(t, twice, "  twice: {key: [PK, SK]}\n", "  twice: {key: [PK, SK]}\n  signs: {key: [PK, SK]}\n",
 		"Task: {where", "Task: {table: twice, where", "Vote: {where", "Vote: {table: twice, where", "Log: {where", "Log: {table: twice, where", "Sign: {where", "Sign: {table: signs, where")
 	f := open(t, load(t, text+"  Task.votes: {count: Vote}\n"))
-	earlier := f.model
 	f.write("PK", "TASK#0", "SK", "METADATA", "type", "Task", "name", "n")
 	f.write("PK", "TASK#0", "SK", "VOTE#1", "type", "Vote", "up", "x")
 	f.catchUp()
@@ -496,7 +463,7 @@ func TestRemainsOfOneKey(t *testing.T) {
 	sign("1")
 	f.catchUp() // the stream of signs was never read, so no build is needed
 	f.clock.Add(2)
-	x, by := f.removal(earlier, false)
+	x, by := f.removal(false)
 	f.ok(x.Run(t.Context()))
 	if by["Task.votes"].Rows != 1 {
 		t.Errorf("%+v", by["Task.votes"])
@@ -514,7 +481,6 @@ func TestRemainsOfARule(t *testing.T) {
 		return "  Log(" + what + "): {row: " + of + ", keep: [insert], set: {task: task, nr: nr, what: =" + what + ", name: {follow: Task.name, by: {task: task}, keep: true}}}\n"
 	}
 	f := open(t, load(t, twice+rule("Vote", "vote")+rule("Sign", "sign")))
-	earlier := f.model
 	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
 	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes")
 	f.write("PK", "TASK#1", "SK", "SIGN#1", "type", "Sign", "at", "x")
@@ -522,7 +488,7 @@ func TestRemainsOfARule(t *testing.T) {
 	f.retires(load(t, rewritten(t, twice, `  Log: {where: {type: Log}, key: {PK: "TASK#{task}", SK: "LOG#{what}#{nr}"}, attributes: {name: string}}`+"\n", "")))
 	f.clock.Add(2)
 	before := f.rows(f.table)
-	x, _ := f.removal(earlier, false, "Log(vote)")
+	x, _ := f.removal(false, "Log(vote)")
 	f.ok(x.Run(t.Context()))
 	for name, row := range before {
 		if strings.HasPrefix(row.Get("SK").Text(), "LOG#vote") {
@@ -530,55 +496,6 @@ func TestRemainsOfARule(t *testing.T) {
 		}
 	}
 	f.same(before)
-}
-
-// TestRemainsBesideAlso: what another model shows beside the latest of rows, under a name of its own,
-// stays.
-func TestRemainsBesideAlso(t *testing.T) {
-	f := open(t, load(t, twice+"  Task.lastUp: {latest: Vote.up, by: nr}\n"))
-	earlier := f.model
-	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
-	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes", "points", 7)
-	f.catchUp()
-	f.retires(load(t, strings.TrimSuffix(twice, "derive:\n")))
-	other := load(t, strings.Replace(twice, "model: twice", "model: beside", 1)+"  Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}\n")
-	f.ok(catalog.New(other, f.Store, f.now, catalog.Options{Assume: true}).Start(t.Context(), nil))
-	f.clock.Add(2)
-	before := f.rows(f.table)
-	x, by := f.removal(earlier, false)
-	f.ok(x.Run(t.Context()))
-	if r := by["Task.lastUp"]; !strings.Contains(r.Why, "model beside shows Task.lastPoints on such rows") {
-		t.Errorf("%+v", r)
-	}
-	f.same(before)
-}
-
-// TestRemainsInAHistory: where a history keeps edits, attributes go only if they are named, since each
-// removal is an edit.
-func TestRemainsInAHistory(t *testing.T) {
-	const log = "  Log: {row: Task, keep: [insert, modify], set: {task: task, what: =task, nr: $position, name: name}}\n"
-	f := open(t, load(t, twice+log+"  Task.votes: {count: Vote}\n"))
-	earlier := f.model
-	f.write("PK", "TASK#1", "SK", "METADATA", "type", "Task", "name", "n")
-	f.write("PK", "TASK#1", "SK", "VOTE#1", "type", "Vote", "up", "yes")
-	f.catchUp()
-	f.retires(load(t, twice+log))
-	f.clock.Add(2)
-	before := f.rows(f.table)
-	x, by := f.removal(earlier, false)
-	f.ok(x.Run(t.Context()))
-	if r := by["Task.votes"]; !strings.Contains(r.Why, "Log keep edits of such rows") || len(x.Entries()) > 0 {
-		t.Errorf("%+v", r)
-	}
-	f.same(before)
-	x, by = f.removal(earlier, false, "Task.votes")
-	if of := x.Entries(); !slices.Equal(of, []string{"Log"}) {
-		t.Error(of)
-	}
-	f.ok(x.Run(t.Context()))
-	if by["Task.votes"].Rows != 1 {
-		t.Errorf("%+v", by["Task.votes"])
-	}
 }
 
 // TestRemainsOfAnotherModelOfToday: the model must be the one of today. By an earlier one, what a later
@@ -593,7 +510,7 @@ func TestRemainsOfAnotherModelOfToday(t *testing.T) {
 	f.build(owntable.BuildLive, "Item")
 	f.with(was)
 	f.clock.Add(2)
-	if _, err := (&build.Removal{Builder: f.builder(), Earlier: was}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) || !strings.Contains(err.Error(), "Item.votes is live, and the model does not have it") {
+	if _, err := (&build.Removal{Builder: f.builder()}).Begin(t.Context()); !errors.Is(err, build.ErrEarlier) || !strings.Contains(err.Error(), "Item.votes is live, and the model does not have it") {
 		t.Error(err)
 	}
 }
@@ -653,11 +570,10 @@ func TestRemainsOfLetters(t *testing.T) {
 				for _, line := range c.gone {
 					later = rewritten(t, later, line, "")
 				}
-				earlier := f.model
 				f.retires(load(t, later))
 				f.clock.Add(2)
 				for range 2 {
-					x, _ := f.removal(earlier, false)
+					x, _ := f.removal(false)
 					f.ok(x.Run(t.Context()))
 				}
 				if got := letters(); got != c.want {

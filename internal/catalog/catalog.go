@@ -511,6 +511,9 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 		return false, err
 	}
 	if begins(was, next) {
+		if err := c.leaves(ctx, was, next); err != nil {
+			return false, err
+		}
 		all, _, err := c.beside(ctx, next.Tables, next)
 		if err != nil {
 			return false, err

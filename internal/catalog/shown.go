@@ -48,10 +48,17 @@ var named = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
 
 // ShapeOf returns the shape of an entity's rows. It is of no derivation. Only tests of an attribute for
 // single values are in it, so it may also fit rows that the entity's where leaves out.
-func ShapeOf(e *model.Entity) owntable.Shape {
+func ShapeOf(e *model.Entity) owntable.Shape { return shapeOf(e, nil) }
+
+// shapeOf is ShapeOf for rows in whose keys some names have one text.
+func shapeOf(e *model.Entity, constants map[string]string) owntable.Shape {
 	s := owntable.Shape{Is: map[string][]string{}}
 	for _, k := range e.Keys {
-		pattern := named.ReplaceAllString(k.Template.String(), "*")
+		pattern := k.Template.String()
+		for name, text := range constants {
+			pattern = strings.ReplaceAll(pattern, "{"+name+"}", k.Template.Escape(text))
+		}
+		pattern = named.ReplaceAllString(pattern, "*")
 		switch k.Attr.Name {
 		case e.Table.Key.Partition.Name:
 			s.Partition = pattern

@@ -108,24 +108,9 @@ func (r *RowRule) fixed() map[string]string {
 	return out
 }
 
-// CanMake reports whether a row of the entity that the rule makes rows of has the constants that the
-// rule puts into the row's key. Rules into one entity may have the same ones, so a row may be of
-// several. A rule without such a constant can make any row of its entity.
-func (r *RowRule) CanMake(row value.Item) bool {
-	for name, text := range r.keyed() {
-		if value.Scalar(r.Into.Field(name).Get(row)) != text {
-			return false
-		}
-	}
-	return true
-}
-
-// Keyed reports whether the rule puts a constant into the keys of its rows. What it puts elsewhere on a
-// row may be absent, or of an earlier definition.
-func (r *RowRule) Keyed() bool { return len(r.keyed()) > 0 }
-
-// keyed is fixed for names of the row's own key.
-func (r *RowRule) keyed() map[string]string {
+// KeyConstants returns the constants that the rule puts into the keys of its rows, by name. What it puts elsewhere on a row
+// may be absent, or of an earlier definition.
+func (r *RowRule) KeyConstants() map[string]string {
 	out := r.fixed()
 	names := r.Into.KeyNames()
 	maps.DeleteFunc(out, func(name, _ string) bool { return !slices.Contains(names, name) })

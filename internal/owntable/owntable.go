@@ -39,6 +39,7 @@
 //	fill|MODEL            s TABLE   the position of a backfill
 //	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
 //	search|MODEL          s HASH  a search generation: where its indexes are, and how far they are filled
+//	footprint|MODEL       s DERIVATION HASH  what a derivation leaves by one definition
 //	shown|TABLE           s ""      which models show values on rows of the table, and on which
 //	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
 //

@@ -60,10 +60,6 @@ type Kind interface {
 	// Becomes says what becomes of the values of a derivation of this kind that another version
 	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
 	Becomes(x *model.DerivationDiff) string
-	// Remains returns what a derivation of this kind leaves on rows of the entity that it shows
-	// values on, or whose rows it makes; nothing for one of another kind. It is pure. What it
-	// leaves out stays on rows for ever, and what it names too much is taken from applications.
-	Remains(m *model.Model, d *model.Derivation) projections.Remains
 	// Preview returns the kind's part in a dry run of one build.
 	Preview(p *Previewing) Preview
 	// Derives returns the attributes that the kind writes on rows of an entity.
@@ -156,9 +152,6 @@ func (Base) Recount(*Verification) Recount { return BaseRecount{} }
 
 // Becomes says nothing.
 func (Base) Becomes(*model.DerivationDiff) string { return "" }
-
-// Remains returns nothing.
-func (Base) Remains(*model.Model, *model.Derivation) (none projections.Remains) { return none }
 
 // Preview says nothing.
 func (Base) Preview(*Previewing) Preview { return BasePreview{} }

@@ -255,7 +255,7 @@ func (b *builds) removed(when string, is func(each []*build.Removed) bool) {
 
 // remove does all that a remover can do now.
 func (b *builds) remove(r *runner.Runner) (each []*build.Removed, err error) {
-	x := &build.Removal{Builder: b.over(r), Earlier: b.removal.earlier, Only: b.removal.gone}
+	x := &build.Removal{Builder: b.over(r), Only: b.removal.gone}
 	if each, err = x.Begin(context.Background()); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/internal/aggregate"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+)
+
+// footprintsOf returns what each derivation of a model leaves, without search indexes.
+func footprintsOf(m *model.Model) (out []owntable.Footprint) {
+	history := map[string]bool{}
+	ds := m.Derivations()
+	for _, d := range ds {
+		history[d.Name] = d.History
+	}
+	for _, d := range ds {
+		e := m.Entity(d.Into)
+		if e == nil || isSearch(d.Name) {
+			continue
+		}
+		rule, _, _ := strings.Cut(d.Name, ".")
+		f := owntable.Footprint{Name: d.Name, Hash: d.Hash, Table: e.Table.Name, Made: e.Derived, History: d.History || history[rule]}
+		counted(m, &f)
+		made(m, &f)
+		if len(f.Rows) == 0 {
+			f.Rows = []owntable.Shape{ShapeOf(e)}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// counted notes what a derivation leaves that is shown by a ledger.
+func counted(m *model.Model, f *owntable.Footprint) {
+	for _, t := range m.Tallies {
+		if t.Name != f.Name {
+			continue
+		}
+		f.Counts, f.Makes = true, t.IsSet() || t.Group != nil && t == t.Group.Rows
+		if !f.Makes && t.Shows() {
+			f.Attrs = append(f.Attrs, t.Attr)
+		}
+		if t.Kind == aggregate.Spread {
+			f.Values = t.Attr
+		}
+	}
+	for _, s := range m.Statuses {
+		if s.Name != f.Name {
+			continue
+		}
+		f.Counts, f.Covers, f.Facts = true, s.Attributes(), []string{owntable.FactList(s.Name, "")}
+		for _, st := range s.Stages {
+			if st.List != nil && st.List.Others != nil {
+				f.Facts = append(f.Facts, owntable.FactList(st.List.Others.Name, ""))
+			}
+		}
+	}
+	for _, l := range m.Latest {
+		if l.Name == f.Name {
+			f.Counts, f.Attrs, f.Facts = true, l.Attributes(), []string{owntable.FactList(l.Name, "")}
+		}
+	}
+}
+
+// made notes what a derivation leaves that rules make.
+func made(m *model.Model, f *owntable.Footprint) {
+	for _, r := range m.Rows {
+		if r.Name != f.Name {
+			continue
+		}
+		f.Makes, f.Rows = true, append(f.Rows, shapeOfRule(r))
+		if r.Subscribers != nil {
+			f.Lists = append(f.Lists, owntable.SubscriberLists(m.Name)+r.Name+"<")
+		}
+	}
+	for _, l := range m.Follows {
+		if l.Rule.Name+"."+l.Attr == f.Name {
+			f.Attrs, f.Rows = []string{l.Attr, owntable.Follows(l.Attr), owntable.FollowVersion(l.Attr)}, append(f.Rows, shapeOfRule(l.Rule))
+			f.Lists = append(f.Lists, owntable.FollowedOf(m.Name, l.Source.Name+"."+l.Field.Name))
+		}
+	}
+}
+
+// shapeOfRule is the shape of the rows that a rule makes, with the constants that it puts into their keys.
+func shapeOfRule(r *model.RowRule) owntable.Shape { return shapeOf(r.Into, r.KeyConstants()) }
+
+// Footprints returns what all derivations have left that the model has or has had.
+func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err error) {
+	for rows, err := range store.Pages(ctx, c.store, owntable.Footprints(c.model.Name)) {
+		if err != nil {
+			return nil, fmt.Errorf("reading what derivations of model %s leave: %w", c.model.Name, err)
+		}
+		for _, row := range rows {
+			f, err := owntable.DecodeFootprint(row)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// leaves writes the footprints of what begins by the next catalog.
+func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) error {
+	var ws []store.Write
+	for _, f := range footprintsOf(c.model) {
+		is, before := next.Derivations[f.Name], was.Derivations[f.Name]
+		if isLive(is) && is.Hash == f.Hash && (!isLive(before) || before.Hash != f.Hash) {
+			ws = append(ws, f.Put(c.model.Name))
+		}
+	}
+	out, err := c.store.Write(ctx, ws)
+	if i := slices.IndexFunc(out, func(o store.Outcome) bool { return o.Err != nil }); err == nil && i >= 0 {
+		err = out[i].Err
+	}
+	if err != nil {
+		return fmt.Errorf("noting what derivations of model %s leave: %w", c.model.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package owntable
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// The rows of footprint|MODEL, s DERIVATION HASH, say what a derivation leaves by one definition: on which rows it
+// shows which attributes, and what it keeps in our own table. A row is written before the derivation begins, so that
+// what it leaves is known when no model has it any more. `projector build --prune` notes when that was removed. A row
+// has about 300 bytes. Nothing deletes it; there is one for each definition that a derivation has had.
+const (
+	footprintIs      = "v" // a Footprint, as JSON
+	footprintRemoved = "g" // when what it says was removed, Unix seconds
+)
+
+// Footprint is what a derivation leaves by one definition.
+type Footprint struct {
+	Name    string  `json:"-"` // of the derivation
+	Hash    string  `json:"-"` // of the definition
+	Table   string  `json:"table"`
+	Rows    []Shape `json:"rows"`              // the rows on which it shows something, or that it makes
+	Makes   bool    `json:"makes,omitempty"`   // it makes these rows
+	Made    bool    `json:"made,omitempty"`    // weir alone makes such rows, it or another derivation
+	History bool    `json:"history,omitempty"` // no row tells it again
+	// Attrs are the attributes that only weir writes there, with its notes beside them. Covers are those in which it
+	// shows another value than the application wrote.
+	Attrs  []string `json:"attrs,omitempty"`
+	Covers []string `json:"covers,omitempty"`
+	// Counts says that such rows have ledgers, or nodes of a set, and Values names the distinct whose values are counted
+	// beside them. Facts are what lists of facts begin with, and Lists what partitions begin with.
+	Counts bool     `json:"counts,omitempty"`
+	Values string   `json:"values,omitempty"`
+	Facts  []string `json:"facts,omitempty"`
+	Lists  []string `json:"lists,omitempty"`
+
+	Removed time.Time `json:"-"` // when all of it was removed; zero if it was not
+}
+
+// Footprints returns the query for all footprints of a model.
+func Footprints(model string) store.Query {
+	return store.Query{Table: TableName, Partition: value.OfString("footprint|" + model)}
+}
+
+// Put returns the write of a model's footprint.
+func (f Footprint) Put(model string) store.Write {
+	at, own := Ref("footprint|"+model, f.Name+" "+f.Hash), Table()
+	text, _ := json.Marshal(f) // of texts
+	attrs := []value.Attr{{Name: footprintIs, Value: value.OfString(string(text))}}
+	if !f.Removed.IsZero() {
+		attrs = append(attrs, value.Attr{Name: footprintRemoved, Value: value.OfInt(f.Removed.Unix())})
+	}
+	return store.Write{Ref: at, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}
+}
+
+const footprintDo = "delete the row; what the derivation has shown then stays in the rows"
+
+// DecodeFootprint decodes a row of Footprints. The error wraps ErrRow.
+func DecodeFootprint(row value.Item) (f Footprint, err error) {
+	at := strings.LastIndexByte(row.Get(Sort).Text(), ' ')
+	if at < 0 || json.Unmarshal([]byte(row.Get(footprintIs).Text()), &f) != nil {
+		return f, unreadable(row, footprintIs, "what a derivation leaves", footprintDo)
+	}
+	f.Name, f.Hash = row.Get(Sort).Text()[:at], row.Get(Sort).Text()[at+1:]
+	if row.Has(footprintRemoved) {
+		f.Removed, err = moment(row, footprintRemoved, footprintDo)
+	}
+	return f, err
+}
+
+// Fits reports whether a row can be one of the footprint's. Of a row of which only the key is known, that decides.
+func (f *Footprint) Fits(table string, key store.Key, row value.Item) bool {
+	return f.Table == table && slices.ContainsFunc(f.Rows, func(s Shape) bool { return s.fits(key, row) })
+}
+
+// FitsText is Fits for the text of a row (RowText). Of a long key it tells only the ends, so it may fit several footprints.
+func (f *Footprint) FitsText(text string) bool {
+	if at, told := RowOf(text); told {
+		return f.Fits(at.Table, at.Key, nil)
+	}
+	table, ends, ok := LongRowOf(text)
+	return ok && f.Table == table && slices.ContainsFunc(f.Rows, ends.Meets)
+}
+
+// fits reports whether a row has the shape.
+func (s Shape) fits(key store.Key, row value.Item) bool {
+	for attr, values := range s.Is {
+		if v := row.Get(attr); !v.IsMissing() && !slices.Contains(values, value.Scalar(v)) {
+			return false
+		}
+	}
+	return matches(s.Partition, value.Scalar(key.Partition)) && matches(s.Sort, value.Scalar(key.Sort))
+}
+
+// matches reports whether a text matches a pattern, in which * stands for any text.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	text, ok := strings.CutPrefix(text, parts[0])
+	last := len(parts) - 1
+	if last == 0 {
+		return ok && text == ""
+	}
+	for _, part := range parts[1:last] {
+		_, rest, found := strings.Cut(text, part)
+		text, ok = rest, ok && found
+	}
+	return ok && strings.HasSuffix(text, parts[last])
+}
