@@ -22,7 +22,8 @@ import (
 	"weir/internal/value"
 )
 
-// TestPromises runs the scripts of testdata: what an application writes, how its
+// TestPromises runs the scripts of testdata, those of each room in the folder of its name, so that
+// -run TestPromises/tally judges a change in that room: what an application writes, how its
 // stream is delivered, what must come of it. After every delivery everything is
 // recomputed from the core rows, and what differs is part of the output; a line
 // "good" says that nothing does. Run with -rewrite after a change, and read the
@@ -59,11 +60,21 @@ import (
 func TestPromises(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
+	ofKinds, err := filepath.Glob("testdata/*/*.txt")
+	must(t, err)
 	if len(files) == 0 {
 		t.Fatal("no scripts")
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+	rooms, err := filepath.Glob("../projections/*/doc.go")
+	must(t, err)
+	for _, room := range rooms {
+		room = filepath.Base(filepath.Dir(room))
+		if !slices.ContainsFunc(ofKinds, func(file string) bool { return filepath.Base(filepath.Dir(file)) == room }) {
+			t.Errorf("the room %s has no scripts in testdata/%s", room, room)
+		}
+	}
+	for _, file := range append(files, ofKinds...) {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			s := &script{t: t}
 			defer s.close()
