@@ -201,7 +201,7 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 			return nil
 		}
 		next := f.consumer(c.group)
-		next.done, next.still, next.jobs, next.noJob, next.refused, next.stuck = c.done, c.still, c.jobs, c.noJob, c.refused, c.stuck
+		next.done, next.still, next.jobs, next.noJob, next.refused = c.done, c.still, c.jobs, c.noJob, c.refused
 		c = next
 	}
 }
@@ -246,7 +246,6 @@ type consumer struct {
 	noJob    string           // why a job does
 	refused  map[string]bool  // the tables that refused a call since a batch was applied
 	ended    map[place]bool
-	stuck    map[place]time.Time          // since when shards cannot be read, where others wait for them
 	floors   map[place]contribution.Fence // as they were last read or taken, not before at
 	asides   map[place]*aside
 	fences
@@ -257,7 +256,7 @@ type consumer struct {
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, stuck: map[place]time.Time{}, refused: map[string]bool{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, refused: map[string]bool{},
 		fences: fences{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) != GroupSearch {
@@ -530,11 +529,11 @@ func (p *piece) key() string { return owntable.ShardKey(p.place.table, p.shard) 
 // pass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
 // read stops its shard and the shard's children; pass still applies what it read from the
-// other shards before it reports the error (Follower.Stopped). If the model requires an
-// order across shards, all shards wait for it, for orderPatience.
+// other shards before it reports the error (Follower.Stopped). Where the order of all shards
+// is kept, all wait for it.
 func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	var pieces []piece
-	ordered := c.jobs != nil && len(c.Runner.Orders()) > 0
+	ordered := c.keepsOrder()
 	c.pages.begin(ordered)
 	known := map[place]bool{}
 	unread := map[place]error{}
@@ -575,14 +574,13 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
 				}
 			}
-			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && (!ordered || c.stuckLong(at)) {
+			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && !ordered {
 				open[s.ID], unread[at] = true, err
 				continue
 			}
 			if err != nil {
 				return 0, err
 			}
-			delete(c.stuck, at)
 			open[s.ID], p.above = !c.ended[at], above(shards, s.Parent)
 			n += len(p.page.Records)
 			if c.gathers > 0 {
@@ -604,9 +602,6 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			}
 		}
 	}
-	if ordered && c.log.unjoined { // it may have the first of the records
-		return 0, nil // none was applied: the caller waits
-	}
 	if ordered {
 		if pieces, err = c.inOrder(ctx, pieces); err != nil {
 			return 0, err
@@ -617,20 +612,6 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	}
 	c.forget(known)
 	return n, c.stands(unread)
-}
-
-// orderPatience is how long all shards wait for one that cannot be read, where the order of changes matters
-// across shards.
-const orderPatience = 5 * time.Minute
-
-// stuckLong reports whether a shard that cannot be read has been so for as long as the others wait for it. They go
-// on then without it, and what it has is applied, out of order, once it can be read.
-func (c *consumer) stuckLong(at place) bool {
-	now := c.Runner.Moment()
-	if c.stuck[at].IsZero() {
-		c.stuck[at] = now
-	}
-	return now.Sub(c.stuck[at]) >= orderPatience
 }
 
 // stands reports which shards stand still, and which do so no longer.
@@ -678,7 +659,6 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
 	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
-	maps.DeleteFunc(c.stuck, func(at place, _ time.Time) bool { return over(at) })
 	maps.DeleteFunc(c.asides, func(at place, _ *aside) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })

@@ -11,7 +11,8 @@ import (
 
 // Most kinds of projection give the same result in whatever order changes of different
 // rows are applied. Only for a model with rules of a kind that does not, such as feeds,
-// does the runner cut batches into phases and make shards wait for each other.
+// does the runner cut batches into phases, and apply the shards of a store in the order of
+// their positions.
 
 // Orders says where the order of changes of different rows matters to any of some kinds.
 type Orders []Order
@@ -54,6 +55,14 @@ func (r *Runner) phases(b Batch) (out []Batch) {
 	}
 	b.Changes = b.Changes[from:]
 	return append(out, b)
+}
+
+// keepsOrder reports whether the consumer applies the records of all shards in the order of their
+// positions: where the order of changes matters, and the source is a store that one process reads. The
+// shards that processes share are DynamoDB's, which have no common order: each goes by itself.
+func (c *consumer) keepsOrder() bool {
+	_, shared := c.source().(Shared)
+	return !shared && c.jobs != nil && len(c.Runner.Orders()) > 0
 }
 
 // inOrder cuts the pieces down to the position up to which every shard has been read.
