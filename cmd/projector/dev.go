@@ -209,7 +209,13 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 				return putFile(ctx, s, part, path)
 			}
 			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-			return replayAll(ctx, reading, []input{{paths: []string{path}}}, r, 0)
+			a := replay.NewArrangement(r, int(window), scratchIn(""))
+			defer a.Close()
+			_, unread, err := p.arrange([]input{{paths: []string{path}}}, r, a)
+			if err == nil {
+				err = replayArranged(ctx, reading, a, r, 0)
+			}
+			return errors.Join(err, unread)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)

@@ -20,6 +20,7 @@ import (
 	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/sorter"
 	"weir/internal/stage"
 	"weir/internal/system"
 )
@@ -45,6 +46,18 @@ names must be there, unchanged. Returns when everything derived has caught up. R
 again changes nothing; after an interruption the same command goes on. On AWS it
 makes the tables, and refuses any that no replay made.
 
+Files may overlap, and come in any order: the records of one command are sorted by row and
+time, in a file beside the rows or in the directory for temporary files, which takes about as
+much room as two unpacked copies. A record that a later command brings, older than what its row
+has seen, changes no row, but is added to histories. A feed needs all its files in one
+command.
+
+A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
+removed if replays wrote them and nothing newer is known. It adds nothing to histories and
+feeds. A data file without its manifest has no time: it fills only rows of which no change is
+known. Export and stream may overlap; give what was recorded within a minute of an
+export in the same command as the export.
+
 If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.
 
@@ -55,8 +68,9 @@ to that time is refused, with exit code 2, if its row does not exist.
 
 With --tables NAME=REAL, the records name the tables as the store does.
 
-The exit code is 1 if a record could not be used, records are missing, or the model has
-dead letters from before. The other records are applied, and counted in the output.
+The exit code is 1 if a record could not be used, records are missing at the end, or the
+model has dead letters from before. A gap is said by each command until the missing records
+come, or its letter is discarded (projector dead discard). The other records are applied, and counted in the output.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
@@ -124,25 +138,56 @@ func (c *replayCommand) forget(now time.Time) (upTo time.Time, err error) {
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-	gaps := &talk{more: "gaps"}
+	gaps := &talk{more: "gaps", out: p.stderr}
 	bad := &talk{more: "records that cannot be used; see projector dead list " + c.Model}
-	r.Gap = func(g replay.Gap) { gaps.say("gap: %s: %s: %s", g.Where, g.Row, g.Reason) }
 	r.Bad = func(e events.Entry, err error) {
 		bad.say("dead letter: %s: %s", e.Location, part.Model.ShownText(err.Error()))
 	}
-	landed, whole, err := c.inBulk(p, s, inputs, r, gaps, bad)
+	dir := ""
+	if !c.shared() {
+		dir = c.at().Directory()
+	}
+	a := replay.NewArrangement(r, int(c.Memory.Share(window)), scratchIn(dir))
+	defer a.Close()
+	exports, unread, err := p.arrange(inputs, r, a)
+	if err != nil {
+		return err
+	}
+	landed, whole, err := c.inBulk(p, s, a, r, bad)
 	if err == nil {
 		err = p.fill(s) // after the bulk: the indexes are made from the rows
 	}
-	if err == nil && !whole {
+	lacking := 0
+	if err == nil && (!whole || len(exports) > 0) {
 		reading := progress.New(p.stderr, "records")
-		gaps.out, bad.out = reading, reading
+		bad.out = reading
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
-			return replayAll(ctx, reading, inputs, r, landed)
+			if err := replayArranged(ctx, reading, a, r, landed); err != nil {
+				return err
+			}
+			if unread != nil {
+				return nil
+			}
+			var err error
+			lacking, err = r.RemoveLacking(ctx, a, exports)
+			return err
 		})
 	}
-	gaps.end()
 	bad.end()
+	if err == nil {
+		err = unread // what was read before it is replayed
+	}
+	if lacking > 0 {
+		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", lacking)
+	}
+	open, failed := r.Gaps(p.ctx)
+	for _, d := range open {
+		gaps.say("gap: %s: %s: %s", d.Source, d.Target, d.Reason)
+	}
+	gaps.end()
+	if r.Summary.Gaps = len(open); err == nil {
+		err = failed
+	}
 	if errors.Is(err, replay.ErrForgotten) {
 		return usage("%v", err) // the same command would be refused again
 	}
@@ -269,19 +314,52 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// replayAll replays the records of the inputs in order, but for the first done, and shows
-// how far it is. What was read before an error is replayed.
-func replayAll(ctx context.Context, reading *progress.Progress, inputs []input, r *replay.Replay, done int) error {
-	next := func(entries []events.Entry, table string) error {
-		n := min(done, len(entries))
+// arrange reads all records, and puts them in order. It returns the full exports whose manifests are there. unread is why the
+// rest of the files cannot be read; what was read before is replayed nevertheless.
+func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (exports []*events.Export, unread, err error) {
+	reading := progress.New(p.stderr, "records read")
+	defer reading.End()
+	unread = eachBatch(p.ctx, reading, inputs, &r.Names, func(entries []events.Entry, table string) error {
+		for i := range entries {
+			if x := entries[i].Export; x != nil && x.Full && !slices.Contains(exports, x) {
+				exports = append(exports, x)
+			}
+		}
+		return a.Add(entries, table)
+	})
+	if p.ctx.Err() != nil {
+		return nil, nil, context.Cause(p.ctx)
+	}
+	return exports, unread, a.Arrange(p.ctx)
+}
+
+// scratchIn makes files to sort in, which are gone when they are closed, in a directory, or in that for such files.
+func scratchIn(dir string) func() (sorter.File, error) {
+	return func() (sorter.File, error) {
+		f, err := os.CreateTemp(dir, "sorting-*")
+		if err != nil {
+			return nil, err
+		}
+		return f, os.Remove(f.Name())
+	}
+}
+
+// replayArranged replays the records that were arranged, but for the first done, and shows how far it is.
+func replayArranged(ctx context.Context, reading *progress.Progress, a *replay.Arrangement, r *replay.Replay, done int) error {
+	var records int64
+	for b, err := range a.Batches() {
+		if err != nil {
+			return err
+		}
+		n := min(done, len(b.Entries))
 		done -= n
-		return r.Next(ctx, entries[n:], table)
+		if err := r.Next(ctx, b.Entries[n:], b.Table); err != nil {
+			return errors.Join(err, r.Next(ctx, nil, ""))
+		}
+		records += int64(len(b.Entries))
+		reading.Set(records, 0)
 	}
-	err := eachBatch(ctx, reading, inputs, &r.Names, next)
-	if last := next(nil, ""); last != nil {
-		return last // what was read before comes before what cannot be read
-	}
-	return err
+	return r.Next(ctx, nil, "")
 }
 
 // eachBatch hands over the records of the inputs in order, in batches, with the logical

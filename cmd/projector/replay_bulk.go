@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"weir/internal/bulk"
-	"weir/internal/events"
 	"weir/internal/memory"
 	"weir/internal/progress"
 	"weir/internal/replay"
@@ -25,29 +23,16 @@ const pieces, piecesIfRoomy = 64, 512
 // replayed in bulk.
 const worthSaying = 4 << 20
 
-// sizeOf is the size of the inputs' files.
-// What cannot be looked up counts as nothing.
-func sizeOf(inputs []input) (n int64) {
-	for _, in := range inputs {
-		for _, path := range in.paths {
-			if info, err := os.Stat(path); err == nil {
-				n += info.Size()
-			}
-		}
-	}
-	return n
-}
-
 // inBulk replays the inputs in bulk if that is possible. It returns how many entries are in
 // the store, and whether these are all; if not, the others are left to the caller.
 // After an error, what had been read is landed, and landed counts it, so a second run finds those rows done.
-func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *replay.Replay, gaps, bad *talk) (landed int, whole bool, err error) {
-	b, why, err := c.bulk(p.ctx, s, inputs, r)
+func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangement, r *replay.Replay, bad *talk) (landed int, whole bool, err error) {
+	b, why, err := c.bulk(p.ctx, s, r)
 	if err != nil {
 		return 0, false, err
 	}
 	if why != "" {
-		if sizeOf(inputs) >= worthSaying {
+		if a.Len() >= worthSaying {
 			fmt.Fprintf(p.stderr, "not in bulk: %s\n", why)
 		}
 		return 0, false, nil
@@ -55,9 +40,21 @@ func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *
 	defer func() { err = errors.Join(err, b.Close()) }()
 	reading := progress.New(p.stderr, "records in bulk")
 	defer reading.End()
-	gaps.out, bad.out = reading, reading
-	next := func(entries []events.Entry, table string) error { return b.Batch(p.ctx, entries, table) }
-	err = eachBatch(p.ctx, reading, inputs, &r.Names, next)
+	bad.out = reading
+	var records int64
+	for arranged, failed := range a.Batches() {
+		if err = failed; err == nil {
+			err = b.Batch(p.ctx, arranged.Entries, arranged.Table)
+		}
+		if err == nil {
+			err = p.ctx.Err()
+		}
+		if err != nil {
+			break
+		}
+		records += int64(len(arranged.Entries))
+		reading.Set(records, 0)
+	}
 	if !errors.Is(err, bulk.ErrLive) && p.ctx.Err() == nil {
 		if last := b.Land(p.ctx); last != nil { // what was read before what cannot be read
 			err = last
@@ -72,16 +69,9 @@ func (c *replayCommand) inBulk(p *program, s *system.System, inputs []input, r *
 
 // bulk returns the reason why the inputs cannot be replayed in bulk, or else what does it.
 // It writes nothing. why is a phrase for people; err means that it could not be found out.
-func (c *replayCommand) bulk(ctx context.Context, s *system.System, inputs []input, r *replay.Replay) (b *bulk.Bulk, why string, err error) {
+func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Replay) (b *bulk.Bulk, why string, err error) {
 	if c.Bulk == "never" {
 		return nil, "--bulk=never", nil
-	}
-	for _, in := range inputs {
-		for _, path := range in.paths {
-			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-				return nil, path + " cannot be read twice", nil
-			}
-		}
 	}
 	if c.shared() {
 		return nil, "the rows are not in a directory", nil

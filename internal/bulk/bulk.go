@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"weir/internal/events"
@@ -62,7 +61,7 @@ type Bulk struct {
 	before   int                  // how many bytes the window had before them, less those that landed since
 	derived  int                  // how many records there were the last time
 	grown    int                  // and by how many bytes each of them made the window grow
-	said     []message            // what the caller is told when the window lands
+	said     []func()             // what the caller is told when the window lands
 	entries  int                  // of the window
 	landed   int
 }
@@ -77,13 +76,6 @@ type Size struct {
 // disk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
 // tables are there at a time.
 func (s Size) disk(free int64) int64 { return max(s.Disk, min(s.Roomy, free/4)) }
-
-// message is what the caller is told about a record, the number of which in the window is known
-// where changes are reduced.
-type message struct {
-	number uint64
-	say    func()
-}
 
 // atOnce is how many records the runner gathers into one write for each target, and atOnceOfLists where
 // one of them may lead to many rows, none of which can land before the others.
@@ -134,6 +126,7 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 	b.begin()
 	if reducible(r.Model) {
 		b.reduced = replay.NewReduction(b.replay, b.load, size.Memory)
+		b.reduced.Telling = func(on bool) { b.deriving = !on }
 		if b.reduced.Blank, err = blank(ctx, r.Store, tables); err != nil {
 			return nil, "", err
 		}
@@ -232,13 +225,7 @@ func (b *Bulk) begin() {
 
 // say keeps what the caller is told about the present record until the window has landed: a window that is
 // given up says nothing, because its records come again.
-func (b *Bulk) say(what func()) {
-	m := message{say: what}
-	if b.reduced != nil {
-		m.number = b.reduced.Number()
-	}
-	b.said = append(b.said, m)
-}
+func (b *Bulk) say(what func()) { b.said = append(b.said, what) }
 
 // Close gives up what has not landed. After an error of the Bulk, too, nothing of it is left.
 func (b *Bulk) Close() error {
@@ -420,33 +407,16 @@ func (b *Bulk) commit(ctx context.Context) error {
 	}
 	n, sum := b.replay.Summary, &b.to.Summary
 	sum.Applied, sum.Skipped, sum.Dead, sum.Gaps = sum.Applied+n.Applied, sum.Skipped+n.Skipped, sum.Dead+n.Dead, sum.Gaps+n.Gaps
-	if err := b.tell(); err != nil {
-		return err
-	}
-	b.landed += b.entries
-	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
-	return nil
-}
-
-// tell tells the caller of the window's records, in their order, and forgets them.
-func (b *Bulk) tell() error {
-	before := func(number uint64) {
-		for len(b.said) > 0 && b.said[0].number < number {
-			b.said[0].say()
-			b.said = b.said[1:]
-		}
+	for _, say := range b.said {
+		say()
 	}
 	if b.reduced != nil {
-		err := b.reduced.Gaps(func(number uint64, g replay.Gap) {
-			if before(number); b.to.Gap != nil {
-				b.to.Gap(g)
-			}
-		})
-		if err = errors.Join(err, b.reduced.Close()); err != nil {
+		if err := b.reduced.Close(); err != nil {
 			return err
 		}
 	}
-	before(math.MaxUint64)
+	b.landed += b.entries
+	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
 	return nil
 }
 

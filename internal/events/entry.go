@@ -17,6 +17,10 @@ type Entry struct {
 	// Shard is the shard that the record was read from. It is "" if the recording does not
 	// name the shard before the record.
 	Shard string
+	// Export is the export that the record was read from; nil if no manifest says which.
+	Export *Export
+	// Note is what a reader of several files has found out about the entry.
+	Note byte
 	Location
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // DynamoDB exports a table to S3 as a folder that is named by the export's id:
@@ -37,11 +38,22 @@ const (
 // ErrExport is wrapped by the errors for an export that is incomplete or damaged.
 var ErrExport = errors.New("the export is not whole")
 
+// Export is an export to S3 whose manifest is there, with all its files. Its entries share one.
+type Export struct {
+	Name  string // its folder
+	Table string // "" if the manifest names none
+	// Full says that the export has all rows of its table as they were at To. Otherwise it has the rows that changed after
+	// From, up to To.
+	Full     bool
+	From, To time.Time
+}
+
 // source is a file to read, with what an export's manifest says about it.
 type source struct {
-	path  string
-	md5   string // base64, "" where nothing is said
-	items int64  // below 0 where nothing is said
+	path   string
+	md5    string // base64, "" where nothing is said
+	items  int64  // below 0 where nothing is said
+	export *Export
 }
 
 // summary holds the fields that weir reads from a manifest-summary.json.
@@ -50,6 +62,37 @@ type summary struct {
 	ManifestKey  string `json:"manifestFilesS3Key"`
 	ItemCount    *int64 `json:"itemCount"`
 	OutputFormat string `json:"outputFormat"`
+	ExportType   string `json:"exportType"`
+	TableARN     string `json:"tableArn"`
+	ExportTime   string `json:"exportTime"`
+	Window       struct {
+		From string `json:"exportFromTime"`
+		To   string `json:"exportToTime"`
+	} `json:"incrementalExportSpecification"`
+}
+
+// export is what the summary says of the export in a folder; nil if it does not say its time.
+func (s *summary) export(dir string) (*Export, error) {
+	e := &Export{Name: dir, Full: s.ExportType != "INCREMENTAL_EXPORT"}
+	if _, rest, ok := strings.Cut(s.TableARN, ":table/"); ok {
+		e.Table = rest
+	}
+	from, to := "", s.ExportTime
+	if !e.Full {
+		from, to = s.Window.From, s.Window.To
+	}
+	if to == "" {
+		return nil, nil
+	}
+	var err, errFrom error
+	e.To, err = parseISO(to)
+	if from != "" {
+		e.From, errFrom = parseISO(from)
+	}
+	if err != nil || errFrom != nil {
+		return nil, fmt.Errorf("%s: %w: its time cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
+	}
+	return e, nil
 }
 
 // dataFile is a line of a manifest-files.json.
@@ -158,7 +201,14 @@ func exported(dir string) (files []source, ok bool, err error) {
 	if err := s.check(lines); err != nil {
 		return nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
 	}
+	export, err := s.export(dir)
+	if err != nil {
+		return nil, false, err
+	}
 	files, err = present(dir, s.ManifestKey, lines)
+	for i := range files {
+		files[i].export = export
+	}
 	return files, true, err
 }
 
@@ -266,6 +316,7 @@ func (s source) reader(r io.Reader) *checking {
 func (c *checking) add(yield func(Entry) error) func(Entry) error {
 	return func(e Entry) error {
 		c.items++
+		e.Export = c.source.export
 		return yield(e)
 	}
 }

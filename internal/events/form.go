@@ -14,7 +14,7 @@ import (
 // record turns a completely read unit into a record. With an error it returns what could be
 // read.
 func (p *scanner) record(u *unit, table string) (Record, error) {
-	rec := Record{Keys: u.keys, Old: u.old, New: u.new, ID: u.id, Table: u.table}
+	rec := Record{Keys: u.keys, Old: u.old, New: u.new, ID: u.id, Table: u.table, Export: u.seen&seenChange == 0}
 	if t := p.tableOf(u.arn); t != "" {
 		rec.Table = t
 	} else if rec.Table == "" {

@@ -33,6 +33,7 @@ type Record struct {
 	Time     time.Time // when it was written, as far as the form says; UTC
 	Expired  bool      // removed by TTL, not by a person
 	ID       string    // eventID, "" where the form has none
+	Export   bool      // a row of an export, or what several changes come to in an incremental one
 
 	// Origin is the position that this record had in the stream where it was first
 	// recorded, if a replay wrote it into this stream; zero otherwise.

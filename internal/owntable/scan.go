@@ -96,6 +96,27 @@ func LeaveSwept(row store.Ref, mark value.Value, was value.Item) store.Write {
 	}
 }
 
+// A replay's mark may be followed by a byte of flags. SeenSilent says that no recorded change made the row as it is,
+// but an export, so the write adds nothing to a history; SeenLacking that the removal that follows does not.
+const (
+	SeenSilent = 1 << iota
+	SeenLacking
+	seenMarkBytes = 25
+)
+
+// IsSilent reports whether a change of a row was made by an export.
+func IsSilent(old, new value.Item) bool {
+	flags := func(it value.Item) (mark string, flags byte) {
+		if mark = it.Get(SeenMark).Text(); len(mark) > seenMarkBytes {
+			flags = mark[seenMarkBytes]
+		}
+		return mark, flags
+	}
+	was, had := flags(old)
+	is, has := flags(new)
+	return new == nil && had&SeenLacking != 0 || has&SeenSilent != 0 && was != is
+}
+
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 

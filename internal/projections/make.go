@@ -32,7 +32,7 @@ func (c *Change) Sends(yield func(rule *model.RowRule, row value.Item)) {
 // KeptBy reports whether a history rule keeps an entry of this change. A migration's
 // changes make no entries.
 func (c *Change) KeptBy(rule *model.RowRule) bool {
-	return slices.Contains(rule.Keep, c.event(rule.Source)) && !c.moved() && (c.Was != c.Is || concernedBy(rule, c))
+	return slices.Contains(rule.Keep, c.event(rule.Source)) && !c.moved() && !owntable.IsSilent(c.Old, c.New) && (c.Was != c.Is || concernedBy(rule, c))
 }
 
 // concernedBy reports whether a change of a row concerns the rule: the application

@@ -1,23 +1,77 @@
 package replay
 
-import "weir/internal/value"
+import (
+	"math"
+	"slices"
+	"strings"
 
-// history is what the recorded changes that were written into a row say of it.
-type history struct {
-	seen  mark
-	ever  bool        // some recorded change was written here before
+	"weir/internal/value"
+)
+
+// The rule of a row. What is known of a row is the image that it has and what known says; a record is a link
+// from one image to another. decide says what a record does, and what is known afterwards. It does no I/O,
+// and both ways of a replay, record by record and reduced, go by it.
+//
+// Records of a row come in the order of their positions and times (Arrangement) within one command. A record that
+// comes in a later command than those after it changes no row; it fills a hole, if there is one, and
+// history takes it by its own key.
+
+// known is what the recorded changes that were written into a row say of it.
+type known struct {
+	seen  mark  // of the newest recorded change
+	at    int64 // of the newest export, if the row is as it has it (ofExport)
+	ever  bool  // something recorded was written here before
+	flags byte
+	// before has the images that the row had within the minute before its last one, the newest last.
+	before []uint64
+	// ids tell the records without sequence number of that minute.
+	ids []uint64
+	// first is the first recorded change that is known, and want the row as that found it. What comes before it in a later
+	// command is new.
+	first mark
+	want  uint64
+	// holes are where records are or were missing.
+	holes []hole
 	swept value.Value // if a sweep removed the row, the digest of what it was
 }
 
-// compared is what a record's images, without what weir derives, have to do with the row in
-// the store (stored).
-type compared struct {
-	saysOld                    bool // the record has an old image
-	old, stored, image         bool // there is one
-	oldIsStored, storedIsImage bool // they are equal; both missing is equal, too
-	oldIsImage                 func() bool
-	digest                     func() value.Value // of the old image
+// hole is a place at which records of a row are missing: what comes after from left the row as have, and what
+// is at to found it as want. Where both are the same nothing is known to be missing.
+type hole struct {
+	from, to   mark
+	have, want uint64
+	near       byte // nearFrom, nearTo: that mark is an export's, so it is known to a minute
 }
+
+const (
+	nearFrom = 1 << iota
+	nearTo
+)
+
+// link is what a record says of its row.
+type link struct {
+	mark
+	id       uint64 // of a record without sequence number
+	old, new digest // without what weir derives
+	kind     linkKind
+	fits     bool // of an export: see Arrangement
+	kept     bool // a history is made of the row's changes
+	moved    bool // a migration has made or moved the row
+}
+
+// linkKind is what a record is: a change in a stream, or one of the rows of an export.
+type linkKind uint8
+
+const (
+	aChange linkKind = iota
+	aNet             // of an incremental export: what several changes come to
+	aRow             // of a full export, at its time; without an image, it lacks the row
+	aBare            // of a data file without manifest: its time is not known
+	aTwin            // a record that is there once more
+)
+
+// minute is how far the time of an export and the times of streams may be apart, in µs.
+const minute = 60e6
 
 // outcome is what a record does to its row.
 type outcome uint8
@@ -25,6 +79,7 @@ type outcome uint8
 const (
 	skipped outcome = iota // the row has seen it
 	nothing                // the row is as it should be, and nothing happened to it
+	noted                  // the row stays, but more is known of it
 	written
 	removal // of the row, or of a row that was removed before
 )
@@ -33,45 +88,324 @@ const (
 type verdict struct {
 	outcome outcome
 	applied bool   // it changes its row
+	told    bool   // no change of the row says so to history
 	gap     string // why it does not follow from the row, "" if it does
-	mark    mark
 }
 
-// decide says what becomes of a record, whether it is written by itself or reduced.
-func (h *history) decide(m mark, c compared) (v verdict) {
-	v.mark = m
-	if !v.mark.after(h.seen, h.ever, c) {
-		return v
+// decide says what becomes of a record where the row is now. Afterwards k is what is known once the row is written.
+func (k *known) decide(l link, now digest) verdict {
+	switch l.kind {
+	case aTwin:
+		return verdict{}
+	case aNet, aRow, aBare:
+		return k.decideExport(l, now)
 	}
-	v.gap, v.applied = h.gapIn(m, c), !c.storedIsImage
+	switch k.place(&l, now) {
+	case isSame:
+		return verdict{told: true}
+	case isSeen:
+		was := k.isMissing()
+		if !k.fill(l) {
+			return k.extend(l)
+		}
+		v := verdict{outcome: noted, told: true}
+		if !was && k.isMissing() {
+			v.gap = notNext
+		}
+		return v
+	case isBefore:
+		k.begin(l, now)
+		if !k.fill(l) {
+			k.open(hole{from: l.mark, to: k.until(), have: l.new.short(), want: now.short(), near: nearTo})
+			return verdict{outcome: noted, told: true, gap: "the row of the export is not what the change made: a change is missing"}
+		}
+		return verdict{outcome: noted, told: true}
+	case reaches:
+		k.begin(l, now)
+		k.fill(l)
+		k.seen, k.before = l.mark, append(k.before, l.old.short())
+		k.remember(l)
+		return verdict{outcome: noted, told: true}
+	}
+	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
+	if v.gap != "" {
+		k.open(k.holeTo(l.mark, now, l.old))
+	}
 	switch {
-	case !c.image:
+	case l.new == digest{}:
 		v.outcome = removal
-	case !v.applied && c.oldIsImage():
+	case !v.applied && l.old == l.new && v.gap == "":
 		v.outcome = nothing
+		return v
 	default:
 		v.outcome = written
 	}
+	v.told = !v.applied
+	k.take(l, now)
 	return v
 }
 
-// take notes that a record was written, or that it removed the row.
-func (h *history) take(v verdict) { *h = history{seen: v.mark, ever: true} }
+// notNext is the gap behind a change that comes late.
+const notNext = "the next change that is known does not begin with what it made: a change is missing"
+
+// place is where a change is among what is known.
+type place uint8
+
+const (
+	isNext   place = iota
+	isSame         // the row has it
+	isSeen         // the row has it, or something after it
+	isBefore       // it is before the row of an export, and others are between
+	reaches        // it made the row of an export
+)
+
+// place finds where a change belongs. Beside the row of an export time decides; within a minute of it, and within
+// one moment of records without positions, the images are a chain.
+func (k *known) place(l *link, now digest) place {
+	switch {
+	case !k.ever:
+		return isNext
+	case l.position.IsZero() && slices.Contains(k.ids, l.id):
+		return isSame
+	case !l.position.IsZero() && !k.seen.position.IsZero() && l.position.Compare(k.seen.position) <= 0:
+		return isSeen
+	case k.flags&ofExport != 0 && (k.seen == mark{} || l.compare(k.seen) >= 0):
+		return k.besideExport(l, now)
+	}
+	if c := l.compare(k.seen); c != 0 {
+		if c < 0 {
+			return isSeen
+		}
+		return isNext
+	}
+	if l.old != now && k.had(l.new, now) {
+		return isSeen
+	}
+	return isNext
+}
+
+// until is the mark up to which changes may have led to the row of an export.
+func (k *known) until() mark {
+	if k.flags&ofBare != 0 {
+		return mark{time: math.MaxInt64}
+	}
+	return mark{time: k.at}
+}
+
+// time is that of what is newest.
+func (k *known) time() int64 { return max(k.seen.time, k.at) }
+
+// besideExport is place where the row is as an export has it.
+func (k *known) besideExport(l *link, now digest) place {
+	apart := l.time - k.at
+	switch {
+	case k.flags&ofBare != 0:
+	case apart < -minute:
+		return isSeen
+	case apart > minute:
+		return isNext
+	}
+	switch {
+	case l.old == now:
+		return isNext
+	case l.new == now:
+		return reaches
+	case k.flags&ofBare == 0 && l.time > k.at:
+		return isNext
+	}
+	return isBefore
+}
 
 // gapIn compares the old image with the row in the store. It describes the gap, "" if
 // there is none.
-func (h *history) gapIn(m mark, c compared) string {
+func (k *known) gapIn(l link, now digest) string {
+	none := digest{}
 	switch {
-	case !h.ever && !c.stored || m.position.IsZero() && !c.saysOld:
-		return "" // the recording begins here for this row, or holds rows only
-	case !c.old && c.stored:
+	case !k.ever && now == none, l.moved:
+		return "" // the recording begins here for this row, or a migration has changed the row
+	case l.old == now:
+		return ""
+	case l.old == none:
 		return "an insert of a row that was there: its removal is missing"
-	case c.old && !c.stored && value.Equal(h.swept, c.digest()):
+	case now == none && !k.swept.IsMissing() && strings.HasPrefix(k.swept.Text(), l.old.text()):
 		return "" // it expired here before the recording said more of it
-	case c.old && !c.stored:
+	case now == none:
 		return "a change of a row that was removed: its insertion is missing"
-	case !c.oldIsStored:
-		return "the old image is not the last one seen: a change is missing"
 	}
-	return ""
+	return "the old image is not the last one seen: a change is missing"
+}
+
+// take notes that a record was written, or that it removed the row.
+func (k *known) take(l link, now digest) {
+	next := known{seen: l.mark, ever: true, flags: k.flags & (ofUnknown | byExport), holes: k.holes, first: k.first, want: k.want}
+	if !k.ever {
+		next.first, next.want = l.mark, l.old.short()
+		if l.kind != aChange {
+			next.want, next.flags = l.new.short(), byExport
+		}
+		if l.kind != aChange && !l.kept || l.kind == aBare {
+			next.flags = ofUnknown
+		}
+	}
+	if k.ever && l.time-k.time() <= minute {
+		next.before, next.ids, next.seen.time = k.before, k.ids, max(l.time, k.seen.time)
+	}
+	if l.kind != aChange {
+		next.seen, next.at = k.seen, l.time
+	}
+	if k.ever || now != (digest{}) {
+		next.before = append(next.before, now.short())
+	}
+	if l.kind == aChange && l.old != now {
+		next.before = append(next.before, l.old.short())
+	}
+	next.remember(l)
+	*k = next
+}
+
+// remember bounds what is kept of a minute, and adds the id of a record without sequence number.
+func (k *known) remember(l link) {
+	if l.position.IsZero() && l.kind == aChange {
+		k.ids = append(k.ids, l.id)
+	}
+	k.ids = k.ids[max(0, len(k.ids)-mostIDs):]
+	k.before = k.before[max(0, len(k.before)-mostBefore):]
+}
+
+// open adds a hole. Beyond so many they are one.
+func (k *known) open(h hole) {
+	if len(k.holes) == mostHoles {
+		k.holes = slices.DeleteFunc(k.holes, func(h hole) bool { return h.have == h.want })
+	}
+	if len(k.holes) == mostHoles {
+		last := &k.holes[mostHoles-1]
+		last.to, last.want = h.to, h.want
+		return
+	}
+	k.holes = append(k.holes, h)
+}
+
+// fill has a change fill a hole, or a part of it. It reports whether it is in one.
+func (k *known) fill(l link) bool {
+	for i := range k.holes {
+		h := &k.holes[i]
+		from, to := l.compare(h.from), l.compare(h.to)
+		edge := from <= 0 || to >= 0
+		if from < 0 && !(h.near&nearFrom != 0 && h.from.time-l.time <= minute) || to > 0 && !(h.near&nearTo != 0 && l.time-h.to.time <= minute) ||
+			edge && h.have == h.want || !l.position.IsZero() && (l.position == h.from.position || l.position == h.to.position) {
+			continue
+		}
+		old, new := l.old.short(), l.new.short()
+		switch {
+		case old == h.have:
+			h.have, h.from, h.near = new, l.mark, h.near&^nearFrom
+		case new == h.want:
+			h.want, h.to, h.near = old, l.mark, h.near&^nearTo
+		case edge:
+			continue
+		case len(k.holes) < mostHoles:
+			k.holes = append(k.holes, hole{from: l.mark, to: h.to, have: new, want: h.want, near: h.near & nearTo})
+			h = &k.holes[i]
+			h.to, h.want, h.near = l.mark, old, h.near&nearFrom
+		}
+		return true
+	}
+	return false
+}
+
+// isMissing reports whether a change is missing in some hole.
+func (k *known) isMissing() bool {
+	return slices.ContainsFunc(k.holes, func(h hole) bool { return h.have != h.want })
+}
+
+// extend takes a change that the row has seen, or that comes before all that is known of it.
+func (k *known) extend(l link) verdict {
+	before := l.compare(k.first)
+	v := verdict{told: true}
+	switch leads := l.new.short() == k.want; {
+	case k.flags&ofUnknown != 0, before > 0, before == 0 && (!l.position.IsZero() || !leads):
+		return v
+	case !leads:
+		v.gap = notNext
+		fallthrough
+	default:
+		k.open(hole{from: l.mark, to: k.first, have: l.new.short(), want: k.want, near: k.firstNear()})
+	}
+	k.first, k.want, k.flags, v.outcome = l.mark, l.old.short(), k.flags&^byExport, noted
+	return v
+}
+
+// holeTo is the hole between what is known and a mark.
+func (k *known) holeTo(to mark, now, want digest) hole {
+	h := hole{from: k.seen, to: to, have: now.short(), want: want.short()}
+	if k.flags&ofExport != 0 && k.at >= k.seen.time {
+		h.from, h.near = mark{time: k.at}, nearFrom
+	}
+	return h
+}
+
+// firstNear is hole.near of a hole that ends with what is known first.
+func (k *known) firstNear() byte {
+	if k.flags&byExport != 0 {
+		return nearTo
+	}
+	return 0
+}
+
+// begin notes the first change before the row of an export.
+func (k *known) begin(l link, now digest) {
+	if k.flags&byExport != 0 && k.want == now.short() {
+		k.first, k.want, k.flags = l.mark, l.old.short(), k.flags&^byExport
+	}
+}
+
+// decideExport says what becomes of a row of an export. Outside a minute around its time, time decides. Within it, the row is
+// one of the images that the row had or has, or something is missing and the newest is right.
+func (k *known) decideExport(l link, now digest) (v verdict) {
+	none := digest{}
+	lacks := l.kind == aRow && l.new == none
+	near := k.ever && k.flags&ofBare == 0 && max(l.time-k.time(), k.time()-l.time) <= minute
+	switch {
+	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.time() == 0:
+		return v
+	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
+		return v
+	case k.ever && now == l.new, near && (l.fits || k.had(l.new, now) || lacks && len(k.before) == 0):
+		if lacks {
+			return v
+		}
+		if l.time > k.at || k.flags&ofExport == 0 {
+			k.at, k.flags = max(l.time, k.at), k.flags&(ofUnknown|byExport)|silent|ofExport
+			v.outcome = noted
+		}
+		return v
+	case near && (l.kind == aRow || k.time() > l.time):
+		v.gap = "the row of the export is none that the recording has: a change is missing"
+	case k.ever && k.flags&ofBare == 0 && l.kind == aRow && l.kept:
+		v.gap = "the row of the export is another than the last one recorded: changes are missing in its history"
+	}
+	if v.gap != "" {
+		h := k.holeTo(l.mark, now, l.new)
+		h.near |= nearTo
+		k.open(h)
+		if k.time() > l.time {
+			v.outcome = noted
+			return v
+		}
+	}
+	v.outcome, v.applied = written, now != l.new
+	k.take(l, now)
+	switch {
+	case lacks:
+		v.outcome, k.flags = removal, k.flags|ofExport
+	case l.kind == aNet:
+		k.flags |= ofExport
+	case l.kind == aRow:
+		k.flags |= silent | ofExport
+	case l.fits:
+		k.flags |= silent | ofExport | ofBare
+	default:
+		k.flags |= silent
+	}
+	return v
 }

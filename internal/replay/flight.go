@@ -26,6 +26,7 @@ type flight struct {
 	writes sending
 	marks  sending // of removals
 	leaves sending
+	gaps   []*entry
 	waits  bool // one of these removals must stay in order with changes of other rows
 	order  runner.Orders
 }
@@ -70,10 +71,17 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		}
 	}
 	unsure := e.unsure(markFrom(&e.Record))
-	switch p := e.plan(old, image); {
+	p := e.plan(old, image)
+	if e.gap != "" {
+		f.gaps = append(f.gaps, e)
+	}
+	switch {
 	case (p.removes || p.writes) && unsure != nil:
 		return fmt.Errorf("%s: %w", e.Location, unsure)
 	case p.removes:
+		if p.before != nil {
+			f.writes.add(*p.before, e)
+		}
 		f.marks.add(p.mark, e)
 		if e.applied {
 			f.leaves.add(p.write, e)
@@ -91,9 +99,15 @@ func (f *flight) follows(e *entry) bool {
 	return ok && f.order.Begins(&c)
 }
 
-// land sends everything.
+// land sends everything, and before it the letters about gaps, which a row that has its new mark does not show any more.
 func (f *flight) land(ctx context.Context) error {
 	f.waits = false
+	for _, e := range f.gaps {
+		if err := f.keepGap(ctx, e.ref, e.Entry, e.gap); err != nil {
+			return err
+		}
+	}
+	f.gaps = nil
 	for _, s := range []*sending{&f.writes, &f.marks, &f.leaves} {
 		if err := f.send(ctx, s); err != nil {
 			return err

@@ -22,7 +22,7 @@ var ErrForgotten = errors.New("removals were forgotten")
 //
 // A removal that was recorded without a time goes with any.
 func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) {
-	last := mark{time: upTo.UnixMicro()}
+	last := known{seen: mark{time: upTo.UnixMicro()}}
 	var tables []string
 	var ws []store.Write
 	for _, t := range r.Model.Tables {
@@ -37,7 +37,7 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 		}
 		ws = ws[:0]
 		for _, row := range rows {
-			if m, ok := markOf(row); ok && m.time <= last.time && slices.Contains(tables, owntable.SeenTable(row)) {
+			if k := knownOf(row); k.ever && k.time() <= last.seen.time && slices.Contains(tables, owntable.SeenTable(row)) {
 				ws = append(ws, owntable.ForgetSeen(row))
 			}
 		}
@@ -76,8 +76,8 @@ func (w *row) unsure(m mark) error {
 // forgotten, by the marks of the tables as they were read after the rows.
 func forgetting(rows []*row, tables []string, marks []value.Item) {
 	for _, w := range rows {
-		if m, ok := markOf(marks[slices.Index(tables, w.ref.Table)]); ok {
-			w.forgot = &m
+		if k := knownOf(marks[slices.Index(tables, w.ref.Table)]); k.ever {
+			w.forgot = &k.seen
 		}
 	}
 }

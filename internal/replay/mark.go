@@ -1,7 +1,11 @@
 package replay
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/owntable"
@@ -25,45 +29,154 @@ func markFrom(rec *events.Record) mark {
 	return m
 }
 
-// markOf reads the mark of a row, or the mark that a removed row left; ok is false if
-// there is none.
-func markOf(it value.Item) (m mark, ok bool) {
-	text := it.Get(owntable.SeenMark).Text()
-	if len(text) != len(m.position)+8 {
-		return m, false
+// compare orders marks: by position if both have one; else by time, in whole seconds if one
+// has a position, because streams round their times to seconds.
+func (m mark) compare(o mark) int {
+	if !m.position.IsZero() && !o.position.IsZero() {
+		return m.position.Compare(o.position)
 	}
-	copy(m.position[:], text)
-	m.time = int64(binary.BigEndian.Uint64([]byte(text[len(m.position):])))
-	return m, true
+	if m.position.IsZero() && o.position.IsZero() {
+		return cmp.Compare(m.time, o.time)
+	}
+	return cmp.Compare(m.time/1e6, o.time/1e6)
 }
 
-// value is the mark as a row has it: the position, then the time in microseconds, big-endian, so
+// append appends the mark's bytes: the position, then the time in microseconds, big-endian, so
 // that bytes compare as positions do.
-func (m mark) value() value.Value {
-	b := append(make([]byte, 0, len(m.position)+8), m.position[:]...)
-	return value.OfBinary(string(binary.BigEndian.AppendUint64(b, uint64(m.time))))
+func (m mark) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint64(append(b, m.position[:]...), uint64(m.time))
 }
 
-// leave is the write that saves the mark of a removal. It never replaces a newer mark.
-func (m mark) leave(of store.Ref) store.Write {
-	return owntable.LeaveSeen(of, m.value(), m.position.IsZero())
+// digest tells images apart. That of no row is zero.
+type digest [16]byte
+
+// digestOf is of an image in stored form, which is made in one way only.
+func digestOf(stored []byte) (d digest) {
+	sum := sha256.Sum256(stored)
+	copy(d[:], sum[:])
+	return d
 }
 
-// after reports whether a record is newer than what its row has seen. If both have a
-// position, the positions decide. Otherwise the times do, in whole seconds, because
-// streams round them; within one second, a record is newer if its old image is the row
-// in the store. A row of an export has neither position nor time, so it fills only rows
-// to which no recorded change was written.
-func (m mark) after(seen mark, ever bool, c compared) bool {
-	switch {
-	case !ever:
-		return true
-	case !m.position.IsZero() && !seen.position.IsZero():
-		return m.position.Compare(seen.position) > 0
+// digestItem is of an image without derived attributes, nil for no row.
+func digestItem(it value.Item) digest {
+	if it == nil {
+		return digest{}
 	}
-	a, b := m.time, seen.time
-	if !m.position.IsZero() || !seen.position.IsZero() {
-		a, b = a/1e6, b/1e6
+	return digestOf(value.AppendItem(nil, it))
+}
+
+// text is the digest as owntable.Swept has it, as far as both go.
+func (d digest) text() string { return base64.RawURLEncoding.EncodeToString(d[:])[:21] }
+
+// short is the part of a digest that a row keeps.
+func (d digest) short() uint64 { return binary.BigEndian.Uint64(d[:]) }
+
+// Bits of known.flags.
+const (
+	silent   = owntable.SeenSilent  // the write that left it was of no recorded change
+	lacking  = owntable.SeenLacking // the removal that follows is of no recorded change
+	ofExport = 4                    // the row was so at seen.time, whichever recorded change made it so
+	ofBare   = 8                    // in an export whose time is not known
+	// ofUnknown says that it is of no matter which changes came before known.first.
+	ofUnknown = 16
+	byExport  = 32 // known.first is of an export, and want the row that it has
+)
+
+// What a row keeps of its history beside the mark is bounded.
+const (
+	mostBefore = 16
+	mostIDs    = 256
+	mostHoles  = 8
+)
+
+// encode is what a row has in owntable.SeenMark: the mark, and what else is known if there is more.
+func (k *known) encode() []byte {
+	b := k.seen.append(make([]byte, 0, markBytes+8))
+	if k.flags == 0 && len(k.before)+len(k.ids)+len(k.holes) == 0 && k.first == k.seen && k.want == 0 {
+		return b
 	}
-	return a > b || a == b && (c.old || c.stored) && c.oldIsStored
+	b = binary.AppendVarint(binary.BigEndian.AppendUint64(k.first.append(append(b, k.flags)), k.want), k.at)
+	for _, list := range [][]uint64{k.before, k.ids} {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, n := range list {
+			b = binary.BigEndian.AppendUint64(b, n)
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(k.holes)))
+	for _, h := range k.holes {
+		b = h.to.append(h.from.append(append(b, h.near)))
+		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, h.have), h.want)
+	}
+	return b
+}
+
+func (k *known) value() value.Value { return value.OfBinary(string(k.encode())) }
+
+// decodeKnown reads it; ok is false if there is nothing, or something else.
+func decodeKnown(text string) (k known, ok bool) {
+	if len(text) < markBytes {
+		return k, false
+	}
+	d := reading{b: []byte(text)}
+	if k.seen, k.ever = d.mark(), true; len(d.b) == 0 {
+		k.first = k.seen
+		return k, true
+	}
+	k.flags, k.first = d.byte(), d.mark()
+	k.want, k.at = binary.BigEndian.Uint64(d.bytes(8)), d.varint()
+	for _, list := range []*[]uint64{&k.before, &k.ids} {
+		for range min(d.uvarint(), mostIDs) {
+			*list = append(*list, binary.BigEndian.Uint64(d.bytes(8)))
+		}
+	}
+	for range min(d.uvarint(), mostHoles) {
+		h := hole{near: d.byte(), from: d.mark(), to: d.mark()}
+		h.have, h.want = binary.BigEndian.Uint64(d.bytes(8)), binary.BigEndian.Uint64(d.bytes(8))
+		k.holes = append(k.holes, h)
+	}
+	return k, !d.bad
+}
+
+// knownOf reads what a row, or the mark of a removed row, says of the recorded changes.
+func knownOf(it value.Item) known {
+	k, ok := decodeKnown(it.Get(owntable.SeenMark).Text())
+	if !ok {
+		return known{}
+	}
+	return k
+}
+
+// leave is the write that saves the mark of a removal. It never replaces a newer mark, unless
+// always is set.
+func (k *known) leave(of store.Ref, always bool) store.Write {
+	return owntable.LeaveSeen(of, k.value(), always || k.seen.position.IsZero())
+}
+
+// idOf tells a record without sequence number from all others of its row: by its eventID, or by all that
+// it says.
+func idOf(rec *events.Record, old, new digest) uint64 {
+	b := []byte(rec.ID)
+	if len(b) == 0 {
+		b = slices.Concat(binary.BigEndian.AppendUint64(nil, uint64(rec.Time.UnixMicro())), old[:], new[:])
+	}
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// positionOf is the position that history shows of a record: its own, or one that is made of its time and its
+// id, so that it is the same whenever the record is replayed.
+func positionOf(rec *events.Record) events.Position {
+	if !rec.Position.IsZero() || rec.Time.IsZero() {
+		return rec.Position
+	}
+	id := idOf(rec, digestItem(rec.Old), digestItem(rec.New))
+	var p events.Position
+	binary.BigEndian.PutUint64(p[1:], uint64(rec.Time.UnixMicro()))
+	binary.BigEndian.PutUint64(p[9:], id)
+	return p
+}
+
+// had reports whether a row had an image lately, or has it.
+func (k *known) had(d digest, now digest) bool {
+	return d == now || slices.Contains(k.before, d.short())
 }

@@ -1,16 +1,21 @@
 package replay
 
 import (
+	"slices"
+
+	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// plan is what one entry writes: its row (writes); or for a removal (removes) the mark
+// plan is what one entry writes: its row, or what is known of it (writes); or for a removal (removes) the mark
 // and, if the row exists, the removal itself.
 type plan struct {
 	writes, removes bool
 	write, mark     store.Write
+	before          *store.Write // of a removal that no recorded change made: it says so
 }
 
 // images returns the entry's images, without derived attributes.
@@ -26,27 +31,35 @@ func (e *entry) plan(old, image stripped) (p plan) {
 	}
 	if !e.stripped {
 		e.stored, e.stripped = strip(e.table, e.now).row, true
+		e.digest = digestItem(e.stored)
 	}
-	v := e.decide(markFrom(&e.Record), compared{
-		saysOld: e.Record.Old != nil,
-		old:     old.row != nil, stored: e.stored != nil, image: image.row != nil,
-		oldIsStored: value.EqualItems(old.row, e.stored), storedIsImage: value.EqualItems(e.stored, image.row),
-		oldIsImage: func() bool { return value.EqualItems(old.row, image.row) },
-		digest:     func() value.Value { return owntable.Digest(old.row) },
-	})
-	if v.outcome == skipped {
-		return p
-	}
-	e.gap, e.applied = v.gap, v.applied
+	l := linkOf(e.Entry, digestItem(old.row), digestItem(image.row))
+	l.moved = e.now.Has(owntable.Moved)
+	l.kept = keepsHistory(image.entity) || keepsHistory(e.table.Classify(e.now))
+	v := e.decide(l, e.digest)
+	e.gap, e.applied, e.told = v.gap, v.applied, v.told && l.kind == aChange
 	switch v.outcome {
-	case nothing:
+	case skipped, nothing:
+		return p
+	case noted:
+		p.writes = true
+		if p.write = e.leave(e.ref, true); e.now != nil {
+			p.write = store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: e.value()}}, Origin: e.origin()}
+			e.now = e.now.With(value.Attr{Name: owntable.SeenMark, Value: e.value()})
+		}
 		return p
 	case removal:
-		p.removes, p.mark = true, v.mark.leave(e.ref)
+		if l.kind != aChange && e.now != nil {
+			k := e.known
+			k.flags |= lacking
+			p.before = &store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.origin()}
+			e.now = e.now.With(value.Attr{Name: owntable.SeenMark, Value: k.value()})
+		}
+		p.removes, p.mark = true, e.leave(e.ref, false)
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Delete: true, Origin: e.origin()}
 		e.now = nil
 	case written:
-		next := image.dress(e.now, v.mark)
+		next := image.dress(e.now, e.value())
 		p.writes = true
 		p.write = store.Write{Ref: e.ref, If: e.unseen(), Origin: e.origin()}
 		if e.now == nil {
@@ -57,9 +70,33 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		}
 		e.now = next
 	}
-	e.take(v)
-	e.stored = image.row
+	e.stored, e.digest = image.row, l.new
 	return p
+}
+
+// linkOf is what an entry says of its row, given the digests of its own images.
+func linkOf(e *events.Entry, old, new digest) link {
+	l := link{mark: markFrom(&e.Record), old: old, new: new, fits: e.Note == noteFits}
+	switch {
+	case e.Note == noteTwin:
+		l.kind = aTwin
+	case !e.Record.Export:
+		if l.position.IsZero() {
+			l.id = idOf(&e.Record, old, new)
+		}
+	case e.Export != nil && e.Export.Full:
+		l.kind, l.time = aRow, e.Export.To.UnixMicro()
+	case e.Record.Time.IsZero():
+		l.kind = aBare
+	default:
+		l.kind = aNet
+	}
+	return l
+}
+
+// keepsHistory reports whether entries of a history are made from changes of an entity's rows.
+func keepsHistory(e *model.Entity) bool {
+	return e != nil && slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
 }
 
 // unseen is the condition that no other replay has written the row since it was read.
@@ -86,5 +123,5 @@ func (w *row) sameNotes() store.Cond {
 // and whether TTL made it.
 func (e *entry) origin() *store.Origin {
 	r := &e.Record
-	return &store.Origin{Time: r.Time, Position: r.Position, Expired: r.Expired}
+	return &store.Origin{Time: r.Time, Position: positionOf(r), Expired: r.Expired}
 }

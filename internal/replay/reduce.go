@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -36,18 +36,17 @@ type Reduction struct {
 	most int // bytes of memory of what is sorted first
 	// Odd, if set, is asked about each row whether its changes need to be applied one by one.
 	Odd func(store.Ref) bool
+	// Telling is called with true before letters about gaps are written, and with false after.
+	Telling func(bool)
 
 	free     chan *Prepared // that are taken, for the next batches
 	entities map[*model.Entity]uint64
-	seeds    [2]maphash.Seed
 
 	records *sorter.Sorter // by row
 	rows    *sorter.Sorter // what became of them
 	sums    *sorter.Sorter // what their changes add, by target
-	gaps    *sorter.Sorter // by number
 	tables  map[string]bool
 	files   []string // that records are in
-	number  uint64   // of the record that is counted
 	buf     []byte
 
 	done    []*chain        // whose effects are not sorted yet
@@ -64,12 +63,13 @@ type chain struct {
 	entity *model.Entity
 	there  bool         // it is a row
 	image  []byte       // without derived attributes, in stored form
-	digest digest       // of image
 	lost   bool         // image is an older one, because a record that follows has the same or a newer one
 	shows  []value.Attr // what it shows, or would go on to show
-	marks  []mark       // of removals
-	writes bool         // it was written or removed
+	gone   string       // the mark of its last removal
+	moved  bool         // a migration has made or moved the row
+	writes bool         // it was written or removed, or more is known of it
 	shown  bool         // shows is of entity
+	gaps   []gapAt
 
 	exist bool          // whether the load has it
 	was   *model.Entity // what the load has
@@ -78,21 +78,23 @@ type chain struct {
 	firstEntity *model.Entity
 }
 
-// digest tells images apart.
-type digest [2]uint64
+// gapAt is a gap of a row, and the record behind it.
+type gapAt struct {
+	reason       string
+	file         int
+	line, offset int64
+	mark         mark
+}
 
 // Shares of the memory. What is sorted later is smaller.
-const (
-	rowsShare = 4
-	gapsShare = 16
-)
+const rowsShare = 4
 
 // NewReduction returns a Reduction for a replay into a load. What it sorts takes about most bytes
 // of memory, and half as much again; the rest is in files of the load.
 func NewReduction(r *Replay, load store.Load, most int) *Reduction {
 	x := &Reduction{
 		r: r, load: load, most: most, free: make(chan *Prepared, 2),
-		entities: map[*model.Entity]uint64{}, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		entities: map[*model.Entity]uint64{}, Telling: func(bool) {},
 	}
 	for i, e := range r.Model.Entities {
 		x.entities[e] = uint64(i) + 1
@@ -105,24 +107,21 @@ func NewReduction(r *Replay, load store.Load, most int) *Reduction {
 func (x *Reduction) begin() {
 	file := func() (sorter.File, error) { return x.load.Scratch() }
 	x.records, x.rows = sorter.New(x.most, file), sorter.New(x.most/rowsShare, file)
-	x.sums, x.gaps = sorter.New(x.most/rowsShare, file), sorter.New(x.most/gapsShare, file)
+	x.sums = sorter.New(x.most/rowsShare, file)
 	x.records.Shorten = shorten
-	x.tables, x.files, x.number, x.done = map[string]bool{}, nil, 0, nil
+	x.tables, x.files, x.done = map[string]bool{}, nil, nil
 }
 
 // Close forgets what was not settled. The Reduction may be used again.
 func (x *Reduction) Close() error {
 	x.Blank = false
-	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close(), x.gaps.Close())
+	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close())
 	x.begin()
 	return err
 }
 
 // Len is about how many bytes are not settled. Most of them are on disk.
 func (x *Reduction) Len() int64 { return x.records.Len() }
-
-// Number counts the records since the last Settle, up to the one that is counted at the moment.
-func (x *Reduction) Number() uint64 { return x.number }
 
 // Prepared is a batch of records of which everything is known that does not depend on rows.
 type Prepared struct {
@@ -141,23 +140,14 @@ func (p *Prepared) Len() int { return len(p.given) }
 // Entries returns the batch as it was given.
 func (p *Prepared) Entries() (entries []events.Entry, table string) { return p.given, p.table }
 
-// prepared is one record of a batch, with its images in the batch's buffer. Without a name it is
+// prepared is one record of a batch, with its new image in the batch's buffer. Without a name it is
 // for no row.
 type prepared struct {
-	name       span
-	old, image digest
-	stored     span
-	flags      byte
-	entity     *model.Entity
+	name   span
+	link   link
+	stored span
+	entity *model.Entity
 }
-
-// What a record's flags say.
-const (
-	saysOld    = 1 << iota // the record has an old image
-	hasOld                 // which is a row that is not ours
-	hasImage               // it has a new image, and it is not ours
-	oldIsImage             // without derived attributes
-)
 
 // span is a part of a batch's buffer.
 type span struct{ from, to int }
@@ -230,14 +220,12 @@ func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok b
 		return false
 	}
 	e.name = span{from, len(p.buf)}
-	if entry.Record.Old != nil {
-		e.flags |= saysOld
-	}
+	var was, is digest
 	if image.row != nil {
 		from = len(p.buf)
 		p.buf = value.AppendItem(p.buf, image.row)
-		e.stored, e.flags, e.entity = span{from, len(p.buf)}, e.flags|hasImage, image.entity
-		e.image = x.digest(p.at(e.stored))
+		e.stored, e.entity = span{from, len(p.buf)}, image.entity
+		is = digestOf(p.at(e.stored))
 		stored := len(p.buf) - from
 		if stored > mostStored || x.load.Fits(ref, image.row, stored) != nil {
 			return false
@@ -249,20 +237,11 @@ func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok b
 	if old.row != nil {
 		from = len(p.buf)
 		p.buf = value.AppendItem(p.buf, old.row)
-		e.flags |= hasOld
-		e.old = x.digest(p.buf[from:])
-		if e.flags&hasImage != 0 && string(p.buf[from:]) == string(p.at(e.stored)) {
-			e.flags |= oldIsImage
-		}
+		was = digestOf(p.buf[from:])
 		p.buf = p.buf[:from]
 	}
+	e.link = linkOf(entry, was, is)
 	return true
-}
-
-// digest is of an image in stored form, which is made in one way only. It has 128 bits, of seeds
-// that no recording can know.
-func (x *Reduction) digest(stored []byte) digest {
-	return digest{maphash.Bytes(x.seeds[0], stored), maphash.Bytes(x.seeds[1], stored)}
 }
 
 // Add takes the records of a batch that is not odd. A record that cannot be used becomes a dead
@@ -270,7 +249,6 @@ func (x *Reduction) digest(stored []byte) digest {
 func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 	for i := range p.entries {
 		e, given := &p.entries[i], &p.given[i]
-		x.number++
 		if e.name.empty() {
 			if err := x.r.count(ctx, &entry{Entry: given}, p.table); err != nil {
 				return err
@@ -281,8 +259,8 @@ func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 			x.files = append(x.files, given.File)
 		}
 		r := record{
-			number: x.number, file: len(x.files) - 1, line: given.Line, offset: given.Offset, mark: markFrom(&given.Record),
-			flags: e.flags, entity: x.entities[e.entity], old: e.old, image: e.image, stored: p.at(e.stored),
+			file: len(x.files) - 1, line: given.Line, offset: given.Offset, link: e.link,
+			entity: x.entities[e.entity], stored: p.at(e.stored),
 		}
 		x.buf = r.append(x.buf[:0])
 		if err := x.records.Add(p.at(e.name), x.buf); err != nil {
@@ -435,7 +413,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		is := strip(c.table, c.now)
 		c.exist, c.entity, c.firstEntity, c.was = true, is.entity, is.entity, c.table.Classify(c.now)
 		c.first = value.AppendItem(nil, is.row)
-		c.there, c.image, c.digest = true, slices.Clone(c.first), x.digest(c.first)
+		c.there, c.image, c.digest, c.moved = true, slices.Clone(c.first), digestOf(c.first), c.now.Has(owntable.Moved)
 		for _, a := range c.now {
 			if isDerived(is.entity, a.Name) {
 				c.shows = append(c.shows, value.Attr{Name: a.Name, Value: a.Value.Clone()})
@@ -449,32 +427,27 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 // decide decides a record, counts it, and notes what it does to its row.
 // The order of calls for one row is that of the recordings. The store is not asked: c has what the row was before.
 func (x *Reduction) decide(c *chain, r *record) error {
-	is := compared{
-		saysOld: r.flags&saysOld != 0, old: r.flags&hasOld != 0, stored: c.there, image: r.flags&hasImage != 0,
-		oldIsImage: func() bool { return r.flags&oldIsImage != 0 },
-		digest:     value.OfNull, // of nothing that was swept
-	}
-	is.oldIsStored = is.old == is.stored && (!is.old || r.old == c.digest)
-	is.storedIsImage = is.stored == is.image && (!is.image || r.image == c.digest)
-	v := c.decide(r.mark, is)
+	r.moved = c.moved
+	v := c.known.decide(r.link, c.row.digest)
 	if v.applied {
 		x.r.Summary.Applied++
 	} else {
 		x.r.Summary.Skipped++
 	}
 	if v.gap != "" {
-		x.r.Summary.Gaps++
-		if err := x.gap(c, r, v.gap); err != nil {
-			return err
-		}
+		c.gaps = append(c.gaps, gapAt{v.gap, r.file, r.line, r.offset, r.mark})
 	}
-	if v.outcome == skipped {
+	switch v.outcome {
+	case skipped:
 		return nil
-	}
-	if v.outcome == removal {
-		c.take(v)
-		c.marks = append(c.marks, v.mark)
-		c.writes, c.there, c.lost, c.shows, c.shown, c.entity = true, false, false, nil, false, nil
+	case noted:
+		if c.writes = true; !c.there {
+			c.gone = string(c.encode())
+		}
+		return nil
+	case removal:
+		c.writes, c.there, c.lost, c.shows, c.shown, c.entity, c.row.digest = true, false, false, nil, false, nil, digest{}
+		c.gone = string(c.encode())
 		return nil
 	}
 	if v.applied || c.lost {
@@ -483,8 +456,7 @@ func (x *Reduction) decide(c *chain, r *record) error {
 	if v.outcome == nothing {
 		return nil
 	}
-	c.take(v)
-	c.writes, c.there, c.digest = true, true, r.image
+	c.writes, c.there, c.row.digest = true, true, r.new
 	e := x.entity(r.entity)
 	if !c.shown || c.entity != e {
 		c.shows = carried(e, c.shows)
@@ -589,43 +561,6 @@ func decoded(stored []byte) (value.Item, error) {
 	return item, err
 }
 
-// gap sorts in a gap.
-func (x *Reduction) gap(c *chain, r *record, reason string) error {
-	b := binary.AppendUvarint(x.buf[:0], uint64(r.file))
-	b = binary.AppendVarint(binary.AppendVarint(b, r.line), r.offset)
-	b = append(binary.AppendUvarint(b, uint64(len(c.name))), c.name...)
-	x.buf = append(b, reason...)
-	return x.gaps.Add(binary.BigEndian.AppendUint64(nil, r.number), x.buf)
-}
-
-// Gaps calls yield for each gap of what was settled, with the number of its record, in order. Call it between
-// Settle and Close. It reads a file if there were many, so a recording of gaps needs no memory.
-func (x *Reduction) Gaps(yield func(number uint64, g Gap)) error {
-	in, err := x.gaps.Sorted()
-	if err != nil {
-		return err
-	}
-	for {
-		key, val, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		d := reading{b: val}
-		g := Gap{Where: events.Location{File: x.files[d.uvarint()], Line: d.varint(), Offset: d.varint()}}
-		name := d.bytes(int(d.uvarint()))
-		if g.Reason = string(d.b); d.bad {
-			return errTorn
-		}
-		if g.Row, err = x.load.Named(name); err != nil {
-			return err
-		}
-		yield(binary.BigEndian.Uint64(key), g)
-	}
-}
-
 // Settled is what the runner has to do about some rows that were settled.
 type Settled struct {
 	Changes []projections.Change  // of rows that show something, or have claims on unique values
@@ -698,8 +633,13 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 		if c.exist {
 			old, former = former[0], former[1:]
 		}
-		for _, m := range c.marks {
-			marks = append(marks, m.leave(c.ref))
+		for _, g := range c.gaps {
+			if err := x.keepGap(ctx, c.ref, g); err != nil {
+				return out, err
+			}
+		}
+		if c.gone != "" {
+			marks = append(marks, owntable.LeaveSeen(c.ref, value.OfBinary(c.gone), true))
 		}
 		next, err := c.dressed()
 		if err == nil {
@@ -714,10 +654,22 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 			out.Changes = append(out.Changes, change)
 		}
 	}
-	if len(marks) > 0 { // a condition that fails means that a newer removal has its mark
+	if len(marks) > 0 {
 		_, err = x.load.Write(ctx, marks)
 	}
 	return out, err
+}
+
+// keepGap keeps a letter about a gap of a row.
+func (x *Reduction) keepGap(ctx context.Context, row store.Ref, g gapAt) error {
+	x.Telling(true)
+	defer x.Telling(false)
+	e := events.Entry{Location: events.Location{File: x.files[g.file], Line: g.line, Offset: g.offset}}
+	if e.Record.Position = g.mark.position; g.mark.time != 0 {
+		e.Record.Time = time.UnixMicro(g.mark.time).UTC()
+	}
+	x.r.sayGap(row, e.Location, g.reason)
+	return x.r.keepGap(ctx, row, &e, g.reason)
 }
 
 // dressed is the row as it is to be written, nil for none.
@@ -726,7 +678,7 @@ func (c *chain) dressed() (value.Item, error) {
 	if item == nil || err != nil {
 		return nil, err
 	}
-	return item.With(append(c.shows, value.Attr{Name: owntable.SeenMark, Value: c.seen.value()})...), nil
+	return item.With(append(c.shows, value.Attr{Name: owntable.SeenMark, Value: c.value()})...), nil
 }
 
 // concerns reports whether a row that is of an entity, or was of one, shows something derived, or whether weir keeps

@@ -39,8 +39,7 @@ type Replay struct {
 	// Names are the names of the tables in records. Entries are given to Batch and Next
 	// under logical names; Retry reads records as they were kept, and translates them.
 	Names stage.Names
-	// Gap is called for each old image that is not what the store last saw. It may be
-	// nil; gaps are counted in any case.
+	// Gap is called for each gap when it is found; what is missing may still come (Gaps). It may be nil.
 	Gap func(Gap)
 	// Bad is called for each entry that becomes a dead letter, with the reason. It may
 	// be nil.
@@ -65,7 +64,7 @@ type Summary struct {
 	Applied int // changed a source row
 	Skipped int // seen before, written by another projector, or no change
 	Dead    int // cannot be used; is a dead letter
-	Gaps    int
+	Gaps    int // found; what is missing may still come
 }
 
 // Records is the number of entries.
@@ -93,7 +92,8 @@ type row struct {
 	table  *model.Table
 	now    value.Item
 	stored value.Item // now without derived attributes, once stripped is true
-	history
+	digest digest     // of stored
+	known
 	read   bool // this batch has read it
 	lost   bool // something that was decided did not happen, so what follows is decided again
 	stale  bool // the store rejected a write of the batch, so the later decisions are wrong
@@ -110,6 +110,7 @@ type entry struct {
 	*row
 	gap     string // why it does not follow from the row in the store
 	applied bool   // it changes its row
+	told    bool   // history takes it from the record
 	again   bool   // the store rejected it; decide it again
 	sent    bool   // the store took what it writes
 }
@@ -181,6 +182,7 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 		if err := f.land(ctx); err != nil {
 			return err
 		}
+		var told []*entry
 		again := b.entries[:0]
 		for i := range b.entries {
 			e := &b.entries[i]
@@ -193,9 +195,15 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 			if refused {
 				e.lost, round = true, -1
 			}
+			if e.told && !refused {
+				told = append(told, &entry{Entry: e.Entry, row: e.row})
+			}
 			if err := r.count(ctx, e, b.table); err != nil {
 				return err
 			}
+		}
+		if err := r.tell(ctx, told); err != nil {
+			return err
 		}
 		b.entries = again
 	}
@@ -264,8 +272,8 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	gone := make([]*row, 0, len(rows))
 	var tables []string
 	for i, w := range rows {
-		w.now, w.stale, w.lost, w.stripped, w.swept, w.forgot = got[i], false, false, false, value.Value{}, nil
-		w.seen, w.ever = markOf(w.now)
+		w.now, w.stale, w.lost, w.stripped, w.forgot = got[i], false, false, false, nil
+		w.known = knownOf(w.now)
 		if w.now == nil {
 			refs = append(refs, owntable.Seen(w.ref))
 			gone = append(gone, w)
@@ -282,7 +290,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	}
 	forgetting(gone, tables, got[len(gone):])
 	for i, w := range gone {
-		w.seen, w.ever = markOf(got[i])
+		w.known = knownOf(got[i])
 		w.swept = owntable.Swept(got[i])
 	}
 	return nil
@@ -303,10 +311,7 @@ func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 // count records the outcome of an entry whose writes have happened, or that needs none.
 func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 	if e.gap != "" {
-		r.Summary.Gaps++
-		if r.Gap != nil {
-			r.Gap(Gap{Where: e.Location, Row: e.ref, Reason: e.gap})
-		}
+		r.sayGap(e.ref, e.Location, e.gap)
 	}
 	switch {
 	case e.Bad != nil:

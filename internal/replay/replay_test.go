@@ -221,7 +221,12 @@ func TestRefused(t *testing.T) {
 		w.replay(all, 0)
 		same(t, "the history after the second time", w.history(), want)
 		n := 0
-		must(t, w.over(w.store).Runner.Dead(t.Context(), func(runner.Dead) error { n++; return nil }))
+		must(t, w.over(w.store).Runner.Dead(t.Context(), func(d runner.Dead) error {
+			if d.Kind == runner.DeadRecord {
+				n++
+			}
+			return nil
+		}))
 		if n != 3 {
 			t.Errorf("%d records are kept", n)
 		}
@@ -334,21 +339,21 @@ func TestTimes(t *testing.T) {
 		"later":                           {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, ``, two), 2000)}, "two"},
 		"earlier":                         {[]events.Entry{at(album(0, ``, one), 2000), at(album(0, ``, two), 1000)}, "one"},
 		"the same moment, next":           {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, one, two), 1000)}, "two"},
-		"the same moment, not next":       {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, three, two), 1000)}, "one"},
-		"the same moment, rows only":      {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, ``, two), 1000)}, "one"},
+		"the same moment, not next":       {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, three, two), 1000)}, "two"},
+		"the same moment, rows only":      {[]events.Entry{at(album(0, ``, one), 1000), at(album(0, ``, two), 1000)}, "two"},
 		"a row after a change":            {[]events.Entry{at(album(0, ``, one), 1000), {Record: row(two)}}, "one"},
 		"a row, and a change":             {[]events.Entry{{Record: row(two)}, at(album(0, ``, one), 1000)}, "one"},
 		"positions decide, not times":     {[]events.Entry{position(album(0, ``, one), 2, 1000), position(album(0, one, two), 1, 9000)}, "one"},
 		"the next position, earlier":      {[]events.Entry{position(album(0, ``, one), 1, 9000), position(album(0, one, two), 2, 1000)}, "two"},
 		"a position in the same second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, one, two), 1, 1000)}, "two"},
-		"not the next in the same second": {[]events.Entry{at(album(0, ``, one), 1100), position(album(0, three, two), 1, 1900)}, "one"},
+		"not the next in the same second": {[]events.Entry{at(album(0, ``, one), 1100), position(album(0, three, two), 1, 1900)}, "two"},
 		"a position in the next second":   {[]events.Entry{at(album(0, ``, one), 1900), position(album(0, three, two), 1, 2000)}, "two"},
 		"changed and changed back, and the first of it late": {[]events.Entry{
 			position(album(0, ``, one), 1, 1000), position(album(0, two, one), 3, 3000), position(album(0, one, two), 2, 2000)}, "one"},
 		"a row, and another":         {[]events.Entry{{Record: row(two)}, {Record: row(one)}}, "two"},
 		"a row, and its change":      {[]events.Entry{{Record: row(one)}, timeless(album(1, one, two))}, "two"},
 		"earlier in the same second": {[]events.Entry{at(album(0, ``, one), 1900), at(album(0, one, two), 1100)}, "one"},
-		"gone in the same second":    {[]events.Entry{position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 1000), at(album(0, ``, two), 1500)}, ""},
+		"gone in the same second":    {[]events.Entry{position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 1000), at(album(0, ``, two), 1500)}, "two"},
 		"gone later, without a position": {[]events.Entry{
 			position(album(0, ``, one), 1, 1000), position(album(0, one, ``), 2, 2000), position(album(0, ``, one), 3, 3000),
 			at(album(0, one, ``), 9000), at(album(0, ``, two), 5000)}, ""},
@@ -369,7 +374,7 @@ func TestTimes(t *testing.T) {
 // row is a row of an export.
 func row(image string) events.Record {
 	r := album(0, ``, image).Record
-	r.Position, r.Time = events.Position{}, time.Time{}
+	r.Position, r.Time, r.Export = events.Position{}, time.Time{}, true
 	return r
 }
 

@@ -149,22 +149,22 @@ var errTorn = errors.New("what was sorted cannot be read again")
 
 // record is a record as it is sorted.
 type record struct {
-	number       uint64
 	file         int
 	line, offset int64
-	mark         mark
-	flags        byte
-	entity       uint64
-	old, image   digest
-	stored       []byte
+	link
+	entity uint64
+	stored []byte
 }
 
 // append appends a record. Its stored image comes last.
 func (r *record) append(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, r.flags), r.number)
+	b = append(b, byte(r.kind)<<1)
+	if r.fits {
+		b[len(b)-1]++
+	}
 	b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(b, uint64(r.file)), r.line), r.offset)
-	b = binary.AppendUvarint(r.mark.append(b), r.entity)
-	return append(r.image.append(r.old.append(b)), r.stored...)
+	b = binary.AppendUvarint(binary.AppendUvarint(r.mark.append(b), r.entity), r.id)
+	return append(append(append(b, r.new[:]...), r.old[:]...), r.stored...)
 }
 
 // shorten leaves the image out of a record before one of the same row that is certainly newer: if
@@ -184,10 +184,13 @@ func shorten(val, next []byte) int {
 // decodeRecord reads a record, which shares b's memory.
 func decodeRecord(b []byte) (r record, err error) {
 	d := reading{b: b}
-	r = record{
-		flags: d.byte(), number: d.uvarint(), file: int(d.uvarint()), line: d.varint(), offset: d.varint(),
-		mark: d.mark(), entity: d.uvarint(), old: d.digest(), image: d.digest(), stored: d.b,
-	}
+	is := d.byte()
+	r.kind, r.fits = linkKind(is>>1), is&1 != 0
+	r.file, r.line, r.offset = int(d.uvarint()), d.varint(), d.varint()
+	r.mark, r.entity, r.id = d.mark(), d.uvarint(), d.uvarint()
+	copy(r.new[:], d.bytes(len(r.new)))
+	copy(r.old[:], d.bytes(len(r.old)))
+	r.stored = d.b
 	if d.bad {
 		err = errTorn
 	}
@@ -204,9 +207,10 @@ func (x *Reduction) appendChain(b []byte, c *chain) []byte {
 		flags |= existed
 	}
 	b = binary.AppendUvarint(binary.AppendUvarint(append(b, flags), x.entities[c.was]), x.entities[c.entity])
-	b = binary.AppendUvarint(c.seen.append(b), uint64(len(c.marks)))
-	for _, m := range c.marks {
-		b = m.append(b)
+	b = binary.AppendUvarint(appendText(appendText(b, string(c.encode())), c.gone), uint64(len(c.gaps)))
+	for _, g := range c.gaps {
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(appendText(b, g.reason), uint64(g.file)), g.line), g.offset)
+		b = g.mark.append(b)
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.shows)))
 	for _, a := range c.shows {
@@ -221,9 +225,13 @@ func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
 	c := &chain{row: row{ref: ref, table: x.r.Model.Table(ref.Table)}, writes: true}
 	c.exist = d.byte()&existed != 0
 	c.was, c.entity = x.entity(d.uvarint()), x.entity(d.uvarint())
-	c.seen = d.mark()
-	for range d.uvarint() {
-		c.marks = append(c.marks, d.mark())
+	var ok bool
+	if c.known, ok = decodeKnown(d.text()); !ok {
+		return nil, errTorn
+	}
+	c.gone = d.text()
+	for n := d.uvarint(); n > 0 && !d.bad; n-- {
+		c.gaps = append(c.gaps, gapAt{d.text(), int(d.uvarint()), d.varint(), d.varint(), d.mark()})
 	}
 	for range d.uvarint() {
 		attr, rest, err := value.DecodeItem(d.b)
@@ -237,15 +245,6 @@ func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
 		return nil, errTorn
 	}
 	return c, nil
-}
-
-// append appends the mark's bytes.
-func (m mark) append(b []byte) []byte {
-	return binary.BigEndian.AppendUint64(append(b, m.position[:]...), uint64(m.time))
-}
-
-func (g digest) append(b []byte) []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, g[0]), g[1])
 }
 
 // reading reads what was appended. bad says that it was not all there; what is read then is 0.
@@ -290,8 +289,4 @@ func (d *reading) mark() (m mark) {
 	copy(m.position[:], b)
 	m.time = int64(binary.BigEndian.Uint64(b[len(m.position):]))
 	return m
-}
-
-func (d *reading) digest() digest {
-	return digest{binary.LittleEndian.Uint64(d.bytes(8)), binary.LittleEndian.Uint64(d.bytes(8))}
 }

@@ -45,10 +45,10 @@ func isDerived(e *model.Entity, name string) bool {
 }
 
 // dress makes the row to write from the image. now is the row in the store. The new row
-// has its mark m, and what the store has derived for the row; or, if nothing was
+// has its mark, and what the store has derived for the row; or, if nothing was
 // counted yet, what an uncounted row shows.
-func (s stripped) dress(now value.Item, m mark) value.Item {
-	shows := append(carried(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: m.value()})
+func (s stripped) dress(now value.Item, mark value.Value) value.Item {
+	shows := append(carried(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: mark})
 	return projections.Keep(s.entity, s.row, now).With(shows...)
 }
 

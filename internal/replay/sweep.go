@@ -28,8 +28,8 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 	for i, row := range rows {
 		w := &removals[i]
 		w.If = append(w.If, []store.Test{store.AsRead(owntable.SeenMark, row.Get(owntable.SeenMark))})
-		if m, ok := markOf(row); ok {
-			marks = append(marks, owntable.LeaveSwept(w.Ref, m.value(), strip(tables[w.Table], row).row))
+		if k := knownOf(row); k.ever {
+			marks = append(marks, owntable.LeaveSwept(w.Ref, k.value(), strip(tables[w.Table], row).row))
 		}
 	}
 	if len(marks) == 0 {

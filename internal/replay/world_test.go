@@ -253,7 +253,7 @@ type meanwhile struct {
 }
 
 func (m *meanwhile) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if do := m.before; do != nil {
+	if do := m.before; do != nil && ws[0].Table != owntable.TableName {
 		m.before = nil
 		do()
 	}

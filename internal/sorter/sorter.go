@@ -166,7 +166,7 @@ func (s *Sorter) spill() error {
 }
 
 // Sorted begins to give back what was added. Close the Sorter afterwards. Of each piece it has 32 KB in
-// memory, and not what it had while it was added to. Call it once.
+// memory, and not what it had while it was added to. It may be called again.
 func (s *Sorter) Sorted() (*Reader, error) {
 	if s.file == nil {
 		s.sort()
@@ -178,10 +178,12 @@ func (s *Sorter) Sorted() (*Reader, error) {
 		}
 	}
 	s.buf, s.refs = nil, nil
-	if err := s.out.Flush(); err != nil {
-		return nil, fmt.Errorf("sorting: %w", err)
+	if s.out != nil {
+		if err := s.out.Flush(); err != nil {
+			return nil, fmt.Errorf("sorting: %w", err)
+		}
+		s.out = nil
 	}
-	s.out = nil
 	r := &Reader{}
 	for i, p := range s.pieces {
 		c := &cursor{order: i, in: bufio.NewReaderSize(io.NewSectionReader(s.file, p.from, p.to-p.from), readBytes)}

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	histories   = flag.Int("histories", 40, "how many random histories TestHistories replays")
+	historySeed = flag.Uint64("historyseed", 1, "the seed of the first history; 0 is any")
+)
+
+// The models of TestHistories: one whose rows are reduced, one with everything that is derived in steps, and one with a feed.
+const (
+	plainModel = `model: cart
+tables: {cart: {key: [pk, sk]}}
+entities:
+  User: {where: {kind: user}, key: {pk: "USER#{user}", sk: PROFILE}, attributes: {name: string}}
+  Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
+derive:
+  User.orders: {count: Order}
+  User.spent: {sum: Order.total}
+  User.paid: {count: Order, where: {status: paid}}
+  User.states: {distinct: Order.status}
+queries:
+  user: {get: User, with: [user]}
+  orders: {list: Order, with: [user]}
+`
+	auditModel = `model: cart
+tables: {cart: {key: [pk, sk]}}
+entities:
+  User: {where: {kind: user}, key: {pk: "USER#{user}", sk: PROFILE}, attributes: {name: string}}
+  Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
+  Log: {where: {kind: log}, key: {pk: "LOG#{user}", sk: "{at}#{position}"}, attributes: {what: string, at: time, total: number, order: string}}
+derive:
+  User.orders: {count: Order}
+  User.spent: {sum: Order.total}
+  Log: {row: Order, keep: [insert, modify, remove], set: {user: user, at: $time, position: $position, what: $event, total: total, order: order}}
+queries:
+  user: {get: User, with: [user]}
+  orders: {list: Order, with: [user]}
+  log: {list: Log, with: [user]}
+`
+	feedModel = `model: cart
+tables: {cart: {key: [pk, sk]}}
+entities:
+  Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
+  Fan: {where: {kind: user}, key: {pk: "USER#{author}", sk: PROFILE}, attributes: {name: string}}
+  Entry: {where: {kind: entry}, key: {pk: "INBOX#{user}", sk: "{order}#{position}"}, attributes: {total: number}}
+derive:
+  Entry: {row: Order, keep: insert, each: {of: Fan, by: {author: user}}, set: {user: Fan.author, order: order, position: $position, total: total}}
+queries:
+  orders: {list: Order, with: [user]}
+  log: {list: Entry, with: [user]}
+`
+)
+
+// past is a made-up history of a table.
+type past struct {
+	*rand.Rand
+	rows  map[string]map[string]any
+	now   int64 // ms
+	n     int
+	ticks bool // times are whole seconds, and there are no sequence numbers
+}
+
+// pastChange is one recorded change.
+type pastChange struct {
+	row   string
+	n     int
+	time  int64 // ms
+	event map[string]any
+	state map[string]map[string]any // of all rows, after it
+}
+
+// next changes a row.
+func (p *past) next() pastChange {
+	user := fmt.Sprint("u", p.IntN(2))
+	pk, sk, image := "USER#"+user, "PROFILE", map[string]any{"kind": stringOf("user"), "name": stringOf(fmt.Sprint("n", p.IntN(3)))}
+	if p.IntN(5) > 0 {
+		sk = fmt.Sprint("ORDER#o", p.IntN(3))
+		image = map[string]any{"kind": stringOf("order"), "total": map[string]any{"N": fmt.Sprint(p.IntN(3))}, "status": stringOf([]string{"open", "paid"}[p.IntN(2)])}
+	}
+	row := pk + "|" + sk
+	keys := map[string]any{"pk": stringOf(pk), "sk": stringOf(sk)}
+	maps.Copy(image, keys)
+	old := p.rows[row]
+	if p.IntN(4) == 0 {
+		image = nil
+	}
+	if image == nil && old == nil || fmt.Sprint(image) == fmt.Sprint(old) {
+		return p.next()
+	}
+	if p.n++; p.IntN(3) > 0 {
+		p.now += p.Int64N(2500)
+	}
+	if p.IntN(12) == 0 {
+		p.now += 200_000
+	}
+	d := map[string]any{"Keys": keys, "SizeBytes": 9, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+	event := "MODIFY"
+	if old != nil {
+		d["OldImage"] = old
+	} else {
+		event = "INSERT"
+	}
+	if image != nil {
+		d["NewImage"] = image
+		p.rows[row] = image
+	} else {
+		event = "REMOVE"
+		delete(p.rows, row)
+	}
+	out := map[string]any{"eventID": fmt.Sprintf("%08x-%d", p.n*7919, p.n), "eventName": event, "dynamodb": d}
+	d["ApproximateCreationDateTime"] = p.now / 1000
+	if p.ticks {
+		out["tableName"], out["recordFormat"] = "cart", "application/json"
+	} else {
+		d["SequenceNumber"] = fmt.Sprintf("%d00000000000000%07d", 1000000, p.n)
+		out["eventSourceARN"] = "arn:aws:dynamodb:eu-west-1:123456789012:table/cart/stream/2024-01-01T00:00:00.000"
+	}
+	return pastChange{row, p.n, p.now, out, maps.Clone(p.rows)}
+}
+
+func stringOf(text string) map[string]any { return map[string]any{"S": text} }
+
+// file writes records in one of the forms that recordings have.
+func (p *past) file(t *testing.T, dir string, all []pastChange) string {
+	t.Helper()
+	var b bytes.Buffer
+	records := func(some []pastChange) (out []any) {
+		for _, x := range some {
+			out = append(out, x.event)
+		}
+		return out
+	}
+	write := func(v any) { must(json.NewEncoder(&b).Encode(v)) }
+	switch form := p.IntN(4); {
+	case form == 0 && len(all) > 0:
+		for c := range slices.Chunk(all, 1+p.IntN(5)) {
+			write(map[string]any{"Records": records(c)})
+		}
+	case form == 1 && !p.ticks && len(all) > 0:
+		write(map[string]any{"DDBStreamBatchInfo": map[string]any{"shardId": "s"}, "payload": map[string]any{"Records": records(all)}})
+	default:
+		for _, r := range records(all) {
+			write(r)
+		}
+	}
+	f, err := os.CreateTemp(dir, "records-*")
+	must(err)
+	_, err = f.Write(b.Bytes())
+	must(err)
+	must(f.Close())
+	return f.Name()
+}
+
+// export writes a full export of rows at a time.
+func (p *past) export(t *testing.T, dir string, rows map[string]map[string]any, at int64) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(dir, "export-*")
+	must(err)
+	must(os.Mkdir(filepath.Join(dir, "data"), 0o755))
+	var files bytes.Buffer
+	names := slices.Sorted(maps.Keys(rows))
+	for i := range 2 {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		n := 0
+		for j, name := range names {
+			if j%2 == i {
+				n++
+				must(json.NewEncoder(z).Encode(map[string]any{"Item": rows[name]}))
+			}
+		}
+		must(z.Close())
+		must(os.WriteFile(filepath.Join(dir, "data", fmt.Sprintf("%d.json.gz", i)), b.Bytes(), 0o644))
+		fmt.Fprintf(&files, `{"itemCount":%d,"dataFileS3Key":"AWSDynamoDB/x/data/%d.json.gz"}`+"\n", n, i)
+	}
+	must(os.WriteFile(filepath.Join(dir, "manifest-files.json"), files.Bytes(), 0o644))
+	summary, _ := json.Marshal(map[string]any{
+		"exportArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cart/export/x", "tableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cart",
+		"manifestFilesS3Key": "AWSDynamoDB/x/manifest-files.json", "itemCount": len(rows), "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT",
+		"exportTime": time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"),
+	})
+	must(os.WriteFile(filepath.Join(dir, "manifest-summary.json"), summary, 0o644))
+	return dir
+}
+
+// imageText is an image, without its keys.
+func imageText(v any) string {
+	m, _ := v.(map[string]any)
+	if m == nil {
+		return "-"
+	}
+	return fmt.Sprint(m["name"], m["total"], m["status"])
+}
+
+// cut writes a history in files: by shard, in pieces that overlap, some twice; within a file, order is kept if whole is set.
+// Some pieces are shuffled.
+func (p *past) cut(t *testing.T, dir string, all []pastChange, whole bool) (files []string) {
+	t.Helper()
+	shards := make([][]pastChange, 1+p.IntN(3))
+	for _, x := range all {
+		i := int(x.row[len(x.row)-1]+x.row[6]) % len(shards)
+		shards[i] = append(shards[i], x)
+	}
+	for _, shard := range shards {
+		for from := 0; from < len(shard); {
+			to := min(len(shard), from+1+p.IntN(len(shard)))
+			piece := slices.Clone(shard[max(0, from-p.IntN(3)):to])
+			if !whole && p.IntN(3) == 0 {
+				p.Shuffle(len(piece), func(i, j int) { piece[i], piece[j] = piece[j], piece[i] })
+			}
+			files = append(files, p.file(t, dir, piece))
+			if testing.Verbose() {
+				n := []int{}
+				for _, x := range piece {
+					n = append(n, x.n)
+				}
+				t.Log(files[len(files)-1], n)
+			}
+			if p.IntN(5) == 0 {
+				files = append(files, p.file(t, dir, piece))
+			}
+			from = to
+		}
+	}
+	p.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+	return files
+}
+
+// replayFiles replays files, and says what comes out and the exit code.
+func replayFiles(ctx context.Context, model, data string, files ...string) (said string, code int) {
+	var out bytes.Buffer
+	code = run(ctx, append([]string{"replay", model, "--data", data, "--no-search"}, files...), strings.NewReader(""), &out, &out)
+	return out.String(), code
+}
+
+// asked is all that the model's queries answer.
+func asked(t *testing.T, model, data string, queries ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, q := range queries {
+		for _, user := range []string{"u0", "u1"} {
+			fmt.Fprintln(&out, q, user)
+			run(t.Context(), []string{"query", model, q, "user=" + user, "--data", data, "--no-search"}, strings.NewReader(""), &out, &out)
+		}
+	}
+	return out.String()
+}
+
+// TestHistories replays random histories: in every form, cut into files, doubled, overlapping, in any order, in one command or several,
+// broken off and begun again, with full exports of random moments. What comes of them is what comes of one pass, and nothing is called a
+// gap. If a record is missing, a gap says so, also the second time, until it comes.
+func TestHistories(t *testing.T) {
+	n, seed := *histories, *historySeed
+	if testing.Short() {
+		n = min(n, 8)
+	}
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	for i := range n {
+		seed := seed + uint64(i)
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { testHistory(t, seed) }) {
+			t.Logf("-historyseed %d -histories 1", seed)
+			return
+		}
+	}
+}
+
+func testHistory(t *testing.T, seed uint64) {
+	p := &past{Rand: rand.New(rand.NewPCG(seed, 7)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
+	kind := p.IntN(3)
+	text, queries := []string{plainModel, auditModel, feedModel}[kind], [][]string{{"user", "orders"}, {"user", "orders", "log"}, {"orders", "log"}}[kind]
+	feed := kind == 2
+	p.ticks = !feed && p.IntN(2) == 0
+	dir := t.TempDir()
+	model := filepath.Join(dir, "model.yaml")
+	must(os.WriteFile(model, []byte(text), 0o644))
+	all := make([]pastChange, 5+p.IntN(40))
+	for i := range all {
+		all[i] = p.next()
+	}
+	once := filepath.Join(dir, "once")
+	if said, code := replayFiles(t.Context(), model, once, p.file(t, dir, all)); code != 0 {
+		t.Fatalf("one pass: exit code %d\n%s", code, said)
+	}
+	want := asked(t, model, once, queries...)
+
+	missing := -1
+	if p.IntN(4) == 0 { // one that others of its row surround
+		x := 1 + p.IntN(len(all)-1)
+		row := func(y pastChange) bool { return y.row == all[x].row }
+		if slices.ContainsFunc(all[:x], row) && slices.ContainsFunc(all[x+1:], row) {
+			missing = x
+		}
+	}
+	given := slices.Clone(all)
+	if missing >= 0 {
+		given = slices.Delete(given, missing, missing+1)
+	}
+	files := p.cut(t, dir, given, feed)
+	streams, exports := slices.Clone(files), [][]string{}
+	if missing < 0 {
+		for range p.IntN(3) {
+			x := all[p.IntN(len(all))]
+			at := x.time
+			if x.n < len(all) {
+				at += p.Int64N(1 + all[x.n].time - x.time)
+			}
+			files = append(files, p.export(t, dir, x.state, at))
+			exports = append(exports, []string{files[len(files)-1]})
+			if testing.Verbose() {
+				t.Log(files[len(files)-1], "after", x.n, "at", at)
+			}
+		}
+		p.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+	}
+	data := filepath.Join(dir, "data")
+	said, code, commands := "", 0, [][]string{files}
+	switch { // what is recorded within a minute of an export is in one command
+	case feed:
+	case len(exports) > 0 && p.IntN(3) == 0:
+		commands = append(exports, streams)
+	case len(exports) > 0 && p.IntN(2) == 0:
+		commands = append([][]string{streams}, exports...)
+	case len(exports) == 0:
+		commands = slices.Collect(slices.Chunk(files, 1+p.IntN(len(files))))
+	}
+	if len(commands) > 0 && !feed && p.IntN(3) == 0 { // all once more
+		commands = append(commands, files)
+	}
+	log := ""
+	defer func() {
+		if t.Failed() {
+			for _, x := range all {
+				d := x.event["dynamodb"].(map[string]any)
+				t.Logf("%d %s %d: %v to %v", x.n, x.row, x.time, imageText(d["OldImage"]), imageText(d["NewImage"]))
+			}
+		}
+	}()
+	for _, c := range commands {
+		if p.IntN(3) == 0 {
+			ctx, stop := context.WithTimeout(t.Context(), time.Duration(p.IntN(60))*time.Millisecond)
+			s, code := replayFiles(ctx, model, data, c...)
+			log += fmt.Sprintf("stopped: %v\n%s%d\n", c, s, code)
+			stop()
+		}
+		said, code = replayFiles(t.Context(), model, data, c...)
+		log += fmt.Sprintf("%v\n%s%d\n", c, said, code)
+	}
+	if missing >= 0 {
+		if code != 1 || !strings.Contains(said, "gap: ") {
+			t.Fatalf("%d of %s is missing, and the exit code is %d\n%s", missing, all[missing].row, code, log)
+		}
+		if said, code = replayFiles(t.Context(), model, data, commands[len(commands)-1]...); code != 1 || !strings.Contains(said, "gap: ") {
+			t.Fatalf("the second time the exit code is %d\n%s", code, said)
+		}
+		if feed {
+			return
+		}
+		said, code = replayFiles(t.Context(), model, data, p.file(t, dir, all[missing:missing+1]))
+		log += said
+	}
+	if code != 0 {
+		t.Errorf("exit code %d\n%s", code, log)
+	}
+	if have := asked(t, model, data, queries...); have != want {
+		t.Errorf("-one pass\n%s\n+replayed\n%s\n%s", want, have, log)
+	}
+}

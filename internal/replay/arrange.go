@@ -1,0 +1,464 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/sorter"
+	"weir/internal/store"
+)
+
+// Arrangement puts the records of one command in the order in which their rows changed, whatever the order of the files and
+// of the records in them. It sorts twice, on disk if need be: by row, where records with sequence numbers have an order that
+// no clock can spoil, and records of one moment without them are a chain of images; then by time. Records of one row
+// never change places by time, those of different rows within one second may, but for those of one shard.
+//
+// The row of an export comes a minute after its time, behind every record that may have made it.
+type Arrangement struct {
+	r      *Replay
+	rows   *sorter.Sorter // by row
+	sorted *sorter.Sorter // by time
+	n      uint64         // of what was added to a sorter
+
+	timed, exports bool // some record has no sequence number; some is of an export
+	texts          []string
+	index          map[string]uint64
+	of             []*events.Export
+	tables         map[*events.Export]*model.Table
+	name, val      []byte
+}
+
+// NewArrangement returns an empty one, which has about so many bytes in memory. newFile is called when that is not enough.
+func NewArrangement(r *Replay, memory int, newFile func() (sorter.File, error)) *Arrangement {
+	return &Arrangement{
+		r: r, rows: sorter.New(memory/2, newFile), sorted: sorter.New(memory/2, newFile),
+		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{},
+	}
+}
+
+// Close gives up memory and files.
+func (a *Arrangement) Close() error { return errors.Join(a.rows.Close(), a.sorted.Close()) }
+
+// Len is about how many bytes were added.
+func (a *Arrangement) Len() int64 { return max(a.rows.Len(), a.sorted.Len()) }
+
+// Table is the table that an export's rows are of, nil if it has none.
+func (a *Arrangement) Table(e *events.Export) *model.Table { return a.tables[e] }
+
+// The keys of the first sorter end in the class of a record, its position or time, and its number.
+const (
+	classPosition = iota
+	classTime
+	classExport
+	classBare
+	suffixBytes = 1 + len(events.Position{}) + 8
+)
+
+// Add takes records. table is as for Replay.Batch.
+func (a *Arrangement) Add(entries []events.Entry, table string) error {
+	for i := range entries {
+		e := &entries[i]
+		rec := &e.Record
+		a.name = a.name[:0]
+		placed := false // a record of no row comes first
+		if e.Bad == nil {
+			if t, key, err := a.r.locate(e, table); err == nil {
+				a.name, placed = appendName(a.name, t.Name, key), true
+				if e.Export != nil && a.tables[e.Export] == nil {
+					a.tables[e.Export] = t
+				}
+			}
+		}
+		class, at := classTime, make([]byte, len(events.Position{}))
+		switch {
+		case rec.Export && rec.Time.IsZero() && e.Export == nil:
+			class, a.exports = classBare, true
+		case rec.Export:
+			class, a.exports = classExport, true
+		case !rec.Position.IsZero():
+			class = classPosition
+		case placed:
+			a.timed = true
+		}
+		time := markFrom(rec).time
+		if class == classExport && e.Export != nil && e.Export.Full {
+			time = e.Export.To.UnixMicro()
+		}
+		if copy(at, rec.Position[:]); class != classPosition {
+			binary.BigEndian.PutUint64(at, uint64(time))
+		}
+		k := binary.AppendUvarint(nil, uint64(len(a.name)))
+		k = append(append(append(k, a.name...), byte(class)), at...)
+		a.n++
+		k = binary.BigEndian.AppendUint64(k, a.n)
+		a.val = a.encode(binary.BigEndian.AppendUint64(a.val[:0], uint64(time)), e, table)
+		if err := a.rows.Add(k, a.val); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arranging is what is known of the row whose records are arranged.
+type arranging struct {
+	*Arrangement
+	name   []byte
+	table  *model.Table
+	ref    store.Ref
+	last   uint64 // the time of its last record with a sequence number
+	images []imaged
+	twins  map[twin]int
+	now    digest // of the last record without sequence number
+	told   bool   // now is known
+	tie    []tied
+}
+
+// imaged is an image that the row had at a time.
+type imaged struct {
+	time  int64
+	image digest
+}
+
+// twin is what two records of one change in two forms have in common.
+type twin struct {
+	second   int64
+	old, new digest
+}
+
+// tied is a record of a moment.
+type tied struct {
+	val      []byte
+	old, new digest
+	id       uint64
+	time     int64
+}
+
+// mostKept bounds what is kept of one row while its records are arranged.
+const mostKept = 100_000
+
+// Arrange sorts what was added. Call it once, before Batches.
+func (a *Arrangement) Arrange(ctx context.Context) error {
+	in, err := a.rows.Sorted()
+	if err != nil {
+		return err
+	}
+	row := arranging{Arrangement: a}
+	for {
+		key, val, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = row.add(ctx, key, val)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(row.untie(ctx), a.rows.Close())
+}
+
+// add takes the next record in the order of rows.
+func (x *arranging) add(ctx context.Context, key, val []byte) error {
+	name, suffix := key[:len(key)-suffixBytes], key[len(key)-suffixBytes:]
+	if !bytes.Equal(name, x.name) || x.name == nil {
+		if err := x.untie(ctx); err != nil {
+			return err
+		}
+		*x = arranging{Arrangement: x.Arrangement, name: bytes.Clone(name), twins: map[twin]int{}}
+	}
+	time := binary.BigEndian.Uint64(val)
+	n, w := binary.Uvarint(name)
+	if n == 0 || w <= 0 { // it is of no row
+		return x.emit(0, events.Position{}, 0, val)
+	}
+	class := suffix[0]
+	if class == classPosition {
+		var p events.Position
+		copy(p[:], suffix[1:])
+		time -= time % 1e6
+		x.last = max(x.last, time)
+		if x.timed || x.exports {
+			old, new, _, err := x.digests(val)
+			if err != nil {
+				return err
+			}
+			x.saw(int64(x.last), old, new)
+			if x.timed && len(x.twins) < mostKept {
+				x.twins[twin{int64(time) / 1e6, old, new}]++
+			}
+		}
+		return x.emit(x.last, p, 0, val)
+	}
+	old, new, id, err := x.digests(val)
+	if err != nil {
+		return err
+	}
+	if class == classTime {
+		if len(x.tie) > 0 && x.tie[0].time != int64(time) {
+			if err := x.untie(ctx); err != nil {
+				return err
+			}
+		}
+		x.tie = append(x.tie, tied{bytes.Clone(val), old, new, id, int64(time)})
+		return nil
+	}
+	if err := x.untie(ctx); err != nil {
+		return err
+	}
+	fits := slices.ContainsFunc(x.images, func(i imaged) bool {
+		return i.image == new && (class == classBare || max(i.time-int64(time), int64(time)-i.time) <= minute)
+	})
+	switch {
+	case class == classExport:
+		x.saw(int64(time), new, new)
+		return x.emit(time+minute, events.Position{}, noteIf(fits, noteFits), val)
+	case len(x.images) == 0:
+		return x.emit(math.MaxInt64, events.Position{}, noteFits, val)
+	case fits:
+		return x.emit(math.MaxInt64, events.Position{}, 0, val)
+	}
+	return x.emit(0, events.Position{}, 0, val)
+}
+
+// saw notes images of the row, if some record is of an export.
+func (x *arranging) saw(time int64, old, new digest) {
+	if x.exports && len(x.images) < mostKept {
+		x.images = append(x.images, imaged{time, old}, imaged{time, new})
+	}
+}
+
+// What an arrangement notes of a record for the replay.
+const (
+	noteFits = 1 + iota // of an export: see link.fits; of a bare row: no other record of its row is there
+	noteTwin            // another form of a record that is there
+)
+
+func noteIf(is bool, note byte) byte {
+	if is {
+		return note
+	}
+	return 0
+}
+
+// emit adds a record in the order of time.
+func (x *arranging) emit(time uint64, p events.Position, note byte, val []byte) error {
+	x.n++
+	k := binary.BigEndian.AppendUint64(make([]byte, 0, 40), time)
+	k = binary.BigEndian.AppendUint64(append(k, p[:]...), x.n)
+	x.val = append(append(x.val[:0], note), val[8:]...)
+	return x.sorted.Add(k, x.val)
+}
+
+// digests decodes a record for what it says of its row.
+func (x *arranging) digests(val []byte) (old, new digest, id uint64, err error) {
+	e, table, err := x.decode(bytes.Clone(val[8:]))
+	if err != nil {
+		return old, new, 0, err
+	}
+	if x.table == nil {
+		t, key, err := x.r.locate(&e, table)
+		if err != nil {
+			return old, new, 0, err
+		}
+		x.table, x.ref = t, store.Ref{Table: t.Name, Key: key}
+	}
+	old, new = digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
+	return old, new, idOf(&e.Record, old, new), nil
+}
+
+// untie puts the records of a moment in their order: that of a chain of images. Where several are possible it is that of
+// the files.
+func (x *arranging) untie(ctx context.Context) error {
+	ties := x.tie
+	x.tie = nil
+	ids := map[uint64]bool{}
+	var chain []tied
+	for _, t := range ties {
+		is := twin{t.time / 1e6, t.old, t.new}
+		note := byte(0)
+		if ids[t.id] {
+			note = noteTwin
+		} else if x.twins[is] > 0 {
+			x.twins[is]--
+			note = noteTwin
+		}
+		if note == 0 {
+			ids[t.id] = true
+			chain = append(chain, t)
+		} else if err := x.emit(uint64(t.time), events.Position{}, note, t.val); err != nil {
+			return err
+		}
+	}
+	circle := len(chain) > 1 && !x.told && chain[0].old == chain[len(chain)-1].new
+	if circle || len(chain) > 1 && !isChain(chain, x.told, x.now) {
+		start, known := x.now, x.told
+		if !known {
+			k, now, err := x.r.knownNow(ctx, x.ref)
+			if err != nil {
+				return err
+			}
+			if known = k.ever && k.flags&ofExport == 0 && k.seen.time <= chain[0].time; known {
+				start = now
+			}
+			var seen, rest []tied
+			for _, t := range chain {
+				if slices.Contains(k.ids, t.id) {
+					seen = append(seen, t)
+				} else {
+					rest = append(rest, t)
+				}
+			}
+			chain = append(seen, inChain(rest, known, start)...)
+		} else {
+			chain = inChain(chain, known, start)
+		}
+	}
+	for _, t := range chain {
+		x.saw(t.time, t.old, t.new)
+		x.now, x.told = t.new, true
+		if err := x.emit(uint64(t.time), events.Position{}, 0, t.val); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isChain reports whether records follow each other as they are.
+func isChain(all []tied, known bool, start digest) bool {
+	for i, t := range all {
+		if i > 0 && t.old != all[i-1].new || i == 0 && known && t.old != start {
+			return false
+		}
+	}
+	return true
+}
+
+// inChain returns records as chains of images that use each once, as few as possible: the first begins with start if that
+// is known, else with the image that more records leave than lead to, or with no row.
+func inChain(all []tied, known bool, start digest) (out []tied) {
+	used := make([]bool, len(all))
+	balance := map[digest]int{}
+	for _, t := range all {
+		balance[t.old]++
+		balance[t.new]--
+	}
+	for len(out) < len(all) {
+		if !known || !slices.ContainsFunc(all, func(t tied) bool { return t.old == start }) || len(out) > 0 {
+			start = begin(all, used, balance)
+		}
+		// Hierholzer's algorithm: each image's records in their order, the path from its end.
+		stack, path := []int{-1}, []int{}
+		for len(stack) > 0 {
+			at := start
+			if last := stack[len(stack)-1]; last >= 0 {
+				at = all[last].new
+			}
+			next := -1
+			for i := range all {
+				if !used[i] && all[i].old == at {
+					next = i
+					break
+				}
+			}
+			if next < 0 {
+				path = append(path, stack[len(stack)-1])
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			used[next] = true
+			stack = append(stack, next)
+		}
+		slices.Reverse(path)
+		for _, i := range path {
+			if i >= 0 {
+				out = append(out, all[i])
+				balance[all[i].old]--
+				balance[all[i].new]++
+			}
+		}
+	}
+	return out
+}
+
+// begin is the image with which a chain begins.
+func begin(all []tied, used []bool, balance map[digest]int) digest {
+	first := -1
+	for i, t := range all {
+		if used[i] {
+			continue
+		}
+		if balance[t.old] > 0 {
+			return t.old
+		}
+		if first < 0 || t.old == (digest{}) && all[first].old != (digest{}) {
+			first = i
+		}
+	}
+	return all[first].old
+}
+
+// knownNow reads what is known of a row, and its image.
+func (r *Replay) knownNow(ctx context.Context, ref store.Ref) (known, digest, error) {
+	w := &row{ref: ref, table: r.Model.Table(ref.Table)}
+	if err := r.load(ctx, []*row{w}); err != nil {
+		return known{}, digest{}, err
+	}
+	return w.known, digestItem(strip(w.table, w.now).row), nil
+}
+
+// Arranged is records that name no table, or are all of one.
+type Arranged struct {
+	Entries []events.Entry
+	Table   string
+}
+
+// What a batch has at the most.
+const (
+	batchEntries = 256
+	batchBytes   = 1 << 20
+)
+
+// Batches yields the records in their order, in batches that the caller owns. It may be called again.
+func (a *Arrangement) Batches() iter.Seq2[Arranged, error] {
+	return func(yield func(Arranged, error) bool) {
+		in, err := a.sorted.Sorted()
+		var b Arranged
+		size := 0
+		for err == nil {
+			var val []byte
+			if _, val, err = in.Next(); err != nil {
+				break
+			}
+			var e events.Entry
+			var table string
+			if e, table, err = a.decode(bytes.Clone(val[1:])); err != nil {
+				break
+			}
+			e.Note = val[0]
+			if len(b.Entries) > 0 && (table != b.Table || len(b.Entries) == batchEntries || size > batchBytes) {
+				if !yield(b, nil) {
+					return
+				}
+				b, size = Arranged{}, 0
+			}
+			b.Table, b.Entries = table, append(b.Entries, e)
+			size += len(val)
+		}
+		if len(b.Entries) > 0 && !yield(b, nil) {
+			return
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(Arranged{}, fmt.Errorf("arranging records: %w", err))
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/copies"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// keepGap keeps a dead letter about records of a row that are missing before an entry. It stands until the row has no
+// hole any more (Gaps), or an operator discards it.
+func (r *Replay) keepGap(ctx context.Context, row store.Ref, e *events.Entry, reason string) error {
+	_, err := r.Runner.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadGap, Target: r.Runner.Describe(row), Row: row, Reason: reason, Source: e.Location.String(),
+		Time: e.Record.Time, Position: e.Record.Position,
+	})
+	return err
+}
+
+// sayGap counts a gap, and tells the caller.
+func (r *Replay) sayGap(row store.Ref, at events.Location, reason string) {
+	if r.Summary.Gaps++; r.Gap != nil {
+		r.Gap(Gap{Where: at, Row: row, Reason: reason})
+	}
+}
+
+// Gaps returns the letters about records that are missing now, of this replay and those before it, and deletes those
+// about records that came after all. Call it when everything is written.
+func (r *Replay) Gaps(ctx context.Context) (open []runner.Dead, err error) {
+	var all []runner.Dead
+	err = r.Runner.Dead(ctx, func(d runner.Dead) error {
+		if d.Kind == runner.DeadGap && d.Row.Table != "" {
+			all = append(all, d)
+		}
+		return nil
+	})
+	for len(all) > 0 && err == nil {
+		some := all[:min(len(all), batchEntries)]
+		rows := make([]*row, len(some))
+		for i := range some {
+			rows[i] = &row{ref: some[i].Row, table: r.Model.Table(some[i].Row.Table)}
+		}
+		if err := r.load(ctx, rows); err != nil {
+			return nil, err
+		}
+		for i := range some {
+			if rows[i].isMissing() {
+				open = append(open, some[i])
+			} else if err := r.Runner.Forget(ctx, &some[i]); err != nil {
+				return nil, err
+			}
+		}
+		all = all[len(some):]
+	}
+	return open, err
+}
+
+// tell puts the entries of histories that come from records which changed no row: they came late, or an export had what
+// they made. An entry that is there stays, so telling twice changes nothing.
+func (r *Replay) tell(ctx context.Context, told []*entry) error {
+	var changes []projections.Change
+	var of []*entry
+	for _, e := range told {
+		old, image := e.images()
+		if at := positionOf(&e.Record); !at.IsZero() && (keepsHistory(old.entity) || keepsHistory(image.entity)) {
+			changes = append(changes, projections.Change{
+				Table: e.table, Row: e.ref, Was: old.entity, Is: image.entity, Old: old.row, New: image.row,
+				Position: at, Origin: at, Time: e.Record.Time, Record: &e.Record,
+			})
+			of = append(of, e)
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	var failed error
+	rules := slices.DeleteFunc(slices.Clone(r.Model.Rows), func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
+	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
+		failed = fmt.Errorf("%s: %s: %s", of[i].Location, f.Derivation, f.Reason)
+	})
+	if failed != nil {
+		return failed
+	}
+	entered, err := copies.PutEntries(ctx, r.Runner, entries, false, func(int) error { return nil })
+	for i := range entered {
+		if err == nil && entered[i].Err != nil {
+			err = fmt.Errorf("%s: %s: %w", of[entries[i].Change].Location, owntable.RowText(entries[i].Row), entered[i].Err)
+		}
+	}
+	return err
+}
