@@ -29,7 +29,8 @@ export WEIR_TEST_OPENSEARCH
 # so they run in parallel; the output is shown at the end, one group after the other. OpenSearch
 # gets 12 random histories of each kind; make test runs 100 on the embedded index. Builds that
 # applications write beside have 200 rows, unless WEIR_TEST_MANY says how many. Loops have their short
-# form where the same code runs on the embedded drivers; -short=false gives the long one.
+# form, since the same code runs on the embedded drivers; two recordings are replayed, and two built
+# beside what goes on in them. -short=false gives the long form, with all recordings.
 export WEIR_TEST_MANY="${WEIR_TEST_MANY:-200}"
 out=$(mktemp -d)
 groups=()
@@ -42,7 +43,7 @@ group() {
 }
 mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
 	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$\|^internal/build$' | sed 's|^|./|')
-services=(-parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
+services=(-short -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
 group "${places[0]}" ./internal/store/dynamodb/... "$@"
 group "${places[1]}" -short ./internal/search/opensearch "$@" -args -rapid.checks=12
 group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/search/embedded "${packages[@]}" "$@"
@@ -52,12 +53,11 @@ slow=('FunctionsBesideABuild|LifecycleTable|Lambda' 'BuildKilled|RollingDeploy|T
 if [ $# -eq 0 ]; then
 	group "${places[0]}" -short -run "^Test(${slow[0]})On" ./cmd/projector
 	group "${places[2]}" -short -run "^Test(${slow[1]})On" ./cmd/projector
-	group "${places[2]}" "${services[@]}" -short -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
+	group "${places[2]}" "${services[@]}" -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
 else
 	group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
 fi
-# Two of the recordings are built beside what goes on in them; -short=false is all of them.
-group "${places[1]}" "${services[@]}" -short ./internal/build "$@"
+group "${places[1]}" "${services[@]}" ./internal/build "$@"
 code=0
 for i in "${!groups[@]}"; do
 	wait "${groups[i]}" || code=$?

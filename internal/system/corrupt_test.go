@@ -20,6 +20,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/sample"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -35,10 +36,7 @@ var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienig
 // TestCorrupted: whatever a row is spoilt with, what repair says it put right a later
 // verification does not find, and what that finds is what repair left.
 func TestCorrupted(t *testing.T) {
-	times := 200
-	if testing.Short() {
-		times = 100 // in a few models only one in ten changes a derived value
-	}
+	times := soaktest.Count(100, 200) // in a few models only one in ten changes a derived value
 	for _, name := range builtIn {
 		t.Run(path.Base(name), func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +50,7 @@ func TestCorrupted(t *testing.T) {
 	}
 }
 
-// TestCorruptedOnDynamoDB spoils 100 rows, or as many as WEIR_CORRUPTIONS says.
+// TestCorruptedOnDynamoDB spoils 140 rows, in short 35, or as many as WEIR_CORRUPTIONS says.
 func TestCorruptedOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	dynamodbtest.Config(t)
@@ -62,7 +60,7 @@ func TestCorruptedOnDynamoDB(t *testing.T) {
 			t.Error("nothing was put right")
 		}
 	})
-	times := 20 * len(builtIn)
+	times := soaktest.Count(5, 20) * len(builtIn)
 	if s := os.Getenv("WEIR_CORRUPTIONS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < len(builtIn) {
