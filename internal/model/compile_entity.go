@@ -143,6 +143,14 @@ func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map
 		c.broken[e] = true
 		return nil
 	}
+	switch as, given := d.cases[a.Name]; {
+	case given && as.text != "lower":
+		c.unknown(as, []string{"lower"}, "keys are not written in %q", as.text)
+	case given && t.Whole():
+		c.report(as.pos, "leave case out", "the key %s is the value of %s, with its case", a.Name, t.names[0])
+	case given:
+		t.LowerCase()
+	}
 	return t
 }
 

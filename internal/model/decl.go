@@ -51,6 +51,7 @@ type entityDecl struct {
 	table      word
 	where      []testDecl
 	key        []pair
+	cases      map[string]word // by key attribute
 	attributes []*attributeDecl
 	listed     bool // the file has attributes for it, perhaps none
 	expires    word
@@ -207,7 +208,18 @@ func readKeyNode(n node, what string) keyDecl {
 func readEntity(e entry) *entityDecl {
 	f := e.value.fields("entity")
 	_, listed := f.has["attributes"]
-	d := &entityDecl{listed: listed, name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), key: f.pairs("key"), rules: readRules(f)}
+	d := &entityDecl{listed: listed, name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), cases: map[string]word{}, rules: readRules(f)}
+	for _, k := range f.entries("key") {
+		if !k.value.isMap() {
+			d.key = append(d.key, k.value.textPair(f, "key", k.name))
+			continue
+		}
+		t := k.value.fields("key template")
+		d.key = append(d.key, pair{k.name, t.need("template", "template: \"...#{name}\"")})
+		if c := t.word("case"); c.given() {
+			d.cases[k.name.text] = c
+		}
+	}
 	for _, a := range f.entries("attributes") {
 		d.attributes = append(d.attributes, readAttribute(a))
 	}
@@ -254,13 +266,18 @@ func (f fields) places() map[string]pos {
 func (f fields) pairs(key string) []pair {
 	var out []pair
 	for _, e := range f.entries(key) {
-		w := e.value.word(f.what(key))
-		if w.given() && e.value.y.ShortTag() != "!!str" {
-			f.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", f.what(key), w.text)
-		}
-		out = append(out, pair{e.name, w})
+		out = append(out, e.value.textPair(f, key, e.name))
 	}
 	return out
+}
+
+// textPair reads the text of a name in the map under a key.
+func (n node) textPair(f fields, key string, name word) pair {
+	w := n.word(f.what(key))
+	if w.given() && n.y.ShortTag() != "!!str" {
+		f.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", f.what(key), w.text)
+	}
+	return pair{name, w}
 }
 
 // namesOrPairs is pairs, but also accepts a list of names, each of which stands for itself.

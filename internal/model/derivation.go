@@ -369,7 +369,7 @@ func (s *Search) derivation() Derivation {
 func (e *Entity) identity() (x defined) {
 	x.add("table", e.Table.Name)
 	for _, k := range e.PrimaryKey() {
-		x.add("key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.text)
+		x.add("key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 	}
 	x.tests("row", e.Where)
 	return x
@@ -381,7 +381,7 @@ func (e *Entity) made() defined {
 	var all []defined
 	for _, k := range e.Keys[len(e.PrimaryKey()):] {
 		var one defined
-		one.add("index key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.text)
+		one.add("index key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 		all = append(all, one)
 	}
 	x.anyOrder("index key", all)
@@ -445,7 +445,7 @@ func (e *Entity) DerivedAttributes() (out []string) {
 // definition is where the field's value comes from, and which values can be used.
 func (f *Field) definition() (x defined) {
 	if f.Key != nil {
-		x.add("field", f.Name, f.Attr, f.Key.text)
+		x.add("field", f.Name, f.Attr, f.Key.definition())
 	} else {
 		x.add("field", f.Attr)
 	}

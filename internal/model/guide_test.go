@@ -12,7 +12,7 @@ import (
 // guideSections are the sections of docs/guide/model.md, by the part of the schema whose
 // keys they list.
 var guideSections = map[string]string{
-	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "attribute": "Attributes",
+	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "key-template": "Keys", "attribute": "Attributes",
 	"once": "Once", "supersede": "Supersede", "test": "Conditions", "parameter": "Parameters in conditions", "tally": "Tallies", "latest": "Latest of rows", "steps": "Status",
 	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
 	"group": "Groups", "time-bucket": "Time buckets", "group-value": "Values of a group",

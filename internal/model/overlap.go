@@ -53,7 +53,7 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 	for _, p := range parts {
 		text := p.literal
 		if p.slot >= 0 {
-			text = fixed[t.names[p.slot]]
+			text = t.cased(fixed[t.names[p.slot]])
 		}
 		switch {
 		case p.slot < 0 || text != "":

@@ -9,6 +9,7 @@ var shapes = map[string][]string{
 	"table":          {"key", "ttl", "indexes", "stream"},
 	"index":          {"key", "local", "projection"},
 	"entity":         {"table", "where", "key", "attributes", "expires", "unique", "new", "flatten", "once", "supersede"},
+	"key template":   {"template", "case"},
 	"attribute":      {"type", "as", "zone", "required", "default", "enum", "min", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
 	"once":           {"of", "key", "set"},
 	"supersede":      {"where", "row", "append"},

@@ -19,6 +19,7 @@ type Template struct {
 	tail  int // parts from here on are the optional tail; len(parts) without one
 	names []string
 	set   bool // of a set's rows: Leaf is hexadecimal
+	lower bool // keys have no capital letters, whatever the values have
 
 	separators [128]bool // signs that Escape makes others of
 }
@@ -103,6 +104,34 @@ func (t *Template) parse(s string) error {
 	return nil
 }
 
+// LowerCase makes the template one of keys in lower case, as ElectroDB writes them: values are lower-cased
+// in keys alone. A key with a capital letter is none of its keys.
+func (t *Template) LowerCase() {
+	t.lower = true
+	for i := range t.parts {
+		t.parts[i].literal = strings.ToLower(t.parts[i].literal)
+	}
+}
+
+// IsLower reports whether keys are in lower case.
+func (t *Template) IsLower() bool { return t.lower }
+
+// cased returns a text as it stands in a key.
+func (t *Template) cased(text string) string {
+	if t.lower {
+		return strings.ToLower(text)
+	}
+	return text
+}
+
+// definition is what decides which keys the template makes.
+func (t *Template) definition() string {
+	if t.lower {
+		return "lower case " + t.text
+	}
+	return t.text
+}
+
 // Names returns the template's names in order. Do not write to the slice.
 func (t *Template) Names() []string { return t.names }
 
@@ -135,11 +164,11 @@ func (t *Template) Prefix(get func(name string) string) (prefix string, whole bo
 		}
 		v := get(t.names[p.slot])
 		if v == "" {
-			return b.String(), false
+			return t.cased(b.String()), false
 		}
 		b.WriteString(v)
 	}
-	return b.String(), true
+	return t.cased(b.String()), true
 }
 
 // Build returns the key. It leaves the optional tail out if its names have no values, and
@@ -173,7 +202,7 @@ func (t *Template) build(parts []part, get func(name string) string) (string, bo
 		}
 		b = append(b, v...)
 	}
-	return string(b), true
+	return t.cased(string(b)), true
 }
 
 // plain reports whether the key is built from the row's attributes without escaping. Match
@@ -197,6 +226,9 @@ func (t *Template) plain(row value.Item, key string) bool {
 // each name. A name takes the shortest text up to the next literal; the last name takes the
 // rest. It reports false if the key does not match the template.
 func (t *Template) Match(key string, values []string) bool {
+	if t.cased(key) != key {
+		return false
+	}
 	if t.tail < len(t.parts) && t.match(t.parts, key, values) {
 		return true
 	}
@@ -243,7 +275,7 @@ func (t *Template) match(parts []part, key string, values []string) bool {
 // another row's key. It keeps all other characters, so that "auth0|7" in "USER#{userId}"
 // gives the key that people expect.
 func (t *Template) Escape(s string) string {
-	if t.Whole() || !t.hasSeparator(s) {
+	if s = t.cased(s); t.Whole() || !t.hasSeparator(s) {
 		return s
 	}
 	var b strings.Builder
@@ -254,7 +286,7 @@ func (t *Template) Escape(s string) string {
 			b.WriteByte(r)
 		}
 	}
-	return b.String()
+	return t.cased(b.String())
 }
 
 // Misread returns the first name of which a key that was built from texts says another text, and
@@ -268,7 +300,7 @@ func (t *Template) Misread(key string, text func(name string) string) (name, say
 	values := make([]string, len(t.names))
 	t.Match(key, values)
 	for i, name := range t.names {
-		if values[i] != text(name) {
+		if values[i] != t.cased(text(name)) {
 			return name, values[i]
 		}
 	}

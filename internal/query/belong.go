@@ -90,7 +90,7 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 		return b.Param != "" // only an optional one is not given
 	}
 	have := apart(b.Field, s.read(b.Field, row))
-	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want) || sameTyped(b.Field, have, want)
+	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
 }
 
 // sameTyped reports whether two values are the same as the declared type of a field reads them: a time with
@@ -105,6 +105,16 @@ func sameTyped(f *model.Field, have, want value.Value) bool {
 		return c == 0
 	}
 	return condition.Asked(have, want)
+}
+
+// sameKey reports whether two values of a name are one in the keys that the step reads by, which are in lower case.
+func (s *step) sameKey(name string, have, want value.Value) bool {
+	for _, k := range append([]keyPart{s.partition, s.sort}, s.primary...) {
+		if k.tmpl != nil && k.tmpl.IsLower() && k.tmpl.Slot(name) >= 0 {
+			return have.Kind() == value.String && strings.ToLower(have.Text()) == strings.ToLower(value.Scalar(want))
+		}
+	}
+	return false
 }
 
 // typed is read, with the value as the declared type of the field has it.
