@@ -18,6 +18,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/progress"
+	"weir/internal/projections"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/sorter"
@@ -429,17 +430,19 @@ type replayed struct {
 	Dead    int              `json:"dead"`
 	Derived []system.Counted `json:"derived"`
 	Gaps    int              `json:"gaps"`
-	Model   string           `json:"model"`
-	Records int              `json:"records"`
-	Seconds float64          `json:"seconds"`
-	Skipped int              `json:"skipped"`
+	// Missing has the targets for which rows count and that do not exist.
+	Missing []projections.Missing `json:"missingTargets,omitempty"`
+	Model   string                `json:"model"`
+	Records int                   `json:"records"`
+	Seconds float64               `json:"seconds"`
+	Skipped int                   `json:"skipped"`
 }
 
 // summary prints what became of the records, of which so many were replayed in bulk, and how
 // much there now is.
 // Rows are counted in the store, not remembered: the numbers are those of all replays together.
 func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {
-	derived, err := s.Census(p.ctx, s.Models[0])
+	derived, missing, err := s.Census(p.ctx, s.Models[0])
 	if err != nil {
 		return err
 	}
@@ -447,13 +450,16 @@ func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, 
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(replayed{
 			Model: r.Model.Name, Records: sum.Records(), Applied: sum.Applied, Skipped: sum.Skipped, Dead: sum.Dead,
-			Gaps: sum.Gaps, Bulk: bulk, Seconds: took.Seconds(), Derived: derived,
+			Gaps: sum.Gaps, Bulk: bulk, Seconds: took.Seconds(), Derived: derived, Missing: missing,
 		})
 	}
 	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d dead, %d gaps\n",
 		r.Model.Name, sum.Records(), took.Seconds(), sum.Applied, sum.Skipped, sum.Dead, sum.Gaps)
 	for _, d := range derived {
 		fmt.Fprintf(p.stdout, "  %s\n", d)
+	}
+	for _, m := range missing {
+		fmt.Fprintf(p.stdout, "  %s\n", m)
 	}
 	return nil
 }

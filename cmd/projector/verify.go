@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/progress"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/system"
 	"weir/internal/verify"
@@ -40,10 +41,11 @@ behind it are corrected. But the row lacks a value that the model asks for, so v
 
 // recounted is what a recount found, as JSON.
 type recounted struct {
-	Cannot  []verify.Unshown    `json:"cannotBeComputed,omitempty"`
-	Checked int                 `json:"checked"`
-	Differ  int                 `json:"differ"`
-	Found   []verify.Difference `json:"differences"` // with --limit, the first ones
+	Cannot  []verify.Unshown      `json:"cannotBeComputed,omitempty"`
+	Missing []projections.Missing `json:"missingTargets,omitempty"` // no difference
+	Checked int                   `json:"checked"`
+	Differ  int                   `json:"differ"`
+	Found   []verify.Difference   `json:"differences"` // with --limit, the first ones
 }
 
 // Differences are printed as they are found, except as one JSON object, which comes at the end.
@@ -91,10 +93,13 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Checked, n, append([]verify.Difference{}, found...)})
+		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.Checked, n, append([]verify.Difference{}, found...)})
 	}
 	if c.Limit > 0 && n > c.Limit {
 		fmt.Fprintf(p.stderr, "… and %d more\n", n-c.Limit)
+	}
+	for _, m := range v.Missing {
+		fmt.Fprintln(p.stderr, m)
 	}
 	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ", v.Checked, n)
 	if len(v.Unshown) > 0 {

@@ -6,13 +6,15 @@ import (
 	"fmt"
 
 	"weir/internal/model"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // Census counts the rows of each entity and summarizes what was derived on them, in one line
-// each. It reads every row.
-func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
+// each, and finds the targets for which rows count and that do not exist. It reads every row.
+func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.Missing, error) {
+	var targets projections.MissingTargets
 	rows := map[*model.Entity]int{}
 	sums := map[*model.Tally]value.Value{}
 	for _, t := range p.Model.Tables {
@@ -20,11 +22,12 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
 		for {
 			page, err := s.Store.Query(ctx, q)
 			if err != nil {
-				return nil, fmt.Errorf("counting the rows of %s: %w", t.Name, err)
+				return nil, nil, fmt.Errorf("counting the rows of %s: %w", t.Name, err)
 			}
 			for _, row := range page.Rows {
 				e := t.Classify(row)
 				rows[e]++
+				targets.Add(e, row)
 				if e != nil {
 					addShown(sums, e, row)
 				}
@@ -35,7 +38,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, error) {
 			q.After = page.Next
 		}
 	}
-	return counted(p.Model, rows, sums), nil
+	return counted(p.Model, rows, sums), targets.Missing(), nil
 }
 
 // addShown adds what a row shows to the sums. A sum that no number can hold stays as it was.

@@ -42,6 +42,8 @@ type Verify struct {
 	read    int
 	Checked int       // derived values compared
 	Unshown []Unshown // what the last Run found that cannot be computed or derived
+	// Missing has the targets that the last Run found missing, which is no difference.
+	Missing []projections.Missing
 }
 
 // Run calls yield for every difference. If other processes write meanwhile, it may also find
@@ -134,8 +136,10 @@ func (v *Verify) begin(of *runner.Verification) (out []runner.Recount) {
 // count adds the contributions of all rows, and reports what a row cannot contribute if
 // cannot is set.
 func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot func(derivation string, row store.Ref, why string)) error {
+	var targets projections.MissingTargets
 	err := v.scan(ctx, func(rows []projections.Change) error {
 		for i := range rows {
+			targets.Add(rows[i].Is, rows[i].New)
 			var faults *projections.Faults
 			if cannot != nil {
 				faults = &projections.Faults{}
@@ -158,6 +162,7 @@ func (v *Verify) count(ctx context.Context, recounts []runner.Recount, cannot fu
 	for _, r := range recounts {
 		r.Added()
 	}
+	v.Missing = targets.Missing()
 	return nil
 }
 

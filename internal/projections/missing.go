@@ -1,0 +1,94 @@
+package projections
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Missing says for how many targets that do not exist rows count. That is normal while parents come later than their
+// children; otherwise a key is made in another way than the application makes it.
+type Missing struct {
+	Derivation string `json:"derivation"`
+	Rows       int    `json:"rows"`
+	Targets    int    `json:"targets"`
+}
+
+// String is the count as a line for people.
+func (m Missing) String() string {
+	return fmt.Sprintf("%s: %d rows count for %d targets that do not exist (yet)", m.Derivation, m.Rows, m.Targets)
+}
+
+// MissingTargets finds out which targets are missing. Add all rows of a model's tables, in any order.
+// It keeps eight bytes for each target. Rows that weir makes are never missing targets.
+type MissingTargets struct {
+	wanted map[string]map[uint64]int // by derivation, how many rows count for a target
+	there  map[uint64]bool
+}
+
+// Add takes in a row of an entity.
+func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
+	if e == nil {
+		return
+	}
+	if m.there == nil {
+		m.wanted, m.there = map[string]map[uint64]int{}, map[uint64]bool{}
+	}
+	if key, ok := e.Table.KeyOf(row); ok && (Publishes(e) || e.IsRecomputed()) {
+		m.there[targetHash(e, key)] = true
+	}
+	want := func(derivation string, target *model.Entity, to []model.Assign) {
+		key, ok := target.KeyFrom(to, row)
+		if !ok || target.Table.CheckKey(key) != nil {
+			return
+		}
+		if m.wanted[derivation] == nil {
+			m.wanted[derivation] = map[uint64]int{}
+		}
+		m.wanted[derivation][targetHash(target, key)]++
+	}
+	for _, s := range e.Sources {
+		if t := s.Tally; t.Shows() && t.Group == nil && !t.IsSet() && s.Input.Uses(row) && s.Given.Uses(row) && (s.Amount == nil || !s.Amount.Lacks(row)) {
+			want(t.Name, t.Target, s.To)
+		}
+	}
+	for _, st := range e.Stages {
+		if st.Input.Uses(row) {
+			want(st.Status.Name, st.Status.Target, st.To)
+		}
+	}
+	for _, l := range e.LatestOf {
+		if l.Input.Uses(row) {
+			want(l.Name, l.Target, l.To)
+		}
+	}
+}
+
+// targetHash stands for a row of an entity.
+func targetHash(e *model.Entity, key store.Key) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(e.Name + "|" + owntable.RowText(store.Ref{Table: e.Table.Name, Key: key})))
+	return h.Sum64()
+}
+
+// Missing returns what is missing, by derivation.
+func (m *MissingTargets) Missing() (out []Missing) {
+	for _, name := range slices.Sorted(maps.Keys(m.wanted)) {
+		one := Missing{Derivation: name}
+		for target, rows := range m.wanted[name] {
+			if !m.there[target] {
+				one.Rows, one.Targets = one.Rows+rows, one.Targets+1
+			}
+		}
+		if one.Targets > 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}
