@@ -20,8 +20,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *query.ParameterError
 	switch {
 	case errors.As(err, &wrong):
+		few := wrong.Problems[:min(len(wrong.Problems), web.MaxMistakes)]
 		p := web.ProblemOf(http.StatusBadRequest, "parameter", wrong.Error())
-		p.Errors = wrong.Problems
+		p.Errors, p.More = few, len(wrong.Problems)-len(few)
 		p.Write(w)
 	case errors.Is(err, query.ErrCursor):
 		p := web.ProblemOf(http.StatusBadRequest, "cursor", query.ErrCursor.Error()+"; begin again without it")

@@ -71,8 +71,8 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
 	var r Refusal
 	for _, a := range out.flat(c.Item, &r) {
-		if reason := out.take(a); reason != "" {
-			r.Problems = append(r.Problems, Problem{out.pointer(a.Name), reason})
+		if reason := out.take(a, &r); reason != "" {
+			r.add(out.pointer(a.Name), reason)
 		}
 	}
 	out.makeNew(from)
@@ -85,7 +85,7 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 		out.locate(&r)
 	}
 	if len(r.Problems) > 0 {
-		return nil, &Refusal{Invalid, r.Problems}
+		return nil, &r
 	}
 	return out, nil
 }
@@ -132,7 +132,7 @@ func timeStamp(t time.Time) value.Value {
 
 // take reads one member of the item. The reason says what is wrong with it, "" for
 // nothing.
-func (c *checked) take(m value.Attr) (reason string) {
+func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 	a, inKey := c.attrs[m.Name], slices.Contains(c.named, m.Name)
 	switch {
 	case c.derived(m.Name):
@@ -143,6 +143,9 @@ func (c *checked) take(m value.Attr) (reason string) {
 	case c.Op == Delete && !inKey:
 		return "is not in the key, which is all that a delete goes by"
 	case a == nil && !inKey:
+		if len(r.Problems) >= maxSentences { // what is meant costs too much to look for in each of many
+			return "is no field of " + c.Name
+		}
 		return c.unknown(m.Name)
 	case m.Value.Kind() == value.Null:
 		return c.null(m.Name, a, inKey)
@@ -191,7 +194,7 @@ func (c *checked) empty(name string, inKey bool) string {
 func (c *checked) required(r *Refusal) {
 	missing := func(name string) {
 		if _, wrong := c.given.find(name); !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
-			r.Problems = append(r.Problems, Problem{c.pointer(name), "is required"})
+			r.add(c.pointer(name), "is required")
 		}
 	}
 	for _, name := range c.keys {
@@ -224,7 +227,7 @@ func (c *checked) locate(r *Refusal) {
 	for i, k := range c.PrimaryKey() {
 		v, ok := k.BuildTyped(c.given.get)
 		if !ok {
-			r.Problems = append(r.Problems, Problem{"", "makes no key: " + k.Template.String()})
+			r.add("", "makes no key: "+k.Template.String())
 			return
 		}
 		if c.ref.Key.Sort = v; i == 0 {
@@ -253,7 +256,7 @@ func (c *checked) long(r *Refusal, row value.Item) {
 			if len(names) > 0 {
 				at = c.pointer(c.longest(row, names))
 			}
-			r.Problems = append(r.Problems, Problem{at, "makes the key " + k.Name + " " + number(n) + " bytes long, " + number(limit) + " are possible"})
+			r.add(at, "makes the key "+k.Name+" "+number(n)+" bytes long, "+number(limit)+" are possible")
 		}
 	}
 	say(c.Table.Key.Partition, store.MaxPartitionBytes)

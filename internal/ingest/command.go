@@ -78,7 +78,29 @@ func (k Kind) String() string { return kindNames[k] }
 type Refusal struct {
 	Kind     Kind
 	Problems []Problem // one at least
+	More     int       // how many problems there are besides
+	size     int       // of the problems, in bytes
 }
+
+// Problems beyond these bounds are counted, and not listed: each field of a large item may be one.
+const (
+	maxProblems     = 100
+	maxProblemBytes = 64 << 10
+	maxSentences    = 10 // of Error
+)
+
+// add lists a problem, or counts it.
+func (r *Refusal) add(pointer, reason string) {
+	if r.isFull() || r.size+len(pointer) > maxProblemBytes {
+		r.More++
+		return
+	}
+	r.size += len(pointer) + len(reason)
+	r.Problems = append(r.Problems, Problem{pointer, reason})
+}
+
+// isFull reports whether problems are only counted.
+func (r *Refusal) isFull() bool { return len(r.Problems) >= maxProblems || r.size > maxProblemBytes }
 
 // Problem is one thing that is wrong. Pointer is an RFC 6901 pointer into the item, ""
 // for the whole item. Reason is the end of a sentence that begins with the pointer: "is
@@ -96,18 +118,21 @@ func (p Problem) String() string {
 	return p.Pointer + " " + p.Reason
 }
 
-// Error lists every problem of the command in one line; servers answer with the list.
+// Error lists the first problems of the command in one line, and counts the rest; servers answer with the list.
 func (r *Refusal) Error() string {
-	texts := make([]string, len(r.Problems))
-	for i, p := range r.Problems {
-		texts[i] = p.String()
+	var texts []string
+	for _, p := range r.Problems[:min(len(r.Problems), maxSentences)] {
+		texts = append(texts, p.String())
+	}
+	if more := len(r.Problems) - len(texts) + r.More; more > 0 {
+		texts = append(texts, "and "+number(more)+" more")
 	}
 	return strings.Join(texts, "; ")
 }
 
 // refuse returns a refusal with one problem.
 func refuse(kind Kind, pointer, format string, args ...any) *Refusal {
-	return &Refusal{kind, []Problem{{pointer, fmt.Sprintf(format, args...)}}}
+	return &Refusal{Kind: kind, Problems: []Problem{{pointer, fmt.Sprintf(format, args...)}}}
 }
 
 // escapePointer escapes what RFC 6901 gives a meaning.

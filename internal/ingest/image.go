@@ -167,22 +167,22 @@ func (c *checked) verify(row value.Item) *Refusal {
 			if c.Hides(a.Name) {
 				have = value.Value{}
 			}
-			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), computed(have)})
+			r.add(c.pointer(a.Name), computed(have))
 		}
 	}
 	for _, a := range c.Attributes {
 		if a.Required && a.Hidden && c.Op != Update && !row.Has(a.Name) {
-			r.Problems = append(r.Problems, Problem{c.pointer(a.Name), "is required"})
+			r.add(c.pointer(a.Name), "is required")
 		}
 	}
 	if row.Size() > store.MaxSortBytes {
 		c.long(&r, row)
 	}
 	if len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
-		r.Problems = append(r.Problems, Problem{"", "does not make a row of " + c.Name})
+		r.add("", "does not make a row of "+c.Name)
 	}
 	if len(r.Problems) > 0 {
-		return &Refusal{Invalid, r.Problems}
+		return &r
 	}
 	return c.heavy(row)
 }

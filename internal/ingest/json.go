@@ -45,7 +45,7 @@ func ReadCommand(line []byte) (c Command, err error) {
 		return c, inItem(err)
 	}
 	r := &Refusal{}
-	say := func(reason string) { r.Problems = append(r.Problems, Problem{"", reason}) }
+	say := func(reason string) { r.add("", reason) }
 	text := func(name string, into *string) {
 		switch v := it.Get(name); v.Kind() {
 		case value.Missing:

@@ -23,7 +23,7 @@ func (c *checked) derivable(old, row value.Item) *Refusal {
 		if len(x.Fields) > 0 {
 			at = c.pointer(c.longest(row, x.Fields))
 		}
-		r.Problems = append(r.Problems, Problem{at, x.Reason})
+		r.add(at, x.Reason)
 	}
 	if len(r.Problems) == 0 {
 		return nil

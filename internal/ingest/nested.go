@@ -21,13 +21,13 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 			out = append(out, a)
 			continue
 		case a.Value.Kind() != value.Map:
-			r.Problems = append(r.Problems, Problem{pointer(a.Name), "must be an object, not " + describe(a.Value)})
+			r.add(pointer(a.Name), "must be an object, not "+describe(a.Value))
 			continue
 		}
 		for _, m := range a.Value.Item() {
 			name := prefix + "." + m.Name
 			if c.at[name] = pointer(a.Name, m.Name); it.Has(name) {
-				r.Problems = append(r.Problems, Problem{c.at[name], "is given twice: as " + name + " too"})
+				r.add(c.at[name], "is given twice: as "+name+" too")
 				continue
 			}
 			out = append(out, value.Attr{Name: name, Value: m.Value})

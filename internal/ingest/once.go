@@ -155,7 +155,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 func (c *checked) takeKey(given string, r *Refusal) {
 	c.key = given
 	if len(given) > maxKey {
-		r.Problems = append(r.Problems, Problem{"", "has an idempotency key of " + number(len(given)) + " bytes, " + number(maxKey) + " are possible"})
+		r.add("", "has an idempotency key of "+number(len(given))+" bytes, "+number(maxKey)+" are possible")
 		return
 	}
 	if c.Once == nil || c.Op != Create {
@@ -164,7 +164,7 @@ func (c *checked) takeKey(given string, r *Refusal) {
 	name := c.Once.Key.Name
 	switch in := c.given.get(name).Text(); {
 	case given != "" && in != "" && in != given:
-		r.Problems = append(r.Problems, Problem{c.pointer(name), "is not the idempotency key that the command came with"})
+		r.add(c.pointer(name), "is not the idempotency key that the command came with")
 	case given != "":
 		c.given.set(name, value.OfString(given))
 	default:

@@ -1,6 +1,9 @@
 package ingest_test
 
 import (
+	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"weir/internal/ingest"
@@ -26,5 +29,29 @@ func TestRevisionsAreKeyed(t *testing.T) {
 	}
 	if len(revisions) != 2 {
 		t.Errorf("one row, thrice in each of two stores: %v", revisions)
+	}
+}
+
+// TestFewProblemsAreListed: of an item with many unknown fields the first problems are listed and the others
+// counted, also where names are long.
+func TestFewProblemsAreListed(t *testing.T) {
+	w := newWorld(t, "gallery")
+	for _, long := range []int{1, 10_000} {
+		item := value.Item{}
+		for i := range 5000 {
+			item = append(item, value.Attr{Name: strings.Repeat("x", long) + strconv.Itoa(100_000+i), Value: value.OfInt(1)})
+		}
+		var r *ingest.Refusal
+		err := w.Do(t.Context(), []ingest.Command{{Op: ingest.Update, Entity: "Album", Item: item}})[0].Err
+		if !errors.As(err, &r) || len(r.Problems) == 0 || len(r.Problems) > 100 || len(r.Problems)+r.More != 5001 { // and no id
+			t.Fatalf("%d problems and %d more: %.100v", len(r.Problems), r.More, err)
+		}
+		size := len(err.Error())
+		for _, p := range r.Problems {
+			size += len(p.String())
+		}
+		if size > 256<<10 || !strings.HasSuffix(err.Error(), " more") {
+			t.Errorf("%d bytes, which end in %q", size, err.Error()[size/2:])
+		}
 	}
 }

@@ -36,6 +36,9 @@ func hintFor(name string, known []string) string {
 func didYouMean(name string, known []string) string {
 	best, distance := "", maxGuessed
 	for _, k := range known {
+		if abs := max(len(name)-len(k), len(k)-len(name)); abs > (max(len(name), len(k))+1)/3 {
+			continue // at least so many letters differ
+		}
 		d := editDistance(strings.ToLower(name), strings.ToLower(k))
 		if d < distance && d <= (max(len(name), len(k))+1)/3 {
 			best, distance = k, d

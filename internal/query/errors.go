@@ -40,11 +40,17 @@ type Problem struct {
 	Message   string `json:"message"`
 }
 
-// Error lists all problems on one line, for a command line.
+// maxSentences is how many problems Error lists.
+const maxSentences = 10
+
+// Error lists the first problems on one line, and counts the rest.
 func (e *ParameterError) Error() string {
-	parts := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		parts[i] = p.Parameter + " " + p.Message
+	var parts []string
+	for _, p := range e.Problems[:min(len(e.Problems), maxSentences)] {
+		parts = append(parts, p.Parameter+" "+p.Message)
+	}
+	if more := len(e.Problems) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
 }

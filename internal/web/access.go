@@ -56,11 +56,18 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 				p.refuse(w, r)
 				return
 			}
+			if err := sameOrigin.Check(r); err != nil && !IsConsole(r.URL.Path) { // the console says it in words of its own
+				ProblemOf(http.StatusForbidden, "origin", "a page of another origin may not write here").refuse(w, r)
+				return
+			}
 		}
 		ctx := context.WithValue(r.Context(), limiterKey{}, limits[key])
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, askerKey{}, key)))
 	})
 }
+
+// sameOrigin refuses what a browser sends for a page of another origin, but for reads. Programs send no Origin.
+var sameOrigin = http.NewCrossOriginProtection()
 
 // limit is the rate in the limiter's form, where 0 would be none at all.
 func (a Access) limit() rate.Limit {

@@ -218,6 +218,20 @@ func TestWithoutAKey(t *testing.T) {
 	if _, _, headers := s.held(); headers > 64<<10 {
 		t.Errorf("%d bytes of headers are held", headers)
 	}
+	c = s.dial("127.0.0.1")
+	fmt.Fprint(c, "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n")
+	s.want("OPTIONS *", answer(c), 401)
+	for _, from := range []struct {
+		method, headers string
+		want            int
+	}{
+		{"POST", "Origin: http://evil.example\r\n", 403}, {"PUT", "Sec-Fetch-Site: cross-site\r\n", 403}, {"POST", "Origin: http://h\r\n", 200},
+		{"POST", "", 200}, {"GET", "Origin: http://evil.example\r\n", 200},
+	} {
+		c := s.dial("127.0.0.1")
+		fmt.Fprintf(c, "%s /x HTTP/1.1\r\nHost: h\r\n%s%sContent-Length: 0\r\n\r\n", from.method, withKey, from.headers)
+		s.want(from.method+" "+from.headers, answer(c), from.want)
+	}
 	for range 50 {
 		s.want("health", s.ask(s.dial("127.0.0.1"), Health, ""), 200)
 	}

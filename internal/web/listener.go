@@ -28,7 +28,7 @@ type Bounds struct {
 const (
 	defaultConnections = 1024
 	defaultRequests    = 128
-	defaultBodies      = 16 << 20
+	defaultBodies      = 8 << 20 // what is read from a body, and the answer, take several times its bytes
 	defaultHeaders     = 4 << 20
 	defaultWait        = 2 * time.Second
 

@@ -58,9 +58,11 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		ConnState:         s.listener.state,
-		ConnContext:       connContext,
+		// OPTIONS * goes through the access as every request.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ConnState:                    s.listener.state,
+		ConnContext:                  connContext,
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), stoppingKey{}, s.stopping)
 		},

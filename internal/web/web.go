@@ -28,6 +28,9 @@ import (
 // holds keys.
 const MaxQuery = 64 << 10
 
+// MaxMistakes is how many mistakes a problem lists; it counts the rest.
+const MaxMistakes = 100
+
 // Problem is what went wrong, an application/problem+json. Its type is
 // urn:weir:problem:KIND.
 type Problem struct {
@@ -36,7 +39,8 @@ type Problem struct {
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
 	Detail   string   `json:"detail"`
-	Errors   any      `json:"errors,omitempty"` // each mistake by itself
+	Errors   any      `json:"errors,omitempty"` // each mistake by itself, of many the first
+	More     int      `json:"more,omitempty"`   // how many mistakes there are besides
 	Models   []string `json:"models,omitempty"` // the names that there are
 	Queries  []string `json:"queries,omitempty"`
 	Entities []string `json:"entities,omitempty"`

@@ -57,7 +57,28 @@ func (a *API) batch(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
 	defer cancel()
-	web.WriteJSON(w, map[string][]outcome{"results": a.each(ctx, t, texts)})
+	web.WriteJSON(w, map[string][]outcome{"results": shortened(a.each(ctx, t, texts))})
+}
+
+// shortened leaves out mistakes beyond MaxMistakes of all commands together, and counts them.
+func shortened(out []outcome) []outcome {
+	left := web.MaxMistakes
+	for i := range out {
+		p := out[i].Problem
+		if p == nil {
+			continue
+		}
+		if all, _ := p.Errors.([]mistake); len(all) > left {
+			p.Errors, p.More = all[:left:left], p.More+len(all)-left
+			if left == 0 {
+				p.Errors = nil
+			}
+			left = 0
+		} else {
+			left -= len(all)
+		}
+	}
+	return out
 }
 
 // each does the commands that can be read, and answers for all.

@@ -27,7 +27,8 @@ func (r *refused) Error() string { return r.problem.Detail }
 func refuse(status int, kind, detail string, mistakes ...mistake) *refused {
 	p := web.ProblemOf(status, kind, detail)
 	if len(mistakes) > 0 {
-		p.Errors = mistakes
+		few := mistakes[:min(len(mistakes), web.MaxMistakes)]
+		p.Errors, p.More = few, len(mistakes)-len(few)
 	}
 	return &refused{problem: p}
 }
@@ -59,7 +60,7 @@ func problemOf(r *ingest.Refusal, at string) *web.Problem {
 		}
 	}
 	if mistakes != nil {
-		p.Errors = mistakes
+		p.Errors, p.More = mistakes, r.More
 	}
 	return p
 }
