@@ -76,4 +76,10 @@ func TestTooFewFiles(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "exit status 2") && !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(string(out), "ulimit -n") {
 		t.Errorf("%v: %s", err, out)
 	}
+	for _, files := range []int{24, 26, 100} { // a replay waited for ever, and said nothing
+		out, err := webtest.Limited(files, self(t), "replay", "gallery", "../../testdata/streams/gallery/stream.jsonl.gz", "--data", t.TempDir()).CombinedOutput()
+		if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(string(out), "ulimit -n") {
+			t.Errorf("%d files: %v: %s", files, err, out)
+		}
+	}
 }

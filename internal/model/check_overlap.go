@@ -15,12 +15,13 @@ func checkOneEntity(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
 			for _, a := range t.Entities[:i] {
-				if c.broken[a] || c.broken[b] || exclude(a.Where, b.Where) || !keyCases(a, b) {
+				if c.broken[a] || c.broken[b] || beginApart(a, b) || exclude(a.Where, b.Where) || !keyCases(a, b) {
 					continue
 				}
-				c.overlap[[2]*Entity{a, b}] = true
+				c.overlap[b] = true
 				c.report(c.entities[b].name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
 					"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
+				break // one of many is enough to find it
 			}
 		}
 	}
@@ -35,11 +36,12 @@ func checkOneKey(c *compiler) {
 	for _, t := range c.Tables {
 		for i, b := range t.Entities {
 			for _, a := range t.Entities[:i] {
-				if c.broken[a] || c.broken[b] || a.Derived || b.Derived || c.both(a, b) || c.replaces(a, b) || !sameEscaped(a, b) {
+				if c.broken[a] || c.broken[b] || a.Derived || b.Derived || beginApart(a, b) || c.both(a, b) || c.replaces(a, b) || !sameEscaped(a, b) {
 					continue
 				}
 				c.report(c.entities[b].name.pos, "give the key of "+b.Name+" a prefix of its own",
 					"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
+				break
 			}
 		}
 	}
@@ -67,7 +69,7 @@ func checkOwnKeys(c *compiler) {
 		}
 		at := c.rules[r].name.pos
 		for _, e := range r.Into.Table.Entities {
-			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && sameKey(r.Into, e, r.fixed(), e.fixed()) {
+			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && !beginApart(r.Into, e) && sameKey(r.Into, e, r.fixed(), e.fixed()) {
 				c.report(at, "give the key of "+r.Into.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", r.Name, e.Name)
 			}
 		}
@@ -76,17 +78,15 @@ func checkOwnKeys(c *compiler) {
 			case o.Into.Table != r.Into.Table || c.broken[o.Into] || c.faulty[o]:
 			case o.Into == r.Into && !apart(o, r):
 				c.report(at, "give a name of the key another constant in each", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
-			case o.Into != r.Into && !c.both(o.Into, r.Into) && sameKey(o.Into, r.Into, o.fixed(), r.fixed()):
+			case o.Into != r.Into && !c.both(o.Into, r.Into) && !beginApart(o.Into, r.Into) && sameKey(o.Into, r.Into, o.fixed(), r.fixed()):
 				c.report(at, "give each key a prefix of its own", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
 			}
 		}
 	}
 }
 
-// both reports whether the pair was reported already.
-func (c *compiler) both(a, b *Entity) bool {
-	return c.overlap[[2]*Entity{a, b}] || c.overlap[[2]*Entity{b, a}]
-}
+// both reports whether one of the two was reported already, as one that rows of another entity could be, too.
+func (c *compiler) both(a, b *Entity) bool { return c.overlap[a] || c.overlap[b] }
 
 // fixed returns the names that have one value in all rows of a rule, with its text as in a key: what the rule
 // or the where of its rows says, and what a copy takes from a field of which the where of its source rows leaves one value.

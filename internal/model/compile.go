@@ -30,7 +30,7 @@ type compiler struct {
 	latest   map[*Latest]*deriveDecl
 	sound    map[*Query]bool   // everything in it is whole
 	faulty   map[*RowRule]bool // something that it sets was reported
-	overlap  map[[2]*Entity]bool
+	overlap  map[*Entity]bool
 
 	migrations map[*Migration]*migrationDecl
 	makings    map[*Making]makingDecl
@@ -44,7 +44,7 @@ func compile(r *reader, root node) *Model {
 		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
 		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
 		tallies: map[*Tally]*deriveDecl{}, groups: map[*Group]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
-		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Status]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, latest: map[*Latest]*deriveDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[[2]*Entity]bool{},
+		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Status]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, latest: map[*Latest]*deriveDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 		migrations: map[*Migration]*migrationDecl{}, makings: map[*Making]makingDecl{},
 	}
 	c.name()

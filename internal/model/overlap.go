@@ -114,9 +114,32 @@ func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
 	return false
 }
 
+// beginApart reports whether the primary keys of two entities begin with different texts, so that no key is of both.
+// It is what makes a check of all pairs cheap.
+func beginApart(a, b *Entity) bool {
+	for i, k := range a.PrimaryKey() {
+		x, y := k.Template.begin(), b.PrimaryKey()[i].Template.begin()
+		if n := min(len(x), len(y)); x[:n] != y[:n] {
+			return true
+		}
+	}
+	return false
+}
+
+// begin returns the text with which every key that the template makes begins.
+func (t *Template) begin() string {
+	if t.tail == 0 || t.parts[0].slot >= 0 {
+		return ""
+	}
+	return t.parts[0].literal
+}
+
 // sameKey reports whether rows of two entities of one table can have the same primary key,
 // given the fixed values of each entity's names.
 func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
+	if beginApart(a, b) {
+		return false
+	}
 	for i, ka := range a.PrimaryKey() {
 		if !keysMeet(ka, b.PrimaryKey()[i], fixedA, fixedB) {
 			return false
@@ -141,6 +164,9 @@ func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 // sameEscaped is sameKey for keys in which no value contains a separator of the template.
 // weir escapes separators in the keys that it builds.
 func sameEscaped(a, b *Entity) bool {
+	if beginApart(a, b) {
+		return false
+	}
 	for _, fa := range fixings(a) {
 		for _, fb := range fixings(b) {
 			same := true

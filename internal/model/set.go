@@ -206,7 +206,7 @@ func (t *Template) cases(e *Entity) []string {
 // keyCases reports whether rows of the two entities can have the same key, given the values
 // to which their wheres limit names in it.
 func keyCases(a, b *Entity) bool {
-	return slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
+	return !beginApart(a, b) && slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
 		return slices.ContainsFunc(fixings(b), func(fb map[string]string) bool { return sameKey(a, b, fa, fb) })
 	})
 }

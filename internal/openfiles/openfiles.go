@@ -4,7 +4,10 @@
 // needs for its next file, and a store that cannot write ends the process.
 package openfiles
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // unlimited stands for more files than any process here will open.
 const unlimited = 1 << 20
@@ -41,13 +44,33 @@ func tables(limit int) int { return min(max(limit/4, fewestTables), mostTables) 
 // says which system limit is too low.
 func Left(n Need) (int, error) { return left(limit(), n) }
 
-// left is Left for a system that allows the process so many open files. The error names the
-// least value that suffices, with 256 to spare.
-func left(limit int, n Need) (int, error) {
+// ErrFew says that the system allows the process too few open files.
+var ErrFew = errors.New("too few open files")
+
+// Check returns an error that wraps ErrFew if the process may not have open what it needs without connections. A
+// store that cannot open its next file waits for ever, or ends the process.
+func Check(n Need) error { return check(limit(), n) }
+
+func check(limit int, n Need) error {
+	if need := n.files(limit); limit < need {
+		return fmt.Errorf("%w: a process may have %d files open here, and this one needs %d: raise it with ulimit -n %d", ErrFew, limit, need, need+256)
+	}
+	return nil
+}
+
+// files is how many files are needed without connections.
+func (n Need) files(limit int) int {
 	need := process + n.Indexes*perIndex + n.Calls
 	if n.Store {
 		need += store + tables(limit)
 	}
+	return need
+}
+
+// left is Left for a system that allows the process so many open files. The error names the
+// least value that suffices, with 256 to spare.
+func left(limit int, n Need) (int, error) {
+	need := n.files(limit)
 	if limit-need < Fewest {
 		return 0, fmt.Errorf("a process may have %d files open here, and this one needs %d and %d connections: raise it with ulimit -n %d, or where the service is defined", limit, need, Fewest, need+256)
 	}

@@ -116,6 +116,16 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	if err != nil {
 		return nil, err
 	}
+	if need := at.Store().Files; need.Store {
+		for _, m := range models {
+			if d := at.Index(); d != nil && !o.NoSearch {
+				need.Indexes += d.Files(len(m.Searches)).Indexes
+			}
+		}
+		if err := openfiles.Check(need); err != nil {
+			return nil, err
+		}
+	}
 	db, names, err := at.Open(ctx, tables, o.Now, o.Writes)
 	if err != nil {
 		return nil, err
