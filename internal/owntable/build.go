@@ -20,7 +20,7 @@ import (
 //	catalog|MODEL         g:GEN      which builds there are, and their states
 //	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
 //	check|MODEL|rows      s SHARD    b, f:GEN and h:GEN: the shard's fence, its floors and its cuts
-//	lambda|MODEL          s SHARDKEY b and f:GEN: likewise, of a function by shard; it cuts nothing
+//	lambda|MODEL          s SHARDKEY b and f:GEN: likewise, of a function; it cuts nothing
 //	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
 //	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
 //	dead|MODEL#GEN        s ID       dead letters of the generation

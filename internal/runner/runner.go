@@ -71,7 +71,7 @@ type Runner struct {
 	Reader  catalog.Reader
 	Drained catalog.Drained
 	// Retired, if set, reports whether a shard will never deliver another record,
-	// apart from batches that are older than batchLife. Processes set it: functions by shard may
+	// apart from batches that are older than batchLife. Processes set it: functions may
 	// have left positions in rows.
 	Retired func(ctx context.Context, shardKey string) (bool, error)
 	// Frontiers, if set, reads how far shards are done for good, given their short keys. A

@@ -186,7 +186,7 @@ func TestLagBehindEmptyPages(t *testing.T) {
 	c.lags("rows: 1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
 }
 
-// TestLagOfAFunction: a function by shard notes how far it is, and of an event that it has not finished
+// TestLagOfAFunction: a function notes how far it is, and of an event that it has not finished
 // the records that it has applied do not count.
 func TestLagOfAFunction(t *testing.T) {
 	c := openClocked(t, shop)

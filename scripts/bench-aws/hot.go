@@ -65,7 +65,7 @@ type hot struct {
 
 func (h *hot) name() string {
 	if h.processes == 0 {
-		return "function by shard"
+		return "function"
 	}
 	return fmt.Sprint("processes: ", h.processes)
 }
