@@ -20,10 +20,8 @@ type Reader string
 // The readers. They do not recognize each other's records: a change that two of them apply
 // counts twice.
 const (
-	Process    Reader = "log"      // processes, which share shards by leases, each with a log of its own
-	Older      Reader = "process"  // the same of a weir whose ledgers have a position for each shard
-	Shard      Reader = "frontier" // functions, which read shard by shard
-	OlderShard Reader = "shard"    // the same of a weir whose ledgers keep the position of each open shard
+	Process Reader = "log"      // processes, which share shards by leases, each with a log of its own
+	Shard   Reader = "frontier" // functions, which read shard by shard
 )
 
 // Name returns what --drained and WEIR_DRAINED call the reader.
@@ -31,41 +29,32 @@ func (r Reader) Name() string {
 	switch r {
 	case Process:
 		return "process"
-	case Older:
-		return "older-process"
 	case Shard:
 		return "shard"
-	case OlderShard:
-		return "older-shard"
 	}
 	return string(r)
 }
 
 // parseReader reads the name of a reader.
 func parseReader(s string) (Reader, error) {
-	for _, r := range []Reader{Process, Shard, Older, OlderShard} {
+	for _, r := range []Reader{Process, Shard} {
 		if r.Name() == s {
 			return r, nil
 		}
 	}
-	return "", fmt.Errorf("there is no reader %q; it is %s, %s, %s or %s", s, Process.Name(), Shard.Name(), Older.Name(), OlderShard.Name())
+	return "", fmt.Errorf("there is no reader %q; it is %s or %s", s, Process.Name(), Shard.Name())
 }
 
 // String describes the reader.
 func (r Reader) String() string {
-	switch r {
-	case Shard:
+	if r == Shard {
 		return "a function"
-	case Older:
-		return "a process of an older weir"
-	case OlderShard:
-		return "a function of an older weir"
 	}
 	return "a process"
 }
 
 // IsFunction reports whether the reader is a Lambda function.
-func (r Reader) IsFunction() bool { return r == Shard || r == OlderShard }
+func (r Reader) IsFunction() bool { return r == Shard }
 
 // ErrRefused is wrapped by all errors that say that this program must not derive from
 // these tables as they are. Nothing was applied. The text says what to do.
@@ -675,13 +664,9 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 // on who reads it now.
 func (p *Program) otherReader(t string, pin owntable.Pin, reader Reader, now time.Time) error {
 	was, say := Reader(pin.Reader), drained(pin, now)
-	how := fmt.Sprintf("let the stream run empty first (an iterator age of 0 and no failures), and then say so: WEIR_DRAINED=%s", say)
-	if was == Older {
-		how = fmt.Sprintf("stop the processes of the older weir in order (SIGTERM, no kill) when they have applied all, and then say so: --drained %s", say)
-	} else if reader == Process {
+	how := fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", say)
+	if reader == Process {
 		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", say)
-	} else if was == Process {
-		how = fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", say)
 	}
 	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
 		t, was, stamp(pin.Read), reader, was, how, guide)

@@ -436,7 +436,7 @@ func TestDrained(t *testing.T) {
 		return err == nil
 	}
 	function := Drained{Shard, w.now.Add(time.Second)}
-	for _, no := range []Drained{{}, {OlderShard, function.At}, {Shard, w.now}, {Shard, w.now.Add(2 * time.Minute)}} {
+	for _, no := range []Drained{{}, {Process, function.At}, {Shard, w.now}, {Shard, w.now.Add(2 * time.Minute)}} {
 		if takes(Process, no) {
 			t.Errorf("%v took the stream", no)
 		}
@@ -470,7 +470,7 @@ func TestDrained(t *testing.T) {
 }
 
 func TestReaders(t *testing.T) {
-	for _, first := range []Reader{Process, Shard, OlderShard} {
+	for _, first := range []Reader{Process, Shard} {
 		if again, err := parseReader(first.Name()); err != nil || again != first || first.IsFunction() != (first != Process) {
 			t.Errorf("%q is read as %q, %v", first.Name(), again, err)
 		}

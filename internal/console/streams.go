@@ -48,7 +48,7 @@ func streamOf(m *model.Model, st *status.Status, f *flow, table string) stream {
 	switch {
 	case at < 0 || st.Tables[at].Reader == "":
 		return s
-	case st.Tables[at].Reader != catalog.Process.Name() && st.Tables[at].Reader != catalog.Older.Name():
+	case st.Tables[at].Reader != catalog.Process.Name():
 		s.State = "by functions"
 		return s
 	}

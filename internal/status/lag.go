@@ -71,7 +71,7 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 			switch {
 			case t.Off != "":
 				l.Unknown = "its stream is off, so what is written now is in no stream"
-			case rows && t.reader == catalog.OlderShard, !rows && byFunction:
+			case !rows && byFunction:
 				l.Unknown = "functions keep no position of it: see their metric IteratorAge"
 			case rows && t.reader == catalog.Shard:
 				err = l.look(ctx, part.Runner, t.Table, func(shards []store.Shard) ([]runner.Place, error) {
