@@ -514,55 +514,17 @@ func (l *life) changedTwice() {
 	l.counted("total")
 }
 
-const (
-	lifeSize  = "  Size: {where: {kind: size}, key: {PK: \"SIZE#{id}\", SK: METADATA}, attributes: {n: number}}\nsearch:\n"
-	lifeSizes = "  Size: {group: Order, by: {id: customer}, set: {n: count}}\n"
-)
-
-// sizes is a model of another name on the same table, which shows nothing on the customer's row.
-func (l *life) sizes() (model string) {
-	l.Helper()
-	return l.model(strings.NewReplacer("model: shop", "model: sizes", "get: Customer", "get: Size", "search:\n", lifeSize).Replace(lifeModel) + lifeSizes)
-}
-
-// inTurn runs two models of different names, one after the other, on the same rows: on the embedded
-// store one removes records that the other has not read.
-func (l *life) inTurn() {
-	m, sizes := l.begun(), l.sizes()
-	other := *l
-	other.serves = "sizes"
-	l.with(m, func(o *opened) { o.ok(o.applies()) })
-	if l.db == nil { // what an operator says of the stream is known to be wrong
-		l.ends(exitUsage, []string{"run", sizes, "--build=never", "--assume-complete", "--addr", "127.0.0.1:0"}, "projector build "+sizes)
-	}
-	for range 3 {
-		l.runs(m, map[string]int{"orders": len(l.orders)})
-		l.exact(m)
-		l.write(4)
-		other.runs(sizes, map[string]int{"n": len(l.orders)})
-		l.exact(sizes)
-		l.counted("n")
-		l.write(2)
-	}
-	l.with(sizes, func(o *opened) { o.ok(o.applies()) }) // to the end of the streams
-	if l.db == nil {
-		for range 2 {
-			l.refused(m, "another model that ran here alone has removed records", "projector build "+m)
-		}
-	}
-	l.runs(m, map[string]int{"orders": len(l.orders)})
-	l.write(2)
-	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
-	l.exact(m)
-	l.counted("orders")
-}
-
-// sameRows has two models show values on one row.
-func (l *life) sameRows() {
+// otherModel has a second model derive from a table of the first, beside it and after it, and the first one again after that.
+func (l *life) otherModel() {
 	m := l.begun()
 	l.runs(m, map[string]int{"orders": len(l.orders)})
-	stats := l.model(strings.Replace(lifeModel, "model: shop", "model: stats", 1) + lifeSum)
-	says := []string{"model stats shows Customer.total on rows of table Shop, and model shop shows Customer.orders there", "and retire it: projector build FILE"}
+	text := strings.Replace(lifeModel, "model: shop", "model: stats", 1)
+	none := func(text string) string {
+		without, _, _ := strings.Cut(text, "derive:")
+		return l.model(without)
+	}
+	stats := l.model(text + lifeSum)
+	says := []string{"belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.", "take all of derive out of its file, and projector build that file"}
 	l.refused(stats, says...)
 	l.ends(exitUsage, []string{"build", stats}, says...)
 	l.ends(exitUsage, []string{"run", stats, "--addr", "127.0.0.1:0"}, says...)
@@ -571,14 +533,23 @@ func (l *life) sameRows() {
 	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
 	l.exact(m)
 
-	none, _, _ := strings.Cut(lifeModel, "derive:")
-	l.ends(exitGood, []string{"build", l.model(none)}, "retired, since the model no longer has it: Customer.orders")
+	l.ends(exitGood, []string{"build", none(lifeModel)}, "retired, since the model no longer has it: Customer.orders")
 	other := *l
 	other.serves = "stats"
 	other.runs(stats, map[string]int{"total": l.want()["total"]})
 	l.exact(stats)
 	l.counted("total")
-	l.refused(m, "model shop shows Customer.orders on rows of table Shop, and model stats shows Customer.total there")
+	l.refused(m, "belongs to model stats, which derives Customer.total, and this is model shop")
+
+	l.write(2)
+	l.with(stats, func(o *opened) { o.ok(o.applies()) }) // to the end of the streams
+	l.ends(exitGood, []string{"build", none(text)}, "retired, since the model no longer has it: Customer.total")
+	l.refused(m, "projector build "+m)
+	l.runs(m, map[string]int{"orders": len(l.orders)})
+	l.write(2)
+	l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
+	l.exact(m)
+	l.counted("orders")
 }
 
 // removedValues removes what rows show of a derivation that is retired, an hour after nothing derives

@@ -82,8 +82,7 @@ var ways = []struct {
 	{line: "change the key of the rows that are counted", way: (*life).keyChanged},
 	{line: "run `projector build --prune` beside", way: (*life).pruned},
 	{line: "change a definition again while its build runs", way: (*life).changedTwice},
-	{line: "run two models of one table in turn", way: (*life).inTurn},
-	{line: "have two models show values on the same rows", way: (*life).sameRows},
+	{line: "have a second model derive from a table", way: (*life).otherModel},
 }
 
 // TestLifecycleTable does what each line of the table says, on the embedded store.

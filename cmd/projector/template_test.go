@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/deploy"
+	"weir/internal/model"
 )
 
 // Of the account that templates are read in.
@@ -188,8 +192,9 @@ func (s *stackTemplate) sub(n *yaml.Node) string {
 
 // statement is one of a policy.
 type statement struct {
-	Sid              string
+	Sid, Effect      string
 	Action, Resource []string
+	Condition        map[string]map[string]any
 	used             map[string]bool // actions
 }
 
@@ -222,6 +227,9 @@ func (s *stackTemplate) statements(role string) (out []*statement) {
 func allowed(all []*statement, action, arn string) (is bool) {
 	for _, s := range all {
 		for _, a := range s.Action {
+			if s.Effect == "Deny" { // of some rows
+				continue
+			}
 			for _, r := range s.Resource {
 				if a == action && matches(r, arn) {
 					s.used[a], is = true, true
@@ -239,6 +247,88 @@ func matches(pattern, arn string) bool {
 		parts[i] = regexp.QuoteMeta(parts[i])
 	}
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(arn)
+}
+
+// mayWrite reports whether a policy allows an action on a row of a table, as IAM evaluates conditions of dynamodb:LeadingKeys.
+func mayWrite(all []*statement, action, arn, key string) (is bool) {
+	for _, s := range all {
+		if !slices.Contains(s.Action, action) || !slices.ContainsFunc(s.Resource, func(r string) bool { return matches(r, arn) }) {
+			continue
+		}
+		holds := true
+		for operator, of := range s.Condition {
+			values, ok := of["dynamodb:LeadingKeys"].([]any)
+			one := slices.ContainsFunc(values, func(v any) bool { return matches(v.(string), key) })
+			switch operator { // a call names one key, so any and all are the same
+			case "ForAnyValue:StringLike", "ForAllValues:StringEquals":
+				holds = holds && ok && one
+			case "ForAnyValue:StringNotEquals":
+				holds = holds && ok && !one
+			default:
+				holds = false
+			}
+		}
+		switch {
+		case holds && s.Effect == "Deny":
+			return false
+		case holds:
+			is = true
+		}
+	}
+	return is
+}
+
+// TestRolesClaimTheirTables: each role may write the rows of its own table that say to which stage and model tables belong
+// for its model's tables alone, in every stage, and all other rows of its own table.
+func TestRolesClaimTheirTables(t *testing.T) {
+	m, err := model.Load("wardrobe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := deploy.Of([]*model.Model{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := plan.CloudFormation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []string{"default", "prod"} {
+		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
+		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
+		real := ""
+		for name, v := range s.parameters {
+			if strings.HasSuffix(name, "TableName") {
+				real = v
+			}
+		}
+		table := "arn:aws:dynamodb:" + testRegion + ":" + testAccount + ":table/"
+		own := table + map[string]string{"default": "weir", "prod": "weir-prod"}[stage]
+		roles := 0
+		for role := range s.resources("AWS::IAM::Role") {
+			roles++
+			all := s.statements(role)
+			for _, c := range []struct {
+				arn, key string
+				may      bool
+			}{
+				{table + "weir", "stage|" + real, true}, {table + "weir", "stage|other", false}, {table + "weir", "stage|" + real + "2", false},
+				{own, "stage|" + real, true}, {own, "stage|other", false}, {own, "ledger|wardrobe|x", true}, {table + "weir", "ledger|wardrobe|x", stage == "default"},
+			} {
+				if got := mayWrite(all, "dynamodb:UpdateItem", c.arn, c.key); got != c.may {
+					t.Errorf("stage %s, %s: writes %q of %s: %v", stage, role, c.key, c.arn, got)
+				}
+			}
+			for _, action := range []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"} {
+				if mayWrite(all, action, own, "stage|other") || mayWrite(all, action, table+"weir", "stage|other") {
+					t.Errorf("stage %s, %s may %s rows of other tables", stage, role, action)
+				}
+			}
+		}
+		if roles < 2 {
+			t.Errorf("%d roles", roles)
+		}
+	}
 }
 
 // TestReadTemplate: what the tests rely on when they read templates.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weir/internal/build"
+	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -239,6 +240,22 @@ func TestRemainsThatStay(t *testing.T) {
 			f.same(before)
 		})
 	}
+}
+
+// TestRemainsOfATakenTable: on a table that another model has taken, nothing is removed of what a model has shown there.
+func TestRemainsOfATakenTable(t *testing.T) {
+	f := derivedRows(open(t, load(t, underived()+"derive:\n  Task.votes: {count: Vote}\n")))
+	f.retires(load(t, underived()))
+	other := load(t, rewritten(t, underived(), "model: every", "model: beside")+"derive:\n  Task.votes: {count: Vote}\n")
+	f.ok(catalog.New(other, f.Store, f.now, catalog.Options{Assume: true}).Start(t.Context(), nil))
+	f.clock.Add(2)
+	before := f.rows(f.table)
+	x, by := f.removal(false)
+	f.ok(x.Run(t.Context()))
+	if r := by["Task.votes"]; r == nil || r.Why != "table every belongs to model beside" {
+		t.Errorf("%+v", r)
+	}
+	f.same(before)
 }
 
 // TestRemainsOfTwoRules: rows of one of two rules go if the constants of the rules tell them apart;

@@ -113,7 +113,16 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 		}
 	}
 	for _, g := range x.gone {
-		g.of.Why = cmp.Or(g.of.Why, x.stays(&g.Footprint))
+		if g.of.Why = cmp.Or(g.of.Why, x.stays(&g.Footprint)); g.of.Why != "" {
+			continue
+		}
+		other, err := x.Runner.Catalog.TakenBy(ctx, g.Table)
+		if err != nil {
+			return nil, err
+		}
+		if other != "" {
+			g.of.Why = fmt.Sprintf("table %s belongs to model %s", g.Table, other)
+		}
 	}
 	for _, g := range x.gone {
 		if g.of.Why != "" {

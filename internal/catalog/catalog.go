@@ -85,7 +85,7 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 		if err != nil {
 			return err
 		}
-		_, fresh, err := c.beside(ctx, pinsOf(found), was)
+		claims, err := c.claimsOf(ctx, pinsOf(found), was.Tables)
 		if err != nil {
 			return err
 		}
@@ -112,15 +112,18 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			} else if !written {
 				continue
 			}
+			if begins(was, next) {
+				claims.fresh = nil
+			}
 		}
 		if err := c.overtake(ctx, found.behind); err != nil { // the catalog says by now what that lacks
 			return err
 		}
 		if refused == nil {
-			if len(fresh) > 0 || !was.Same(next) { // else the notes are as they were read
-				if err := c.note(ctx, pinsOf(found)); err != nil {
-					return err
-				}
+			if done, err := c.claim(ctx, claims); err != nil {
+				return err
+			} else if !done {
+				continue
 			}
 			c.mu.Lock()
 			c.started = true
@@ -498,32 +501,25 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 }
 
 // write replaces the row unless it has changed since it was read; written says which. A row
-// that is to stay as it is is not written. Where something begins, the notes of which rows the model has
-// are written in the same transaction: of two models of the same rows the first one begins, and the
-// other one, whose notes have changed meanwhile, finds it there and is refused. So are the notes of a table that the
-// model no longer has.
+// that is to stay as it is is not written. Where something begins, the tables are claimed in the same transaction.
 func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
 	if was.Count > 0 && was.Same(next) {
 		return true, nil
 	}
-	notes, err := c.leave(ctx, was.Tables, next.Tables)
-	if err != nil {
-		return false, err
-	}
+	ws := []store.Write{was.Becomes(owntable.Catalog(c.model.Name), next)}
 	if begins(was, next) {
 		if err := c.leaves(ctx, was, next); err != nil {
 			return false, err
 		}
-		all, _, err := c.beside(ctx, next.Tables, next)
+		claims, err := c.claimsOf(ctx, next.Tables, nil)
 		if err != nil {
 			return false, err
 		}
-		notes = append(notes, all...)
+		ws = append(claims.all, ws...)
 	}
-	w := was.Becomes(owntable.Catalog(c.model.Name), next)
-	if len(notes) > 0 {
-		err = c.store.Transact(ctx, append(notes, w))
-	} else if out, werr := c.store.Write(ctx, []store.Write{w}); werr != nil {
+	if len(ws) > 1 {
+		err = c.store.Transact(ctx, ws)
+	} else if out, werr := c.store.Write(ctx, ws); werr != nil {
 		err = werr
 	} else {
 		err = out[0].Err
@@ -583,7 +579,7 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	if row, err = c.read(ctx); err != nil {
 		return row, nil, err
 	}
-	if _, _, err := c.beside(ctx, pinsOf(found), row); errors.Is(err, ErrRefused) {
+	if _, err := c.claimsOf(ctx, pinsOf(found), nil); errors.Is(err, ErrRefused) {
 		return row, err, nil
 	} else if err != nil {
 		return row, nil, err

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/store"
@@ -343,11 +344,29 @@ func (s *stack) events(f *Function) node {
 // on a parameter is under the parameter's condition.
 func (s *stack) role(f *Function) {
 	var statements []any
-	for _, g := range Grants(f.Process) {
+	for _, g := range append(slices.Clip(Grants(f.Process)), otherTables) {
 		resources, cond := s.resourcesOf(f, g.On)
-		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", "Allow"), is("Action", list(strings2any(g.Actions)...)), is("Resource", list(resources...))}
+		effect := "Allow"
+		if g.ID == otherTables.ID {
+			effect = "Deny"
+		}
+		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", list(strings2any(g.Actions)...)), is("Resource", list(resources...))}
 		if via := viaService[g.On]; via != "" {
 			e = append(e, is("Condition", object(is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com")))))))
+		}
+		var conditions []entry
+		for _, c := range keyConditions(g) {
+			values := []any{c.like}
+			if c.own {
+				values = nil
+				for _, t := range f.Model.Tables {
+					values = append(values, sub(stageRows+"${"+t.name()+"}"))
+				}
+			}
+			conditions = append(conditions, is(c.operator, object(is("dynamodb:LeadingKeys", list(values...)))))
+		}
+		if len(conditions) > 0 {
+			e = append(e, is("Condition", object(conditions...)))
 		}
 		switch n := object(e...); {
 		case len(resources) == 0:

@@ -1,5 +1,7 @@
 package deploy
 
+import "weir/internal/owntable"
+
 // Process is a kind of process, by what it may do.
 // It is also the value of WEIR_GROUP and the dimension Group of weir's own metrics.
 type Process string
@@ -17,7 +19,7 @@ type Resource int
 // The resources of permissions.
 const (
 	OwnTable     Resource = iota // weir's own table
-	Registry                     // the own table of the stage default, in other stages
+	Registry                     // the own table of the stage default, in other stages: the rows stage|TABLE of the model's tables
 	ModelTables                  // the model's tables
 	ModelIndexes                 // the indexes of the model's tables
 	ModelStreams                 // the streams of the model's tables
@@ -67,7 +69,7 @@ func Grants(p Process) []Grant {
 				"dynamodb:BatchWriteItem":     "the parts of a large dead letter are deleted",
 				"dynamodb:ConditionCheckItem": "a copy or a dead letter is written while its tombstone or ledger must stay as it is",
 			}},
-			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "UpdateItem"), Reason: "The derived values, and the rows that they follow from."},
 		}, streamed()...)
 	case Search:
@@ -78,7 +80,7 @@ func Grants(p Process) []Grant {
 				"dynamodb:Query":          "the catalog's row was lost, and checkpoints tell who read",
 				"dynamodb:UpdateItem":     "a document that the index refuses is kept again",
 			}},
-			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("DescribeTable"), Reason: "Whether the tables are those that the ledgers belong to."},
 			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
 				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
@@ -87,7 +89,7 @@ func Grants(p Process) []Grant {
 	case Ingest:
 		return []Grant{
 			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Claims of unique values, and idempotency keys."},
-			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "PutItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "The rows that commands write.", Seldom: map[string]string{
 				"dynamodb:ConditionCheckItem": "a unique value is given while the row that had it is written",
 			}},
@@ -97,6 +99,31 @@ func Grants(p Process) []Grant {
 			dataKey,
 			{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt"}, Service: "SQS", Reason: "SQS decrypts messages for the function."},
 		}
+	}
+	return nil
+}
+
+// otherTables is what every role is denied, though it may write all other rows of weir's own table: the rows stage|TABLE of
+// tables that are not its model's, which say to which stage and model these belong.
+var otherTables = Grant{ID: "OtherTables", On: OwnTable, Actions: dynamodb("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Tables of other models and stages are not this one's to claim."}
+
+// stageRows begins the partition keys of the rows stage|TABLE.
+var stageRows = owntable.StageOf("").Key.Partition.Text()
+
+// keyCondition is one on dynamodb:LeadingKeys, the partition keys that a call names.
+type keyCondition struct {
+	operator string
+	own      bool   // the values are the rows of the model's tables
+	like     string // otherwise this
+}
+
+// keyConditions are those of a grant, nil for none.
+func keyConditions(g Grant) []keyCondition {
+	switch {
+	case g.ID == otherTables.ID:
+		return []keyCondition{{operator: "ForAnyValue:StringLike", like: stageRows + "*"}, {operator: "ForAnyValue:StringNotEquals", own: true}}
+	case g.On == Registry:
+		return []keyCondition{{operator: "ForAllValues:StringEquals", own: true}}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -298,7 +299,7 @@ func (t *terraform) role(f *Function) {
 	name := snake(f.ID)
 	t.line("")
 	t.block(fmt.Sprintf(`data "aws_iam_policy_document" %q`, name), func() {
-		for i, g := range Grants(f.Process) {
+		for i, g := range append(slices.Clip(Grants(f.Process)), otherTables) {
 			resources, when := t.resourcesOf(f, g.On)
 			if len(resources) == 0 {
 				continue
@@ -308,12 +309,12 @@ func (t *terraform) role(f *Function) {
 			}
 			t.line("# %s", g.Reason)
 			if when == "" {
-				t.block("statement", func() { t.statement(g, resources) })
+				t.block("statement", func() { t.statement(f, g, resources) })
 				continue
 			}
 			t.block(`dynamic "statement"`, func() {
 				t.set(set{"for_each", when + " ? [1] : []"})
-				t.inner("content", func() { t.statement(g, resources) })
+				t.inner("content", func() { t.statement(f, g, resources) })
 			})
 		}
 	})
@@ -327,11 +328,27 @@ func (t *terraform) role(f *Function) {
 }
 
 // statement writes the body of one statement of a policy.
-func (t *terraform) statement(g Grant, resources []string) {
-	t.set(set{"sid", quoted(g.ID)}, set{"actions", quotedAll(g.Actions)}, set{"resources", "[" + strings.Join(resources, ", ") + "]"})
+func (t *terraform) statement(f *Function, g Grant, resources []string) {
+	effect := ""
+	if g.ID == otherTables.ID {
+		effect = quoted("Deny")
+	}
+	t.set(set{"sid", quoted(g.ID)}, set{"effect", effect}, set{"actions", quotedAll(g.Actions)}, set{"resources", "[" + strings.Join(resources, ", ") + "]"})
 	if via := viaService[g.On]; via != "" {
 		t.inner("condition", func() {
 			t.set(set{"test", quoted("StringEquals")}, set{"variable", quoted("kms:ViaService")}, set{"values", `["` + via + `.${local.region}.amazonaws.com"]`})
+		})
+	}
+	for _, c := range keyConditions(g) {
+		values := []string{quoted(c.like)}
+		if c.own {
+			values = nil
+			for _, table := range f.Model.Tables {
+				values = append(values, `"`+stageRows+`${`+variable(table.name())+`}"`)
+			}
+		}
+		t.inner("condition", func() {
+			t.set(set{"test", quoted(c.operator)}, set{"variable", quoted("dynamodb:LeadingKeys")}, set{"values", "[" + strings.Join(values, ", ") + "]"})
 		})
 	}
 }

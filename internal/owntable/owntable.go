@@ -40,8 +40,7 @@
 //	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
 //	search|MODEL          s HASH  a search generation: where its indexes are, and how far they are filled
 //	footprint|MODEL       s DERIVATION HASH  what a derivation leaves by one definition
-//	shown|TABLE           s ""      which models show values on rows of the table, and on which
-//	stage|TABLE           s ""      which stage a real table belongs to; only in "weir"
+//	stage|TABLE           s ""      which model derives from a table, and, in "weir" alone, which stage it belongs to
 //
 // ROW is a row's table and key as text, or its hash if that text is long, with the ends of the key. The attributes
 // of a ledger:

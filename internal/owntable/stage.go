@@ -13,8 +13,10 @@ import (
 // on condition that no other stage has it. Each start renews it, if need be; an operator
 // may delete it. It expires a year after the last renewal, so the rows grow with the
 // tables in use. It has about 100 bytes.
+// The row of a table in its stage's own table names the model that derives from it, too; in the stage default that is one row.
 const (
 	stageName   = "n"
+	stageModel  = "m"
 	stageExpiry = Expiry
 )
 
@@ -34,6 +36,9 @@ func DecodeStage(row value.Item, now time.Time) (stage string, fresh bool, err e
 	if row == nil {
 		return "", false, nil
 	}
+	if row.Get(stageName).IsMissing() { // it only names the model
+		return "", false, nil
+	}
 	until, err := whole(row, stageExpiry, 0, stageDo)
 	if err == nil {
 		stage, err = text(row, stageName, stageDo)
@@ -47,9 +52,29 @@ func DecodeStage(row value.Item, now time.Time) (stage string, fresh bool, err e
 // SetStage says that a table belongs to a stage, on condition that it belongs to no other
 // one. The write returns the row.
 func SetStage(at store.Ref, stage string, now time.Time) store.Write {
-	own, is := Table(), value.OfString(stage)
+	is := value.OfString(stage)
 	return store.Write{
-		Ref: at, Return: true, If: store.Cond{{{Attr: Partition, Is: store.Absent}, {Attr: stageName, Is: store.Eq, Value: is}}},
-		Put: own.Item(at.Key).With(value.Attr{Name: stageName, Value: is}).With(value.Attr{Name: stageExpiry, Value: value.OfInt(now.Add(stageKept).Unix())}),
+		Ref: at, Return: true, If: store.Cond{{{Attr: stageName, Is: store.Absent}, {Attr: stageName, Is: store.Eq, Value: is}}},
+		Ops: []store.Op{store.Assign(stageName, is), store.Assign(stageExpiry, value.OfInt(now.Add(stageKept).Unix()))},
 	}
+}
+
+// DecodeModel decodes the model that a table belongs to in the stage of the own table, "" for none. The error wraps ErrRow.
+func DecodeModel(row value.Item) (model string, err error) { return text(row, stageModel, stageDo) }
+
+// SetModel says that a table belongs to a model, on condition that it belongs to the one that it belonged to, "" for none.
+func SetModel(at store.Ref, was, model string) store.Write {
+	return store.Write{Ref: at, If: ifModel(was), Ops: []store.Op{store.Assign(stageModel, value.OfString(model))}}
+}
+
+// LeaveModel says that a table belongs to no model, on condition that it belongs to this one.
+func LeaveModel(at store.Ref, model string) store.Write {
+	return store.Write{Ref: at, If: ifModel(model), Ops: []store.Op{{Kind: store.Remove, Attr: stageModel}}}
+}
+
+func ifModel(model string) store.Cond {
+	if model == "" {
+		return store.Cond{{store.AsRead(stageModel, value.Value{})}}
+	}
+	return store.Cond{{store.AsRead(stageModel, value.OfString(model))}}
 }

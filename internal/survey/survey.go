@@ -213,7 +213,11 @@ func (s *survey) permissions(ctx context.Context, searches bool) (out []doctor.P
 				seen[a+resource] = true
 				p := doctor.Permission{Action: a, Resource: resource, Reason: g.Reason, Allowed: doctor.Not[bool](s.silent)}
 				if s.silent == "" {
-					p.Allowed = s.db.May(ctx, a, t, "")
+					row := ""
+					if g.On == deploy.Registry { // roles may only name the rows of their tables
+						row = owntable.StageOf(s.names.Real(s.tables[1].Name)).Key.Partition.Text()
+					}
+					p.Allowed = s.db.May(ctx, a, t, row)
 				}
 				out = append(out, p)
 			}

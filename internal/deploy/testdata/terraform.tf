@@ -421,8 +421,14 @@ data "aws_iam_policy_document" "orders_rows" {
 
     content {
       sid       = "Registry"
-      actions   = ["dynamodb:BatchGetItem", "dynamodb:PutItem"]
+      actions   = ["dynamodb:BatchGetItem", "dynamodb:UpdateItem"]
       resources = ["${local.table_arns}/weir"]
+
+      condition {
+        test     = "ForAllValues:StringEquals"
+        variable = "dynamodb:LeadingKeys"
+        values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
+      }
     }
   }
 
@@ -485,6 +491,26 @@ data "aws_iam_policy_document" "orders_rows" {
         variable = "kms:ViaService"
         values   = ["sqs.${local.region}.amazonaws.com"]
       }
+    }
+  }
+
+  # Tables of other models and stages are not this one's to claim.
+  statement {
+    sid       = "OtherTables"
+    effect    = "Deny"
+    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+
+    condition {
+      test     = "ForAnyValue:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|*"]
+    }
+
+    condition {
+      test     = "ForAnyValue:StringNotEquals"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
     }
   }
 }
@@ -590,8 +616,14 @@ data "aws_iam_policy_document" "orders_search" {
 
     content {
       sid       = "Registry"
-      actions   = ["dynamodb:BatchGetItem", "dynamodb:PutItem"]
+      actions   = ["dynamodb:BatchGetItem", "dynamodb:UpdateItem"]
       resources = ["${local.table_arns}/weir"]
+
+      condition {
+        test     = "ForAllValues:StringEquals"
+        variable = "dynamodb:LeadingKeys"
+        values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
+      }
     }
   }
 
@@ -665,6 +697,26 @@ data "aws_iam_policy_document" "orders_search" {
         variable = "kms:ViaService"
         values   = ["sqs.${local.region}.amazonaws.com"]
       }
+    }
+  }
+
+  # Tables of other models and stages are not this one's to claim.
+  statement {
+    sid       = "OtherTables"
+    effect    = "Deny"
+    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+
+    condition {
+      test     = "ForAnyValue:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|*"]
+    }
+
+    condition {
+      test     = "ForAnyValue:StringNotEquals"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
     }
   }
 }
@@ -769,8 +821,14 @@ data "aws_iam_policy_document" "orders_ingest" {
 
     content {
       sid       = "Registry"
-      actions   = ["dynamodb:BatchGetItem", "dynamodb:PutItem"]
+      actions   = ["dynamodb:BatchGetItem", "dynamodb:UpdateItem"]
       resources = ["${local.table_arns}/weir"]
+
+      condition {
+        test     = "ForAllValues:StringEquals"
+        variable = "dynamodb:LeadingKeys"
+        values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
+      }
     }
   }
 
@@ -833,6 +891,26 @@ data "aws_iam_policy_document" "orders_ingest" {
         variable = "kms:ViaService"
         values   = ["sqs.${local.region}.amazonaws.com"]
       }
+    }
+  }
+
+  # Tables of other models and stages are not this one's to claim.
+  statement {
+    sid       = "OtherTables"
+    effect    = "Deny"
+    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+
+    condition {
+      test     = "ForAnyValue:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|*"]
+    }
+
+    condition {
+      test     = "ForAnyValue:StringNotEquals"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
     }
   }
 }

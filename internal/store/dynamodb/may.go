@@ -19,11 +19,12 @@ import (
 // nowhere is the partition key of a row that does not exist: dry calls name it.
 const nowhere = "weir: a row that does not exist"
 
-// May asks whether the caller may do an action on a table, on one of its indexes if index is not "", or on its stream.
+// May asks whether the caller may do an action on a table or on its stream. A call that names a row names that of the
+// partition key row, or, if row is "", one that does not exist.
 // It makes a call that changes nothing: a write has a condition that no row can meet. It costs one unit at most, and
 // creates no record in the stream. BatchWriteItem has no conditions: it is asked only where it deletes the row that
 // does not exist.
-func (s *Store) May(ctx context.Context, action, table, index string) doctor.Fact[bool] {
+func (s *Store) May(ctx context.Context, action, table, row string) doctor.Fact[bool] {
 	if err := s.enter(ctx); err != nil {
 		return doctor.Not[bool]("a call that is not interrupted")
 	}
@@ -31,7 +32,7 @@ func (s *Store) May(ctx context.Context, action, table, index string) doctor.Fac
 	if err != nil {
 		return doctor.Not[bool]("a table of the model: " + err.Error())
 	}
-	call := s.dry(t, index)[strings.TrimPrefix(action, "dynamodb:")]
+	call := s.dry(t, row)[strings.TrimPrefix(action, "dynamodb:")]
 	if call == nil {
 		return doctor.Not[bool]("another way to ask: no call of it changes nothing")
 	}
@@ -58,8 +59,11 @@ func (s *Store) May(ctx context.Context, action, table, index string) doctor.Fac
 // dry are the calls that change nothing, by the name of the operation.
 // A refusal by the condition is an answer: the action is allowed. The calls are sent by their
 // caller.
-func (s *Store) dry(t *store.Table, index string) map[string]func(context.Context) error {
+func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context) error {
 	key, never, names := missing(t), aws.String("attribute_exists(#k) AND attribute_not_exists(#k)"), map[string]string{"#k": t.Key.Partition.Name}
+	if row != "" {
+		key[t.Key.Partition.Name] = &types.AttributeValueMemberS{Value: row}
+	}
 	calls := map[string]func(context.Context) error{
 		"DescribeTable": func(ctx context.Context) error {
 			_, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
@@ -90,7 +94,7 @@ func (s *Store) dry(t *store.Table, index string) map[string]func(context.Contex
 			_, err := s.db.Scan(ctx, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)})
 			return err
 		},
-		"Query": s.dryQuery(t, index),
+		"Query": s.dryQuery(t),
 	}
 	if !t.Stream { // our own table: no application sees the delete
 		calls["BatchWriteItem"] = func(ctx context.Context) error {
@@ -103,15 +107,10 @@ func (s *Store) dry(t *store.Table, index string) map[string]func(context.Contex
 }
 
 // dryQuery asks for no row that exists.
-func (s *Store) dryQuery(t *store.Table, index string) func(context.Context) error {
-	of, in := t.Key, &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k")}
-	for i := range t.Indexes {
-		if t.Indexes[i].Name == index {
-			of, in.IndexName = t.Indexes[i].Key, &index
-		}
-	}
-	in.ExpressionAttributeNames = map[string]string{"#k": of.Partition.Name}
-	in.ExpressionAttributeValues = attributes{":k": no(of.Partition)}
+func (s *Store) dryQuery(t *store.Table) func(context.Context) error {
+	in := &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k")}
+	in.ExpressionAttributeNames = map[string]string{"#k": t.Key.Partition.Name}
+	in.ExpressionAttributeValues = attributes{":k": no(t.Key.Partition)}
 	return func(ctx context.Context) error {
 		_, err := s.db.Query(ctx, in)
 		return err

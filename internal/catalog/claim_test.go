@@ -141,80 +141,88 @@ func retireAll(t *testing.T, c *catalog.Catalog) {
 	}
 }
 
-// TestOneTableOfSeveralNames: two models show nothing on one row, whatever they call its table; and
-// tables of one name in two maps are not one.
+// TestOneTableOfSeveralNames: a table belongs to one model, whatever models call it; and tables of one name in two maps
+// are not one. Where all of a model is retired, another one takes its table.
 func TestOneTableOfSeveralNames(t *testing.T) {
 	for _, arns := range []bool{false, true} {
 		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
 			s := &reached{Store: shops(t), arns: arns}
 			starts(t, shop(t, s, "shop", "Shop", "Shop"))
-			starts(t, shop(t, s, "stats", "Stats", "Shop"), "on rows of table Stats, and model shop shows Customer.orders there, which it calls Shop", "and retire it: projector build FILE")
+			for range 2 {
+				starts(t, shop(t, s, "stats", "Stats", "Shop"), "belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.",
+					"If model shop is to derive nothing any more, take all of derive out of its file, and projector build that file")
+			}
 			starts(t, shop(t, s, "elsewhere", "Shop", "Other"))
-			starts(t, shop(t, s, "other", "Other", "Other"), "model elsewhere shows Customer.orders there, which it calls Shop")
+			starts(t, shop(t, s, "other", "Other", "Other"), "belongs to model elsewhere")
 			renamed := shop(t, s, "shop", "Stats", "Shop")
 			if err := renamed.Start(t.Context(), unsaid); errors.Is(err, catalog.ErrModel) {
-				t.Errorf("a model is refused because of what it has noted itself: %v", err)
+				t.Errorf("a model is refused its own table: %v", err)
 			}
-			others, err := shop(t, s, "other", "Other", "Other").ShownByOthers(t.Context(), "Other")
-			if err != nil || len(others) != 1 {
-				t.Errorf("others show %v, %v", others, err)
-			}
-
 			retireAll(t, renamed)
 			starts(t, shop(t, s, "stats", "Stats", "Shop"))
-			starts(t, shop(t, s, "third", "Shop", "Shop"), "model stats shows Customer.orders there, which it calls Stats")
+			starts(t, shop(t, s, "third", "Shop", "Shop"), "belongs to model stats")
 		})
 	}
 }
 
-// TestNotesOfAnOlderWeir: what an older weir has noted, by the name in its model, counts until a program
-// of that model starts again. The older weir finds what this one notes.
-func TestNotesOfAnOlderWeir(t *testing.T) {
-	for _, arns := range []bool{false, true} {
-		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
-			s := &reached{Store: shops(t), arns: arns}
-			older := shop(t, s, "shop", "Shop", "Shop")
-			starts(t, older)
-			row, err := older.Row(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := row.Tables["Shop"].ID
-			if arns {
-				at = row.Tables["Shop"].ARN
-			}
-			noted := func(at string) bool {
-				t.Helper()
-				row, err := store.GetRow(t.Context(), s, owntable.Shown(at))
-				is, derr := owntable.DecodeShown(row)
-				if err != nil || derr != nil {
-					t.Fatal(err, derr)
-				}
-				return len(is.Models["shop"]) > 0
-			}
-			if !noted(at) || !noted("Shop") {
-				t.Fatalf("noted by what the table is: %v, and by its name: %v", noted(at), noted("Shop"))
-			}
-			if _, err := s.Write(t.Context(), []store.Write{{Ref: owntable.Shown(at), Delete: true}}); err != nil {
-				t.Fatal(err)
-			}
-			starts(t, shop(t, s, "stats", "Shop", "Shop"), "model shop shows Customer.orders there")
-			if arns { // the ARN has the name by which the older one may have noted it
-				starts(t, shop(t, s, "stats", "Stats", "Shop"), "model shop shows Customer.orders there, which it calls Shop")
-			}
-			starts(t, shop(t, s, "elsewhere", "Shop", "Other"))
-			if others, err := shop(t, s, "stats", "Shop", "Shop").ShownByOthers(t.Context(), "Shop"); err != nil || len(others) != 1 || len(others["shop"]) != 1 {
-				t.Errorf("others show %v, %v", others, err)
-			}
-			if shapes, err := older.ShownBy(t.Context(), "Shop"); err != nil || len(shapes) != 1 {
-				t.Errorf("it shows %v, %v", shapes, err)
-			}
-			starts(t, older)
-			if !noted(at) {
-				t.Error("a program that starts again does not note what it shows")
-			}
-		})
+// TestDerivesNothing: a model that derives no rows begins beside another, and claims nothing.
+func TestDerivesNothing(t *testing.T) {
+	for _, derives := range []string{"", "search: {customers: {of: Customer, text: [id]}}\n", "queries: {customer: {get: Customer, with: [id]}}\n"} {
+		s := shops(t)
+		m, err := model.Parse("other.yaml", []byte("model: other\ntables: {Shop: {key: [PK, SK]}}\nentities:\n  Customer: {key: {PK: \"C#{id}\", SK: METADATA}}\n"+derives))
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts(t, catalog.New(m, s, time.Now, catalog.Options{}))
+		starts(t, shop(t, s, "shop", "Shop", "Shop"))
+		starts(t, catalog.New(m, s, time.Now, catalog.Options{}))
 	}
+}
+
+// TestGivenUpTable: a table from which a model no longer derives is free for another model, but only once a program that is
+// not refused has said so.
+func TestGivenUpTable(t *testing.T) {
+	s := shops(t)
+	both := func(derive string) *catalog.Catalog {
+		m, err := model.Parse("both.yaml", []byte(`
+model: both
+tables: {Shop: {key: [PK, SK]}, Other: {key: [PK, SK]}}
+entities:
+  Customer: {table: Shop, key: {PK: "C#{id}", SK: METADATA}}
+  Order: {table: Shop, key: {PK: "C#{id}", SK: "O#{order}"}}
+  Room: {table: Other, key: {PK: "R#{id}", SK: METADATA}}
+  Guest: {table: Other, key: {PK: "R#{id}", SK: "G#{guest}"}}
+derive:
+  Customer.orders: {count: Order}
+`+derive))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return catalog.New(m, s, time.Now, catalog.Options{})
+	}
+	older := both("  Room.guests: {count: Guest}\n")
+	starts(t, older)
+	if _, err := older.Admit(t.Context(), catalog.Batch{Tables: []string{"Shop", "Other"}, Reader: catalog.Process}, unsaid); err != nil {
+		t.Fatal(err)
+	}
+	other := shop(t, s, "other", "Other", "Other")
+	starts(t, other, "belongs to model both")
+	newer := both("")
+	if err := newer.Start(t.Context(), unsaid); !errors.Is(err, catalog.ErrUnknown) {
+		t.Fatal(err)
+	}
+	starts(t, other, "belongs to model both")
+	if _, err := newer.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		next := was.Clone()
+		is := next.Derivations["Room.guests"]
+		is.State = owntable.Retired
+		next.Derivations["Room.guests"] = is
+		return next, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	starts(t, newer)
+	starts(t, other)
 }
 
 // TestModelsBeginTogether has two models of the same rows begin, the one before each call of the other
@@ -324,20 +332,14 @@ func scan(t *testing.T, s store.Store) (rows []value.Item) {
 	}
 }
 
-// TestRefusedStartNotesNothing: a program that is refused leaves what is noted of the one that runs: other models are
-// refused, or not, by what that one shows. What the refused one may begin is noted beside.
-func TestRefusedStartNotesNothing(t *testing.T) {
+// TestRefusedStartClaimsNothing: a program that is refused claims no table.
+func TestRefusedStartClaimsNothing(t *testing.T) {
 	s := shops(t)
 	older := shop(t, s, "shop", "Shop", "Shop")
 	starts(t, older)
 	_, err := older.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		return older.Program().Admit(was, catalog.Batch{Reader: catalog.Process, Tables: []string{"Shop"}}, time.Now())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	noted := owntable.Shown("Shop")
-	was, err := store.GetRow(t.Context(), s, noted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,40 +361,21 @@ derive:
 	if err := catalog.New(newer, s, time.Now, catalog.Options{}).Start(t.Context(), unsaid); !errors.Is(err, catalog.ErrDefinition) {
 		t.Fatal(err)
 	}
-	is, err := store.GetRow(t.Context(), s, noted)
-	if err != nil || !value.EqualItems(is, was) {
-		t.Errorf("noted is %v, and was %v, %v", is, was, err)
-	}
-	starts(t, shop(t, s, "stats", "Shop", "Shop"), "model shop shows Customer.orders there")
+	starts(t, shop(t, s, "stats", "Shop", "Shop"), "belongs to model shop")
+	starts(t, shop(t, s, "stats", "Other", "Other"))
 	starts(t, older)
 }
 
-// TestMovedTable: a model that is moved to another table before its stream was read has nothing on the
-// first one any more: another model may begin there, and nothing is noted.
+// TestMovedTable: a model that is moved to another table before its stream was read leaves the first one to another model.
 func TestMovedTable(t *testing.T) {
 	for _, arns := range []bool{false, true} {
 		t.Run(fmt.Sprint("ARNs ", arns), func(t *testing.T) {
 			s := &reached{Store: shops(t), arns: arns}
-			first := shop(t, s, "shop", "Shop", "Shop")
-			starts(t, first)
-			row, err := first.Row(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := row.Tables["Shop"].ID
-			if arns {
-				at = row.Tables["Shop"].ARN
-			}
-			moved := shop(t, s, "shop", "Shop", "Other")
-			starts(t, moved)
-			starts(t, shop(t, s, "third", "Other", "Other"), "model shop shows Customer.orders there")
-			left, err := store.GetRow(t.Context(), s, owntable.Shown(at))
-			is, derr := owntable.DecodeShown(left)
-			if err != nil || derr != nil || len(is.Models) > 0 {
-				t.Errorf("noted of the first table: %v, %v, %v", is.Models, err, derr)
-			}
+			starts(t, shop(t, s, "shop", "Shop", "Shop"))
+			starts(t, shop(t, s, "shop", "Shop", "Other"))
+			starts(t, shop(t, s, "third", "Other", "Other"), "belongs to model shop")
 			starts(t, shop(t, s, "stats", "Stats", "Shop"))
-			starts(t, shop(t, s, "shop", "Shop", "Shop"), "model stats shows Customer.orders there")
+			starts(t, shop(t, s, "shop", "Shop", "Shop"), "belongs to model stats")
 		})
 	}
 }
