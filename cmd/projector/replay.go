@@ -151,6 +151,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	a := replay.NewArrangement(r, int(c.Memory.Share(window)), scratchIn(dir))
 	defer a.Close()
 	exports, unread, err := p.arrange(inputs, r, a)
+	if err == nil {
+		err = r.Begin(p.ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,10 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if r.Summary.Gaps = len(open); err == nil {
 		err = failed
 	}
-	if errors.Is(err, replay.ErrForgotten) {
+	if err == nil {
+		err = r.End(p.ctx)
+	}
+	if errors.Is(err, replay.ErrForgotten) || errors.Is(err, replay.ErrBehind) {
 		return usage("%v", err) // the same command would be refused again
 	}
 	if err != nil {

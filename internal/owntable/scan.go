@@ -1,6 +1,7 @@
 package owntable
 
 import (
+	"strconv"
 	"strings"
 
 	"weir/internal/store"
@@ -119,6 +120,20 @@ func IsSilent(old, new value.Item) bool {
 
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
+
+// fedUpTo is up to when a replay has sent what feeds send, in µs. It is in the row of the first table of a model, without a key.
+const fedUpTo = "fed"
+
+// FedUpTo returns it, 0 if there was no such replay.
+func FedUpTo(row value.Item) int64 {
+	n, _ := strconv.ParseInt(row.Get(fedUpTo).Text(), 10, 64)
+	return n
+}
+
+// SetFedUpTo stores it.
+func SetFedUpTo(table string, at int64) store.Write {
+	return store.Write{Ref: Forgotten(table), Ops: []store.Op{set(fedUpTo, value.OfInt(at))}}
+}
 
 // SeenTable returns the table of the row whose removal a row of the own table marks; "" for any other row.
 func SeenTable(row value.Item) string {

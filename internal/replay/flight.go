@@ -72,6 +72,11 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 	}
 	unsure := e.unsure(markFrom(&e.Record))
 	p := e.plan(old, image)
+	if inOrder {
+		if err := f.behind(e); err != nil {
+			return err
+		}
+	}
 	if e.gap != "" {
 		f.gaps = append(f.gaps, e)
 	}

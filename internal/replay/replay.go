@@ -45,6 +45,9 @@ type Replay struct {
 	// be nil.
 	Bad func(events.Entry, error)
 
+	// Feeds is set by Begin: up to when feeds were replayed.
+	Feeds *FeedTime
+
 	// Apart makes Next read and write one after the other, in the caller's goroutine. A
 	// simulation sets it, because it schedules all that happens.
 	Apart bool
