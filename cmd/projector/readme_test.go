@@ -163,7 +163,7 @@ func typePage(t *testing.T, page, dir, consoles string) {
 
 var (
 	moments = regexp.MustCompile(`20\d\d-\d\d-\d\d \d\d:\d\d`)
-	checked = regexp.MustCompile(`^\d+ derived values checked`)
+	checked = regexp.MustCompile(`(?m)^\d+ derived values checked`)
 	took    = regexp.MustCompile(`in \d+\.\d s`)
 	paced   = regexp.MustCompile(`(?m)^\d+ [a-z ]+, \d+/s(, .* left)?\n`)
 )
