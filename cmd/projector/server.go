@@ -31,10 +31,10 @@ type running struct {
 }
 
 // Bounds of an answer: how long it may take, which is longer than a server works on one, and how
-// large it may be.
+// large it may be: a page has at most 16 MB of rows, and reading takes several times an answer's bytes.
 const (
 	answerTime = time.Minute
-	answerSize = 256 << 20
+	answerSize = 40 << 20
 )
 
 // asker asks a server. Make it with running.asker.
@@ -170,6 +170,7 @@ func (a *asker) rows(ctx context.Context, model, name string, params map[string]
 	}
 	path := "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(name)
 	return func(yield func([]byte, error) bool) {
+		seen, pages, next := "", 0, 1 // the cursor of page 1, 2, 4, …: in a loop it comes again
 		for left := limit; ; {
 			if left > 0 {
 				ask.Set("limit", strconv.Itoa(min(left, query.MaxLimit)))
@@ -198,6 +199,13 @@ func (a *asker) rows(ctx context.Context, model, name string, params map[string]
 			left -= len(*page.Items)
 			if page.Cursor == "" || limit > 0 && left <= 0 {
 				return
+			}
+			if page.Cursor == seen {
+				yield(nil, fmt.Errorf("the server %s gives pages that it gave before, without an end", a.base))
+				return
+			}
+			if pages++; pages == next {
+				seen, next = page.Cursor, 2*next
 			}
 			ask.Set("cursor", page.Cursor)
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -72,6 +73,27 @@ func TestServerPages(t *testing.T) {
 		if key != "Bearer first-key-0123456789" {
 			t.Errorf("key %q", key)
 		}
+	}
+}
+
+// TestServerWithoutEnd: pages that go round end with an error, and so does an answer larger than a page can be.
+func TestServerWithoutEnd(t *testing.T) {
+	var a answers
+	for i := range 100 {
+		a.give = append(a.give, answer(200, `{"items":[{"n":1}],"cursor":"c`+strconv.Itoa(i%5)+`"}`))
+	}
+	if code, _, said := a.asks(t); code == exitGood || !strings.Contains(said, "gave before") || len(a.asked) > 30 {
+		t.Errorf("%d after %d pages: %s", code, len(a.asked), said)
+	}
+	endless := answers{give: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write([]byte(strings.Repeat(" ", 1<<20))); err != nil {
+				return
+			}
+		}
+	}}}
+	if code, _, said := endless.asks(t); code == exitGood || !strings.Contains(said, "more than 40 MB") {
+		t.Errorf("%d: %s", code, said)
 	}
 }
 
