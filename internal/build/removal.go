@@ -98,7 +98,7 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 		retired := is.State == owntable.Retired || is.State == ""
 		replaced := !retired && is.Hash != f.Hash && is.State != owntable.Building && is.State != owntable.Unbuilt && !f.History
 		switch {
-		case !f.Removed.IsZero():
+		case !f.Removed.IsZero() && !named: // what is named is looked at again
 			continue
 		case !retired && !replaced, len(x.Only) > 0 && !named:
 			x.kept = append(x.kept, f)

@@ -125,6 +125,9 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			} else if !done {
 				continue
 			}
+			if err := c.remember(ctx, next); err != nil {
+				return err
+			}
 			c.mu.Lock()
 			c.started = true
 			c.mu.Unlock()

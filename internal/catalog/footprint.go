@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/aggregate"
 	"weir/internal/model"
@@ -122,6 +123,39 @@ func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) err
 	}
 	if err != nil {
 		return fmt.Errorf("noting what derivations of model %s leave: %w", c.model.Name, err)
+	}
+	return nil
+}
+
+// removedLife is how long what was removed is still taken for weir's: a stream has the changes that removed it for 24 hours.
+const removedLife = retention + 2*time.Hour
+
+// remember reads what retired derivations have left on rows of the model's entities, so that nothing takes it for the
+// application's. What the model declares today is the application's.
+func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
+	prints, err := c.Footprints(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range c.model.Entities {
+		if e.Derived {
+			continue
+		}
+		var left []string
+		shape := ShapeOf(e)
+		for _, f := range prints {
+			is := row.Derivations[f.Name]
+			over := !f.Removed.IsZero() && c.now().Sub(f.Removed) > removedLife
+			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Meets) {
+				continue
+			}
+			for _, name := range f.Attrs {
+				if e.Attribute(name) == nil {
+					left = append(left, name)
+				}
+			}
+		}
+		e.Left.Set(left)
 	}
 	return nil
 }

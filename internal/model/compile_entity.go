@@ -14,7 +14,7 @@ import (
 // Entities keep the order of the file, which decides the order of everything that is derived from them.
 func (c *compiler) compileEntities() {
 	for _, d := range c.decl.entities {
-		e := &Entity{Name: d.name.text}
+		e := &Entity{Name: d.name.text, Left: &Left{}}
 		if !entityName.MatchString(e.Name) {
 			c.report(d.name.pos, "like Album", "an entity's name is letters and digits, not %q", e.Name)
 		}

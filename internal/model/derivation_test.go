@@ -624,7 +624,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
 			"Latest": "each is a derivation", "LatestOf": "each is a derivation",
 			"Others": "each is in its status", "Subscribes": "each is a derivation", "Migrations": "a migration derives nothing", "Replaces": "a migration derives nothing",
-			"kind": "follows from Where", "open": "for commands and queries",
+			"kind": "follows from Where", "open": "for commands and queries", "Left": "what other definitions have left",
 		}},
 		{Attribute{}, map[string]string{
 			"Name": in, "Type": in, "As": in, "Zone": "its rules are in", "zoneRules": in, "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",

@@ -321,7 +321,7 @@ func differing(c *Change, image, other value.Item, e *model.Entity) value.Value 
 	if image == nil {
 		return value.Value{}
 	}
-	image, other = Own(e, image), Own(e, other)
+	image, other = Uncovered(image), Uncovered(other)
 	var attrs value.Item
 	for _, a := range image {
 		if !owntable.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
@@ -334,8 +334,8 @@ func differing(c *Change, image, other value.Item, e *model.Entity) value.Value 
 	return value.OfMap(attrs)
 }
 
-// IsDerived reports whether weir computes this attribute on rows of the entity. weir
-// ignores what an application writes to such an attribute.
+// IsDerived reports whether weir computes this attribute on rows of the entity, or has computed it until that was
+// retired and has not removed it yet. weir ignores what an application writes to such an attribute.
 func IsDerived(e *model.Entity, name string) bool {
 	if e == nil {
 		return false
@@ -352,7 +352,7 @@ func IsDerived(e *model.Entity, name string) bool {
 			}
 		}
 	}
-	return false
+	return e.Left.Has(name)
 }
 
 // MakeRow returns what a rule makes from a row that it selects, with the rows that the result follows. It

@@ -38,21 +38,33 @@ func Own(e *model.Entity, row value.Item) value.Item {
 	return row.With(back...).Filter(func(name string) bool { return !slices.Contains(gone, name) })
 }
 
+// Uncovered returns a row as the application wrote it, whatever shows other values there: also a status that is retired, of
+// which the row alone still tells.
+func Uncovered(row value.Item) value.Item {
+	notes := row.Get(owntable.Own).Item()
+	if len(notes) == 0 {
+		return row
+	}
+	for _, note := range notes {
+		if own, shown, noted := owntable.Covered(row, note.Name); noted && value.Equal(shown, row.Get(note.Name)) {
+			row = row.With(value.Attr{Name: note.Name, Value: own})
+		}
+	}
+	return row.With(value.Attr{Name: owntable.Own})
+}
+
 // Over returns the application's row with the values in shown written over it, and with
 // the attribute owntable.Own that records what they cover. An attribute that shown lacks
 // stays as it is.
-func Over(e *model.Entity, own, shown value.Item) value.Item {
-	if e == nil || len(e.Statuses) == 0 || own == nil {
-		return own
-	}
+func Over(own, shown value.Item) value.Item {
 	var show, notes []value.Attr
-	for _, name := range moving(e) {
-		is, over := own.Get(name), shown.Get(name)
-		if over.IsMissing() || value.Equal(is, over) {
+	for _, over := range shown {
+		is := own.Get(over.Name)
+		if own == nil || over.Value.IsMissing() || value.Equal(is, over.Value) {
 			continue
 		}
-		show = append(show, value.Attr{Name: name, Value: over})
-		notes = append(notes, value.Attr{Name: name, Value: owntable.Covering(is, over)})
+		show = append(show, over)
+		notes = append(notes, value.Attr{Name: over.Name, Value: owntable.Covering(is, over.Value)})
 	}
 	if len(notes) > 0 {
 		show = append(show, value.Attr{Name: owntable.Own, Value: value.OfMap(value.NewItem(notes...))})
@@ -60,18 +72,20 @@ func Over(e *model.Entity, own, shown value.Item) value.Item {
 	return own.With(show...)
 }
 
-// Keep returns the application's new image of a row, with the statuses that the row shows
-// now. It keeps a shown value only where the application has not changed the value below
-// it.
+// Keep returns the application's new image of a row, with what statuses show on the row now, also those that are retired. It
+// keeps a shown value only where the application has not changed the value below it.
 func Keep(e *model.Entity, own, now value.Item) value.Item {
-	if e == nil || len(e.Statuses) == 0 || own == nil {
+	if e == nil || own == nil {
 		return own
 	}
-	under := Own(e, now)
+	names, under := moving(e), Uncovered(now)
+	for _, note := range now.Get(owntable.Own).Item() {
+		names = append(names, note.Name)
+	}
 	shown := now.Filter(func(name string) bool {
-		return slices.Contains(moving(e), name) && value.Equal(under.Get(name), own.Get(name))
+		return slices.Contains(names, name) && value.Equal(under.Get(name), own.Get(name))
 	})
-	return AlsoNoted(e, Over(e, own, shown), now)
+	return AlsoNoted(e, Over(own, shown), now)
 }
 
 // AlsoNoted returns an image with those notes of a row that are of no status of the model: a retired status has

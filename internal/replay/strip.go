@@ -28,7 +28,7 @@ func strip(t *model.Table, image value.Item) stripped {
 	if e.Derived {
 		return stripped{entity: e, ours: true}
 	}
-	image = projections.Own(e, image).Filter(func(name string) bool { return !isDerived(e, name) })
+	image = projections.Uncovered(image).Filter(func(name string) bool { return !isDerived(e, name) })
 	for _, a := range e.Flags {
 		if v := image.Get(a); v.Kind() == value.Bool {
 			image = image.With(value.Attr{Name: a, Value: value.OfString(value.Scalar(v))})

@@ -95,7 +95,7 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 		}
 	}
 	latest, err := latestOf(e, target, known)
-	want = projections.Over(e, own, value.NewItem(shown...))
+	want = projections.Over(own, value.NewItem(shown...))
 	return projections.AlsoNoted(e, want, row).With(latest...), many, err
 }
 
