@@ -6,7 +6,7 @@ DOUBLES ?= 3000
 KILLS ?= 500
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo test soak race kill conform notice attack planted sim exhaustive bench bench-aws lambda-size release module record cli clean
+.PHONY: help build demo test soak race kill conform notice attack planted sim exhaustive bench bench-aws bench-peers lambda-size release module record cli clean
 
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
@@ -60,8 +60,11 @@ exhaustive: ## a process dies at every call of a store and an index, in each mod
 planted: ## mistakes planted one by one, and the seed that notices each: docs/planted-bugs.md
 	$(GO) run ./scripts/planted
 
-bench: build ## the goals of replays, and speed and memory
+bench: build ## the goals of replays, and speed and memory beside their peers
 	./scripts/bench.sh
+
+bench-peers: build ## the same counts by SQLite, and decoding alone
+	./scripts/peers.sh
 
 bench-aws: ## speed and write units beside the handlers that people write, on DynamoDB Local (needs java)
 	./scripts/bench-aws.sh

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,14 +14,15 @@ import (
 const (
 	goalEach      = 12.0  // µs without search
 	goalSearching = 28.0  // µs with it
+	goalPeers     = 4.0   // times what weir takes, that other systems take
 	goalFlat      = 1.3   // between the cheapest and the dearest record, of recordings of 10^5 and more
 	goalDecoding  = 2.5   // times what decoding takes, with --memory 1GB
 	goalFrom      = 1e6   // records, from which on the times above hold
 	roomEach      = 3_000 // bytes of disk for a record: the recording, what is sorted and the store
 )
 
-// goals measures first replays of the gallery by the built program, from its start to its end, and says which
-// goals are met.
+// goals measures first replays of the gallery by the built program, from its start to its end, beside other systems that
+// derive the same counts (scripts/peers, which compares the counts), and says which goals are met.
 //
 // The recordings have 100,000 records and ten times as many, up to b.most.
 func (b *bench) goals() error {
@@ -38,6 +41,10 @@ func (b *bench) goals() error {
 	if err != nil {
 		return fmt.Errorf("build the program first: %w", err)
 	}
+	peers, why := b.buildPeers()
+	if why != nil {
+		b.table.add(line{what: "other systems", peer: "left out: " + strings.TrimSpace(why.Error())})
+	}
 	var each []float64
 	for i, n := range sizes {
 		rec, err := b.recording(n)
@@ -53,6 +60,11 @@ func (b *bench) goals() error {
 			return err
 		}
 		each = append(each, cpu)
+		if peers != "" {
+			if err := b.besidePeers(peers, bin, rec, rounds); err != nil {
+				return err
+			}
+		}
 	}
 	b.grows(sizes, each)
 	rec, err := b.recording(min(last, pick(b, 100_000, 1_000_000)))
@@ -148,5 +160,48 @@ func (b *bench) besideDecoding(bin string, rec recording) error {
 	b.table.add(line{what: fmt.Sprintf("replay of %d records without search, --memory 1GB; decoding", n), figure: figure(n, costs),
 		peer: figure(n, decoding), ratio: show(times, "×"), goal: "≤ " + show(goalDecoding, "×"), met: times <= goalDecoding})
 	b.resident(most, 1<<30)
+	return nil
+}
+
+// buildPeers builds scripts/peers, which is a module of its own, with SQLite compiled from C where there is a compiler.
+func (b *bench) buildPeers() (bin string, err error) {
+	bin = filepath.Join(b.dir, "peers")
+	cgo := "0"
+	if _, err := exec.LookPath("gcc"); err == nil {
+		cgo = "1"
+	}
+	build := exec.CommandContext(b.ctx, "go", "build", "-C", "scripts/peers", "-o", bin, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building scripts/peers: %w: %s", err, out)
+	}
+	return bin, nil
+}
+
+// besidePeers adds a line for each other system that this machine has. Their ratios are of weir's CPU time in the same rounds.
+func (b *bench) besidePeers(peers, bin string, rec recording, rounds int) error {
+	cmd := exec.CommandContext(b.ctx, peers, "-json", "-projector", bin, "-recording", rec.path, "-rounds", fmt.Sprint(rounds), "-memory", b.size.String(), "-temp", b.dir)
+	cmd.Stderr = b.talk
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("scripts/peers: %w", err)
+	}
+	var all []struct {
+		Name, Keeps string
+		CPU, Rate   float64 // µs a record, and records a second
+		PeakMB      float64
+	}
+	if err := json.Unmarshal(out, &all); err != nil || len(all) == 0 || all[0].Name != "weir" {
+		return fmt.Errorf("scripts/peers answers %q: %w", out, err)
+	}
+	for _, p := range all[1:] {
+		times := p.CPU / all[0].CPU
+		l := line{what: "  beside " + p.Name + ": " + p.Keeps, figure: fmt.Sprintf("%.1f cpu µs each", all[0].CPU),
+			peer: fmt.Sprintf("%.1f cpu µs each, %.0f records/s, %.0f MB", p.CPU, p.Rate, p.PeakMB), ratio: show(times, "×")}
+		if p.Name == "sqlite" && rec.records >= goalFrom {
+			l.goal, l.met = "≥ "+show(goalPeers, "×"), times >= goalPeers
+		}
+		b.table.add(l)
+	}
 	return nil
 }
