@@ -504,8 +504,6 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 		switch {
 		case ours[name]:
 			return false
-		case isSearch(name): // an earlier weir entered it
-			return true
 		case d.State == owntable.Building:
 			return false // by another model, which has to end its build
 		case d.State != owntable.Retired && slices.ContainsFunc(next.Builds.Counting(), func(b owntable.Build) bool { return b.Generation == d.Generation }):
@@ -744,7 +742,7 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 		if pin.Complete == owntable.CompleteMade {
 			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
 		} else if pin.ARN == "" {
-			why = "it is not known by which model its rows were derived until now: another model has read its stream, or this directory is from an older weir"
+			why = "it is not known by which model its rows were derived until now: another model has read its stream"
 		}
 		return refuse(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
 			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.derive(row, d), guide)

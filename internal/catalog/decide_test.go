@@ -378,13 +378,11 @@ func TestBeforeAnythingIsRead(t *testing.T) {
 }
 
 // TestSearchIsNotInTheCatalog: programs whose search definitions differ do not refuse each
-// other, and what an earlier weir entered of an index goes.
+// other.
 func TestSearchIsNotInTheCatalog(t *testing.T) {
 	w := newWorld(t, true)
 	a, b := programOf(t, albums), programOf(t, strings.Replace(albums, "text: [title]", "text: [title, id]", 1))
 	w.must(w.start(a))
-	w.must(w.batch(a, Process, "rows"))
-	w.row.Derivations["search/albums"] = owntable.Derived{Hash: "old", Generation: 3, State: owntable.Live}
 	w.must(w.batch(a, Process, "rows"))
 	w.must(w.start(b))
 	for _, p := range []*Program{a, b, a} {
