@@ -834,7 +834,7 @@ func (t *truth) documents() {
 			}
 			for _, f := range slices.Concat(s.Filters, s.Sorts) {
 				if v := f.Get(k.image); !v.IsMissing() {
-					d.Values[f.Name] = v
+					d.Values[f.Name] = indexed(s.Of, f.Name, v)
 				}
 			}
 			if d.Check() == nil {
@@ -853,6 +853,22 @@ func (t *truth) documents() {
 	for name := range want {
 		t.wrong(name, Lost, "search: %q is not found", name)
 	}
+}
+
+// indexed is a value of a filter or a sort as documents have it: a time is the seconds since 100,000,000,000 seconds
+// before 1970, in twelve digits, with all of its decimals.
+func indexed(e *model.Entity, name string, v value.Value) value.Value {
+	a := e.Attribute(name)
+	if a == nil || a.Type != model.TypeTime {
+		return v
+	}
+	at := instant(v)
+	if at == nil {
+		return v
+	}
+	at = new(big.Rat).Add(at, new(big.Rat).SetInt64(100_000_000_000))
+	whole, decimals, _ := strings.Cut(at.FloatString(40), ".")
+	return value.OfString(strings.Repeat("0", 12-len(whole)) + whole + "." + strings.TrimRight(decimals, "0"))
 }
 
 func sameValues(a, b map[string]value.Value) bool {
