@@ -521,7 +521,7 @@ func (l *life) otherModel() {
 	text := strings.Replace(lifeModel, "model: shop", "model: stats", 1)
 	none := func(text string) string {
 		without, _, _ := strings.Cut(text, "derive:")
-		return l.model(without)
+		return l.model(strings.NewReplacer("search:\n  customers: {of: Customer, text: [name]}\n", "", "  find: {search: customers}\n", "").Replace(without)) // needs no index
 	}
 	stats := l.model(text + lifeSum)
 	says := []string{"belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.", "take all of derive out of its file, and projector build that file"}
