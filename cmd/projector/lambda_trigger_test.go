@@ -35,11 +35,7 @@ func TestLambdaOnTriggers(t *testing.T) {
 	}
 	f := startFunction(t, "WEIR_DATA="+dir)
 	event := triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`)
-	var of struct{ Records []json.RawMessage }
-	if err := json.Unmarshal(event, &of); err != nil {
-		t.Fatal(err)
-	}
-	if a := answerTo(t, f, payload(t, windowed("shardId-1", of.Records, nil))); len(*a.Failures) > 0 {
+	if a := answerTo(t, f, inWindow(t, event)); len(*a.Failures) > 0 {
 		t.Fatalf("the function refuses %s", event)
 	}
 	f.Kill()
@@ -76,4 +72,14 @@ func triggered(t *testing.T, entity string, change trigger.Change, fields string
 		t.Fatal(err)
 	}
 	return payload
+}
+
+// inWindow returns an event with its records in a tumbling window of one shard.
+func inWindow(t *testing.T, event []byte) []byte {
+	t.Helper()
+	var of struct{ Records []json.RawMessage }
+	if err := json.Unmarshal(event, &of); err != nil {
+		t.Fatal(err)
+	}
+	return payload(t, windowed("shardId-1", of.Records, nil))
 }

@@ -131,7 +131,7 @@ func TestTraces(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "60000") // only what is flushed comes
 		f := startFunction(t, "WEIR_DATA="+dir, "WEIR_TRACES=otlp", "OTEL_SERVICE_NAME=albums")
-		answerTo(t, f, triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`))
+		answerTo(t, f, inWindow(t, triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`)))
 		if by, _ := s.service(); s.paths()["batch rows > target > write"] == 0 || by != "albums" {
 			t.Errorf("the function answers before it has sent %v of %q", s.paths(), by)
 		}

@@ -188,6 +188,9 @@ func (c *churner) own() (rows map[string]int, bytes int) {
 	rows = map[string]int{}
 	for _, row := range c.scan(owntable.TableName) {
 		kind := owntable.Kind(row.Get(owntable.Partition).Text())
+		if kind == "secret" { // one for the store, which keys revisions
+			continue
+		}
 		if row.Get(owntable.Sort).Text() == "-" {
 			kind += " head"
 		}

@@ -140,8 +140,7 @@ func (*noting) Close() error { return nil } // a system that is opened again goe
 
 // outside are the kinds of rows that no life of a row writes, and how many there can be.
 var outside = map[string]string{
-	"stage": "one for each table, with a TTL: TestClaim in internal/stage",
-	"made":  "one for each table that a replay made",
+	"made": "one for each table that a replay made",
 }
 
 // TestChurnOfLives: authors, posts, readers and users come and go for a year in every way that rows have: by commands

@@ -1,6 +1,7 @@
 package system_test
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -41,7 +42,7 @@ func TestRecut(t *testing.T) {
 			want := dump(t, straight)
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			c := cutter{t: t, entries: entriesOf(t, whole), r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir()}
+			c := cutter{t: t, entries: entriesOf(t, whole), r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), table: m.Tables[0].Name}
 			s := openSystem(t, t.TempDir(), m)
 			for _, path := range c.recut() {
 				replayInto(t, s, []string{path})
@@ -78,7 +79,7 @@ func TestBeginningFirst(t *testing.T) {
 			entries := entriesOf(t, whole)
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			c := cutter{t: t, entries: entries, r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir()}
+			c := cutter{t: t, entries: entries, r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), table: m.Tables[0].Name}
 			s := openSystem(t, t.TempDir(), m)
 			n := c.r.IntN(len(entries)-1) + 1
 			first := replayInto(t, s, []string{c.file(0, [][2]int{{0, n}})})
@@ -125,6 +126,7 @@ type cutter struct {
 	entries []events.Entry
 	r       *rand.Rand
 	dir     string
+	table   string // of records that name none
 	files   int
 }
 
@@ -206,7 +208,7 @@ func join(text []byte, records [][]byte, with string) []byte {
 // record is a record as a Lambda event has it.
 func (c *cutter) record(r *events.Record) []byte {
 	b := fmt.Appendf(nil, `{"eventName":%q,"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/%s/stream/2026-01-01T00:00:00.000",`,
-		r.Event(), r.Table)
+		r.Event(), cmp.Or(r.Table, c.table))
 	if r.Expired {
 		b = append(b, `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`...)
 	}
