@@ -2,7 +2,8 @@ package replay
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"errors"
 	"slices"
 
 	"weir/internal/events"
@@ -12,6 +13,7 @@ import (
 	"weir/internal/projections/copies"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // keepGap keeps a dead letter about records of a row that are missing before an entry. It stands until the row has no
@@ -66,7 +68,6 @@ func (r *Replay) Gaps(ctx context.Context) (open []runner.Dead, err error) {
 // they made. An entry that is there stays, so telling twice changes nothing.
 func (r *Replay) tell(ctx context.Context, told []*entry) error {
 	var changes []projections.Change
-	var of []*entry
 	for _, e := range told {
 		old, image := e.images()
 		if at := positionOf(&e.Record); !at.IsZero() && (keepsHistory(old.entity) || keepsHistory(image.entity)) {
@@ -74,25 +75,71 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 				Table: e.table, Row: e.ref, Was: old.entity, Is: image.entity, Old: old.row, New: image.row,
 				Position: at, Origin: at, Time: e.Record.Time, Record: &e.Record,
 			})
-			of = append(of, e)
 		}
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	var failed error
+	var unusable []runner.Dead
 	rules := slices.DeleteFunc(slices.Clone(r.Model.Rows), func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
 	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
-		failed = fmt.Errorf("%s: %s: %s", of[i].Location, f.Derivation, f.Reason)
+		c := &changes[i]
+		unusable = append(unusable, runner.Dead{
+			Kind: runner.DeadImage, Target: f.Derivation, Reason: f.Reason,
+			Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		})
 	})
-	if failed != nil {
-		return failed
+	if err := r.keepUnusable(ctx, unusable); err != nil {
+		return err
 	}
 	entered, err := copies.PutEntries(ctx, r.Runner, entries, false, func(int) error { return nil })
+	var refused []runner.Dead
 	for i := range entered {
-		if err == nil && entered[i].Err != nil {
-			err = fmt.Errorf("%s: %s: %w", of[entries[i].Change].Location, owntable.RowText(entries[i].Row), entered[i].Err)
+		if entered[i].Err != nil {
+			e, c := &entries[i], &changes[entries[i].Change]
+			refused = append(refused, runner.Dead{
+				Kind: runner.DeadRow, Target: e.Rule.Name + " " + r.Runner.Describe(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
+				Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+			})
 		}
 	}
-	return err
+	return errors.Join(err, r.keepUnusable(ctx, refused))
+}
+
+// keepUnusable keeps dead letters about records of which no entry of a history can be made or written. A row, derivation and reason
+// of which there is a letter gets no second one: the record was applied before, or comes again.
+func (r *Replay) keepUnusable(ctx context.Context, ds []runner.Dead) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	name := func(d *runner.Dead) [sha256.Size]byte {
+		rec := owntable.RecordFrom(d.Record)
+		return sha256.Sum256(value.AppendPlainItem([]byte(string(d.Kind)+"|"+d.Target+"|"+d.Reason+"|"+rec.Table+"|"), rec.Keys))
+	}
+	if r.unusable == nil {
+		r.unusable = map[[sha256.Size]byte]bool{}
+		err := r.Runner.Dead(ctx, func(d runner.Dead) error {
+			if d.Kind != runner.DeadImage && d.Kind != runner.DeadRow {
+				return nil
+			}
+			whole, err := r.Runner.DeadByID(ctx, d.ID)
+			if errors.Is(err, runner.ErrNoDead) { // discarded meanwhile
+				return nil
+			}
+			r.unusable[name(&whole)] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range ds {
+		if n := name(&d); !r.unusable[n] {
+			if _, err := r.Runner.KeepDead(ctx, d); err != nil {
+				return err
+			}
+			r.unusable[n] = true
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -59,6 +60,8 @@ type Replay struct {
 
 	next    batch // given to Next; its rows are read, and it is to be written
 	retried bool  // entries that cannot be used are dead letters already
+
+	unusable map[[sha256.Size]byte]bool // the letters about images, once they were asked for (keepUnusable)
 }
 
 // Summary counts the entries of a recording by their outcome. Each is in exactly one of
