@@ -46,6 +46,15 @@ func TestFollowersAreKilled(t *testing.T) {
 		kills = k.Kill("gallery")
 		time.Sleep(time.Duration(i) * time.Millisecond)
 	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		lag := 0 // documents come behind their rows
+		if err := s.Verify(part).Run(t.Context(), func(verify.Difference) { lag++ }); err != nil {
+			t.Fatal(err)
+		}
+		if lag == 0 {
+			break
+		}
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
