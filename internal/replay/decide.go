@@ -28,8 +28,9 @@ type known struct {
 	ids []uint64
 	// first is the first recorded change that is known, and want the row as that found it. What comes before it in a later
 	// command is new.
-	first mark
-	want  uint64
+	first   mark
+	firstID uint64 // if it has no sequence number
+	want    uint64
 	// holes are where records are or were missing.
 	holes []hole
 	swept value.Value // if a sweep removed the row, the digest of what it was
@@ -40,7 +41,8 @@ type known struct {
 type hole struct {
 	from, to   mark
 	have, want uint64
-	near       byte // nearFrom, nearTo: that mark is an export's, so it is known to a minute
+	ids        []uint64 // of the last changes that moved from and to, if they have no sequence numbers
+	near       byte     // nearFrom, nearTo: that mark is an export's, so it is known to a minute
 }
 
 const (
@@ -104,29 +106,23 @@ func (k *known) decide(l link, now digest) verdict {
 	case isSame:
 		return verdict{told: true}
 	case isSeen:
-		was := k.isMissing()
-		if !k.fill(l) {
-			return k.extend(l)
-		}
-		v := verdict{outcome: noted, told: true}
-		if !was && k.isMissing() {
-			v.gap = notNext
-		}
-		return v
+		return k.takeLate(l)
 	case isBefore:
-		k.begin(l, now)
-		if !k.fill(l) {
-			k.open(hole{from: l.mark, to: k.until(), have: l.new.short(), want: now.short(), near: nearTo})
-			return verdict{outcome: noted, told: true, gap: "the row of the export is not what the change made: a change is missing"}
+		k.seen, k.before = l.mark, append(k.before, l.old.short(), l.new.short())
+		k.remember(l)
+		if v := k.takeLate(l); v.outcome == noted {
+			return v
 		}
-		return verdict{outcome: noted, told: true}
+		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: k.until(), have: l.new.short(), want: now.short(), near: nearTo})
+		return verdict{outcome: noted, told: true, gap: notNext}
 	case reaches:
 		k.begin(l, now)
-		k.fill(l)
+		k.fill(l, true)
 		k.seen, k.before = l.mark, append(k.before, l.old.short())
 		k.remember(l)
 		return verdict{outcome: noted, told: true}
 	}
+	k.pass(l)
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
 		k.open(k.holeTo(l.mark, now, l.old))
@@ -237,9 +233,9 @@ func (k *known) gapIn(l link, now digest) string {
 
 // take notes that a record was written, or that it removed the row.
 func (k *known) take(l link, now digest) {
-	next := known{seen: l.mark, ever: true, flags: k.flags & (ofUnknown | byExport), holes: k.holes, first: k.first, want: k.want}
+	next := known{seen: l.mark, ever: true, flags: k.flags & (ofUnknown | byExport), holes: k.holes, first: k.first, firstID: k.firstID, want: k.want}
 	if !k.ever {
-		next.first, next.want = l.mark, l.old.short()
+		next.first, next.firstID, next.want = l.mark, l.id, l.old.short()
 		if l.kind != aChange {
 			next.want, next.flags = l.new.short(), byExport
 		}
@@ -285,32 +281,55 @@ func (k *known) open(h hole) {
 	k.holes = append(k.holes, h)
 }
 
-// fill has a change fill a hole, or a part of it. It reports whether it is in one.
-func (k *known) fill(l link) bool {
+// fill has a change fill a hole, or a part of it. It reports whether it is in one. With missing, holes in which nothing is known
+// to be missing are left as they are.
+func (k *known) fill(l link, missing bool) bool {
 	for i := range k.holes {
 		h := &k.holes[i]
 		from, to := l.compare(h.from), l.compare(h.to)
 		edge := from <= 0 || to >= 0
+		same := from == 0 && l.position.IsZero() && l.old.short() == h.have && !slices.Contains(h.ids, l.id) && !missing // of one moment
 		if from < 0 && !(h.near&nearFrom != 0 && h.from.time-l.time <= minute) || to > 0 && !(h.near&nearTo != 0 && l.time-h.to.time <= minute) ||
-			edge && h.have == h.want || !l.position.IsZero() && (l.position == h.from.position || l.position == h.to.position) {
+			(edge || missing) && h.have == h.want && !same || !l.position.IsZero() && (l.position == h.from.position || l.position == h.to.position) {
 			continue
 		}
 		old, new := l.old.short(), l.new.short()
 		switch {
-		case old == h.have:
+		case old == h.have && to <= 0:
 			h.have, h.from, h.near = new, l.mark, h.near&^nearFrom
-		case new == h.want:
+			h.moved(l)
+		case new == h.want && from >= 0:
 			h.want, h.to, h.near = old, l.mark, h.near&^nearTo
+			h.moved(l)
 		case edge:
 			continue
 		case len(k.holes) < mostHoles:
-			k.holes = append(k.holes, hole{from: l.mark, to: h.to, have: new, want: h.want, near: h.near & nearTo})
+			k.holes = append(k.holes, hole{from: l.mark, ids: append(slices.Clone(h.ids), l.id), to: h.to, have: new, want: h.want, near: h.near & nearTo})
 			h = &k.holes[i]
 			h.to, h.want, h.near = l.mark, old, h.near&nearFrom
+			h.moved(l)
 		}
 		return true
 	}
 	return false
+}
+
+// pass takes a change that follows from the row of an export, beside which holes may reach beyond the change: the row may have
+// been as the export has it more than once.
+func (k *known) pass(l link) {
+	for i := range k.holes {
+		if h := &k.holes[i]; h.near&nearTo != 0 && h.have == h.want && l.compare(h.to) <= 0 {
+			h.to, h.near = l.mark, h.near&^nearTo
+		}
+	}
+	k.fill(l, true)
+}
+
+// moved notes the id of a change that moved from or to.
+func (h *hole) moved(l link) {
+	if h.ids = append(h.ids, l.id); len(h.ids) > mostBefore {
+		h.ids = h.ids[1:]
+	}
 }
 
 // isMissing reports whether a change is missing in some hole.
@@ -318,20 +337,33 @@ func (k *known) isMissing() bool {
 	return slices.ContainsFunc(k.holes, func(h hole) bool { return h.have != h.want })
 }
 
+// takeLate takes a change that comes behind others that were made after it.
+func (k *known) takeLate(l link) verdict {
+	was := k.isMissing()
+	if !k.fill(l, false) {
+		return k.extend(l)
+	}
+	v := verdict{outcome: noted, told: true}
+	if !was && k.isMissing() {
+		v.gap = notNext
+	}
+	return v
+}
+
 // extend takes a change that the row has seen, or that comes before all that is known of it.
 func (k *known) extend(l link) verdict {
 	before := l.compare(k.first)
 	v := verdict{told: true}
 	switch leads := l.new.short() == k.want; {
-	case k.flags&ofUnknown != 0, before > 0, before == 0 && (!l.position.IsZero() || !leads):
+	case k.flags&ofUnknown != 0, before > 0, before == 0 && k.flags&byExport == 0:
 		return v
 	case !leads:
 		v.gap = notNext
 		fallthrough
 	default:
-		k.open(hole{from: l.mark, to: k.first, have: l.new.short(), want: k.want, near: k.firstNear()})
+		k.open(hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.short(), want: k.want, near: k.firstNear()})
 	}
-	k.first, k.want, k.flags, v.outcome = l.mark, l.old.short(), k.flags&^byExport, noted
+	k.first, k.firstID, k.want, k.flags, v.outcome = l.mark, l.id, l.old.short(), k.flags&^byExport, noted
 	return v
 }
 
@@ -355,7 +387,7 @@ func (k *known) firstNear() byte {
 // begin notes the first change before the row of an export.
 func (k *known) begin(l link, now digest) {
 	if k.flags&byExport != 0 && k.want == now.short() {
-		k.first, k.want, k.flags = l.mark, l.old.short(), k.flags&^byExport
+		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.short(), k.flags&^byExport
 	}
 }
 
@@ -364,13 +396,14 @@ func (k *known) begin(l link, now digest) {
 func (k *known) decideExport(l link, now digest) (v verdict) {
 	none := digest{}
 	lacks := l.kind == aRow && l.new == none
-	near := k.ever && k.flags&ofBare == 0 && max(l.time-k.time(), k.time()-l.time) <= minute
+	// Exports know their times. What is known to a minute is when the changes of a stream were made.
+	near := k.seen != mark{} && max(l.time-k.seen.time, k.seen.time-l.time) <= minute
 	switch {
 	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.time() == 0:
 		return v
 	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
 		return v
-	case k.ever && now == l.new, near && (l.fits || k.had(l.new, now) || lacks && len(k.before) == 0):
+	case k.ever && now == l.new, near && (l.fits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
 		if lacks {
 			return v
 		}

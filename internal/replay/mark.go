@@ -96,18 +96,32 @@ func (k *known) encode() []byte {
 		return b
 	}
 	b = binary.AppendVarint(binary.BigEndian.AppendUint64(k.first.append(append(b, k.flags)), k.want), k.at)
-	for _, list := range [][]uint64{k.before, k.ids} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, n := range list {
-			b = binary.BigEndian.AppendUint64(b, n)
-		}
+	if k.first.position.IsZero() {
+		b = binary.BigEndian.AppendUint64(b, k.firstID)
 	}
+	b = appendNumbers(appendNumbers(b, k.before), k.ids)
 	b = binary.AppendUvarint(b, uint64(len(k.holes)))
 	for _, h := range k.holes {
 		b = h.to.append(h.from.append(append(b, h.near)))
+		b = appendNumbers(b, h.ids)
 		b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, h.have), h.want)
 	}
 	return b
+}
+
+func appendNumbers(b []byte, list []uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, n := range list {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func (d *reading) numbers() (list []uint64) {
+	for range min(d.uvarint(), mostIDs) {
+		list = append(list, binary.BigEndian.Uint64(d.bytes(8)))
+	}
+	return list
 }
 
 func (k *known) value() value.Value { return value.OfBinary(string(k.encode())) }
@@ -124,13 +138,12 @@ func decodeKnown(text string) (k known, ok bool) {
 	}
 	k.flags, k.first = d.byte(), d.mark()
 	k.want, k.at = binary.BigEndian.Uint64(d.bytes(8)), d.varint()
-	for _, list := range []*[]uint64{&k.before, &k.ids} {
-		for range min(d.uvarint(), mostIDs) {
-			*list = append(*list, binary.BigEndian.Uint64(d.bytes(8)))
-		}
+	if k.first.position.IsZero() {
+		k.firstID = binary.BigEndian.Uint64(d.bytes(8))
 	}
+	k.before, k.ids = d.numbers(), d.numbers()
 	for range min(d.uvarint(), mostHoles) {
-		h := hole{near: d.byte(), from: d.mark(), to: d.mark()}
+		h := hole{near: d.byte(), from: d.mark(), to: d.mark(), ids: d.numbers()}
 		h.have, h.want = binary.BigEndian.Uint64(d.bytes(8)), binary.BigEndian.Uint64(d.bytes(8))
 		k.holes = append(k.holes, h)
 	}
