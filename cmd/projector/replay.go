@@ -321,7 +321,7 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// arrange reads all records, and puts them in order. It returns the full exports whose manifests are there. unread is why the
+// arrange reads all records, and puts them in order. It returns the full exports that have manifests. unread is why the
 // rest of the files cannot be read; what was read before is replayed nevertheless.
 func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (exports []*events.Export, unread, err error) {
 	reading := progress.New(p.stderr, "records read")

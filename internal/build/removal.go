@@ -106,7 +106,7 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 			if by[f.Name] == nil {
 				by[f.Name] = &Removed{Derivation: f.Name, Made: f.Makes, Why: x.Builder.inUse(owntable.Build{Since: is.Since})}
 			}
-			if retired { // nobody has to hear of a definition that another one has replaced
+			if retired { // a definition that another one has replaced needs no message
 				by[f.Name].Why = cmp.Or(by[f.Name].Why, historyStays(&f, named))
 			}
 			x.gone = append(x.gone, &going{f, by[f.Name]})

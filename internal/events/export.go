@@ -38,7 +38,7 @@ const (
 // ErrExport is wrapped by the errors for an export that is incomplete or damaged.
 var ErrExport = errors.New("the export is not whole")
 
-// Export is an export to S3 whose manifest is there, with all its files. Its entries share one.
+// Export is an export to S3 that has its manifest and all its files. Its entries share one.
 type Export struct {
 	Name  string // its folder
 	Table string // "" if the manifest names none

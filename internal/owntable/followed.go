@@ -53,9 +53,6 @@ func (k KeyedRow) ops() []store.Op {
 	return []store.Op{set(followTable, value.OfString(k.Table)), set(followKey, value.OfMap(k.Key))}
 }
 
-// text tells rows apart.
-func (k KeyedRow) text() string { return k.Table + "|" + string(value.AppendItem(nil, k.Key)) }
-
 // FollowedFrom decodes a followed value, nil if there is none.
 func FollowedFrom(row value.Item) FollowedRow {
 	return FollowedRow{

@@ -111,7 +111,8 @@ func sameTyped(f *model.Field, have, want value.Value) bool {
 func (s *step) sameKey(name string, have, want value.Value) bool {
 	for _, k := range append([]keyPart{s.partition, s.sort}, s.primary...) {
 		if k.tmpl != nil && k.tmpl.IsLower() && k.tmpl.Slot(name) >= 0 {
-			return have.Kind() == value.String && strings.ToLower(have.Text()) == strings.ToLower(value.Scalar(want))
+			is, asked := strings.ToLower(have.Text()), strings.ToLower(value.Scalar(want)) // as keys are made, not strings.EqualFold
+			return have.Kind() == value.String && is == asked
 		}
 	}
 	return false

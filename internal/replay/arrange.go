@@ -239,8 +239,8 @@ func (x *arranging) saw(time int64, old, new digest) {
 
 // What an arrangement notes of a record for the replay.
 const (
-	noteFits = 1 + iota // of an export: see link.fits; of a bare row: no other record of its row is there
-	noteTwin            // another form of a record that is there
+	noteFits = 1 + iota // of an export: see link.fits; of a bare row: its row has no other record
+	noteTwin            // another form of a record that exists
 )
 
 func noteIf(is bool, note byte) byte {
