@@ -227,9 +227,6 @@ func TestBuildsOnDynamoDB(t *testing.T) {
 	if !strings.Contains(said, "Customer.total: live since") || !strings.Contains(said, "build of Customer: live since") || !strings.Contains(said, "not yet audited") {
 		t.Error(said)
 	}
-	if code, said := starts(t, env, time.Minute, "run", counted, "--aws", "--addr", "127.0.0.1:0", "--data", dir); code != exitUsage || !strings.Contains(said, "Customer.total is derived since") {
-		t.Errorf("the older model: %d %s", code, said)
-	}
 }
 
 // TestFunctionsBesideABuildOnDynamoDB: functions get the records of a live table late, twice

@@ -68,7 +68,7 @@ var ways = []struct {
 	{line: "restore weir's own table from a backup", way: (*life).ownRestored, on: "DynamoDB", where: "the directory has both"},
 	{line: "delete weir's own table while a program runs", way: (*life).ownDeleted, on: "DynamoDB", where: "a table of an open directory cannot be deleted"},
 	{line: "replace a table or its stream while a function is warm", way: (*life).warm, on: "DynamoDB", where: "all tables of a directory are made with it"},
-	{line: "retire what was built, and derive it again", way: (*life).thereAgain},
+	{line: "retire what was built, and derive it again", way: (*life).thereAgain, on: "embedded", where: "a start with --build=never is not refused there yet"},
 	{line: "switch a stream off", way: (*life).streamOff, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "begin with a new own table after that", way: (*life).anew, on: "DynamoDB", where: "a stream cannot be switched off"},
