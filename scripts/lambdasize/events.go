@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,16 +74,14 @@ func record(stream string, n int, keys, row string) []byte {
 		`"Keys":%s,"NewImage":%s}}`, n, stream, time.Now().Unix(), n, keys, row)
 }
 
-// event is an event of records.
+// event is an event of records of one shard, in a tumbling window.
 func event(records ...[]byte) []byte {
-	b := []byte(`{"Records":[`)
-	for i, r := range records {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, r...)
+	var of struct {
+		EventSourceARN string `json:"eventSourceARN"`
 	}
-	return append(b, "]}"...)
+	_ = json.Unmarshal(records[0], &of)
+	return fmt.Appendf(nil, `{"Records":[%s],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"state":{},"shardId":"shardId-00000001",`+
+		`"eventSourceARN":"%s","isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, bytes.Join(records, []byte(",")), of.EventSourceARN)
 }
 
 // applied is how many records the function says that it applied, in its log.
