@@ -57,7 +57,8 @@ A full export with its manifest is the table as it was at its exportTime: rows t
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and
 feeds. A data file without its manifest has no time: it fills only rows of which no change is
 known. Export and stream may overlap; give what was recorded within a minute of an
-export in the same command as the export.
+export in the same command as the export, and records of one moment that have no sequence
+numbers, such as Kinesis records, in one command.
 
 If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.

@@ -239,8 +239,9 @@ func (x *arranging) saw(time int64, old, new digest) {
 
 // What an arrangement notes of a record for the replay.
 const (
-	noteFits = 1 + iota // of an export: see link.fits; of a bare row: its row has no other record
-	noteTwin            // another form of a record that exists
+	noteFits  = 1 + iota // of an export: see link.fits; of a bare row: its row has no other record
+	noteTwin             // another form of a record that exists
+	noteChain            // it follows the record before it, of the same moment
 )
 
 func noteIf(is bool, note byte) byte {
@@ -323,10 +324,10 @@ func (x *arranging) untie(ctx context.Context) error {
 			chain = inChain(chain, known, start)
 		}
 	}
-	for _, t := range chain {
+	for i, t := range chain {
 		x.saw(t.time, t.old, t.new)
 		x.now, x.told = t.new, true
-		if err := x.emit(uint64(t.time), events.Position{}, 0, t.val); err != nil {
+		if err := x.emit(uint64(t.time), events.Position{}, noteIf(i > 0, noteChain), t.val); err != nil {
 			return err
 		}
 	}

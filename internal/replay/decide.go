@@ -57,6 +57,7 @@ type link struct {
 	old, new digest // without what weir derives
 	kind     linkKind
 	fits     bool // of an export: see Arrangement
+	chained  bool // it follows the record before it, which is of the same moment
 	kept     bool // a history is made of the row's changes
 	moved    bool // a migration has made or moved the row
 }
@@ -126,6 +127,11 @@ func (k *known) decide(l link, now digest) verdict {
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
 		k.open(k.holeTo(l.mark, now, l.old))
+	} else if !l.chained && k.ever && l.compare(k.seen) == 0 && l.old == now && slices.Contains(k.before, l.new.short()) {
+		v.gap = "nothing tells whether it is before or after another change of the same moment"
+		h := k.holeTo(l.mark, now, l.old)
+		h.want = ^h.have // no record fills it
+		k.open(h)
 	}
 	switch {
 	case l.new == digest{}:
@@ -137,7 +143,10 @@ func (k *known) decide(l link, now digest) verdict {
 		v.outcome = written
 	}
 	v.told = !v.applied
-	k.take(l, now)
+	if k.take(l, now); l.kept && l.old != now { // the row's change is not the one that was recorded
+		v.told = true
+		k.flags |= silent
+	}
 	return v
 }
 
@@ -174,7 +183,7 @@ func (k *known) place(l *link, now digest) place {
 		}
 		return isNext
 	}
-	if l.old != now && k.had(l.new, now) {
+	if l.old != now && k.had(l.new, now) || k.isMissed(l) {
 		return isSeen
 	}
 	return isNext
@@ -330,6 +339,13 @@ func (h *hole) moved(l link) {
 	if h.ids = append(h.ids, l.id); len(h.ids) > mostBefore {
 		h.ids = h.ids[1:]
 	}
+}
+
+// isMissed reports whether a change ends a hole that ends in its moment, or begins it.
+func (k *known) isMissed(l *link) bool {
+	return slices.ContainsFunc(k.holes, func(h hole) bool {
+		return h.have != h.want && l.compare(h.to) == 0 && (l.old.short() == h.have || l.new.short() == h.want)
+	})
 }
 
 // isMissing reports whether a change is missing in some hole.

@@ -49,7 +49,7 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		}
 		return p
 	case removal:
-		if l.kind != aChange && e.now != nil {
+		if (l.kind != aChange || v.told) && e.now != nil {
 			k := e.known
 			k.flags |= lacking
 			p.before = &store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.origin()}
@@ -76,7 +76,7 @@ func (e *entry) plan(old, image stripped) (p plan) {
 
 // linkOf is what an entry says of its row, given the digests of its own images.
 func linkOf(e *events.Entry, old, new digest) link {
-	l := link{mark: markFrom(&e.Record), old: old, new: new, fits: e.Note == noteFits}
+	l := link{mark: markFrom(&e.Record), old: old, new: new, fits: e.Note == noteFits, chained: e.Note == noteChain}
 	switch {
 	case e.Note == noteTwin:
 		l.kind = aTwin
