@@ -32,9 +32,6 @@ type Aggregate struct {
 	// Max, Round and Hidden say which options a declaration has. It must give round where
 	// there is such an option; it may have a max, and may be hidden.
 	Max, Round, Hidden bool
-	// Values says that a ledger has an accumulator for each value (owntable.Value); the engine
-	// removes those of 0, and drops them all when there are far too many (package runner).
-	Values bool
 
 	// Empty is what it shows of no rows, Missing for nothing.
 	Empty value.Value
@@ -90,8 +87,7 @@ var (
 	}
 )
 
-// All are the aggregates, in the order in which messages name them. A declaration that says
-// distinct is a Distinct or a Spread, by its max (Of).
+// All are the aggregates, in the order in which messages name them.
 var All = []*Aggregate{Count, Sum, Mean, Distinct, Set}
 
 // MaxMember is the longest text of a single value that is told apart, in bytes.

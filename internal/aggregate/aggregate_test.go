@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/internal/aggregate"
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -85,7 +86,7 @@ func TestShown(t *testing.T) {
 				apply(v, true)
 			}
 			const round = 3
-			shown, err := a.Shown(aggregate.Declared{Attr: "x", Round: round, Max: 1000}, ledger)
+			shown, err := a.Shown(aggregate.Declared{Attr: "x", Round: round, Max: 1000}, owntable.Settled(ledger))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,10 @@ derive:
   Movie.rating: {mean: Rating.stars, to: {id: movie}, round: 2}
   Movie.rows: {count: Rating, to: {id: movie}}
   Movie.stars: {sum: Rating.stars, to: {id: movie}}
-  Movie.moods: {distinct: Rating.mood, to: {id: movie}, max: 100}
+` + moods
+
+// moods has a row for each value.
+const moods = `  Movie.moods: {distinct: Rating.mood, to: {id: movie}, max: 100}
 `
 
 // fixture is a store with a model, and a clock that the test moves.

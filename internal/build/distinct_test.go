@@ -59,7 +59,7 @@ func (f *fixture) manyValues(n, bytes int) {
 }
 
 // moods writes ratings from..to of a movie, each with a mood of its own.
-// TestSpreadBuilt: a distinct of any size is built from rows, beside the stream, audited, and handed over to
+// TestSpreadBuilt: a distinct is built from rows, beside the stream, audited, and handed over to
 // positions; pruning takes the values of the ledgers that no build made, and those of a build that another
 // one replaced.
 func TestSpreadBuilt(t *testing.T) { open(t, load(t, spreadFilms)).spreadBuilt() }
@@ -121,7 +121,7 @@ func (f *fixture) spreadBuilt() {
 	values("gone", 0)
 }
 
-// TestSpreadRetired: the values of a distinct of any size that is retired go with what it has shown, while
+// TestSpreadRetired: the values of a distinct that is retired go with what it has shown, while
 // its ledgers go on; those of another one stay.
 func TestSpreadRetired(t *testing.T) {
 	const more = "  Movie.votes: {distinct: Rating.stars, to: {id: movie}}\n"

@@ -47,7 +47,7 @@ func counted(m *model.Model, f *owntable.Footprint) {
 		if !f.Makes && t.Shows() {
 			f.Attrs = append(f.Attrs, t.Attr)
 		}
-		if t.Kind == aggregate.Spread {
+		if t.Kind == aggregate.Distinct {
 			f.Values = t.Attr
 		}
 	}

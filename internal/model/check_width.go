@@ -11,7 +11,7 @@ import (
 // repair. The runner's TestWidestModels writes models of exactly these widths.
 const (
 	maxAdded      = 290 // accumulators of one row to which one source row may add
-	maxSpread     = 40  // distincts of any size of one row to which one source row may add
+	maxSpread     = 40  // distincts of one row to which one source row may add
 	maxRecomputed = 110 // attributes of one row that come from facts
 	maxCopied     = 400 // attributes of one copy
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
@@ -68,12 +68,12 @@ func (c *compiler) widthOfTallies(e *Entity) {
 				c.report(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d counts and sums of one row of %s: one write cannot hold them, so none would count. A mean and a distinct are two", source.Name, maxAdded, e.Name)
 			}
-			if t.Kind != aggregate.Spread {
+			if t.Kind != aggregate.Distinct {
 				continue
 			}
 			if spread[source]++; spread[source] == maxSpread+1 {
-				c.report(c.tallies[t].name.pos, "give some a max of at most 5000, or derive them on another entity, which has a row of its own",
-					"a row of %s would add to more than %d distincts of any size of one row of %s: one transaction cannot hold them, so none would count", source.Name, maxSpread, e.Name)
+				c.report(c.tallies[t].name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+					"a row of %s would add to more than %d distincts of one row of %s: one transaction cannot hold them, so none would count", source.Name, maxSpread, e.Name)
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/aggregate"
 	"weir/internal/condition"
-
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -184,7 +184,10 @@ func (t *Tally) derivation() Derivation {
 	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	var x defined
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
-	if (t.Kind.Values || t.IsSet()) && owntable.EscapesValues(t.Attr) {
+	if t.Kind == aggregate.Distinct {
+		x.add("values", "rows") // a ledger that has the values themselves is of another definition
+	}
+	if t.IsSet() && owntable.EscapesValues(t.Attr) {
 		x.add("values", "escaped") // without that, values of another attribute were among those counted
 	}
 	x.within("target", t.Target.identity())

@@ -639,7 +639,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences", "Warnings": "for people",
 		}},
 		{aggregate.Aggregate{}, map[string]string{
-			"Keyword": in, "Form": "is for hints alone", "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Values": "follows from Max", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
+			"Keyword": in, "Form": "is for hints alone", "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
 			"Empty": "follows from Keyword", "Type": "follows from Keyword", "Number": "follows from Keyword", "Exact": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
 		}},
 	} {
@@ -702,7 +702,7 @@ derive:
   Tags.tags: {set: Rating.tag}
   "Others.tags:y": {set: Rating.tag}
 `)
-	again := map[string]bool{"Movie.tags:y": true, "Movie.tags%": true, "Others.tags:y": true}
+	again := map[string]bool{"Others.tags:y": true}
 	for _, d := range m.Derivations() {
 		if strings.Contains(d.definition, "escaped") != again[d.Name] {
 			t.Errorf("%s is defined by %s", d.Name, d.definition)

@@ -277,7 +277,7 @@ func readGroupValue(f fields, e entry) groupSetDecl {
 // whether the row exists follows from it.
 func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate, name word, t *tallyDecl) *Tally {
 	out := &Tally{
-		Name: d.name.text + "." + name.text, Kind: aggregate.Of(kind, t.max), Target: g.Into, Attr: name.text, Hidden: t.hidden,
+		Name: d.name.text + "." + name.text, Kind: kind, Target: g.Into, Attr: name.text, Hidden: t.hidden,
 		Round: max(t.round, 0), Max: max(t.max, 0), Group: g,
 	}
 	if name.text == owntable.Grouped {

@@ -14,7 +14,7 @@ var tallyKind = kind{
 	shape: "tally", keys: aggregates(), read: readTally,
 	declare: func(c *compiler, d *deriveDecl, e *Entity) {
 		t := &Tally{
-			Name: d.name.text, Kind: aggregate.Of(d.tally.kind, d.tally.max), Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
+			Name: d.name.text, Kind: d.tally.kind, Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
 			Round: max(d.tally.round, 0), Max: max(d.tally.max, 0),
 		}
 		c.attributeName(d.attr)

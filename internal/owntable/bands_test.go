@@ -123,7 +123,7 @@ func TestBandNames(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)
 		}
-		if IsSum(name) != (want != "" || strings.HasPrefix(name, "c:") || strings.HasPrefix(name, "d:") || strings.HasPrefix(name, "o:")) {
+		if IsSum(name) != (want != "" || strings.HasPrefix(name, "c:")) {
 			t.Errorf("%q is a sum: %v", name, IsSum(name))
 		}
 	}

@@ -52,7 +52,7 @@ func TestLedgers(t *testing.T) {
 	}
 	holds(9, 105)
 
-	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Without(ref, amounts(0), 0, before)) || o.writes(was.Forget(ref, []string{"s1"})) {
+	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
 	}
 	if w, differs, err := was.Repair(ref, value.Item{}, nil, before, false); err != nil || !differs || o.writes(w) {
@@ -79,10 +79,10 @@ func TestLedgers(t *testing.T) {
 	}
 	var many []value.Attr
 	for i := range owntable.AddsAtOnce {
-		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+		many = append(many, value.Attr{Name: owntable.Sum(fmt.Sprint("tags", i)), Value: value.OfInt(1)})
 	}
 	w, differs, err = read().Repair(ref, value.NewItem(append(many, amounts(7)...)...), nil, before, false)
-	if err != nil || !differs || w.Put == nil || !o.writes(w) || len(read().Sums()) != owntable.AddsAtOnce+1 {
+	if err != nil || !differs || w.Put == nil || !o.writes(w) || sumsIn(read()) != owntable.AddsAtOnce+1 {
 		t.Errorf("many sums at once: %v", err)
 	}
 	holds(7, 107)
@@ -93,10 +93,7 @@ func TestLedgers(t *testing.T) {
 		t.Error("the position of a shard that is over is left")
 	}
 	holds(7, 107)
-	if !o.writes(read().Without(ref, append(read().Positions([]string{"s2"}), read().Sums()...), 1, before)) || len(read().Sums()) > 0 || read().Waiting() != 1 {
-		t.Errorf("made room in %v", o.row(ref))
-	}
-	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(108)) {
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
 		t.Error("only a ledger without a version gets one")
 	}
 }
@@ -113,7 +110,7 @@ func TestRepairPastManyLogs(t *testing.T) {
 		ref := owntable.Ledger("m", rowRef(fmt.Sprint(sums)))
 		var many []value.Attr
 		for i := range sums {
-			many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+			many = append(many, value.Attr{Name: owntable.Sum(fmt.Sprint("tags", i)), Value: value.OfInt(1)})
 		}
 		if !o.writes(owntable.CountLedger(ref, logs[0].Key, off(2), off(4), amounts(3), before, value.Value{})) {
 			t.Fatal("not counted")
@@ -146,7 +143,7 @@ func TestRepairPastManyLogs(t *testing.T) {
 				t.Fatalf("%d sums: log %s is at %v", sums, log.Key, at)
 			}
 		}
-		if len(now.Sums()) != sums || o.writes(park) {
+		if sumsIn(now) != sums || o.writes(park) {
 			t.Errorf("%d sums: the ledger is %v", sums, now)
 		}
 	}
@@ -183,92 +180,26 @@ func TestEpochs(t *testing.T) {
 		t.Error("by the epoch of the ledger a record counts once")
 	}
 	now := read()
-	drop, err := now.DropValues(ref, "tags", before)
-	if err != nil || !o.writes(now.Forget(ref, []string{other})) || o.writes(drop) {
-		t.Error("a row was put over another epoch", err)
+	if !o.writes(now.Forget(ref, []string{other})) {
+		t.Error("a position is not forgotten")
 	}
 	var many []value.Attr
 	for i := range owntable.AddsAtOnce {
-		many = append(many, value.Attr{Name: owntable.Value("tags", fmt.Sprint(i)), Value: value.OfInt(1)})
+		many = append(many, value.Attr{Name: owntable.Sum(fmt.Sprint("tags", i)), Value: value.OfInt(1)})
 	}
 	now = read()
 	put, _, err := now.Repair(ref, value.NewItem(many...), nil, before, false)
 	if err != nil || put.Put == nil || !o.writes(now.Forget(ref, []string{key})) || o.writes(put) {
 		t.Error("a repair was put over another epoch", err)
 	}
-	if !count(key, 3, read().Epoch()) || !o.writes(read().Without(ref, read().Positions([]string{key}), 0, before)) || !value.Equal(read().Epoch(), value.OfInt(4)) {
-		t.Error("a position that makes room begins no epoch", o.row(ref))
-	}
 }
 
-// TestDroppedValues: what was decided about the values of a dropped distinct by an older state of its
-// ledger is not written: a count that has grown is not forgotten, and values are not counted again
-// while a row has one.
-func TestDroppedValues(t *testing.T) {
-	o := ownTable(t)
-	ref, before := owntable.Ledger("m", rowRef("1")), value.OfInt(100)
-	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
-	add := func(v string, n int64) {
-		t.Helper()
-		if !o.writes(owntable.AddLedger(ref, []value.Attr{{Name: owntable.Value("tags", v), Value: value.OfInt(n)}}, before)) {
-			t.Fatal("not added")
+// sumsIn returns how many sums a ledger has.
+func sumsIn(l owntable.LedgerRow) (n int) {
+	for _, a := range l {
+		if owntable.IsSum(a.Name) {
+			n++
 		}
 	}
-	forget := func(l owntable.LedgerRow) bool {
-		w, ok := l.ForgetValues(ref, "tags")
-		return ok && o.writes(w)
-	}
-	restore := func(l owntable.LedgerRow) bool {
-		w, ok := l.RestoreValues(ref, "tags", before)
-		return ok && o.writes(w)
-	}
-	rows := func(want int64) {
-		t.Helper()
-		if got := o.row(ref).Get(owntable.DroppedRows("tags")); !value.Equal(got, value.OfInt(want)) {
-			t.Errorf("%s rows have a value, want %d", got.Text(), want)
-		}
-	}
-	add("x", 2)
-	add("y", 1)
-	w, err := read().DropValues(ref, "tags", before)
-	if err != nil || !o.writes(w) {
-		t.Fatal("not dropped", err)
-	}
-	rows(3)
-	if restore(read()) {
-		t.Error("values are counted again, and three rows have one")
-	}
-	add("x", -2)
-	was := read()
-	add("x", 1)
-	if forget(was) {
-		t.Error("a count that has changed is forgotten")
-	}
-	if restore(read()) {
-		t.Error("values are counted again before all counts are added up")
-	}
-	if !forget(read()) {
-		t.Error("not forgotten")
-	}
-	rows(2)
-	add("z", -2)
-	if !forget(read()) {
-		t.Error("not forgotten")
-	}
-	rows(0)
-	was = read()
-	add("z", 1)
-	if restore(was) || restore(read()) {
-		t.Error("values are counted again, and one was counted meanwhile")
-	}
-	if !forget(read()) {
-		t.Error("not forgotten")
-	}
-	add("z", -1)
-	if !forget(read()) || !o.writes(owntable.WaitLedger(ref, 1)) || restore(read()) {
-		t.Error("values are counted again while effects wait")
-	}
-	if !o.writes(owntable.WaitLedger(ref, -1)) || !restore(read()) || !read().Empty() {
-		t.Errorf("not restored: %v", read())
-	}
+	return n
 }

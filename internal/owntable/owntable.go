@@ -4,7 +4,7 @@
 // sort key):
 //
 //	ledger|MODEL|ROW      s ""      the ledger of one target row: accumulators and positions
-//	value|MODEL|ROW       s A|HASH  how many rows have a value of the distinct A, of any size, of that row
+//	value|MODEL|ROW       s A|HASH  how many rows have a value of the distinct A of that row
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
 //	feed|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
 //	feed|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
@@ -47,11 +47,8 @@
 //
 //	p:LOG    offset of the last record of that merged log that the accumulators include; the
 //	         same of a shard, p:SHARD, where a function reads
-//	a:ATTR   a count or a sum, or how many values a distinct of any size has; c:ATTR is the count that divides a mean's sum
+//	a:ATTR   a count or a sum, or how many values a distinct has; c:ATTR is the count that divides a mean's sum
 //	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
-//	d:ATTR:V how many rows hold the value V, for a distinct; ATTR has %3A for a colon, and %25 for a %
-//	o:ATTR   a distinct had far more values than its max: they are no longer counted
-//	r:ATTR   how many rows have a value of such a distinct; absent if an older weir dropped it
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
 //	g:ATTR   the beginning of that skip, with the opposite digits
 //	i:ATTR   the ranges of names within that skip in which facts may hold; absent for none
@@ -59,7 +56,6 @@
 //	q        how many parked effects wait for this target; absent or 0 for none
 //	u        id of the dead letter that names the sums that cannot be shown; absent for none
 //	m        the same of the statuses that cannot be computed
-//	f        the same of the values for which the target has no room
 //
 // The attributes of a followed value, and of an entry on its list of followers:
 //
@@ -169,31 +165,17 @@ func Sum(attr string) string { return "a:" + attr }
 // Rows names the accumulator with the count that divides a mean's sum.
 func Rows(attr string) string { return "c:" + attr }
 
-// Value names the accumulator that counts the rows with the value v, for the distinct
-// attr.
+// Value names the amount for the member v of the set attr.
 func Value(attr, v string) string { return Values(attr) + v }
 
-// Values returns the prefix of the names of all counts of a distinct. No name begins with that of another attribute: an
+// Values returns the prefix of the names of all members of a set. No name begins with that of another attribute: an
 // attribute with a colon is escaped (EscapesValues).
 func Values(attr string) string { return "d:" + valuesEscape.Replace(attr) + ":" }
 
 var valuesEscape = strings.NewReplacer("%", "%25", ":", "%3A")
 
-// EscapesValues reports whether the names of a distinct's counts have its attribute in another form than it has.
+// EscapesValues reports whether the names of a set's members have its attribute in another form than it has.
 func EscapesValues(attr string) bool { return strings.ContainsAny(attr, "%:") }
-
-// Dropped names the accumulator that says that the values of the distinct attr are no longer
-// counted.
-func Dropped(attr string) string { return dropped + attr }
-
-// DroppedRows names the accumulator with the number of rows that have any value of the dropped
-// distinct attr.
-func DroppedRows(attr string) string { return droppedRows + attr }
-
-const (
-	dropped     = "o:"
-	droppedRows = "r:"
-)
 
 // IsPosition reports whether an attribute of a ledger is the position of a shard.
 func IsPosition(name string) bool { return strings.HasPrefix(name, PositionOf("")) }
@@ -204,12 +186,7 @@ func IsParked(name string) bool { return name == Parked }
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
 	_, _, sum := Band(name)
-	return sum || strings.HasPrefix(name, Rows("")) || strings.HasPrefix(name, "d:") || ofDropped(name)
-}
-
-// ofDropped reports whether an attribute of a ledger is about a distinct whose values were dropped.
-func ofDropped(name string) bool {
-	return strings.HasPrefix(name, dropped) || strings.HasPrefix(name, droppedRows)
+	return sum || strings.HasPrefix(name, Rows(""))
 }
 
 // Table returns the definition of the own table.

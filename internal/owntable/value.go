@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of value|MODEL|ROW count, for each value of a distinct of any size, how many source
+// The rows of value|MODEL|ROW count, for each value of a distinct, how many source
 // rows have it. A worker changes them in the transaction that counts in the ledger of that row,
 // on condition that each is as it was read. So the ledger's positions, or the marks beside it, say
 // for all of them what is counted, and they need none of their own. In the same transaction the
@@ -20,17 +20,16 @@ const (
 	valueText = "v"
 )
 
-// ValuesAtOnce is how many values of distincts of any size one transaction changes, beside a
+// ValuesAtOnce is how many values of distincts one transaction changes, beside a
 // ledger.
 const ValuesAtOnce = 90
 
 const held = "v:"
 
-// Held names the amount by which the number of rows with the value v changes, of the distinct of
-// any size attr. Such an amount is for a row of its own, and never stands in a ledger.
+// Held names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row of its own, and never stands in a ledger.
 func Held(attr, v string) string { return HeldOf(attr) + v }
 
-// HeldOf returns the prefix of the names Held of a distinct of any size.
+// HeldOf returns the prefix of the names Held of a distinct.
 func HeldOf(attr string) string { return held + escaped(attr) + ":" }
 
 // IsHeld reports whether an amount is for the row of a value (Held).
@@ -70,7 +69,7 @@ func CountHeld(amounts []value.Attr) (n int) {
 }
 
 // Settled returns the ledger that amounts come to which are added to nothing: the values of
-// distincts of any size are then no more than their number.
+// distincts are then no more than their number.
 func Settled(amounts []value.Attr) value.Item {
 	out := InLedger(amounts)
 	of := map[string]int64{}
@@ -86,7 +85,7 @@ func Settled(amounts []value.Attr) value.Item {
 	return value.NewItem(out...)
 }
 
-// ValueRow counts the source rows that have one value of a distinct of any size.
+// ValueRow counts the source rows that have one value of a distinct.
 type ValueRow struct {
 	At   store.Ref
 	Name string // Held

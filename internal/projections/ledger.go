@@ -76,7 +76,7 @@ func Accumulates(attr, accumulator string) bool {
 		is, _ := owntable.HeldIn(accumulator)
 		return is == attr
 	}
-	return sum && of == attr || slices.Contains([]string{owntable.Rows(attr), owntable.Dropped(attr), owntable.DroppedRows(attr)}, accumulator) ||
+	return sum && of == attr || accumulator == owntable.Rows(attr) ||
 		strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 

@@ -144,7 +144,7 @@ func PutUnits(piece []ReadTarget, guards int) (units int) {
 }
 
 // PutReads returns the read units that a piece takes whose rows have no marks: it reads the values of
-// distincts of any size.
+// distincts.
 func PutReads(piece []ReadTarget) (units int) {
 	for _, t := range piece {
 		units += len(heldBy(&t))
@@ -152,7 +152,7 @@ func PutReads(piece []ReadTarget) (units int) {
 	return units
 }
 
-// heldBy returns the values of distincts of any size to which the rows of a target add.
+// heldBy returns the values of distincts to which the rows of a target add.
 func heldBy(t *ReadTarget) map[string]bool {
 	names := map[string]bool{}
 	for _, row := range t.Rows {
@@ -165,7 +165,7 @@ func heldBy(t *ReadTarget) map[string]bool {
 	return names
 }
 
-// valueBytes is about the bytes of the row that counts a value of a distinct of any size.
+// valueBytes is about the bytes of the row that counts a value of a distinct.
 func valueBytes(target store.Ref, name string) int {
 	const rest = 50 // besides the names in its key, and the value
 	return rest + len(owntable.RowText(target)) + len(name)

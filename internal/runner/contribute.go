@@ -319,7 +319,7 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 	return w.publish(ctx, ledgers)
 }
 
-// noteTargets reads the ledgers of all targets of the batch, trims them, and makes dead letters say
+// noteTargets reads the ledgers of all targets of the batch, and makes dead letters say
 // what they hold that cannot be shown.
 func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	refs := make([]store.Ref, len(w.Targets))
@@ -328,9 +328,6 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 	}
 	rows, err := w.Get(ctx, refs)
 	if err != nil {
-		return err
-	}
-	if rows, err = w.trimValues(ctx, rows); err != nil {
 		return err
 	}
 	for i, t := range w.Targets {
@@ -524,14 +521,9 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			}
 			return w.contributeSome(ctx, target, cs[half:], guard)
 		case errors.Is(last, store.ErrRefused):
-			ready, full, err := w.room(ctx, target, total(steps))
-			switch {
-			case err != nil:
+			if ready, err := w.respread(ctx, owntable.Ledger(w.Model.Name, target)); err != nil {
 				return err
-			case full:
-				last = fullLedger(last)
-			}
-			if !ready {
+			} else if !ready {
 				return w.parkContributions(ctx, target, cs, guard, last.Error())
 			}
 		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):
@@ -625,17 +617,11 @@ func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []cou
 			if err == nil {
 				break
 			}
-			made, failed := w.makeRoom(ctx, target, w.ShardKey, err)
-			switch {
-			case failed != nil:
-				return failed
-			case made:
-			case tries < contributeTries && (errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict)):
-				if err := w.CheckGuard(ctx, guard); err != nil {
-					return err
-				}
-			default:
+			if tries == contributeTries || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
 				return fmt.Errorf("parking: %w", err)
+			}
+			if err := w.CheckGuard(ctx, guard); err != nil {
+				return err
 			}
 		}
 		cs = cs[len(some):]

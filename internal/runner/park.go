@@ -44,12 +44,6 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 				continue
 			}
 		}
-		if made, failed := w.makeRoom(ctx, t.Row, w.ShardKey, err); made || failed != nil {
-			if failed != nil {
-				return failed
-			}
-			continue
-		}
 		if err != nil {
 			return fmt.Errorf("parking %s: %w", w.Describe(t.Row), err)
 		}
@@ -146,13 +140,7 @@ func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) er
 	if err != nil {
 		return err
 	}
-	for made := true; made; {
-		err = r.Store.Transact(ctx, append(slices.Concat(letters...), owntable.WaitLedger(owntable.Ledger(r.Model.Name, row), 1)))
-		var failed error
-		if made, failed = r.makeRoom(ctx, row, "", err); failed != nil {
-			return failed
-		}
-	}
+	err = r.Store.Transact(ctx, append(slices.Concat(letters...), owntable.WaitLedger(owntable.Ledger(r.Model.Name, row), 1)))
 	// A failed condition means that it is already parked for this.
 	if err != nil && !errors.Is(err, store.ErrCondition) {
 		return fmt.Errorf("parking %s: %w", r.Describe(row), err)
@@ -223,7 +211,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	}
 	var with []store.Write
 	if d.Kind == DeadParked || d.Kind == DeadPublish {
-		if err := r.showLast(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
+		if err := r.show(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
 			return err
 		}
 		with = append(with, r.unpark(d.Row, 1))
@@ -243,8 +231,7 @@ func (r *Runner) unpark(target store.Ref, n int) store.Write {
 // isParked reports whether effects wait for the ledger's target.
 func isParked(b value.Item) bool { return owntable.LedgerRow(b).Parked() }
 
-// retryTarget applies a target's queue and then shows what the ledger holds, unless
-// amounts that were moved out of the ledger still wait. Until the value is shown, the
+// retryTarget applies a target's queue and then shows what the ledger holds. Until the value is shown, the
 // queue has a DeadPublish, so a crash on the way leaves a dead letter to retry.
 func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
 	var queue []Dead
@@ -270,17 +257,8 @@ func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, e
 			done, queue, standing = done+n, queue[n:], true
 		}
 	}
-	q := drain{Runner: r, publish: publish, standing: standing}
-	if errors.Is(err, store.ErrRefused) {
-		err = q.all(ctx, queue, err)
-		done, standing = done+q.done, q.standing
-	}
-	switch {
-	case !standing:
+	if !standing {
 		return done, err
-	// The ledger may lack amounts that it had before: see makeRoom.
-	case err != nil && (q.full || len(queue) > 0 && queue[0].Position.IsZero()):
-		return max(0, done-1), err
 	}
 	if shown := r.show(ctx, target); shown != nil {
 		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
@@ -385,19 +363,6 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 			return errors.Join(err, failed)
 		}
 	}
-}
-
-// showLast publishes the ledger of a target with one effect left in its queue. While
-// there are more, a full ledger may lack amounts that it had before: see makeRoom.
-func (r *Runner) showLast(ctx context.Context, target store.Ref) error {
-	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))
-	if err != nil {
-		return err
-	}
-	if owntable.LedgerRow(ledger).Waiting() > 1 && ledger.Size() > mayStandAlone {
-		return nil
-	}
-	return r.show(ctx, target)
 }
 
 // ShowLedger publishes a target's ledger. A target that refuses it is parked, and one that is parked is left.

@@ -18,7 +18,7 @@
 //   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
 //     it did not count these records before, and then what the row shows of it.
 //   - documents.go, flush.go: the search group, which has positions of its own and holds up no row.
-//   - park.go, drain.go, room.go: a write that can never succeed parks its target alone; the
+//   - park.go: a write that can never succeed parks its target alone; the
 //     effects behind it wait in order.
 //   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
 //   - follower.go: when all that is done, the positions are saved.
@@ -282,7 +282,6 @@ type Work struct {
 	*projections.Gathered
 	kept []bool                   // whether some effect of each change was kept as a dead letter
 	lost map[projections.Ask]bool // of which derivations
-	fits map[string]int           // see room
 
 	// By shard: the epochs of ledgers that this batch has met, by partition key; the frontier of
 	// its shard, as last read; and whether an epoch was met since (prune.go).

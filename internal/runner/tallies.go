@@ -45,9 +45,6 @@ func (w *Work) CountTallies(ctx context.Context) error {
 	if err := w.prune(ctx, ledgers); err != nil {
 		return err
 	}
-	if err := w.trimLedgers(ctx, ledgers); err != nil {
-		return err
-	}
 	for _, t := range w.Targets {
 		if b, ok := ledgers[t]; ok {
 			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
@@ -111,7 +108,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 const addsAtOnce = owntable.AddsAtOnce
 
 // fitting returns the first of some steps, as many as one write can add, and at least one. With
-// values of a distinct of any size that write is a transaction.
+// values of a distinct that write is a transaction.
 func fitting(steps []projections.Step) []projections.Step {
 	adds := 0
 	for _, s := range steps {
@@ -136,17 +133,14 @@ func fitting(steps []projections.Step) []projections.Step {
 }
 
 // uncounted handles a ledger that refused the steps. If it could be prepared for them
-// (room), the target is sent again. Otherwise the steps are parked.
+// (respread), the target is sent again. Otherwise the steps are parked.
 func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	part := projections.Target{Steps: fitting(t.Steps)}
-	ready, full, err := w.room(ctx, t.Row, part.Total())
+	ready, err := w.respread(ctx, owntable.Ledger(w.Model.Name, t.Row))
 	switch {
 	case err != nil:
 		return again, err
 	case ready:
 		return append(again, t), nil
-	case full:
-		refused = fullLedger(refused)
 	}
 	return again, w.park(ctx, t, refused.Error())
 }
@@ -268,8 +262,7 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 // that was made as a copy of another row. No version of its own ledger might ever be
 // above that one. The ledger is read after the row, so it is not behind what another
 // worker published there meanwhile. It may also be ahead of b, the ledger that the caller
-// was to show, and parked: amounts may then have moved out of it (makeRoom), and the row
-// stays as it is. The end of the target's queue shows it.
+// was to show, and parked: then the row stays as it is, and the end of the target's queue shows it.
 func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
 	shown := row.Get(owntable.Version)
 	switch other := notOurs(e, row); {

@@ -387,7 +387,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 			to.sum[s.Tally] = new(big.Rat)
 		}
 		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
-	case aggregate.Distinct, aggregate.Spread, aggregate.Set:
+	case aggregate.Distinct, aggregate.Set:
 		text := value.Scalar(v)
 		if text == "" || len(text) > 1024 || s.Tally.Kind == aggregate.Set && !s.Tally.Target.Takes(key) {
 			return
@@ -422,7 +422,7 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 			continue
 		case t.Kind == aggregate.Count:
 			v = value.OfInt(s.rows[t])
-		case t.Kind == aggregate.Distinct, t.Kind == aggregate.Spread:
+		case t.Kind == aggregate.Distinct:
 			if v = value.OfInt(int64(len(s.values[t]))); t.Max > 0 && len(s.values[t]) > t.Max {
 				v, well = value.Value{}, false
 			}

@@ -29,7 +29,7 @@ type target struct {
 	row    store.Ref
 	entity *model.Entity
 	sums   map[string]value.Value
-	values map[string]*held // of distincts of any size, by name (owntable.Held)
+	values map[string]*held // of distincts, by name (owntable.Held)
 	met    bool             // of a group: its row was compared
 	done   bool             // its ledger was compared
 }
@@ -271,7 +271,6 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 		said = r
 	}
 	why := projections.CannotShow(v.Shows(of.entity), want)
-	want, is = dropped(of.entity, want, is)
 	for _, field := range accumulators(want, is) {
 		is, be := heldIn(is, field), heldIn(want, field)
 		if be == runner.Nothing {
@@ -286,25 +285,6 @@ func (v *recount) compare(ctx context.Context, name string, is value.Item) error
 		v.Differs("dead letter", row, cmp.Or(why, runner.Nothing), cmp.Or(reason, runner.Nothing), v.fix(name))
 	}
 	return err
-}
-
-// dropped returns a recounted ledger, and the ledger as it is, without the values of a
-// distinct that the ledger has dropped and the rows still have too many of. Both have the number
-// of rows that have one, unless an older weir dropped them.
-func dropped(e *model.Entity, want, is value.Item) (_, _ value.Item) {
-	for _, t := range projections.Tallies(e) {
-		if !t.Kind.Values {
-			continue
-		}
-		n, _ := owntable.LedgerRow(want).Values(t.Attr)
-		if _, gone := owntable.LedgerRow(is).Values(t.Attr); gone && n > t.Max {
-			want, is = value.Item(owntable.LedgerRow(want).Dropping(t.Attr)), value.Item(owntable.LedgerRow(is).Dropping(t.Attr))
-			if counted := owntable.DroppedRows(t.Attr); !is.Has(counted) {
-				want = want.With(value.Attr{Name: counted})
-			}
-		}
-	}
-	return want, is
 }
 
 // built returns the fix of a ledger that a build made: that of any ledger if it has handed

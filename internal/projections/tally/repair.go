@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// LedgerFix makes a ledger hold what the rows count, with the values of distincts of any size beside
+// LedgerFix makes a ledger hold what the rows count, with the values of distincts beside
 // it, and its dead letter say which sums its target cannot show.
 type LedgerFix struct {
 	runner.UsualUnits
@@ -57,7 +57,6 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	of, sums := target{}, value.Item(nil)
 	if t := recounted.expect[f.Name]; t != nil {
 		of, sums = *t, t.ledger()
-		sums, _ = dropped(of.entity, sums, f.noted)
 		sums = slices.DeleteFunc(sums, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 	}
 	values := f.wrong(of.values)
