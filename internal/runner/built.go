@@ -202,7 +202,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return false, nil
 		}
 		noted = true
-		return in.unshown(ctx, ledger, target, e, row, false)
+		return in.unshown(ctx, ledger, target, e, row)
 	}
 	if k := in.shower(e); k != nil {
 		if !noted {

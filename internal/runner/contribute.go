@@ -335,7 +335,7 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 			continue
 		}
 		ledgers[t] = w.based(rows[i])
-		if _, err := w.unshown(ctx, refs[i], t.Row, t.Entity, rows[i], false); err != nil {
+		if _, err := w.unshown(ctx, refs[i], t.Row, t.Entity, rows[i]); err != nil {
 			return err
 		}
 	}

@@ -394,7 +394,7 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 // value is never replaced by an earlier one. ErrRefused says that the row has no room.
 func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger value.Item) error {
 	e := r.publisher(target)
-	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger, false); err != nil {
+	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger); err != nil {
 		return err
 	}
 	if isGroup(e) {

@@ -164,9 +164,9 @@ func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
 
 // NoteUnshown makes the dead letter of a target say which values of its ledger at ref, as
 // read, the target cannot show, and reports whether there was anything to change. e is nil
-// if nothing counts for the target. It looks for a letter also where the ledger names none.
+// if nothing counts for the target.
 func (r *Runner) NoteUnshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
-	return r.unshown(ctx, ref, target, e, ledger, true)
+	return r.unshown(ctx, ref, target, e, ledger)
 }
 
 // ShownFix makes a row show what its ledger holds, and the statuses that its facts lead

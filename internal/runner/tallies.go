@@ -47,7 +47,7 @@ func (w *Work) CountTallies(ctx context.Context) error {
 	}
 	for _, t := range w.Targets {
 		if b, ok := ledgers[t]; ok {
-			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b, false); err != nil {
+			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b); err != nil {
 				return err
 			}
 		}

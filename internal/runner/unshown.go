@@ -21,10 +21,6 @@ import (
 // of a row and one for its statuses. The ledger names the letter, and both change in one
 // transaction under the ledger's version. So the next worker that counts or recomputes learns
 // from the ledger that the letter exists, and deletes it with its cause.
-//
-// A full ledger has no room to name the letter. The letter then exists without being
-// named. Its id depends only on the target, and a worker that counts in a large ledger
-// looks for it.
 
 // lack is what a target does not show, and the kind of dead letter that says so.
 type lack struct {
@@ -42,11 +38,10 @@ const letterTries = 5
 
 // unshown makes the dead letter of a target agree with its ledger at ref, as read, and
 // reports whether there was anything to change. e is nil if nothing counts for the
-// target; then the target's entity need not be known. sure makes it look for a letter
-// that the ledger does not name even if the ledger is small.
-func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
+// target; then the target's entity need not be known.
+func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
 	for range letterTries {
-		if changed, err = r.unshownOnce(ctx, ref, target, e, ledger, sure); err == nil {
+		if changed, err = r.unshownOnce(ctx, ref, target, e, ledger); err == nil {
 			return changed, nil
 		}
 		if !errors.Is(err, store.ErrCondition) {
@@ -64,8 +59,8 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 
 // unshownOnce tries once. It writes under the version that it has read, so it has to be tried again after
 // store.ErrCondition.
-func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item, sure bool) (changed bool, err error) {
-	_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger), sure)
+func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
+	_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger))
 	return changed, err
 }
 
@@ -73,16 +68,16 @@ func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *mode
 // letter, as they are under the version of its ledger. It returns the ledger as it is then. The
 // error wraps store.ErrCondition if the ledger has another version by now.
 func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger value.Item, why string) (value.Item, error) {
-	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why, false)
+	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why)
 	return ledger, err
 }
 
 // say makes a dead letter of a target agree with why, and its ledger name it, on condition of
 // the ledger's version.
-func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string, sure bool) (now value.Item, changed bool, err error) {
-	named, said, err := r.said(ctx, what, target, ledger, why, sure)
-	if err != nil || why == said {
-		return ledger, false, err
+func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string) (now value.Item, changed bool, err error) {
+	named, said := owntable.LedgerRow(ledger).Lacks(what.note)
+	if why == said {
+		return ledger, false, nil
 	}
 	id := what.id(target)
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
@@ -101,14 +96,7 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 	if why != "" {
 		noted = id
 	}
-	alone := append(slices.Clip(ws), is.Unchanged(ref))
-	if why == "" && named == "" { // the ledger has no mark to remove
-		return ledger, true, r.Store.Transact(ctx, alone)
-	}
 	err = r.Store.Transact(ctx, append(slices.Clip(ws), is.NoteLack(what.note, ref, noted, why)))
-	if errors.Is(err, store.ErrRefused) { // the ledger is full
-		return ledger, true, r.Store.Transact(ctx, alone)
-	}
 	return value.Item(is.Noting(what.note, noted, why)), true, err
 }
 
@@ -119,56 +107,20 @@ func (l lack) id(target store.Ref) string {
 	return d.ID
 }
 
-// mayStandAlone is the size of a ledger above which a letter may exist that the ledger
-// does not name. No single change shrinks a full ledger to half its size.
-const mayStandAlone = store.MaxItemBytes / 2
-
-// said returns the letter that a ledger names, and the recorded reason why its
-// target cannot show a value. If an unnamed letter records why in its shortened form,
-// said is why.
-func (r *Runner) said(ctx context.Context, what lack, target store.Ref, ledger value.Item, why string, sure bool) (named, said string, err error) {
-	named, said = owntable.LedgerRow(ledger).Lacks(what.note)
-	if said != "" && said == why || !sure && ledger.Size() <= mayStandAlone {
-		return named, said, nil
-	}
-	head, err := r.GetRow(ctx, r.letter(what.id(target)))
-	if err != nil || head == nil {
-		return named, said, err
-	}
-	if said = owntable.LetterFrom(head).Reason; said == owntable.Shortened(why) {
-		said = why
-	}
-	return named, said, nil
-}
-
-// SaidUnshown returns the recorded reason why a target cannot show a value, from its
-// ledger or from a dead letter. It returns why if that is the recorded reason, even if a
-// letter shortened it.
-func (r *Runner) SaidUnshown(ctx context.Context, target store.Ref, ledger value.Item, why string) (said string, err error) {
-	_, said, err = r.said(ctx, lackOfTallies, target, ledger, why, false)
-	return said, err
-}
-
-// SaidUnmoved is SaidUnshown for the statuses of a target.
-func (r *Runner) SaidUnmoved(ctx context.Context, target store.Ref, ledger value.Item, why string) (said string, err error) {
-	_, said, err = r.said(ctx, lackOfStatuses, target, ledger, why, false)
-	return said, err
-}
-
 // settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or of no
 // entity any more, and returns the ledger as it is then. The row is read after the ledger: if it is of an
 // entity with statuses again by then, what shows it raises the version and says what must be said.
 func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
 	ref := owntable.Ledger(r.Model.Name, target)
 	for range letterTries {
-		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" && ledger.Size() <= mayStandAlone {
+		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" {
 			return ledger, nil
 		}
 		row, err := r.GetRow(ctx, target)
 		if e := r.Model.Table(target.Table).Classify(row); err != nil || e != nil && len(e.Statuses) > 0 {
 			return ledger, err
 		}
-		now, _, err := r.say(ctx, lackOfStatuses, ref, target, ledger, "", false)
+		now, _, err := r.say(ctx, lackOfStatuses, ref, target, ledger, "")
 		if !errors.Is(err, store.ErrCondition) {
 			return now, err
 		}
@@ -243,7 +195,7 @@ func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) 
 	if still, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || still == nil {
 		return 1, cmp.Or(err, r.dropped(ctx, *d))
 	}
-	if d.ID == named || named == "" && rows[1].Size() > mayStandAlone {
+	if d.ID == named {
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
 	return 1, r.Forget(ctx, d)

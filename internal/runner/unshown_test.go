@@ -51,18 +51,6 @@ func (h *harness) theLedger() value.Item {
 	return rows[0]
 }
 
-// room fills the movie's ledger up to so many bytes; it empties one with as much room as
-// a row has.
-func (h *harness) room(bytes int) {
-	h.t.Helper()
-	w := store.Write{Ref: owntable.Ledger("films", theMovie), Ops: []store.Op{{Kind: store.Remove, Attr: "z"}}}
-	if pad := store.MaxItemBytes - h.theLedger().With(value.Attr{Name: "z"}).Size() - len("z") - bytes; pad > 0 {
-		w.Ops = []store.Op{{Kind: store.Set, Attr: "z", Value: value.OfString(strings.Repeat("x", pad))}}
-	}
-	out, err := h.store.Write(h.t.Context(), []store.Write{w})
-	must(h.t, errors.Join(err, out[0].Err))
-}
-
 // bounded is a store that does so many writes.
 type bounded struct {
 	store.Store
@@ -120,44 +108,6 @@ func (h *harness) says(when string, cannot bool) {
 			h.t.Errorf("%s: %s", when, line)
 		}
 	}
-}
-
-// TestFullLedgerSays says that a ledger with no room to name the dead letter of a sum
-// stops nothing: the letter stands without, once, for as long as the sum cannot be shown.
-func TestFullLedgerSays(t *testing.T) {
-	h := newFilms(t)
-	defer h.close()
-	step := func(when string, cannot bool, do func()) {
-		t.Helper()
-		from := len(h.records) + 1
-		do()
-		must(t, h.settle(from))
-		h.says(when, cannot)
-	}
-	lose := func(user string) {
-		must(t, h.write(`delete films {"PK":"USER#`+user+`","SK":"RATING#1"}`))
-	}
-	step("a huge rating", true, func() { h.rate("b", `"stars":1e125`) })
-	step("it is gone", false, func() { lose("b") }) // its band stays
-	h.room(40)
-	step("again, in a full ledger", true, func() { h.rate("b", `"stars":1e125`) })
-	if h.theLedger().Has(owntable.Unshown) {
-		t.Fatal("there was room")
-	}
-	step("one more", true, func() { h.rate("a", `"stars":5`) })
-	for id := range h.letters() {
-		if _, err := h.runner(nil).Retry(t.Context(), id); !errors.Is(err, runner.ErrStands) {
-			t.Fatal(err)
-		}
-	}
-	step("all is well", false, func() { lose("b") })
-	step("full once more", true, func() { h.rate("b", `"stars":1e125`) })
-	h.room(store.MaxItemBytes)
-	step("with room", true, func() { h.rate("a", `"stars":4`) })
-	if !h.theLedger().Has(owntable.Unshown) {
-		t.Error("the ledger does not name it")
-	}
-	step("all is well with room", false, func() { lose("b") })
 }
 
 // TestUnshownUnderAnotherName says that a dead letter that was kept under another id,
