@@ -88,7 +88,7 @@ func newPick(s *step) *pick {
 
 // picked are the keys that the rows asked for can have, in order and each once; ok
 // is false where the rows have to be read to be found.
-func (s *step) picked(sc scope, bytewise bool) (keys []store.Key, ok bool) {
+func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 	if s.pick == nil {
 		return nil, false
 	}
@@ -127,7 +127,7 @@ func (s *step) picked(sc scope, bytewise bool) (keys []store.Key, ok bool) {
 			return fixed(name)
 		})...)
 	}
-	slices.SortFunc(keys, pickedOrder(bytewise))
+	slices.SortFunc(keys, pickedOrder)
 	keys = slices.CompactFunc(keys, func(a, b store.Key) bool { return compareKeys(a, b) == 0 })
 	if s.Reverse {
 		slices.Reverse(keys)
@@ -137,11 +137,8 @@ func (s *step) picked(sc scope, bytewise bool) (keys []store.Key, ok bool) {
 
 // pickedOrder is the order of the rows of one partition; of two where its key is spelled in
 // two ways.
-func pickedOrder(bytewise bool) func(a, b store.Key) int {
-	if bytewise {
-		return compareKeys
-	}
-	return func(a, b store.Key) int { return cmp.Or(compareSorts(a.Sort, b.Sort), compareKeys(a, b)) }
+func pickedOrder(a, b store.Key) int {
+	return cmp.Or(compareSorts(a.Sort, b.Sort), compareKeys(a, b))
 }
 
 // picks reads rows by the keys that lists make, and goes on from those there.
@@ -154,7 +151,7 @@ func (w *walk) picks(depth int, f found, keys []store.Key, resume []store.Cursor
 			if st.Reverse {
 				k, to = to, k
 			}
-			return pickedOrder(w.bytewise)(k, to)
+			return pickedOrder(k, to)
 		})
 		if more, err := w.resume(depth, w.scope(f.row), f, resume); !more || err != nil {
 			return false, err

@@ -20,10 +20,9 @@ import (
 // or walked past. It cannot be made or changed without the secret, nor used with
 // another query.
 //
-// A place's bytes are its form ('o', 'w', 'u' or 's') and then
+// A place's bytes are its form ('o', 'u' or 's') and then
 //
 //	o  each scan's key and index entry, outermost first
-//	w  the same, of a walk in the order of bytes (place.bytewise)
 //	u  the key
 //	s  the index's own cursor
 //
@@ -108,9 +107,6 @@ func appendPlace(b []byte, at place) []byte {
 		return appendKey(append(b, 'u'), *at.key)
 	}
 	b = append(b, 'o')
-	if at.bytewise {
-		b[len(b)-1] = 'w'
-	}
 	for _, c := range at.at {
 		b = appendKey(appendKey(b, c.Key), c.Entry)
 	}
@@ -142,8 +138,7 @@ func parsePlace(b []byte) (at place, err error) {
 	case 'u':
 		k := p.key()
 		at.key, p.bad = &k, p.bad || len(p.rest) > 0
-	case 'o', 'w':
-		at.bytewise = b[0] == 'w'
+	case 'o':
 		for len(p.rest) > 0 && !p.bad {
 			at.at = append(at.at, store.Cursor{Key: p.key(), Entry: p.key()})
 		}

@@ -128,9 +128,6 @@ type place struct {
 	// Of a walk: for each scan, outermost first, the row it has come to. All but
 	// the last are in progress; the walk stands just behind the last.
 	at []store.Cursor
-	// Of a walk that an earlier version began: keys are in the order of their bytes, and
-	// those of one spelling come before those of another. It goes on so to its end.
-	bytewise bool
 	// Of a walk that gives each row once: the row it stands behind.
 	key *store.Key
 	// Of a search: the After of the hit it stands behind.

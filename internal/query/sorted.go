@@ -27,17 +27,13 @@ func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, erro
 	if err != nil {
 		return nil, place{}, err
 	}
-	order := compareSorts
-	if from.bytewise {
-		order = value.Compare
-	}
-	slices.SortFunc(all, func(a, b ranked) int { return compareRanks(a.at, b.at, order) })
+	slices.SortFunc(all, func(a, b ranked) int { return compareRanks(a.at, b.at) })
 	var items []value.Item
 	for i, a := range all {
 		switch {
-		case len(from.at) > 0 && compareRanks(a.at, from.at[0], order) <= 0:
+		case len(from.at) > 0 && compareRanks(a.at, from.at[0]) <= 0:
 		case len(items) == r.want:
-			return items, place{at: []store.Cursor{all[i-1].at}, bytewise: from.bytewise}, nil
+			return items, place{at: []store.Cursor{all[i-1].at}}, nil
 		default:
 			items = append(items, st.outside(a.row))
 		}
@@ -64,9 +60,9 @@ func rank(f *model.Field, v value.Value) value.Value {
 }
 
 // compareRanks orders rows by rank, then by key, so that no two are equal.
-func compareRanks(a, b store.Cursor, order func(a, b value.Value) int) int {
+func compareRanks(a, b store.Cursor) int {
 	x, y := a.Entry.Partition, b.Entry.Partition
-	switch c := order(x, y); {
+	switch c := compareSorts(x, y); {
 	case x.IsMissing() != y.IsMissing():
 		return -c // Missing is the least kind, and comes last
 	case c != 0:

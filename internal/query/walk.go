@@ -12,7 +12,7 @@ import (
 // The place stands behind the last row that was given, or, if the page was spent, behind the last
 // that was read.
 func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error) {
-	w := &walk{run: r, ctx: ctx, bytewise: from.bytewise}
+	w := &walk{run: r, ctx: ctx}
 	more, err := w.descend(0, []found{{}}, from.at)
 	items := w.items
 	switch {
@@ -21,9 +21,9 @@ func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error)
 	case more:
 		return items, place{}, nil
 	case w.over:
-		return items, place{at: w.last, bytewise: from.bytewise}, nil
+		return items, place{at: w.last}, nil
 	}
-	return items, place{at: w.done, bytewise: from.bytewise}, nil
+	return items, place{at: w.done}, nil
 }
 
 // walk is one page of a walk. Its methods answer false when the page is full or
@@ -36,8 +36,7 @@ type walk struct {
 	last  []store.Cursor // the place behind the last of items
 	done  []store.Cursor // the place behind all that was looked at
 
-	keep     func(store.Key) // instead of giving rows out, only tell their keys
-	bytewise bool            // as place.bytewise
+	keep func(store.Key) // instead of giving rows out, only tell their keys
 }
 
 // found is a row of a step, and the place behind it.
@@ -180,11 +179,11 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	sc := w.scope(f.row)
-	if keys, ok := st.picked(sc, w.bytewise); ok {
+	if keys, ok := st.picked(sc); ok {
 		return w.picks(depth, f, keys, resume)
 	}
 	qs := st.queries(sc)
-	from := merged{apart: w.keep != nil || w.bytewise}
+	from := merged{apart: w.keep != nil}
 	for _, q := range qs {
 		from.streams = append(from.streams, newStream(st, q, from.apart))
 	}
