@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // codeOf is the exit code of errors that only this program has.
 // ok is false for errors that cli knows. A refusal that another command or a changed model resolves is exit code 2.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, openfiles.ErrFew, owntable.ErrOlder, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, openfiles.ErrFew, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}

@@ -491,7 +491,7 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	}
 	row, err := owntable.DecodeCatalog(is)
 	switch {
-	case errors.Is(err, owntable.ErrNewer), errors.Is(err, owntable.ErrOlder): // a program that waits would keep its shards
+	case errors.Is(err, owntable.ErrNewer): // a program that waits would keep its shards
 		return row, &refusal{errors.Join(ErrFormat, err), fmt.Sprintf("the catalog of model %s: %v; replace this program by that version (%s)", c.model.Name, err, guide)}
 	case err != nil:
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)

@@ -108,7 +108,7 @@ func TestOwnTableRestored(t *testing.T) {
 	for name, built := range map[string]bool{"counted": false, "built": true} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newWorld(t, true), programOf(t, albums)
-			w.must(w.start(p)) // by an older weir, which did not know the id
+			w.must(w.start(p)) // on a store that gives its tables no ids
 			w.must(w.batch(p, Process, "rows", "more"))
 			if built {
 				w.built(p, true)

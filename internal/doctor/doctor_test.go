@@ -39,7 +39,7 @@ func whole() *doctor.Facts {
 	return &doctor.Facts{
 		Command: "shop.yaml --aws --stage prod", Identity: doctor.Known(doctor.Identity{ARN: "arn:aws:sts::1:assumed-role/weir/me", Region: "eu-west-1"}),
 		Ahead: doctor.Known(time.Duration(0)), Names: doctor.Known(doctor.Names{Stage: "prod", Own: "weir-prod", Tables: []string{"shop (shop-prod)"}}),
-		Catalog: doctor.Known(doctor.Catalog{Program: "own table 3 to 4", Begun: true}), Tables: []doctor.Table{own, shop},
+		Catalog: doctor.Known(doctor.Catalog{Program: "own table 1", Begun: true}), Tables: []doctor.Table{own, shop},
 		Permissions: []doctor.Permission{{Action: "dynamodb:PutItem", Resource: "table/shop-prod", Reason: "The derived values.", Allowed: doctor.Known(true)}},
 		Searches:    true,
 		Search: doctor.Known(doctor.Cluster{URL: "https://search", Distribution: "opensearch", Version: "2.19.1", Health: doctor.Known("green"), Scripts: doctor.Known(""),

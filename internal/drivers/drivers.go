@@ -45,8 +45,7 @@ func (p Place) observer(n stage.Names) store.Observer {
 
 // Formats says the formats of what the program stores.
 func Formats() string {
-	first, last := owntable.Formats()
-	return fmt.Sprintf("%sdocuments in OpenSearch %d, own table %d to %d", embeddedFormats(), opensearch.Format, first, last)
+	return fmt.Sprintf("%sdocuments in OpenSearch %d, own table %d", embeddedFormats(), opensearch.Format, owntable.CatalogFormat)
 }
 
 // Store is a driver of rows.

@@ -44,8 +44,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// TestBuilds: the catalog says of builds what was written, and programs that know no builds
-// refuse it.
+// TestBuilds: the catalog says of builds what was written.
 func TestBuilds(t *testing.T) {
 	at, since := owntable.Catalog("m"), time.Unix(1_700_000_000, 0).UTC()
 	builds := owntable.Builds{
@@ -58,7 +57,7 @@ func TestBuilds(t *testing.T) {
 	next.Builds = builds
 	row, ok := written(nil, none.Becomes(at, next))
 	is := must[owntable.CatalogRow](t)(owntable.DecodeCatalog(row))
-	if !ok || is.Count != 1 || !reflect.DeepEqual(is.Builds, builds) || row.Get("f").Text() != "4" {
+	if !ok || is.Count != 1 || !reflect.DeepEqual(is.Builds, builds) {
 		t.Fatalf("%v %+v", ok, is)
 	}
 	if is.Same(none) || !is.Same(next) {
@@ -75,7 +74,7 @@ func TestBuilds(t *testing.T) {
 		t.Error("an entry that cannot be read is read")
 	}
 	next.Builds = nil
-	if row, ok := written(row, is.Becomes(at, next)); !ok || row.Get("f").Text() != "3" {
+	if row, ok := written(row, is.Becomes(at, next)); !ok || len(must[owntable.CatalogRow](t)(owntable.DecodeCatalog(row)).Builds) > 0 {
 		t.Errorf("%v %v", ok, row)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // bytes for each table and 20 for each derivation besides its name, so that a model of 100
 // derivations stays within 4 KB, which is one read unit.
 const (
-	catalogFormat = "f" // catalogVersion of the program that wrote it
+	catalogFormat = "f" // CatalogFormat of the program that wrote it
 	catalogCount  = Count
 	catalogOwn    = "o"  // the id of our own table, when the row was written
 	catalogTable  = "t:" // and a table's name: a map, see the pin… attributes
@@ -39,18 +39,9 @@ const (
 	pinRead     = "b" // when the reader began, Unix seconds
 )
 
-// The formats of a catalog. A program refuses one that is newer or older than it knows. A
-// catalog without builds and without the id of our own table has the first one. A program that does
-// not know that id would write the row without it, and no program would notice that the table was
-// restored. Those of 1 and 2 stand beside rows whose names have changed since.
-const (
-	catalogVersion = 3
-	catalogBuilds  = 4
-	catalogOfTable = 5
-)
-
-// Formats are the first and the last format of a catalog that the program reads.
-func Formats() (first, last int) { return catalogVersion, catalogOfTable }
+// CatalogFormat is the format of a catalog and of the rows of our own table beside it. A program
+// refuses every other one, since it would write the row without what it does not know.
+const CatalogFormat = 1
 
 // Complete says how it is known that the stream of a table, when weir began to read it, had
 // every change since the table was made.
@@ -119,9 +110,6 @@ const catalogDo = "stop what derives the model, and restore the row from a backu
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")
 
-// ErrOlder is wrapped by the error for a catalog of a weir whose rows have other names.
-var ErrOlder = fmt.Errorf("an older weir wrote it")
-
 // Read reports whether the stream of any table was read.
 func (c CatalogRow) Read() bool {
 	for _, pin := range c.Tables {
@@ -132,8 +120,8 @@ func (c CatalogRow) Read() bool {
 	return false
 }
 
-// DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow,
-// ErrNewer or ErrOlder.
+// DecodeCatalog decodes a model's catalog, nil if there is none. The error wraps ErrRow
+// or ErrNewer.
 func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	c = CatalogRow{Tables: map[string]Pin{}, Derivations: map[string]Derived{}, was: row.Get(catalogCount)}
 	if row == nil {
@@ -143,12 +131,8 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	if err != nil {
 		return c, err
 	}
-	if format < catalogVersion {
-		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d and up; go on with the weir that wrote it, or begin with an empty --data directory or another stage",
-			ErrOlder, quoted(row.Get(Partition)), TableName, format, catalogVersion)
-	}
-	if format > catalogOfTable {
-		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, catalogOfTable)
+	if format != CatalogFormat {
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, CatalogFormat)
 	}
 	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
 		return c, err
@@ -246,13 +230,9 @@ func derived(text string) (d Derived, ok bool) {
 // Becomes replaces the catalog by next, on condition that it has not changed since it was
 // read. Attributes that this version does not know stay. The write returns the row.
 func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
-	own, format := Table(), int64(catalogVersion)
-	if len(next.Builds) > 0 {
-		format = catalogBuilds
-	}
-	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(format)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	own := Table()
+	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(CatalogFormat)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
 	if next.Own != "" {
-		attrs[0].Value = value.OfInt(catalogOfTable)
 		attrs = append(attrs, value.Attr{Name: catalogOwn, Value: value.OfString(next.Own)})
 	}
 	attrs = append(attrs, c.others...)

@@ -63,20 +63,6 @@ func TestCatalogOfANewerVersion(t *testing.T) {
 	}
 }
 
-// TestCatalogOfAnOlderVersion: a version that does not know what a catalog has refuses it by its
-// format, and does not write it without that.
-func TestCatalogOfAnOlderVersion(t *testing.T) {
-	first, last := Formats()
-	plain, built, own := someCatalog(3), someCatalog(3), someCatalog(3)
-	built.Builds = Builds{{Entity: "Album", Generation: 2, State: BuildLive}}
-	own.Own = "id"
-	for format, c := range map[int]CatalogRow{first: plain, first + 1: built, last: own} {
-		if is := (CatalogRow{}).Becomes(Catalog("m"), c).Put.Get(catalogFormat).Text(); is != fmt.Sprint(format) {
-			t.Errorf("format %s, want %d", is, format)
-		}
-	}
-}
-
 // TestCatalogSize: a model of two tables and 100 derivations costs one read unit.
 func TestCatalogSize(t *testing.T) {
 	w := CatalogRow{}.Becomes(Catalog("gallery"), someCatalog(70))
@@ -107,8 +93,7 @@ func TestBadCatalogs(t *testing.T) {
 		want error
 	}{
 		"no format":        {catalogFormat, value.Value{}, ErrRow},
-		"a newer format":   {catalogFormat, value.OfInt(catalogOfTable + 1), ErrNewer},
-		"an older format":  {catalogFormat, value.OfInt(catalogVersion - 1), ErrOlder},
+		"a newer format":   {catalogFormat, value.OfInt(CatalogFormat + 1), ErrNewer},
 		"no count":         {catalogCount, value.OfString("3"), ErrRow},
 		"a pin":            {"t:gallery", value.OfString("x"), ErrRow},
 		"a pin without id": {"t:gallery", value.OfMap(value.Item{}), ErrRow},

@@ -165,7 +165,7 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 	case errors.Is(err, store.ErrNoTable):
 		f.Catalog = doctor.Not[doctor.Catalog]("all tables, of which some do not exist")
 		return readers
-	case errors.Is(err, owntable.ErrNewer) || errors.Is(err, owntable.ErrOlder):
+	case errors.Is(err, owntable.ErrNewer):
 		f.Catalog = doctor.Known(doctor.Catalog{Begun: true, Refused: err.Error()})
 		return readers
 	case err != nil:
