@@ -16,10 +16,8 @@ import (
 	"weir/internal/value"
 )
 
-// Format is the newest version of the format that this program knows. A store of a newer one is
-// refused. Version 2 has numbers that no record has (catalog.Numbered); a directory without them
-// stays at version 1.
-const Format = 2
+// Format is the version of the format of a directory. A store of another one is refused.
+const Format = 1
 
 // catalog is the JSON under "mtables": what the store knows about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for
@@ -41,8 +39,7 @@ type tableMeta struct {
 	Indexes map[string]*indexMeta `json:"indexes,omitempty"`
 	Expiry  *indexMeta            `json:"expiry,omitempty"` // its Key is the TTL attribute
 	Shards  []*shard              `json:"shards,omitempty"` // parents before children
-	// First is the first shard of the stream that is on; 0 in older directories, which
-	// have had one stream.
+	// First is the first shard of the stream that is on.
 	First uint32 `json:"first,omitempty"`
 	// Streamed: the stream has been on since the table was made.
 	Streamed bool `json:"streamed,omitempty"`
@@ -88,8 +85,7 @@ func keyMetas(ks store.KeySchema) []keyMeta {
 func (k keyMeta) String() string { return k.Name + " (" + k.Type + ")" }
 
 // loadCatalog checks the format version and reads the catalog, which is empty in a new
-// store.
-// A directory of an older format is read as it is; one of a newer format is refused, and nothing is changed in it.
+// store. A directory of another format is refused, and nothing is changed in it.
 func loadCatalog(db *pebble.DB) (*catalog, error) {
 	c := &catalog{Tables: map[string]*tableMeta{}}
 	version, err := getCopy(db, keyFormat)
@@ -99,8 +95,8 @@ func loadCatalog(db *pebble.DB) (*catalog, error) {
 	switch v, err := strconv.Atoi(string(version)); {
 	case err != nil:
 		return nil, fmt.Errorf("format version %.20q is corrupt", version)
-	case v > Format:
-		return nil, fmt.Errorf("the directory has format version %d, this program knows up to %d: use a newer program", v, Format)
+	case v != Format:
+		return nil, fmt.Errorf("the directory has format version %d, this program knows %d: a newer weir wrote it; use a newer program", v, Format)
 	}
 	b, err := getCopy(db, keyCatalog)
 	if err != nil {
@@ -118,12 +114,8 @@ func (c *catalog) save(b *pebble.Batch) error {
 	if err != nil {
 		return err
 	}
-	format := int64(Format)
-	if c.Numbered == 0 {
-		format = 1
-	}
 	return errors.Join(
-		b.Set(keyFormat, strconv.AppendInt(nil, format, 10), nil),
+		b.Set(keyFormat, strconv.AppendInt(nil, Format, 10), nil),
 		b.Set(keyCatalog, doc, nil))
 }
 

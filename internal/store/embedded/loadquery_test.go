@@ -127,18 +127,10 @@ func TestLandedNumbers(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	formats := func(want string) {
-		t.Helper()
-		if is, err := getCopy(s.db, keyFormat); err != nil || string(is) != want {
-			t.Errorf("the format is %s, not %s: %v", is, want, err)
-		}
-	}
-	formats("1")
 	l := loading(t, s, store.LoadOptions{})
 	load(l, "first")
 	taken(l, "the first window")
 	land(t, l)
-	formats("2")
 	load(l, "second")
 	taken(l, "the second window")
 	land(t, l)
@@ -147,7 +139,6 @@ func TestLandedNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, "data", tables, Options{FS: disk})
-	formats("2")
 	l = loading(t, s, store.LoadOptions{})
 	load(l, "third")
 	taken(l, "a Load of the store that was opened again")

@@ -170,7 +170,7 @@ func (s *Store) Identity(ctx context.Context, tableName string) (store.Identity,
 		return id, nil
 	}
 	id.Images, id.Whole = store.NewAndOldImages, tab.meta.Streamed
-	id.Stream = shardName(max(tab.meta.First, tab.meta.Shards[0].ID))
+	id.Stream = shardName(tab.meta.First)
 	for _, sh := range tab.meta.Shards {
 		id.Whole = id.Whole && sh.trimmed.Load() == 0
 	}
