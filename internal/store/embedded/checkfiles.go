@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,46 +8,40 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
 	"weir/internal/summed"
 )
 
-// readList reads the list; ok is false if there is none.
-func readList(fs vfs.FS, dir string) (list listing, ok bool, err error) {
+// readList reads the list. A directory without one is new, and must have no file that would be in it:
+// the list is written before any of these.
+func readList(fs vfs.FS, dir string) (list listing, err error) {
 	path := fs.PathJoin(dir, filesFile)
 	b, err := readWhole(fs, path)
 	if errors.Is(err, os.ErrNotExist) {
-		return list, false, nil
+		names, err := fs.List(dir)
+		if slices.ContainsFunc(names, func(name string) bool { return isListed(name) || isTable(name) }) {
+			return list, fmt.Errorf("%w: %s, the list of its files, is missing", ErrDamaged, path)
+		}
+		return listing{Closed: true}, err
 	}
 	if err != nil {
-		return list, false, err
+		return list, err
 	}
 	if err := summed.Unmarshal(b, &list); err != nil {
-		return list, false, fmt.Errorf("%w: %s, the list of its files, cannot be read: %w", ErrDamaged, path, err)
+		return list, fmt.Errorf("%w: %s, the list of its files, cannot be read: %w", ErrDamaged, path, err)
 	}
-	return list, true, nil
+	return list, nil
 }
 
 // checkFiles checks a directory that no process has open, and changes nothing in it. It
-// returns the list for the next owner, and whether the store was closed. A directory
-// without a list is new, or was written by an older version; it is checked as far as
-// that is possible without a list.
+// returns the list for the next owner, and whether the store was closed.
 // Every error but those of the file system wraps ErrDamaged.
 func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
-	list, ok, err := readList(fs, dir)
+	list, err := readList(fs, dir)
 	if err != nil {
 		return nil, false, err
-	}
-	if !ok {
-		_, err := fs.Stat(fs.PathJoin(dir, ownerFile))
-		closed = errors.Is(err, os.ErrNotExist)
-		if list, err = adopt(fs, dir, closed); err != nil {
-			return nil, false, err
-		}
-		list.Closed = closed
 	}
 	for _, name := range slices.Sorted(maps.Keys(list.Files)) {
 		if err := checkStage(fs, fs.PathJoin(dir, name), list.Files[name]); err != nil {
@@ -142,38 +135,6 @@ func checkMarker(fs vfs.FS, dir string, list listing) error {
 	return nil
 }
 
-// adopt lists the files of a directory without a list. If the store was closed, the
-// whole manifest must be readable. Otherwise its beginning must be readable, which
-// names all files that there were.
-func adopt(fs vfs.FS, dir string, closed bool) (listing, error) {
-	list := listing{Files: map[string]summed.Prefix{}}
-	names, err := fs.List(dir)
-	if err != nil {
-		return list, err
-	}
-	current, err := atomicfs.ReadMarker(fs, dir, "manifest")
-	if err != nil {
-		return list, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	for _, name := range names {
-		if !isListed(name) {
-			continue
-		}
-		path := fs.PathJoin(dir, name)
-		b, err := readWhole(fs, path)
-		if err != nil {
-			return list, err
-		}
-		list.Files[name] = summed.Prefix{}.With(b)
-		if name == current {
-			if err := checkManifest(b, closed); err != nil {
-				return list, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
-			}
-		}
-	}
-	return list, nil
-}
-
 // readWhole reads a file to its end. It is for files that are small: lists and manifests.
 func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)
@@ -182,24 +143,4 @@ func readWhole(fs vfs.FS, path string) ([]byte, error) {
 	}
 	b, err := io.ReadAll(f)
 	return b, errors.Join(err, f.Close())
-}
-
-// checkManifest reads the records of a manifest: all of them if whole is set, or else
-// at least the first.
-func checkManifest(b []byte, whole bool) error {
-	r := record.NewReader(bytes.NewReader(b), 0)
-	for n := 0; ; n++ {
-		at := r.Offset()
-		next, err := r.Next()
-		if err == nil {
-			_, err = io.Copy(io.Discard, next)
-		}
-		switch {
-		case err == nil:
-		case n > 0 && (err == io.EOF || !whole):
-			return nil
-		default:
-			return fmt.Errorf("it cannot be read from about byte %d on: %w", at, err)
-		}
-	}
 }

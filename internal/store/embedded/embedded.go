@@ -140,8 +140,7 @@ func withAdvice(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: make room there and run the same command again", err)
 	case errors.Is(err, ErrDamaged), pebble.IsCorruptionError(err):
-		return fmt.Errorf("%w: put back a copy of the directory, or move it away and replay the recordings. "+
-			"If an older version of weir wrote there last, delete %s in it: the rest is checked without", err, filesFile)
+		return fmt.Errorf("%w: put back a copy of the directory, or move it away and replay the recordings", err)
 	}
 	return err
 }
