@@ -13,7 +13,7 @@ import (
 // A ledger has a skip for each latest of its target: a range of names in which no fact holds, so that
 // facts that were withdrawn are not read each time. Facts that were put within it since make holes in it.
 // A ledger has at most mostHoles of them for an attribute, and as many as keep it below skipRoom bytes: if there
-// are more, the skip ends where the last hole begins. A skip that an older weir wrote has no holes.
+// are more, the skip ends where the last hole begins.
 const (
 	mostHoles = 8
 	skipRoom  = 900 // a ledger of up to 1 KB takes one write unit

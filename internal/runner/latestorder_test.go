@@ -68,8 +68,8 @@ func TestLatestInNoOrder(t *testing.T) {
 	}
 }
 
-// TestLatestSkipOfBefore: a skip that an older weir wrote, without holes, is read as it is.
-func TestLatestSkipOfBefore(t *testing.T) {
+// TestLatestSkipHoles: a fact put within a skip makes a hole in it; a skip whose holes cannot be read is none.
+func TestLatestSkipHoles(t *testing.T) {
 	q := newTasks(t)
 	q.add(0, 12)
 	q.end(0, 8)

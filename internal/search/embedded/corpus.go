@@ -30,7 +30,7 @@ var (
 
 // Format must be raised when the content of documents, the way words are cut, or the
 // internal values change.
-const Format = 4
+const Format = 1
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {

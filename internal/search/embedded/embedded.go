@@ -95,9 +95,6 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 			continue
 		}
 		c, err := openCorpus(filepath.Join(dir, placeOf(s)), s, opts, ix.queue)
-		if err == nil {
-			err = os.RemoveAll(filepath.Join(dir, dirName(s.Name))) // of an earlier version
-		}
 		if err != nil {
 			return nil, errors.Join(err, ix.Close())
 		}

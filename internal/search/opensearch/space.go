@@ -23,7 +23,7 @@ import (
 
 // Format must be raised when the content of documents, or the way words are cut,
 // changes.
-const Format = 2
+const Format = 1
 
 // newSpace returns the names of a schema on the server. The name has a hash of all that decides
 // its mapping, so a changed definition gets an index of its own beside the old one.
