@@ -191,7 +191,7 @@ func (n *Node) Shown(set *model.Tally) value.Value {
 }
 
 // Shown returns different members as one row shows them, Missing if it shows none. A set of numbers
-// shows nothing else: what an older weir counted as its text stays in a node until a repair.
+// shows nothing else.
 func Shown(set *model.Tally, members []string) value.Value {
 	kind := ValueKind(set)
 	var elems []value.Attr

@@ -71,8 +71,7 @@ const analysts = 2
 
 // Open opens the indexes of these schemas in dir, and makes those that do not exist.
 // Another definition has another index. Fresh lists the indexes that have to be filled.
-// Indexes in dir that belong to no schema are left alone, except those of an earlier
-// version of weir, which nothing reads any more: they are deleted.
+// Indexes in dir that belong to no schema are left alone.
 //
 // Only one process at a time may have dir open; the caller makes sure of that. An empty
 // dir means Options.InMemory.
