@@ -313,7 +313,7 @@ func check(t *testing.T, all []pastChange, got string, feed bool) {
 
 // TestHistories replays random histories: in every form, cut into files, doubled, overlapping, in any order, in one command or several,
 // broken off and begun again, with full exports of random moments. What comes of them is what comes of one pass, and nothing is called a
-// gap. If a record is missing, a gap says so, also the second time, until it comes.
+// gap. If a record is missing, a gap says so, also the second time, until it comes. Where nothing tells the order of a moment, a gap says that.
 func TestHistories(t *testing.T) {
 	n, seed := *histories, *historySeed
 	if testing.Short() {
@@ -322,15 +322,23 @@ func TestHistories(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
+	unclear := 0
 	for i := range n {
 		seed := seed + uint64(i)
-		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { testHistory(t, seed) }) {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if testHistory(t, seed) {
+				unclear++
+			}
+		}) {
 			t.Logf("-historyseed %d -histories 1", seed)
 		}
 	}
+	if t.Logf("%d of %d have moments of which nothing tells the order", unclear, n); unclear > 2+n/20 {
+		t.Error("these are too many")
+	}
 }
 
-func testHistory(t *testing.T, seed uint64) {
+func testHistory(t *testing.T, seed uint64) (unclear bool) {
 	p := &past{Rand: rand.New(rand.NewPCG(seed, 7)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
 	kind := p.IntN(3)
 	text, queries := []string{plainModel, auditModel, feedModel}[kind], [][]string{{"user", "orders"}, {"user", "orders", "log"}, {"orders", "log"}}[kind]
@@ -421,10 +429,13 @@ func testHistory(t *testing.T, seed uint64) {
 			t.Fatalf("the second time the exit code is %d\n%s", code, said)
 		}
 		if feed {
-			return
+			return false
 		}
 		said, code = replayFiles(t.Context(), model, data, p.file(t, dir, all[missing:missing+1]))
 		log += said
+	}
+	if p.ticks && code == 1 && strings.Contains(said, "nothing tells the order") {
+		return true
 	}
 	if code != 0 {
 		t.Errorf("exit code %d\n%s", code, log)
@@ -432,4 +443,5 @@ func testHistory(t *testing.T, seed uint64) {
 	if have := asked(t, model, data, queries...); have != want {
 		t.Errorf("-one pass +replayed:\n%s\n%s", cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n")), log)
 	}
+	return false
 }

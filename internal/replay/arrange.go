@@ -239,9 +239,10 @@ func (x *arranging) saw(time int64, old, new digest) {
 
 // What an arrangement notes of a record for the replay.
 const (
-	noteFits  = 1 + iota // of an export: see link.fits; of a bare row: its row has no other record
-	noteTwin             // another form of a record that exists
-	noteChain            // it follows the record before it, of the same moment
+	noteFits   = 1 + iota // of an export: its row is one that the recording has; of a bare row: its row has no other record
+	noteTwin              // another form of a record that exists
+	noteChain             // it follows the record before it, of the same moment
+	noteCircle            // records of its moment lead back to where they begin, and nothing tells where that is
 )
 
 func noteIf(is bool, note byte) byte {
@@ -300,38 +301,64 @@ func (x *arranging) untie(ctx context.Context) error {
 			return err
 		}
 	}
-	circle := len(chain) > 1 && !x.told && chain[0].old == chain[len(chain)-1].new
-	if circle || len(chain) > 1 && !isChain(chain, x.told, x.now) {
-		start, known := x.now, x.told
-		if !known {
-			k, now, err := x.r.knownNow(ctx, x.ref)
-			if err != nil {
-				return err
-			}
-			if known = k.ever && k.flags&ofExport == 0 && k.seen.time <= chain[0].time; known {
-				start = now
-			}
-			var seen, rest []tied
-			for _, t := range chain {
-				if slices.Contains(k.ids, t.id) {
-					seen = append(seen, t)
-				} else {
-					rest = append(rest, t)
-				}
-			}
-			chain = append(seen, inChain(rest, known, start)...)
-		} else {
-			chain = inChain(chain, known, start)
-		}
+	chain, first, again, err := x.order(ctx, chain)
+	if err != nil {
+		return err
 	}
 	for i, t := range chain {
-		x.saw(t.time, t.old, t.new)
+		note := byte(noteChain)
+		switch x.saw(t.time, t.old, t.new); {
+		case i == 0:
+			note = first
+		case i == again:
+			note = 0
+		}
 		x.now, x.told = t.new, true
-		if err := x.emit(uint64(t.time), events.Position{}, noteIf(i > 0, noteChain), t.val); err != nil {
+		if err := x.emit(uint64(t.time), events.Position{}, note, t.val); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// order puts records of a moment in the order of a chain. first is the note of the first of them; the one with the number again follows
+// records of an earlier command, and not the one before it.
+func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first byte, again int, err error) {
+	if len(all) < 2 {
+		return all, 0, 0, nil
+	}
+	is := isChain(all, x.told, x.now)
+	if is && (x.told || all[0].old != all[len(all)-1].new) {
+		return all, 0, 0, nil
+	}
+	if chain = all; !is {
+		chain = inChain(all, x.told, x.now)
+	}
+	if x.told {
+		return chain, 0, 0, nil
+	}
+	k, now, err := x.r.knownNow(ctx, x.ref)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	isSeen := func(t tied) bool { return slices.Contains(k.ids, t.id) }
+	rest := slices.DeleteFunc(slices.Clone(chain), isSeen)
+	seen := slices.DeleteFunc(slices.Clone(chain), func(t tied) bool { return !isSeen(t) })
+	if slices.ContainsFunc(chain[:len(seen)], func(t tied) bool { return !isSeen(t) }) {
+		again = len(seen)
+	}
+	begins := func(t tied) bool { return t.old == now }
+	if k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time && slices.ContainsFunc(rest, begins) {
+		return append(seen, inChain(rest, true, now)...), 0, again, nil
+	}
+	// A circle in the order of its file is taken as it is, unless it may be of a row that was made and removed.
+	removes := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool { return t.new == digest{} })
+	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
+	first = noteIf(circle && (!is || removes), noteCircle)
+	if again > 0 {
+		chain = append(seen, rest...)
+	}
+	return chain, first, again, nil
 }
 
 // isChain reports whether records follow each other as they are.

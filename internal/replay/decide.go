@@ -31,6 +31,8 @@ type known struct {
 	first   mark
 	firstID uint64 // if it has no sequence number
 	want    uint64
+	// start is the image with which the moment of seen began, or startKnown.
+	start uint64
 	// holes are where records are or were missing.
 	holes []hole
 	swept value.Value // if a sweep removed the row, the digest of what it was
@@ -56,8 +58,7 @@ type link struct {
 	id       uint64 // of a record without sequence number
 	old, new digest // without what weir derives
 	kind     linkKind
-	fits     bool // of an export: see Arrangement
-	chained  bool // it follows the record before it, which is of the same moment
+	note     byte // by the arrangement
 	kept     bool // a history is made of the row's changes
 	moved    bool // a migration has made or moved the row
 }
@@ -109,6 +110,7 @@ func (k *known) decide(l link, now digest) verdict {
 	case isSeen:
 		return k.takeLate(l)
 	case isBefore:
+		k.start, k.flags = l.old.short(), k.flags&^apart
 		k.seen, k.before = l.mark, append(k.before, l.old.short(), l.new.short())
 		k.remember(l)
 		if v := k.takeLate(l); v.outcome == noted {
@@ -117,6 +119,7 @@ func (k *known) decide(l link, now digest) verdict {
 		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: k.until(), have: l.new.short(), want: now.short(), near: nearTo})
 		return verdict{outcome: noted, told: true, gap: notNext}
 	case reaches:
+		k.start, k.flags = l.old.short(), k.flags&^apart
 		k.begin(l, now)
 		k.fill(l, true)
 		k.seen, k.before = l.mark, append(k.before, l.old.short())
@@ -127,11 +130,10 @@ func (k *known) decide(l link, now digest) verdict {
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
 		k.open(k.holeTo(l.mark, now, l.old))
-	} else if !l.chained && k.ever && l.compare(k.seen) == 0 && l.old == now && slices.Contains(k.before, l.new.short()) {
-		v.gap = "nothing tells whether it is before or after another change of the same moment"
-		h := k.holeTo(l.mark, now, l.old)
-		h.want = ^h.have // no record fills it
-		k.open(h)
+	}
+	if k.startMoment(l, now); l.note == noteCircle || k.flags&apart != 0 && k.start == l.new.short() {
+		k.flags |= ambiguous
+		v.gap = notOrdered
 	}
 	switch {
 	case l.new == digest{}:
@@ -152,6 +154,27 @@ func (k *known) decide(l link, now digest) verdict {
 
 // notNext is the gap behind a change that comes late.
 const notNext = "the next change that is known does not begin with what it made: a change is missing"
+
+// notOrdered is the gap in a moment whose changes come in several commands, or in no order, and lead back to where they begin. No
+// record fills it.
+const notOrdered = "nothing tells the order of this row's changes of one moment, which have no sequence numbers: " +
+	"replay all of them in one command, in their order, into a new directory"
+
+// startMoment notes how the moment of a change began.
+func (k *known) startMoment(l link, now digest) {
+	switch {
+	case k.ever && l.compare(k.seen) == 0:
+		if l.note != noteChain {
+			k.flags |= apart
+		}
+		return
+	case k.ever && l.old == now:
+		k.start = startKnown
+	default:
+		k.start = l.old.short()
+	}
+	k.flags &^= apart
+}
 
 // place is where a change is among what is known.
 type place uint8
@@ -183,7 +206,8 @@ func (k *known) place(l *link, now digest) place {
 		}
 		return isNext
 	}
-	if l.old != now && k.had(l.new, now) || k.isMissed(l) {
+	mixed := l.position.IsZero() != k.seen.position.IsZero()
+	if k.isMissed(l) || l.old != now && (mixed && k.had(l.new, now) || k.isInFirst(l) && k.start == l.new.short()) {
 		return isSeen
 	}
 	return isNext
@@ -242,14 +266,14 @@ func (k *known) gapIn(l link, now digest) string {
 
 // take notes that a record was written, or that it removed the row.
 func (k *known) take(l link, now digest) {
-	next := known{seen: l.mark, ever: true, flags: k.flags & (ofUnknown | byExport), holes: k.holes, first: k.first, firstID: k.firstID, want: k.want}
+	next := known{seen: l.mark, ever: true, flags: k.flags & lasting, holes: k.holes, first: k.first, firstID: k.firstID, want: k.want, start: k.start}
 	if !k.ever {
 		next.first, next.firstID, next.want = l.mark, l.id, l.old.short()
 		if l.kind != aChange {
-			next.want, next.flags = l.new.short(), byExport
+			next.want, next.flags = l.new.short(), next.flags|byExport
 		}
 		if l.kind != aChange && !l.kept || l.kind == aBare {
-			next.flags = ofUnknown
+			next.flags = k.flags&lasting | ofUnknown
 		}
 	}
 	if k.ever && l.time-k.time() <= minute {
@@ -348,14 +372,22 @@ func (k *known) isMissed(l *link) bool {
 	})
 }
 
+// isInFirst reports whether a change is of the first moment that is known, nothing after that is, and nothing there has a position.
+func (k *known) isInFirst(l *link) bool {
+	return l.position.IsZero() && k.first == l.mark && k.seen == l.mark
+}
+
 // isMissing reports whether a change is missing in some hole.
 func (k *known) isMissing() bool {
-	return slices.ContainsFunc(k.holes, func(h hole) bool { return h.have != h.want })
+	return k.flags&ambiguous != 0 || slices.ContainsFunc(k.holes, func(h hole) bool { return h.have != h.want })
 }
 
 // takeLate takes a change that comes behind others that were made after it.
 func (k *known) takeLate(l link) verdict {
 	was := k.isMissing()
+	if l.position.IsZero() && l.compare(k.seen) == 0 {
+		k.remember(l)
+	}
 	if !k.fill(l, false) {
 		return k.extend(l)
 	}
@@ -371,13 +403,16 @@ func (k *known) extend(l link) verdict {
 	before := l.compare(k.first)
 	v := verdict{told: true}
 	switch leads := l.new.short() == k.want; {
-	case k.flags&ofUnknown != 0, before > 0, before == 0 && k.flags&byExport == 0:
+	case k.flags&ofUnknown != 0, before > 0, before == 0 && k.flags&byExport == 0 && !k.isInFirst(&l):
 		return v
 	case !leads:
 		v.gap = notNext
 		fallthrough
 	default:
 		k.open(hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.short(), want: k.want, near: k.firstNear()})
+	}
+	if before == 0 {
+		k.start = l.old.short()
 	}
 	k.first, k.firstID, k.want, k.flags, v.outcome = l.mark, l.id, l.old.short(), k.flags&^byExport, noted
 	return v
@@ -419,12 +454,12 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 		return v
 	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
 		return v
-	case k.ever && now == l.new, near && (l.fits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
+	case k.ever && now == l.new, near && (l.note == noteFits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
 		if lacks {
 			return v
 		}
 		if l.time > k.at || k.flags&ofExport == 0 {
-			k.at, k.flags = max(l.time, k.at), k.flags&(ofUnknown|byExport)|silent|ofExport
+			k.at, k.flags = max(l.time, k.at), k.flags&lasting|silent|ofExport
 			v.outcome = noted
 		}
 		return v
@@ -451,7 +486,7 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 		k.flags |= ofExport
 	case l.kind == aRow:
 		k.flags |= silent | ofExport
-	case l.fits:
+	case l.note == noteFits:
 		k.flags |= silent | ofExport | ofBare
 	default:
 		k.flags |= silent

@@ -80,7 +80,15 @@ const (
 	// ofUnknown says that it is of no matter which changes came before known.first.
 	ofUnknown = 16
 	byExport  = 32 // known.first is of an export, and want the row that it has
+	// apart says that the changes of the moment of known.seen came in several commands.
+	apart     = 64
+	ambiguous = 128 // see notOrdered
+
+	lasting = ofUnknown | byExport | apart | ambiguous
 )
+
+// startKnown is known.start where the changes before that moment are known.
+const startKnown = 1<<64 - 1
 
 // What a row keeps of its history beside the mark is bounded.
 const (
@@ -95,7 +103,8 @@ func (k *known) encode() []byte {
 	if k.flags == 0 && len(k.before)+len(k.ids)+len(k.holes) == 0 && k.first == k.seen && k.want == 0 {
 		return b
 	}
-	b = binary.AppendVarint(binary.BigEndian.AppendUint64(k.first.append(append(b, k.flags)), k.want), k.at)
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(k.first.append(append(b, k.flags)), k.want), k.start)
+	b = binary.AppendVarint(b, k.at)
 	if k.first.position.IsZero() {
 		b = binary.BigEndian.AppendUint64(b, k.firstID)
 	}
@@ -137,7 +146,7 @@ func decodeKnown(text string) (k known, ok bool) {
 		return k, true
 	}
 	k.flags, k.first = d.byte(), d.mark()
-	k.want, k.at = binary.BigEndian.Uint64(d.bytes(8)), d.varint()
+	k.want, k.start, k.at = binary.BigEndian.Uint64(d.bytes(8)), binary.BigEndian.Uint64(d.bytes(8)), d.varint()
 	if k.first.position.IsZero() {
 		k.firstID = binary.BigEndian.Uint64(d.bytes(8))
 	}

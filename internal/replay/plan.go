@@ -76,7 +76,7 @@ func (e *entry) plan(old, image stripped) (p plan) {
 
 // linkOf is what an entry says of its row, given the digests of its own images.
 func linkOf(e *events.Entry, old, new digest) link {
-	l := link{mark: markFrom(&e.Record), old: old, new: new, fits: e.Note == noteFits, chained: e.Note == noteChain}
+	l := link{mark: markFrom(&e.Record), old: old, new: new, note: e.Note}
 	switch {
 	case e.Note == noteTwin:
 		l.kind = aTwin

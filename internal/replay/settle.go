@@ -158,14 +158,7 @@ type record struct {
 
 // append appends a record. Its stored image comes last.
 func (r *record) append(b []byte) []byte {
-	is := byte(r.kind) << 2
-	if r.fits {
-		is |= 1
-	}
-	if r.chained {
-		is |= 2
-	}
-	b = append(b, is)
+	b = append(b, byte(r.kind), r.note)
 	b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(b, uint64(r.file)), r.line), r.offset)
 	b = binary.AppendUvarint(binary.AppendUvarint(r.mark.append(b), r.entity), r.id)
 	return append(append(append(b, r.new[:]...), r.old[:]...), r.stored...)
@@ -188,8 +181,7 @@ func shorten(val, next []byte) int {
 // decodeRecord reads a record, which shares b's memory.
 func decodeRecord(b []byte) (r record, err error) {
 	d := reading{b: b}
-	is := d.byte()
-	r.kind, r.fits, r.chained = linkKind(is>>2), is&1 != 0, is&2 != 0
+	r.kind, r.note = linkKind(d.byte()), d.byte()
 	r.file, r.line, r.offset = int(d.uvarint()), d.varint(), d.varint()
 	r.mark, r.entity, r.id = d.mark(), d.uvarint(), d.uvarint()
 	copy(r.new[:], d.bytes(len(r.new)))

@@ -1,0 +1,93 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestMoments gives a row all histories of up to four changes of one moment without sequence numbers, in one to three commands, in any
+// order of commands, each command once or twice. The row is right in the end, or a gap stays. In their order they leave no gap, but where the
+// row's changes lead back to where they begin and nothing is known before them.
+func TestMoments(t *testing.T) {
+	images := []digest{{}, {1}, {2}}
+	var paths func(path []int, do func(path []int))
+	paths = func(path []int, do func(path []int)) {
+		if len(path) > 1 {
+			do(path)
+		}
+		for i := range images {
+			if len(path) < 5 && (len(path) == 0 || path[len(path)-1] != i) {
+				paths(append(slices.Clone(path), i), do)
+			}
+		}
+	}
+	n := 0
+	paths(nil, func(path []int) {
+		var all []link
+		for i := range path[1:] {
+			all = append(all, link{mark: mark{time: 9}, id: uint64(i) + 1, old: images[path[i]], new: images[path[i+1]]})
+		}
+		for cuts := range 1 << (len(all) - 1) {
+			var commands [][]link
+			for i, l := range all {
+				if i == 0 || cuts&(1<<(i-1)) != 0 {
+					commands = append(commands, nil)
+				}
+				c := &commands[len(commands)-1]
+				if len(*c) > 0 {
+					l.note = noteChain
+				}
+				*c = append(*c, l)
+			}
+			for _, before := range []bool{false, true} {
+				for _, order := range orders(len(commands)) {
+					for twice := range 2 {
+						n++
+						k, now := known{}, digest{}
+						if before && path[0] != 0 {
+							k.decide(link{mark: mark{time: 1}, new: images[path[0]]}, now)
+							now = images[path[0]]
+						} else if before {
+							k.decide(link{mark: mark{time: 1}, new: digest{9}}, now)
+							k.decide(link{mark: mark{time: 2}, old: digest{9}}, digest{9})
+						}
+						for _, c := range order {
+							for range twice + 1 {
+								for _, l := range commands[c] {
+									if v := k.decide(l, now); v.outcome == written || v.outcome == removal {
+										now = l.new
+									}
+									if back, ok := decodeKnown(string(k.encode())); !ok || fmt.Sprint(back) != fmt.Sprint(k) {
+										t.Fatalf("encoded and decoded:\n%v\n%v", k, back)
+									}
+								}
+							}
+						}
+						is := fmt.Sprintf("%v, cut %b, in the order %v, %d times, known before: %v", path, cuts, order, twice+1, before)
+						if now != images[path[len(path)-1]] && !k.isMissing() {
+							t.Errorf("%s: the row is %v, and there is no gap", is, now)
+						}
+						if back := slices.Contains(path[1:], path[0]); k.isMissing() && slices.IsSorted(order) && (before || !back) {
+							t.Errorf("%s: a gap", is)
+						}
+					}
+				}
+			}
+		}
+	})
+	t.Log(n, "histories")
+}
+
+// orders are all orders of n things.
+func orders(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, o := range orders(n - 1) {
+		for i := range n {
+			all = append(all, slices.Insert(slices.Clone(o), i, n-1))
+		}
+	}
+	return all
+}
