@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"html"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"strconv"
@@ -79,24 +78,5 @@ func TestLargeTable(t *testing.T) {
 			}
 			path = html.UnescapeString(found[1])
 		}
-	}
-}
-
-// BenchmarkPages makes pages of a table with many rows, one reader after the other.
-func BenchmarkPages(b *testing.B) {
-	w := openFor(b, Options{})
-	w.put("Product", texts("pot", "Tea pot"))
-	w.reviewsFrom("pot", 0, rowsOf(b), "words")
-	w.derive()
-	for name, path := range map[string]string{"model": "/console/shop", "rows": "/console/shop/rows?entity=Review", "why": whyReviews, "health": "/console/shop/health"} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				a := httptest.NewRecorder()
-				w.c.ServeHTTP(a, httptest.NewRequest("GET", path, nil))
-				if a.Code != 200 {
-					b.Fatal(a.Code)
-				}
-			}
-		})
 	}
 }

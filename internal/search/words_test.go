@@ -128,20 +128,3 @@ func TestMayForgive(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkWords(b *testing.B) {
-	for name, text := range map[string]string{
-		"ascii":  strings.Repeat("The quick brown fox jumps over 13 lazy dogs. ", 4),
-		"accent": strings.Repeat("The quick brown fox jumps over 13 lazy dögs. ", 4),
-		"cyril":  strings.Repeat("Съешь ещё этих мягких французских булок. ", 4),
-		"cjk":    strings.Repeat("東京物語は小津安二郎の映画。", 8),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for b.Loop() {
-				Words(text)
-			}
-		})
-	}
-}
