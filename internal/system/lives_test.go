@@ -328,7 +328,7 @@ func (y *years) invoke() (again bool) {
 		}
 		var records [][]byte
 		for i := range page.Records {
-			records = append(records, (&cutter{}).record(&page.Records[i]))
+			records = append(records, lambdaRecord(&page.Records[i]))
 		}
 		payload := join([]byte(`{"Records":[`), records, ",")
 		payload = fmt.Appendf(payload, `],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/lives/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, s.ID)
@@ -529,9 +529,8 @@ func (y *years) replays(id string) {
 	at := y.now()
 	row := y.row("POST#replayed"+id, "METADATA", "Post", "title", "T", "author", "stays", "at", "2025-01-01T00:00:00Z").Put
 	keys := value.NewItem(value.Attr{Name: "PK", Value: row.Get("PK")}, value.Attr{Name: "SK", Value: row.Get("SK")})
-	c := &cutter{}
-	first := c.record(&events.Record{Table: "lives", Keys: keys, New: row, Position: events.PositionOf(1), Time: at})
-	last := c.record(&events.Record{Table: "lives", Keys: keys, Old: row, Position: events.PositionOf(2), Time: at})
+	first := lambdaRecord(&events.Record{Table: "lives", Keys: keys, New: row, Position: events.PositionOf(1), Time: at})
+	last := lambdaRecord(&events.Record{Table: "lives", Keys: keys, Old: row, Position: events.PositionOf(2), Time: at})
 	torn := fmt.Appendf(nil, `{"dynamodb":{"Keys":{"PK":{"S":%q}},"NewImage":%q}}`, id, noise(100_000)) // more than the head of a letter holds
 	ok(y, os.WriteFile(path, append(join([]byte(`{"Records":[`), [][]byte{first, torn, last}, ","), "]}"...), 0o600))
 	in, err := events.Open(path)
