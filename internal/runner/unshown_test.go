@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,28 +48,6 @@ func (h *harness) theLedger() value.Item {
 	rows, err := h.store.Get(h.t.Context(), []store.Ref{owntable.Ledger("films", theMovie)})
 	must(h.t, err)
 	return rows[0]
-}
-
-// bounded is a store that does so many writes.
-type bounded struct {
-	store.Store
-	left int
-}
-
-var errTooOften = errors.New("it writes without end")
-
-func (b *bounded) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if b.left--; b.left < 0 {
-		return nil, errTooOften
-	}
-	return b.Store.Write(ctx, ws)
-}
-
-func (b *bounded) Transact(ctx context.Context, ws []store.Write) error {
-	if b.left--; b.left < 0 {
-		return errTooOften
-	}
-	return b.Store.Transact(ctx, ws)
 }
 
 func (h *harness) repair() {
