@@ -30,7 +30,7 @@ soak: ## the long form of all tests, hours of it: loops, kills, a death at every
 # -short cuts down loops that do the same again, one after the other.
 CALM := cmd/simulator internal internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/sim internal/sorter internal/store internal/value
 # And tests of one goroutine that do much: they measure sizes, units or memory.
-CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestStepsUnderRandomSchedules|TestInterleaved.*|TestUnits.*|TestRecut|TestBeginningFirst
+CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestInterleaved.*|TestUnits.*
 # And tests that start many processes, one after the other.
 STARTING := TestKill|TestBackfillIsKilled|TestBuildKilled|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
 
