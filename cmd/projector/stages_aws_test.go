@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,51 +20,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/deploy"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/search/opensearch/opensearchtest"
-	"weir/internal/store/dynamodb/dynamodbtest"
 )
-
-// TestStagesOnDynamoDB has two stages of one model run at the same time in one account,
-// each with a table of its own: as processes that share a --data directory, as functions,
-// and one as each. What is derived in each is what its own rows say, also by a count that
-// weir has no part in, and nothing of the one is in the other's own table.
-func TestStagesOnDynamoDB(t *testing.T) {
-	dynamodbtest.Config(t)
-	bin := built(t)
-	for name, functions := range map[string][2]bool{"processes": {false, false}, "functions": {true, true}, "one of each": {false, true}} {
-		t.Run(name, func(t *testing.T) {
-			w := newStages(t, bin)
-			w.deploy()
-			var stop []func()
-			for i := range w.stages {
-				if !functions[i] {
-					stop = append(stop, w.process(&w.stages[i]))
-				}
-			}
-			w.write()
-			var wg sync.WaitGroup
-			for i := range w.stages {
-				if functions[i] {
-					wg.Go(func() { w.function(&w.stages[i]) })
-				}
-			}
-			wg.Wait()
-			for i := range w.stages {
-				w.settles(&w.stages[i])
-			}
-			for _, f := range stop {
-				f()
-			}
-			w.tables()
-			for i := range w.stages {
-				w.counts(&w.stages[i])
-				w.apart(&w.stages[i], &w.stages[1-i])
-			}
-		})
-	}
-}
 
 // stages are two deployments in one account.
 type stages struct {
@@ -112,21 +68,6 @@ func (w *stages) command(s *deployment, args ...string) *exec.Cmd {
 	cmd := exec.Command(w.bin, append(args, s.flags...)...)
 	cmd.Env = append(os.Environ(), w.env...)
 	return cmd
-}
-
-func (w *stages) deploy() {
-	w.Helper()
-	for i := range w.stages {
-		s := &w.stages[i]
-		shown := "gallery"
-		if s.table != shown {
-			shown += " (" + s.table + ")"
-		}
-		out, err := w.command(s, "deploy", "tables", "gallery").Output()
-		if want := fmt.Sprintf("weir (weir-%s): created\n%s: created\n", s.stage, shown); err != nil || string(out) != want {
-			w.Fatalf("%v, %s, not %s", err, out, want)
-		}
-	}
 }
 
 // drop deletes the tables of the account when the test ends.
@@ -178,82 +119,6 @@ func (w *stages) process(s *deployment) (stop func()) {
 	}
 }
 
-// write writes both tables at the same time. The ids say which stage they are of.
-func (w *stages) write() {
-	w.Helper()
-	var wg sync.WaitGroup
-	for i := range w.stages {
-		rng := mathrand.New(mathrand.NewPCG(uint64(i), 41))
-		wg.Go(func() {
-			for range 400 {
-				if err := deed(w.Context(), w.db, w.stages[i].table, w.stages[i].stage+"-", rng); err != nil {
-					w.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// function hands a function the stream of its stage's table, to the end, and one record
-// of a table that is not the stage's.
-func (w *stages) function(s *deployment) {
-	env := append(slices.Clone(w.env), "WEIR_MODEL=gallery", "WEIR_STAGE="+s.stage)
-	if s.table != "gallery" {
-		env = append(env, "WEIR_TABLES=gallery="+s.table)
-	}
-	docs := slices.Clone(env)
-	if w.search != "" {
-		docs = append(docs, "WEIR_GROUP=search", "WEIR_OPENSEARCH="+w.search)
-		if said, err := w.command(s, "build", "gallery", "--opensearch", w.search, "--data", w.data).CombinedOutput(); err != nil {
-			w.Errorf("%v: %s", err, said)
-			return
-		}
-	}
-	out, err := w.db.DescribeTable(w.Context(), &sdk.DescribeTableInput{TableName: &s.table})
-	if err != nil {
-		w.Error(err)
-		return
-	}
-	l := &lambdaWorld{T: w.T, cfg: w.cfg, at: map[string]string{}, arn: aws.ToString(out.Table.LatestStreamArn), f: lambdatest.NewOf(w.T, w.bin, watched(w.T, deploy.Rows, env)...)}
-	l.f.Start()
-	if w.search != "" {
-		l.docs = lambdatest.NewOf(w.T, w.bin, watched(w.T, deploy.Search, docs)...)
-		l.docs.Start()
-	}
-	rng, first := mathrand.New(mathrand.NewPCG(3, 4)), []json.RawMessage(nil)
-	state := map[string]json.RawMessage{}
-	for quiet := 0; quiet < 3; quiet++ {
-		for shard, records := range l.read() {
-			if first == nil {
-				first = records[:1]
-			}
-			state[shard] = byShard(w.T, l.f, rng, shard, records, state[shard])
-			if l.docs != nil {
-				answerTo(w.T, l.docs, payload(w.T, event(records)))
-			}
-			quiet = 0
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	other := w.stages[0].table
-	if other == s.table {
-		other = w.stages[1].table
-	}
-	wrong := strings.Replace(string(first[0]), ":table/"+s.table+"/", ":table/"+other+"/", 1)
-	if a := l.f.Invoke(payload(w.T, windowed("shard", []json.RawMessage{json.RawMessage(wrong)}, nil)), time.Minute); a.Kind != "error" || !strings.Contains(a.Body, other) {
-		w.Errorf("%s takes a record of %s: %s %s", s.stage, other, a.Kind, a.Body)
-	}
-	l.f.Kill()
-	if l.docs != nil {
-		l.docs.Kill()
-	}
-	if metric := fmt.Sprintf(`"Stage":%q`, s.stage); !strings.Contains(l.f.Stdout.String(), metric) {
-		w.Errorf("no metrics with %s", metric)
-	}
-}
-
 // settles waits until a recount of the stage finds nothing that differs.
 func (w *stages) settles(s *deployment) {
 	w.Helper()
@@ -269,24 +134,6 @@ func (w *stages) settles(s *deployment) {
 		if time.Now().After(deadline) {
 			w.Fatalf("%s: %v\n%s\n%s", s.stage, err, out, s.log.text())
 		}
-	}
-}
-
-// tables are what the account has. The own table of the default stage says which table
-// each stage has, and has nothing else.
-func (w *stages) tables() {
-	w.Helper()
-	out, err := w.db.ListTables(w.Context(), &sdk.ListTablesInput{})
-	want := []string{"gallery", "gallery-prod-1XYZ", "weir", "weir-dev", "weir-prod"}
-	if err != nil || !slices.Equal(slices.Sorted(slices.Values(out.TableNames)), want) {
-		w.Errorf("%v, the tables are %v", err, out.TableNames)
-	}
-	var claims []string
-	for _, row := range w.scan("weir") {
-		claims = append(claims, text(row["k"])+" "+text(row["n"]))
-	}
-	if slices.Sort(claims); !slices.Equal(claims, []string{"stage|gallery dev", "stage|gallery-prod-1XYZ prod"}) {
-		w.Errorf("the own table of the default stage has %v", claims)
 	}
 }
 
@@ -343,35 +190,6 @@ func (w *stages) indexes(s *deployment) int {
 		w.Fatal(resp.Status, err)
 	}
 	return bytes.Count(names.Bytes(), []byte("\n"))
-}
-
-// apart looks for the other stage in the stage's own table.
-func (w *stages) apart(s, other *deployment) {
-	w.Helper()
-	own := 0
-	for _, row := range w.scan("weir-" + s.stage) {
-		all := fmt.Sprint(flat(row))
-		if strings.Contains(all, other.stage+"-a") {
-			w.Errorf("the own table of %s has %s", s.stage, all)
-		}
-		if strings.Contains(all, s.stage+"-a") {
-			own++
-		}
-	}
-	if own < 5 {
-		w.Errorf("the own table of %s has %d rows about its albums", s.stage, own)
-	}
-}
-
-// flat is what an item says, for a search in it.
-func flat(row map[string]types.AttributeValue) (out []string) {
-	for name, v := range row {
-		out = append(out, name, text(v))
-		if m, ok := v.(*types.AttributeValueMemberM); ok {
-			out = append(out, flat(m.Value)...)
-		}
-	}
-	return out
 }
 
 func text(v types.AttributeValue) string {
