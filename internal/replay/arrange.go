@@ -347,13 +347,17 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if slices.ContainsFunc(chain[:len(seen)], func(t tied) bool { return !isSeen(t) }) {
 		again = len(seen)
 	}
-	begins := func(t tied) bool { return t.old == now }
-	if k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time && slices.ContainsFunc(rest, begins) {
-		return append(seen, inChain(rest, true, now)...), 0, again, nil
+	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
+	start, late := now.short(), circle && k.ever && all[0].time < k.first.time
+	if late {
+		start = k.want // where a circle ends, it begins
+	}
+	i := slices.IndexFunc(rest, func(t tied) bool { return t.old.short() == start })
+	if i >= 0 && (late || k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time) {
+		return append(seen, inChain(rest, true, rest[i].old)...), 0, again, nil
 	}
 	// A circle in the order of its file is taken as it is, unless it may be of a row that was made and removed.
 	removes := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool { return t.new == digest{} })
-	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
 	first = noteIf(circle && (!is || removes), noteCircle)
 	if again > 0 {
 		chain = append(seen, rest...)
