@@ -55,10 +55,12 @@ command.
 
 A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and
-feeds. A data file without its manifest has no time: it fills only rows of which no change is
+feeds. An incremental export whose window begins later than what is known is a gap, until
+what covers the time between is replayed. A data file without its manifest has no time: it fills only rows of which no change is
 known. Export and stream may overlap; give what was recorded within a minute of an
 export in the same command as the export, and records of one moment that have no sequence
-numbers, such as Kinesis records, in one command.
+numbers, such as Kinesis records, in one command, in their order: where nothing tells their
+order, that is a gap which only a replay into a new directory ends.
 
 If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.
@@ -163,7 +165,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 		err = p.fill(s) // after the bulk: the indexes are made from the rows
 	}
 	lacking := 0
-	if err == nil && (!whole || len(exports) > 0) {
+	if err == nil && (!whole || slices.ContainsFunc(exports, func(x *events.Export) bool { return x.Full })) {
 		reading := progress.New(p.stderr, "records")
 		bad.out = reading
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
@@ -177,6 +179,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 			lacking, err = r.RemoveLacking(ctx, a, exports)
 			return err
 		})
+	}
+	if err == nil && unread == nil {
+		err = r.CheckWindows(p.ctx, a, exports)
 	}
 	bad.end()
 	if err == nil {
@@ -322,14 +327,14 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// arrange reads all records, and puts them in order. It returns the full exports that have manifests. unread is why the
+// arrange reads all records, and puts them in order. It returns the exports that have manifests. unread is why the
 // rest of the files cannot be read; what was read before is replayed nevertheless.
 func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (exports []*events.Export, unread, err error) {
 	reading := progress.New(p.stderr, "records read")
 	defer reading.End()
 	unread = eachBatch(p.ctx, reading, inputs, &r.Names, func(entries []events.Entry, table string) error {
 		for i := range entries {
-			if x := entries[i].Export; x != nil && x.Full && !slices.Contains(exports, x) {
+			if x := entries[i].Export; x != nil && !slices.Contains(exports, x) {
 				exports = append(exports, x)
 			}
 		}

@@ -135,6 +135,20 @@ func SetFedUpTo(table string, at int64) store.Write {
 	return store.Write{Ref: Forgotten(table), Ops: []store.Op{set(fedUpTo, value.OfInt(at))}}
 }
 
+// knownUpTo is up to when replays know a table, in µs. It is in the table's row without a key.
+const knownUpTo = "known"
+
+// KnownUpTo returns it, 0 if nothing is known.
+func KnownUpTo(row value.Item) int64 {
+	n, _ := strconv.ParseInt(row.Get(knownUpTo).Text(), 10, 64)
+	return n
+}
+
+// SetKnownUpTo stores it.
+func SetKnownUpTo(table string, at int64) store.Write {
+	return store.Write{Ref: Forgotten(table), Ops: []store.Op{set(knownUpTo, value.OfInt(at))}}
+}
+
 // SeenTable returns the table of the row whose removal a row of the own table marks; "" for any other row.
 func SeenTable(row value.Item) string {
 	text, ok := strings.CutPrefix(row.Get(Partition).Text(), "seen|")

@@ -34,6 +34,7 @@ type Arrangement struct {
 	index          map[string]uint64
 	of             []*events.Export
 	tables         map[*events.Export]*model.Table
+	streams        map[*model.Table]*covered // by their records
 	name, val      []byte
 }
 
@@ -41,7 +42,7 @@ type Arrangement struct {
 func NewArrangement(r *Replay, memory int, newFile func() (sorter.File, error)) *Arrangement {
 	return &Arrangement{
 		r: r, rows: sorter.New(memory/2, newFile), sorted: sorter.New(memory/2, newFile),
-		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{},
+		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, streams: map[*model.Table]*covered{},
 	}
 }
 
@@ -75,6 +76,13 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 				a.name, placed = appendName(a.name, t.Name, key), true
 				if e.Export != nil && a.tables[e.Export] == nil {
 					a.tables[e.Export] = t
+				}
+				if at := markFrom(rec).time; !rec.Export && at != 0 {
+					if a.streams[t] == nil {
+						a.streams[t] = &covered{from: at}
+					}
+					c := a.streams[t]
+					c.from, c.to = min(c.from, at), max(c.to, at)
 				}
 			}
 		}

@@ -40,6 +40,8 @@ func (r *Replay) Gaps(ctx context.Context) (open []runner.Dead, err error) {
 	err = r.Runner.Dead(ctx, func(d runner.Dead) error {
 		if d.Kind == runner.DeadGap && d.Row.Table != "" {
 			all = append(all, d)
+		} else if slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(&d, t); return is }) {
+			open = append(open, d)
 		}
 		return nil
 	})

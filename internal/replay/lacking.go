@@ -18,7 +18,7 @@ import (
 func (r *Replay) RemoveLacking(ctx context.Context, a *Arrangement, exports []*events.Export) (n int, err error) {
 	newest := map[*model.Table]*events.Export{}
 	for _, x := range exports {
-		if t := a.Table(x); t != nil && (newest[t] == nil || newest[t].To.Before(x.To)) {
+		if t := a.Table(x); t != nil && x.Full && (newest[t] == nil || newest[t].To.Before(x.To)) {
 			newest[t] = x
 		}
 	}

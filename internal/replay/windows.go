@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/store"
+)
+
+// covered is the time that an export or the records of a stream cover, in µs. A full export covers everything up to its time.
+type covered struct {
+	from, to int64
+	window   bool // of an incremental export
+}
+
+// CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
+// incremental export, deletes letters about times that are covered now, and notes up to when tables are known. exports are those of
+// the command. Call it when everything is written, before Gaps.
+func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement, exports []*events.Export) error {
+	all := map[*model.Table][]covered{}
+	for t, c := range a.streams {
+		all[t] = append(all[t], *c)
+	}
+	for _, x := range exports {
+		c := covered{to: x.To.UnixMicro(), window: !x.Full}
+		if c.window && !x.From.IsZero() {
+			c.from = x.From.UnixMicro()
+		}
+		if t := a.Table(x); t != nil {
+			all[t] = append(all[t], c)
+		}
+	}
+	letters, err := r.Runner.Gaps(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range r.Model.Tables {
+		some := all[t]
+		if len(some) == 0 {
+			continue
+		}
+		slices.SortFunc(some, func(a, b covered) int { return cmp.Compare(a.from, b.from) })
+		for i := range letters {
+			if from, to, ok := windowOf(&letters[i], t); ok {
+				if err := r.cover(ctx, &letters[i], t, from, to, some); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.advance(ctx, t, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover deletes the letter about a time that is covered, or keeps one about what is left of it.
+func (r *Replay) cover(ctx context.Context, d *runner.Dead, t *model.Table, from, to int64, some []covered) error {
+	at := from
+	for _, c := range some {
+		if c.from <= at+minute {
+			at = max(at, c.to)
+		}
+	}
+	if at == from {
+		return nil
+	}
+	if at+minute < to {
+		if err := r.keepWindow(ctx, t, at, to); err != nil {
+			return err
+		}
+	}
+	return r.Runner.Forget(ctx, d)
+}
+
+// advance notes up to when a table is known, and keeps letters about the times between.
+func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) error {
+	rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
+	if err != nil {
+		return err
+	}
+	before := owntable.KnownUpTo(rows[0])
+	at := before
+	for _, c := range some {
+		if c.window && at > 0 && at+minute < c.from {
+			if err := r.keepWindow(ctx, t, at, c.from); err != nil {
+				return err
+			}
+		}
+		at = max(at, c.to)
+	}
+	if at == before {
+		return nil
+	}
+	return r.writes(ctx, []store.Write{owntable.SetKnownUpTo(t.Name, at)})
+}
+
+// keepWindow keeps the letter about a time of which nothing is known.
+func (r *Replay) keepWindow(ctx context.Context, t *model.Table, from, to int64) error {
+	begin, end := timeText(from), timeText(to)
+	_, err := r.Runner.KeepDead(ctx, runner.Dead{
+		Kind: runner.DeadGap, Target: windowTarget(t), Source: begin + " to " + end, Time: time.UnixMicro(to).UTC(),
+		Reason: fmt.Sprintf("the window of an incremental export begins at %s, and the table is known up to %s: replay an export or a stream of the time between", end, begin),
+	})
+	return err
+}
+
+func windowTarget(t *model.Table) string { return "table " + t.Name }
+
+func timeText(at int64) string { return time.UnixMicro(at).UTC().Format(time.RFC3339Nano) }
+
+// windowOf reads a letter that keepWindow has made of a table.
+func windowOf(d *runner.Dead, t *model.Table) (from, to int64, ok bool) {
+	begin, end, is := strings.Cut(d.Source, " to ")
+	f, err := time.Parse(time.RFC3339Nano, begin)
+	e, failed := time.Parse(time.RFC3339Nano, end)
+	return f.UnixMicro(), e.UnixMicro(), is && err == nil && failed == nil && d.Target == windowTarget(t)
+}
