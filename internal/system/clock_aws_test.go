@@ -17,6 +17,19 @@ import (
 	"weir/internal/system"
 )
 
+const tags = `
+model: tags
+tables: {tags: {key: [PK, SK]}}
+entities:
+  Box: {where: {kind: Box}, key: {PK: "BOX#{box}", SK: META}, attributes: {box: string!}}
+  Tag: {where: {kind: Tag}, key: {PK: "BOX#{box}", SK: "TAG#{tag}"}, attributes: {box: string!, tag: string!}}
+derive:
+  Box.tags: {count: Tag}
+  Box.different: {distinct: Tag.tag, max: 2000}
+queries:
+  box: {get: Box, with: [box]}
+`
+
 // TestWrongClockOnDynamoDB: the empty ledger of a machine whose clock is wrong by days expires after
 // six days by the clock of DynamoDB.
 func TestWrongClockOnDynamoDB(t *testing.T) {
