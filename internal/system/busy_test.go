@@ -1,22 +1,14 @@
 package system_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/repair"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // busy is an application of a model that writes and removes core rows all the time.
@@ -50,101 +42,6 @@ var busies = []busy{
 		asset := fmt.Sprint(d.IntN(200))
 		return "viewing-history", row("profileId", fmt.Sprint("p", d.IntN(2)), "sk", "IN_PROGRESS|"+asset, "a.assetId", asset, "a.state", "IN_PROGRESS", "m", fmt.Sprint(i))
 	}},
-}
-
-// TestRepairedWhileWritten: applications write and a reader applies all the time,
-// while values are spoilt and repaired in a loop. What is repaired last, and all that
-// was counted meanwhile, is exactly right.
-func TestRepairedWhileWritten(t *testing.T) {
-	for _, b := range busies {
-		t.Run(b.model, func(t *testing.T) {
-			t.Parallel()
-			b.run(t)
-		})
-	}
-}
-
-func (b *busy) run(t *testing.T) {
-	m, err := model.Load(b.model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := openSystem(t, t.TempDir(), m)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var wg sync.WaitGroup
-	stopWriting := make(chan struct{})
-	var writers sync.WaitGroup
-	var rows atomic.Int64
-	for w := range 3 {
-		writers.Go(func() {
-			d := newRand(uint64(w))
-			for i := 0; ; i++ {
-				select {
-				case <-stopWriting:
-					return
-				default:
-				}
-				table, row := b.put(d, i)
-				key, ok := m.Table(table).KeyOf(row)
-				if !ok {
-					t.Error("no key")
-					return
-				}
-				wr := store.Write{Ref: store.Ref{Table: table, Key: key}, Put: row}
-				if d.IntN(4) == 0 {
-					wr.Put, wr.Delete = nil, true
-				}
-				if out, err := s.Store.Write(ctx, []store.Write{wr}); err != nil || out[0].Err != nil {
-					t.Error(err, out)
-					return
-				}
-				rows.Add(1)
-				time.Sleep(time.Duration(d.IntN(3)) * time.Millisecond)
-			}
-		})
-	}
-	follow := runner.Follower{Runner: s.Models[0].Runner, Prompt: true}
-	wg.Go(func() {
-		if err := follow.Run(ctx); err != nil && ctx.Err() == nil {
-			t.Error(err)
-		}
-	})
-	rounds := 6
-	if testing.Short() {
-		rounds = 3
-	}
-	d, spoilt, mended := rand.New(rand.NewPCG(7, 7)), 0, 0
-	for round := 0; round < rounds || mended == 0 && round < 100*rounds; round++ { // a spoilt row may be written before it is read
-		time.Sleep(30 * time.Millisecond)
-		spoilt += b.spoilSome(t, s, d)
-		r := repair.Repair{Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Yield: func(verify.Difference) { mended++ }}
-		for range 4 {
-			round, err := r.Round(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, l := range round.Left {
-				t.Errorf("left: %+v", l)
-			}
-		}
-	}
-	close(stopWriting)
-	writers.Wait()
-	left, _, err := (&repair.Repair{Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, Yield: func(verify.Difference) { mended++ }}).Run(ctx)
-	if err != nil || len(left) > 0 {
-		t.Errorf("left in the end: %v, %+v", err, left)
-	}
-	stop()
-	wg.Wait()
-	if err := catchUp(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	verifyNothing(t, s)
-	t.Logf("%d writes, %d spoilt, %d differences put right", rows.Load(), spoilt, mended)
-	if spoilt == 0 || mended == 0 {
-		t.Error("nothing was repaired")
-	}
 }
 
 // spoilSome takes some of weir's bookkeeping and rows away, or makes it wrong.
