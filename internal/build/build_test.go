@@ -129,12 +129,6 @@ func (f *fixture) write(attrs ...any) {
 // with older rows do.
 func (f *fixture) unread() { f.unreadIn(f.table) }
 
-func (f *fixture) unreadAll() {
-	for _, t := range f.model.Tables {
-		f.unreadIn(t.Name)
-	}
-}
-
 func (f *fixture) unreadIn(table string) {
 	f.Helper()
 	f.read()

@@ -258,6 +258,11 @@ var olders = map[string][2]string{
 	"history added":       {mixed[strings.Index(mixed, "  Log:\n    row"):], ""},
 }
 
+// allNames are all builds of a model.
+func allNames(m *model.Model) []string {
+	return slices.Compact(slices.Sorted(maps.Values(m.Builds())))
+}
+
 // TestChangedKinds: each kind is changed or added while weir runs. The program with the new
 // model is refused until a build is announced. Then rows show what they showed, or nothing,
 // until the build is live; afterwards they show what the new model says.
