@@ -186,32 +186,6 @@ func TestFirstLetterMeetsAnother(t *testing.T) {
 	}
 }
 
-// TestLetterOfBefore: letters that have their record for themselves, as weir kept them before there were
-// shared records, are listed, read, kept once and discarded.
-func TestLetterOfBefore(t *testing.T) {
-	for _, size := range []int{30_000, 399_000} { // in the head; in parts
-		h := keptHarness(t)
-		r, record := h.runner(nil), value.NewItem(value.Attr{Name: "new", Value: value.OfMap(value.Item{{Name: "x", Value: value.OfString(noise(size))}})})
-		d := runner.Dead{Kind: runner.DeadImage, Target: "x", Reason: "no number", Record: record}
-		id, err := r.KeepDead(t.Context(), d)
-		must(t, err)
-		must(t, r.Discard(t.Context(), id))
-		before := owntable.LetterRow{ID: id, Kind: string(d.Kind), Target: d.Target, Reason: d.Reason, Record: record}
-		head, parts := before.Rows(h.model.Name)
-		_, err = h.store.Write(t.Context(), append(parts, head))
-		must(t, err)
-		if again, err := r.KeepDead(t.Context(), d); err != nil || again != id {
-			t.Fatal(again, err)
-		}
-		if have, err := r.DeadByID(t.Context(), id); err != nil || !value.EqualItems(have.Record, record) {
-			t.Error(have.Record, err)
-		}
-		must(t, r.Discard(t.Context(), id))
-		h.nothingKept(t)
-		h.close()
-	}
-}
-
 // TestSharedRecordOnDynamoDB: workers keep and discard the letters of one record at one time, on
 // DynamoDB; whatever comes first, the record is there as long as a letter names it, and no longer.
 func TestSharedRecordOnDynamoDB(t *testing.T) {
