@@ -58,9 +58,8 @@ func (deadList) Help() string {
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
 parked (waits in the queue of a target), publish, row, set, notification and follow
 (a table refused it; follow: a row has no room for what it follows), document (an index
-refused it), number (no DynamoDB number can hold a sum or a mean; it goes by itself
-when one can), status (a stage has more rows than its max; it goes by itself when it has
-fewer) and gap (records that the stream no longer had).
+refused it), number (a distinct has more values than its max; it goes by itself when it
+has fewer), status (a stage has more rows than its max; the same) and gap (records that the stream no longer had).
 
   projector dead list gallery
   projector dead list gallery -o jsonl

@@ -29,9 +29,9 @@ source rows. Prints what differs and exits with 1 when anything does. On AWS, wh
 others write and derive meanwhile, it applies nothing, recounts twice, some seconds
 apart, and prints what differs in the same way both times.
 
-A sum or a mean that no DynamoDB number can hold is printed as "cannot be computed",
-and what a row cannot contribute, such as a copy whose key would be too long or a
-search document whose id would be, as "cannot be derived".
+A distinct with more values than its max is printed as "cannot be computed", and
+what a row cannot contribute, such as a number that a sum cannot take or a copy whose
+key would be too long, as "cannot be derived".
 That is no difference, and repair has nothing to do: the value is absent until the rows
 behind it are corrected. But the row lacks a value that the model asks for, so verify exits with 1.
 
@@ -112,7 +112,7 @@ func (c *verifyCommand) Run(p *program) error {
 	return nil
 }
 
-// cannot prints the values that no number can hold, or that cannot be derived. They are
+// cannot prints the values that are over their max, or that cannot be derived. They are
 // no differences: rows rightly do not show them.
 func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
 	for _, u := range values {

@@ -39,9 +39,9 @@ type Aggregate struct {
 	Type string
 	// Number says that what it shows is a number that an index key or a sort can use.
 	Number bool
-	// Exact says that it can need more than the 38 digits of a number, and is not shown
-	// then.
-	Exact bool
+	// Sums says that the numbers of rows are added up, so a row with a number that a sum cannot
+	// take counts for nothing (model.Field).
+	Sums bool
 	// Totals says that the values of several target rows can be added up.
 	Totals bool
 
@@ -50,7 +50,7 @@ type Aggregate struct {
 	// the value must be instead, "" where it fits.
 	Adds func(to []value.Attr, attr string, v value.Value) (adds []value.Attr, unfit string)
 	// Shown is what a ledger comes to. nil: the rows of a set show it. The error says why it
-	// cannot be shown: no number can hold it, or it has more values than max.
+	// cannot be shown: it has more values than max, or another program wrote into the ledger.
 	Shown func(of Declared, ledger value.Item) (value.Value, error)
 }
 
@@ -96,27 +96,22 @@ const MaxMember = 1 << 10
 var one = value.OfInt(1)
 
 // Explain says what a change adds to the accumulators of an attribute, as people read
-// it: the digits of a sum together.
+// it.
 func Explain(attr string, adds value.Item) (out []string) {
-	var sum value.Item
 	members, spread := owntable.Values(attr), owntable.HeldOf(attr)
 	for _, a := range adds {
-		of, _, isSum := owntable.Band(a.Name)
 		member, isMember := strings.CutPrefix(a.Name, members)
 		if !isMember {
 			member, isMember = strings.CutPrefix(a.Name, spread)
 		}
 		switch {
-		case isSum && of == attr:
-			sum = append(sum, a)
+		case a.Name == owntable.Sum(attr):
+			out = append(out, signed(a.Value.Text()))
 		case a.Name == owntable.Rows(attr):
 			out = append(out, signed(a.Value.Text())+" rows")
 		case isMember:
 			out = append(out, signed(a.Value.Text())+" "+member)
 		}
-	}
-	if total, err := owntable.Total(attr, sum); err == nil && len(sum) > 0 {
-		out = append(out, signed(total.String()))
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"fmt"
+
 	"weir/internal/owntable"
 	"weir/internal/value"
 )
@@ -17,9 +19,13 @@ var Count = &Aggregate{
 		return append(to, value.Attr{Name: owntable.Sum(attr), Value: one}), ""
 	},
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
-		if n := ledger.Get(owntable.Sum(of.Attr)); !n.IsMissing() {
-			return n, nil
+		n := ledger.Get(owntable.Sum(of.Attr))
+		switch {
+		case n.IsMissing():
+			return value.OfInt(0), nil
+		case n.Kind() != value.Number:
+			return value.Value{}, fmt.Errorf("%w: %s of the ledger is a %v", value.ErrNumber, owntable.Sum(of.Attr), n.Kind())
 		}
-		return value.OfInt(0), nil
+		return n, nil
 	},
 }

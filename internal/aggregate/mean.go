@@ -8,7 +8,7 @@ import (
 // Mean is the mean of a field, rounded half away from zero. Of no rows there is none.
 var Mean = &Aggregate{
 	Keyword: "mean", Form: "{mean: FIELD, round: 2}", Of: Numbers, Round: true,
-	Type: "number", Number: true, Exact: true,
+	Type: "number", Number: true, Sums: true,
 	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 		if v.Kind() != value.Number {
 			return to, "a number"
@@ -16,14 +16,13 @@ var Mean = &Aggregate{
 		return addNumber(append(to, value.Attr{Name: owntable.Rows(attr), Value: one}), attr, v)
 	},
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
-		sum, err := owntable.Total(of.Attr, ledger)
-		switch rows := ledger.Get(owntable.Rows(of.Attr)); {
-		case err != nil:
+		total, err := Count.Shown(of, ledger)
+		rows := ledger.Get(owntable.Rows(of.Attr))
+		if err != nil || rows.Kind() != value.Number || rows.Sign() == 0 {
 			return value.Value{}, err
-		case rows.Kind() != value.Number || rows.Sign() == 0:
-			return value.Value{}, nil
-		default:
-			return sum.Mean(rows, of.Round)
 		}
+		var sum value.Exact
+		sum.Add(total, 0)
+		return sum.Mean(rows, of.Round)
 	},
 }

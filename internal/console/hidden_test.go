@@ -28,7 +28,7 @@ derive:
 	).Replace(shop))
 	w.put("Product", texts("pot", "Tea pot"))
 	for i, cost := range []value.Value{
-		value.OfString("geheim"), value.OfString("x\"geheim\n<b>"), value.OfString(strings.Repeat("geheim", 100)), value.OfString(`geheim\`), number(t, "4711e122"),
+		value.OfString("geheim"), value.OfString("x\"geheim\n<b>"), value.OfString(strings.Repeat("geheim", 100)), value.OfString(`geheim\`), number(t, "4711e122"), number(t, "4711e5"),
 		value.OfList(value.OfString("geheim")),
 	} {
 		row := value.Item{}.With(value.Attr{Name: "PK", Value: value.OfString("PRODUCT#pot")}, value.Attr{Name: "SK", Value: value.OfString("REVIEW#" + string(rune('a'+i)))},
@@ -50,7 +50,7 @@ derive:
 		}
 	}
 	secret := regexp.MustCompile(`geheim|4711|4\.711|42\.399|42399`)
-	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `is not a DynamoDB number: \(hidden\)[, ]`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>not a DynamoDB number: \(hidden\)</bdi>`)
+	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `cost is the number \(hidden\), not a number below`, `cost \* stars is the number \(hidden\), not a number below`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>not a DynamoDB number: \(hidden\)</bdi>`)
 	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
 	for _, d := range w.letters() {
 		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)

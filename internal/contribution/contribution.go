@@ -96,7 +96,7 @@ func Sum(amounts []value.Attr) []value.Attr {
 			if sum, err := value.AddNumbers(out[i].Value, a.Value); err == nil {
 				out[i].Value = sum
 				continue
-			} // else it would take 10^15 rows: the store refuses two adds to one accumulator
+			} // else it would take 10^9 rows: the store refuses two adds to one accumulator
 		}
 		at[a.Name] = len(out)
 		out = append(out, a)

@@ -29,6 +29,9 @@ func typed(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 		if bound := a.Outside(v); bound != "" {
 			return v, unless(false, v, "must be "+bound)
 		}
+		if _, want := a.Read(a.Store(v), false); a.Whole && want != "" {
+			return v, unless(false, v, "must be a whole number below 10^27 in size")
+		}
 		return v, unless(v.Kind() == value.Number, v, "must be a number")
 	case model.TypeBoolean:
 		return v, unless(v.Kind() == value.Bool, v, "must be true or false")

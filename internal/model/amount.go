@@ -15,6 +15,7 @@ type Amount struct {
 	Text   string   // as the file has it
 	Fields []*Field // in the order in which they stand there
 	terms  []term   // of what is computed; none for a single field
+	whole  bool     // all of its fields and numbers are
 }
 
 // term is a product. The amount is the sum of its terms.
@@ -54,7 +55,7 @@ func (a *Amount) Lacks(row value.Item) bool {
 }
 
 // Of returns the amount of a row, Missing if a field of it is absent or NULL. unfit is the field
-// from which nothing can be computed; beyond is why no number can hold the result.
+// from which nothing can be computed; beyond is why the result cannot be added up.
 // It is exact: no step of the computation rounds.
 // Use v only if unfit and beyond are nil. For a single field v is whatever the row has, of any
 // kind, and nothing is unfit: which kinds count is the aggregate's part.
@@ -85,8 +86,26 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 		}
 		sum.AddProduct(t.minus, factors...)
 	}
-	v, beyond = sum.Number()
+	if v, beyond = sum.Number(); beyond == nil {
+		if want := summable(v, a.whole); want != "" {
+			beyond = fmt.Errorf("the number %.40q, not %s", v.Text(), want)
+		}
+	}
 	return v, nil, beyond
+}
+
+// sum notes that the amount is added up: its numbers must be those that a sum can take.
+func (a *Amount) sum() {
+	a.whole = true
+	for _, f := range a.Fields {
+		f.Summed = true
+		a.whole = a.whole && f.whole()
+	}
+	for _, t := range a.terms {
+		for _, x := range t.factors {
+			a.whole = a.whole && (x.field != nil || summable(x.number, true) == "")
+		}
+	}
 }
 
 // definition is what an amount derives: of a single field the definition that it had before

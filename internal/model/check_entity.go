@@ -47,6 +47,27 @@ func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
 	case d.from.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
 		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}
+	for _, l := range a.limits() {
+		if want := summable(l.value, true); a.Whole && want != "" {
+			c.report(d.pos[l.key], "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
+		}
+	}
+}
+
+// limit is a number in the declaration of an attribute.
+type limit struct {
+	key   string
+	value value.Value
+}
+
+// limits returns the numbers that an attribute declares of its values.
+func (a *Attribute) limits() (out []limit) {
+	for _, l := range []limit{{"min", a.Least}, {"max", a.Most}, {"default", a.Default}} {
+		if n, err := value.ParseNumber(value.Scalar(l.value)); err == nil && a.Type == TypeNumber { // it may be text
+			out = append(out, limit{l.key, n})
+		}
+	}
+	return out
 }
 
 // checkExpires reports an "expires" field that cannot hold a time.

@@ -67,7 +67,7 @@ type attributeDecl struct {
 	name, typ        word
 	as, zone         word
 	required, hidden bool
-	forward          bool
+	forward, whole   bool
 	from             word
 	plus             plusDecl
 	def              node
@@ -242,6 +242,7 @@ func readAttribute(e entry) *attributeDecl {
 	d.required, d.hidden, d.forward = f.flag("required"), f.flag("hidden"), f.flag("forward")
 	d.from, d.plus = f.word("from"), readPlus(f)
 	d.def, d.enum = f.has["default"], f.words("enum")
+	d.whole = f.flag("whole")
 	if d.typ.text == string(TypeNumber) {
 		d.least, d.most = f.has["min"], f.has["max"]
 	} else {

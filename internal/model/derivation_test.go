@@ -594,7 +594,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 	}{
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
 		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in, "Input": "its fields are in", "Given": "its fields are in"}},
-		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in}},
+		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in, "whole": "follows from the fields and terms"}},
 		{term{}, map[string]string{"minus": in, "factors": in}},
 		{factor{}, map[string]string{"field": in, "number": in}},
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in, "Input": "its fields are in"}},
@@ -613,7 +613,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in, "Bucket": in}},
 		{Bucket{}, map[string]string{"Of": in, "Unit": in, "Zone": "its rules are in", "Epoch": in, "rules": in}},
 		{Group{}, map[string]string{"Into": "its rows' keys, words and names are in", "Rows": "is a derivation", "Values": "each is a derivation"}},
-		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Number": in, "Declared": in}},
+		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Number": in, "Summed": "follows from the kind", "Declared": in}},
 		{KeyTemplate{}, map[string]string{"Attr": in, "Template": in}},
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{
@@ -628,7 +628,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		}},
 		{Attribute{}, map[string]string{
 			"Name": in, "Type": in, "As": in, "Zone": "its rules are in", "zoneRules": in, "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
-			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Reading": in, "Others": in,
+			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Whole": in, "Reading": in, "Others": in,
 			"Forward": "for commands", "Computed": "for commands",
 		}},
 		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "OldImage": "pinned with the table", "KeysOnly": "pinned with the table", "kind": "follows from the entities"}},
@@ -640,7 +640,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		}},
 		{aggregate.Aggregate{}, map[string]string{
 			"Keyword": in, "Form": "is for hints alone", "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
-			"Empty": "follows from Keyword", "Type": "follows from Keyword", "Number": "follows from Keyword", "Exact": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
+			"Empty": "follows from Keyword", "Type": "follows from Keyword", "Number": "follows from Keyword", "Sums": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
 		}},
 	} {
 		typ := reflect.TypeOf(c.of)

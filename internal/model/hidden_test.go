@@ -155,7 +155,7 @@ func readings() []reading {
 // tellNothing are the keys of shapes that name no attribute whose value is read: other things, constants, and
 // attributes that are written.
 var tellNothing = strings.Fields(`model.* table.stream index.local index.projection entity.table entity.attributes entity.new entity.flatten
-	key_template.* attribute.type attribute.as attribute.zone attribute.required attribute.enum attribute.min attribute.max attribute.hidden attribute.legacy attribute.forward
+	key_template.* attribute.type attribute.as attribute.zone attribute.required attribute.enum attribute.min attribute.max attribute.whole attribute.hidden attribute.legacy attribute.forward
 	once.of supersede.row tally.round tally.max tally.hidden row_rule.row row_rule.keep group.group time_bucket.zone time_bucket.epoch
 	group_value.round group_value.max each.of stage.when stage.max follow.keep test.* parameter.param migration.rows migration.table
 	migration.key search.of query.get query.list query.by query.order query.expired query.unique step.get step.list step.by step.order

@@ -126,6 +126,7 @@ type Attribute struct {
 	Least  value.Value // the smallest number, Missing for no limit
 	Most   value.Value // the largest number, Missing for no limit
 	Hidden bool        // no query or search returns it
+	Whole  bool        // a number is whole, and below 10^27
 	As     As          // how rows have it, "" for the form of its type
 	// Zone is that of times that name none; nil: such a text is no time.
 	Zone      *time.Location
@@ -150,6 +151,8 @@ type Field struct {
 	Slot int
 	// Number says that the entity declares the name as a number, and that the value is one.
 	Number bool
+	// Summed says that a sum or a mean adds up the numbers, so they must be in its bounds.
+	Summed bool
 	// Declared is the declaration of the attribute with the name, nil for none.
 	Declared *Attribute
 }

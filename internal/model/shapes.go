@@ -10,7 +10,7 @@ var shapes = map[string][]string{
 	"index":          {"key", "local", "projection"},
 	"entity":         {"table", "where", "key", "attributes", "expires", "unique", "new", "flatten", "once", "supersede"},
 	"key template":   {"template", "case"},
-	"attribute":      {"type", "as", "zone", "required", "default", "enum", "min", "max", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
+	"attribute":      {"type", "as", "zone", "required", "default", "enum", "min", "max", "whole", "hidden", "legacy", "after", "else", "by", "forward", "from", "plus"},
 	"once":           {"of", "key", "set"},
 	"supersede":      {"where", "row", "append"},
 	"tally":          append(aggregates(), "where", "to", "round", "max", "hidden"),

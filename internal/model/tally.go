@@ -174,6 +174,9 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted:
 			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers, t.Hidden || t.Target.Hides(t.Attr))
+			if s.Amount != nil && t.Kind.Sums {
+				s.Amount.sum()
+			}
 		}
 		ok := false
 		if t.Group != nil {
@@ -278,6 +281,9 @@ func checkTallyFields(c *compiler) {
 			for _, f := range s.Amount.Fields {
 				c.checkTallied(t, s.Entity, f, at)
 			}
+			if s.Amount.whole && t.Round > maxWholeRound {
+				c.report(d.at["round"], "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
+			}
 		}
 	}
 }
@@ -289,5 +295,19 @@ func (c *compiler) checkTallied(t *Tally, of *Entity, f *Field, at pos) {
 		c.report(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
 	case !fits:
 		c.report(at, "", "a %s %s, %s.%s is a %s", t.Kind.Keyword, t.Kind.Of.Is, of.Name, f.Name, f.Type)
+	case f.Summed && f.Declared != nil:
+		c.checkSummed(t, of, f, at)
+	}
+}
+
+// maxWholeRound is the largest round of a mean of whole numbers, so that it fits a number with 38 digits.
+const maxWholeRound = value.MaxDigits - wholePlaces
+
+// checkSummed reports a declaration that allows numbers which a sum cannot take.
+func (c *compiler) checkSummed(t *Tally, of *Entity, f *Field, at pos) {
+	for _, l := range f.Declared.limits() {
+		if want := summable(l.value, f.whole()); want != "" && !f.whole() {
+			c.report(at, "whole: true, if "+f.Name+" is whole", "%s adds up %s.%s, whose %s is %s, not %s", t.Name, of.Name, f.Name, l.key, l.value.Text(), want)
+		}
 	}
 }

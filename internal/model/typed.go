@@ -14,7 +14,8 @@ import (
 // This file has the one rule of types. What a derivation reads of a row with a declared type must
 // have that type: a row that has another one there counts for nothing in that derivation, and its
 // record is a dead letter that names field, found and expected. NULL is absent. Lengths, enums and
-// bounds are for commands, and are no types.
+// bounds are for commands, and are no types; but a number that is added up must be one that a sum can
+// take (summable).
 
 // As is the form in which rows have an attribute, where that is not the form of its type.
 type As string
@@ -161,11 +162,42 @@ func assigned(lists ...[]Assign) (out []*Field) {
 // Read returns the field's value as its declared type has it. want says what it must be, if it is
 // something else; the value is then as the row has it.
 func (f *Field) Read(row value.Item) (v value.Value, want string) {
-	v = f.Stored(row)
-	if f.Declared == nil {
-		return v, ""
+	if v = f.Stored(row); f.Declared != nil {
+		v, want = f.Declared.Read(v, f.Key != nil)
 	}
-	return f.Declared.Read(v, f.Key != nil)
+	if f.Summed && want == "" {
+		want = summable(v, f.whole())
+	}
+	return v, want
+}
+
+// whole reports whether the field is declared as a whole number.
+func (f *Field) whole() bool { return f.Declared != nil && f.Declared.Whole }
+
+// A sum of 10^9 rows is exact: it needs 38 digits at most, which DynamoDB's numbers have. A number
+// that is not declared as whole is below 10^summedPlaces and has at most summedDecimals decimals, which
+// are those that a float64 prints. A whole one is below 10^wholePlaces.
+const (
+	summedPlaces, summedDecimals, wholePlaces = 12, 17, 27
+
+	wantSummed = "a number below 10^12 in size with at most 17 decimals"
+	wantWhole  = "a whole number below 10^27 in size"
+)
+
+// summable returns what a number must be so that it can be added up, "" if it can be, or if v is
+// no number.
+func summable(v value.Value, whole bool) (want string) {
+	if n, ok := v.Int64(); v.Kind() != value.Number || ok && n > -1e12 && n < 1e12 { // as nearly always
+		return ""
+	}
+	_, digits, places := v.Decimal()
+	switch decimals := len(digits) - places; {
+	case whole && (places > wholePlaces || decimals > 0 && digits != ""):
+		return wantWhole
+	case !whole && (places > summedPlaces || decimals > summedDecimals):
+		return wantSummed
+	}
+	return ""
 }
 
 // Get is Read for a caller that knows what to do with a value of any type.
@@ -190,21 +222,21 @@ func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string)
 		}
 		return v, a.wantTime()
 	case TypeNumber:
-		if k == value.Number {
+		n := v
+		if k == value.String && (inKey || a.As == AsText) {
+			n, _ = value.ParseNumber(v.Text())
+		}
+		switch {
+		case n.Kind() != value.Number && a.As == AsText:
+			return v, "a number as text"
+		case n.Kind() != value.Number:
+			return v, "a number"
+		case a.Whole && summable(n, true) != "":
+			return v, wantWhole
+		case inKey: // Field.Number says where it is read as one
 			return v, ""
 		}
-		if k == value.String && (inKey || a.As == AsText) {
-			if n, err := value.ParseNumber(v.Text()); err == nil {
-				if inKey {
-					n = v // Field.Number says where it is read as one
-				}
-				return n, ""
-			}
-		}
-		if a.As == AsText {
-			return v, "a number as text"
-		}
-		return v, "a number"
+		return n, ""
 	}
 	if kinds := kindsOf[a.Type]; kinds != nil && !slices.Contains(kinds, k) && !(inKey && k == value.String) {
 		return v, wanted[a.Type]
@@ -272,9 +304,12 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 	return value.OfString(text), ok
 }
 
-// form compiles how rows have an attribute: as a text or a number of another type, and in which zone times
-// are that name none.
+// form compiles how rows have an attribute: as a text or a number of another type, as a whole number, and in
+// which zone times are that name none.
 func (c *compiler) form(a *Attribute, d *attributeDecl) {
+	if a.Whole = d.whole; d.whole && a.Type != TypeNumber {
+		c.report(d.pos["whole"], "leave it out", "only a number is whole, %s is a %s", a.Name, a.Type)
+	}
 	if d.as.given() {
 		if a.As = As(d.as.text); !slices.Contains(forms[a.Type], a.As) {
 			switch of := forms[a.Type]; {
@@ -325,7 +360,11 @@ func (a *Attribute) SameForm(b *Attribute) bool {
 // one word, so that it is not taken for the name of an attribute.
 func (f *Field) usable(x *defined) {
 	if a := f.Declared; a != nil && a.Type != TypeAny && (f.Key == nil || a.Type == TypeNumber || a.Type == TypeTime) { // others are texts in a key
-		x.add(strings.Join([]string{"typed", string(a.Type), string(a.As), a.zoneRules}, ":"))
+		typed := []string{"typed", string(a.Type), string(a.As), a.zoneRules}
+		if a.Whole {
+			typed = append(typed, "whole")
+		}
+		x.add(strings.Join(typed, ":"))
 	}
 }
 

@@ -2,10 +2,14 @@ package model
 
 import (
 	"fmt"
+	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"weir/internal/calendar"
 	"weir/internal/condition"
@@ -166,6 +170,94 @@ func TestReadTypes(t *testing.T) {
 			if _, want := a.Read(value.OfMap(nil), false); want == "" && a.Type != TypeMap {
 				t.Errorf("a %s may be a map", typ)
 			}
+		}
+	}
+}
+
+// TestSummable holds the numbers that a sum takes against fractions: 10^9 of them fit a number.
+func TestSummable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		digits := rapid.StringMatching(`[1-9]([09]{0,37}|[0-9]{0,37})`).Draw(t, "digits")
+		lead := rapid.OneOf(rapid.IntRange(-40, 40), rapid.SampledFrom([]int{-130, -18, -17, -16, -1, 0, 10, 11, 12, 25, 26, 27, 87})).Draw(t, "lead")
+		v := value.MustNumber(fmt.Sprintf("%s%s.%s0e%d", rapid.SampledFrom([]string{"", "-"}).Draw(t, "sign"), digits[:1], digits[1:], lead))
+		r, _ := new(big.Rat).SetString(v.Text())
+		size := new(big.Rat).Abs(r)
+		power := func(n int64) *big.Rat {
+			return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil))
+		}
+		whole := r.IsInt() && size.Cmp(power(27)) < 0
+		if got := summable(v, true) == ""; got != whole {
+			t.Fatalf("%s is a whole number to add up: %v", v.Text(), got)
+		}
+		other := size.Cmp(power(12)) < 0 && new(big.Rat).Mul(r, power(17)).IsInt()
+		if got := summable(v, false) == ""; got != other {
+			t.Fatalf("%s is a number to add up: %v", v.Text(), got)
+		}
+		sum := new(big.Rat).Mul(r, power(9))
+		if _, err := value.ParseNumber(sum.FloatString(20)); (whole || other) && err != nil {
+			t.Fatalf("10^9 times %s: %v", v.Text(), err)
+		}
+	})
+	for _, v := range []value.Value{value.OfInt(0), value.MustNumber("0.000"), value.OfString("1e100"), value.OfNull(), {}} {
+		if a, b := summable(v, true), summable(v, false); a+b != "" {
+			t.Errorf("%v: %s, %s", v, a, b)
+		}
+	}
+}
+
+// TestSummed: the bounds hold where a sum or a mean reads a number, and nowhere else, and whole numbers are whole
+// wherever they are read.
+func TestSummed(t *testing.T) {
+	m := cartModel(t, "Line.a * Line.b")
+	of := m.Tallies[0].Sources[0].Amount
+	for _, f := range of.Fields {
+		for n, fits := range map[string]bool{"999999999999.99999": true, "-1e12": false, "1e-18": false} {
+			row := value.NewItem(value.Attr{Name: f.Name, Value: value.MustNumber(n)})
+			if _, want := f.Read(row); (want == "") != fits {
+				t.Errorf("%s = %s: wants %q", f.Name, n, want)
+			}
+			if _, want := m.Tallies[0].Sources[0].Entity.Field(f.Name).Read(row); want != "" {
+				t.Errorf("%s = %s is read by what adds up nothing: wants %q", f.Name, n, want)
+			}
+		}
+	}
+	two := value.OfInt(999_999_999_999)
+	if _, _, beyond := of.Of(value.NewItem(value.Attr{Name: "a", Value: two}, value.Attr{Name: "b", Value: two})); beyond == nil || !strings.Contains(beyond.Error(), `the number "999999999998000000000001", not a number below`) {
+		t.Errorf("what is computed is %v", beyond)
+	}
+	for _, as := range []As{"", AsText} {
+		a := Attribute{Type: TypeNumber, As: as, Whole: true}
+		for n, fits := range map[string]bool{"7": true, "-999999999999999999999999999": true, "1e27": false, "0.5": false} {
+			if _, want := a.Read(a.Store(value.MustNumber(n)), false); (want == "") != fits {
+				t.Errorf("%s, as %q: wants %q", n, as, want)
+			}
+			if _, want := a.Read(value.OfString(n), true); (want == "") != fits {
+				t.Errorf("%s in a key: wants %q", n, want)
+			}
+		}
+	}
+}
+
+// TestWholeIsInTheDefinition: what reads a number is derived by another definition once that is whole, and what does not
+// read it by the same.
+func TestWholeIsInTheDefinition(t *testing.T) {
+	const text = `model: carts
+tables: {carts: {key: [PK, SK]}}
+entities:
+  Cart: {where: {t: Cart}, key: {PK: "CART#{id}", SK: CART}, attributes: {name: string}}
+  Line: {where: {t: Line}, key: {PK: "CART#{id}", SK: "LINE#{nr}"}, attributes: {a: {type: number, whole: false}, b: number}}
+derive:
+  Cart.a: {sum: Line.a}
+  Cart.mean: {mean: Line.a, round: 1}
+  Cart.least: {min: Line.a}
+  Cart.many: {count: Line, where: {a: {above: 5}}}
+  Cart.b: {sum: Line.b}
+  Cart.lines: {count: Line}
+`
+	was, is := hashesOf(mustParse(t, "m", text)), hashesOf(mustParse(t, "m", strings.Replace(text, "whole: false", "whole: true", 1)))
+	for name, changed := range map[string]bool{"Cart.a": true, "Cart.mean": true, "Cart.least": true, "Cart.many": true, "Cart.b": false, "Cart.lines": false} {
+		if (was[name] != is[name]) != changed {
+			t.Errorf("%s has another definition: %v", name, !changed)
 		}
 	}
 }

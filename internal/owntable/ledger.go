@@ -33,7 +33,7 @@ type Lack struct{ attr string }
 
 // What a target does not show.
 var (
-	LacksTallies  = Lack{ledgerUnshown} // sums that no number can hold, a distinct over its max
+	LacksTallies  = Lack{ledgerUnshown} // distincts over their max
 	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
 )
 
@@ -266,18 +266,6 @@ func lackNote(letter, why string) value.Value {
 		return value.Value{}
 	}
 	return value.OfString(letter + " " + why)
-}
-
-// IntoBands moves digits of the sums into the bands that they belong to (Respread), on
-// condition that nothing was counted since the ledger was read. ok is false if all digits
-// are where they belong.
-func (l LedgerRow) IntoBands(at store.Ref, before value.Value) (_ store.Write, ok bool) {
-	parts := Respread(value.Item(l))
-	w := store.Write{Ref: at, If: store.Cond{l.sameVersion()}, Ops: raise(before)}
-	for _, p := range parts {
-		w.Ops = append(w.Ops, set(p.Name, p.Value))
-	}
-	return w, len(parts) > 0
 }
 
 // Applied is how far a log or a shard is applied.

@@ -86,9 +86,6 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("many sums at once: %v", err)
 	}
 	holds(7, 107)
-	if _, moves := read().IntoBands(ref, before); moves {
-		t.Error("digits are moved that are where they belong")
-	}
 	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Offset("s1").IsZero() {
 		t.Error("the position of a shard that is over is left")
 	}

@@ -221,12 +221,7 @@ func (l *LetterRow) read(it value.Item) {
 		l.Key = it.Get(letterKey).Item()
 	}
 	for adds, i := it.Get(letterAdds), 0; i+1 < adds.Len(); i += 2 {
-		add := attr(adds.At(i).Text(), adds.At(i+1))
-		if of, exp, ok := Band(add.Name); ok && exp == 0 { // from before there were bands
-			l.Adds = append(l.Adds, Split(of, add.Value)...)
-		} else {
-			l.Adds = append(l.Adds, add)
-		}
+		l.Adds = append(l.Adds, attr(adds.At(i).Text(), adds.At(i+1)))
 	}
 }
 

@@ -48,13 +48,12 @@
 //	p:LOG    offset of the last record of that merged log that the accumulators include; the
 //	         same of a shard, p:SHARD, where a function reads
 //	a:ATTR   a count or a sum, or how many values a distinct has; c:ATTR is the count that divides a mean's sum
-//	a+N:ATTR digits of a sum that are too high or too low for a:ATTR: see bands.go
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
 //	g:ATTR   the beginning of that skip, with the opposite digits
 //	i:ATTR   the ranges of names within that skip in which facts may hold; absent for none
 //	n        version of the ledger, which the target publishes as attribute "weir"
 //	q        how many parked effects wait for this target; absent or 0 for none
-//	u        id of the dead letter that names the sums that cannot be shown; absent for none
+//	u        id of the dead letter that names what cannot be shown; absent for none
 //	m        the same of the statuses that cannot be computed
 //
 // The attributes of a followed value, and of an entry on its list of followers:
@@ -185,8 +184,7 @@ func IsParked(name string) bool { return name == Parked }
 
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
-	_, _, sum := Band(name)
-	return sum || strings.HasPrefix(name, Rows(""))
+	return strings.HasPrefix(name, Sum("")) || strings.HasPrefix(name, Rows(""))
 }
 
 // Table returns the definition of the own table.

@@ -97,7 +97,7 @@ func Sum(adds []Add) []value.Attr {
 			if sum, err := value.AddNumbers(out[i].Value, a.Amount); err == nil {
 				out[i].Value = sum
 				continue
-			} // else it would take 10^15 rows: the store refuses two adds to one accumulator
+			} // else it would take 10^9 rows: the store refuses two adds to one accumulator
 		}
 		at[a.Field] = len(out)
 		out = append(out, value.Attr{Name: a.Field, Value: a.Amount})

@@ -15,8 +15,7 @@ import (
 // the ledger and shows it, a status shows it together with itself, a build shows another
 // one, and a replay shows that of nothing.
 
-// Unshown says that a target cannot show a tally: DynamoDB cannot hold the number, or a
-// distinct has more values than its max.
+// Unshown says that a target cannot show a tally: a distinct has more values than its max.
 type Unshown struct {
 	Tally *model.Tally
 	Why   error
@@ -47,7 +46,7 @@ func MayLack(e *model.Entity) bool {
 	return slices.ContainsFunc(Tallies(e), mayLack)
 }
 
-func mayLack(t *model.Tally) bool { return t.Shows() && (t.Max > 0 || t.Kind.Exact) }
+func mayLack(t *model.Tally) bool { return t.Shows() && t.Max > 0 }
 
 // Tallies returns the tallies of an entity, which may be nil.
 func Tallies(e *model.Entity) []*model.Tally {
@@ -71,12 +70,11 @@ func TallyOf(e *model.Entity, accumulator string) string {
 // Accumulates reports whether an accumulator of a ledger is of the tally that is shown as
 // attr.
 func Accumulates(attr, accumulator string) bool {
-	of, _, sum := owntable.Band(accumulator)
 	if owntable.IsHeld(accumulator) {
 		is, _ := owntable.HeldIn(accumulator)
 		return is == attr
 	}
-	return sum && of == attr || accumulator == owntable.Rows(attr) ||
+	return accumulator == owntable.Sum(attr) || accumulator == owntable.Rows(attr) ||
 		strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 

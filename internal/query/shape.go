@@ -33,7 +33,7 @@ func newShape(e *model.Entity, sparse bool) shape {
 	for _, t := range e.Values {
 		switch {
 		case sparse || t.Hidden || t.Kind.Empty.IsMissing():
-		case t.Kind.Exact || t.Max > 0:
+		case t.Max > 0:
 			s.unseen = append(s.unseen, value.Attr{Name: t.Attr, Value: t.Kind.Empty})
 		default:
 			s.empty = append(s.empty, value.Attr{Name: t.Attr, Value: t.Kind.Empty})

@@ -233,7 +233,7 @@ func (g *Generation) countPlaced(ctx context.Context) error {
 // noteRecomputed trims the ledgers of targets that are recomputed then, and makes their dead
 // letters say what cannot be shown.
 func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Offered) error {
-	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Kind.Exact || t.Max > 0 }) {
+	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Max > 0 }) {
 		return nil // it can show all that they count
 	}
 	w := *g.Work
@@ -521,11 +521,7 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			}
 			return w.contributeSome(ctx, target, cs[half:], guard)
 		case errors.Is(last, store.ErrRefused):
-			if ready, err := w.respread(ctx, owntable.Ledger(w.Model.Name, target)); err != nil {
-				return err
-			} else if !ready {
-				return w.parkContributions(ctx, target, cs, guard, last.Error())
-			}
+			return w.parkContributions(ctx, target, cs, guard, last.Error())
 		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):
 			ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, target))
 			if err != nil {

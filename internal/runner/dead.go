@@ -22,7 +22,7 @@ type DeadKind string
 const (
 	DeadParked       DeadKind = "parked"       // an effect that queues behind a refused one on its target
 	DeadPublish      DeadKind = "publish"      // a target row that refused the value that its ledger holds
-	DeadNumber       DeadKind = "number"       // a sum or a mean that no number can hold, until one can
+	DeadNumber       DeadKind = "number"       // a distinct over its max, as long as it is
 	DeadStatus       DeadKind = "status"       // a status with more rows or elements than its max, until it has fewer
 	DeadRow          DeadKind = "row"          // a copy or a history row that its table refused
 	DeadSet          DeadKind = "set"          // a row of a set that refused to show its part of the set

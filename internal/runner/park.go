@@ -351,15 +351,11 @@ func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, st
 			return err
 		}
 		err = r.Store.Transact(ctx, slices.Concat(ws, s.values, []store.Write{owntable.UnparkLedger(ledger, out, s.adds, r.First())}))
-		again := false
-		var failed error
-		switch {
-		case errors.Is(err, store.ErrRefused):
-			again, failed = r.respread(ctx, ledger)
-		case errors.Is(err, store.ErrCondition): // the effects were settled, or values are not as they were read
-			again, failed = r.moved(ctx, s)
+		if !errors.Is(err, store.ErrCondition) {
+			return err
 		}
-		if failed != nil || !again {
+		// The effects were settled, or values are not as they were read.
+		if again, failed := r.moved(ctx, s); failed != nil || !again {
 			return errors.Join(err, failed)
 		}
 	}

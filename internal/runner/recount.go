@@ -110,8 +110,8 @@ func (d Difference) Shown(m *model.Model) Difference {
 	return d
 }
 
-// Unshown is a correct gap, which is no Difference: a value that no number can hold and that
-// its row therefore does not show, or a contribution that a row cannot make.
+// Unshown is a correct gap, which is no Difference: a distinct over its max, which its row
+// therefore does not show, or a contribution that a row cannot make.
 type Unshown struct {
 	Derivation string `json:"derivation"`
 	Row        string `json:"row"`

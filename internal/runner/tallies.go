@@ -92,7 +92,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
-			again, err = w.uncounted(ctx, t, out[i].Err, again)
+			err = w.park(ctx, t, out[i].Err.Error())
 		default:
 			again, err = w.counted(ctx, t, out[i].Row, ledgers, again)
 		}
@@ -130,19 +130,6 @@ func fitting(steps []projections.Step) []projections.Step {
 		}
 	}
 	return steps
-}
-
-// uncounted handles a ledger that refused the steps. If it could be prepared for them
-// (respread), the target is sent again. Otherwise the steps are parked.
-func (w *Work) uncounted(ctx context.Context, t *projections.Target, refused error, again []*projections.Target) ([]*projections.Target, error) {
-	ready, err := w.respread(ctx, owntable.Ledger(w.Model.Name, t.Row))
-	switch {
-	case err != nil:
-		return again, err
-	case ready:
-		return append(again, t), nil
-	}
-	return again, w.park(ctx, t, refused.Error())
 }
 
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the

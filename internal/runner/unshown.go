@@ -14,10 +14,8 @@ import (
 	"weir/internal/value"
 )
 
-// A derivation that cannot be computed stops no other one of its row. A ledger holds every sum
-// exactly, but numbers on a target row have at most 38 digits: a sum or a mean that needs more
-// is not shown, nor is a distinct over its max, nor a stage of a status over its max, while
-// everything else on the row is. A dead letter says so for as long as that lasts: one for the tallies
+// A derivation that cannot be shown stops no other one of its row. A distinct over its max is not
+// shown, nor a stage of a status over its max, while everything else on the row is. A dead letter says so for as long as that lasts: one for the tallies
 // of a row and one for its statuses. The ledger names the letter, and both change in one
 // transaction under the ledger's version. So the next worker that counts or recomputes learns
 // from the ledger that the letter exists, and deletes it with its cause.
@@ -231,24 +229,4 @@ func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() e
 		}
 	}
 	return nil
-}
-
-// respread moves digits of a ledger's sums into the bands that they belong to. It reports
-// whether the caller should read or write the ledger again; false means that no digits
-// were to move, or that the ledger has no room for more bands.
-func (r *Runner) respread(ctx context.Context, ledger store.Ref) (bool, error) {
-	row, err := r.GetRow(ctx, ledger)
-	if err != nil {
-		return false, err
-	}
-	w, moves := owntable.LedgerRow(row).IntoBands(ledger, r.First())
-	if !moves {
-		return false, nil
-	}
-	out, err := r.Write(ctx, []store.Write{w})
-	if err != nil {
-		return false, err
-	}
-	// A failed condition means that another worker wrote it.
-	return !errors.Is(out[0].Err, store.ErrRefused), nil
 }

@@ -14,7 +14,7 @@ import (
 	"weir/internal/verify"
 )
 
-// films has a ledger that grows with what it counts.
+// films shows one tag and no more.
 const films = `
 model: films
 tables: {films: {key: [PK, SK]}}
@@ -23,7 +23,7 @@ entities:
   Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {stars: number, tag: string}}
 derive:
   Movie.points: {sum: Rating.stars, to: {id: movie}}
-  Movie.tags: {distinct: Rating.tag, to: {id: movie}, max: 1000}
+  Movie.tags: {distinct: Rating.tag, to: {id: movie}, max: 1}
 `
 
 var theMovie = store.Ref{Table: "films", Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
@@ -34,7 +34,7 @@ func newFilms(t *testing.T) *harness {
 	must(t, err)
 	h := newHarness(t, m)
 	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
-	h.rate("a", `"stars":4`)
+	h.rate("a", `"stars":4,"tag":"x"`)
 	must(t, h.settle(1))
 	return h
 }
@@ -72,7 +72,7 @@ func (h *harness) letters() map[string]string {
 	return out
 }
 
-// says fails unless one letter says that the points cannot be shown, or none does, and
+// says fails unless one letter says that the tags cannot be shown, or none does, and
 // verify agrees.
 func (h *harness) says(when string, cannot bool) {
 	h.t.Helper()
@@ -81,7 +81,7 @@ func (h *harness) says(when string, cannot bool) {
 		h.t.Fatalf("%s: letters %v", when, letters)
 	}
 	for line := range strings.Lines(h.audit()) {
-		if !strings.HasPrefix(line, "Movie.points of ") || !strings.Contains(line, "cannot be computed") {
+		if !strings.HasPrefix(line, "Movie.tags of ") || !strings.Contains(line, "cannot be computed") {
 			h.t.Errorf("%s: %s", when, line)
 		}
 	}
@@ -101,7 +101,7 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	old := keep("of before")
 	must(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"u":"`+old+` cannot be computed: Movie.old"}`))
 	from := len(h.records) + 1
-	h.rate("b", `"stars":1e125`)
+	h.rate("b", `"stars":3,"tag":"y"`)
 	must(t, h.settle(from))
 	h.says("it gives another reason", true)
 	left := keep("left behind")

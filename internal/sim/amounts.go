@@ -9,14 +9,14 @@ import (
 )
 
 // amount is what a row gives to a tally, by the text of the model alone. It is missing if the row
-// lacks a field of it, and NULL if a computed one has none.
+// lacks a field of it, and NULL if a computed one has none, or one that no sum takes.
 func amount(s *model.Source, row value.Item) value.Value {
 	words := strings.Fields(s.Amount.Text)
 	if len(words) == 1 {
 		return s.Entity.Field(words[0]).Get(row)
 	}
 	var sum, product big.Rat
-	unfit := false
+	unfit, all := false, true // all: each number of it is whole
 	sign := int64(1)
 	for i, w := range append(words, "+") {
 		switch {
@@ -29,10 +29,10 @@ func amount(s *model.Source, row value.Item) value.Value {
 				}
 				if r = new(big.Rat); v.Kind() == value.Number {
 					r = rat(v)
-				} else {
-					unfit = true
 				}
+				unfit = unfit || v.Kind() != value.Number || !added(r, isWhole(s, w))
 			}
+			all = all && (isNumber && r.IsInt() || !isNumber && isWhole(s, w))
 			if i == 0 || words[i-1] != "*" {
 				product.SetInt64(sign)
 			}
@@ -44,8 +44,24 @@ func amount(s *model.Source, row value.Item) value.Value {
 			}
 		}
 	}
-	if v := number(&sum, 1500); !unfit && !v.IsMissing() {
-		return v
+	if !unfit && added(&sum, all) {
+		return number(&sum, 1500)
 	}
 	return value.OfNull()
+}
+
+// added reports whether a sum takes a number: a whole one below 10^27, or one below 10^12 with at most 17 decimals.
+func added(r *big.Rat, whole bool) bool {
+	most, finest := big.NewRat(1e12, 1), big.NewRat(1, 1e17)
+	if whole {
+		most.SetString("1e27")
+		finest.SetInt64(1)
+	}
+	return new(big.Rat).Abs(r).Cmp(most) < 0 && new(big.Rat).Quo(r, finest).IsInt()
+}
+
+// isWhole reports whether a field is declared as a whole number.
+func isWhole(s *model.Source, field string) bool {
+	f := s.Entity.Field(field)
+	return f.Declared != nil && f.Declared.Whole
 }

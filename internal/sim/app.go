@@ -718,7 +718,7 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 				a.counted["amounts"]++
 			}
 			if s.Amount.Computed() && of.Kind() == value.Null {
-				a.counted["amounts that no number holds"]++
+				a.counted["amounts that no sum takes"]++
 			}
 		}
 	}

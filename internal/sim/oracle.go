@@ -380,7 +380,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 			return
 		}
 	case aggregate.Sum, aggregate.Mean:
-		if v.Kind() != value.Number {
+		if v.Kind() != value.Number || !s.Amount.Computed() && !added(rat(v), isWhole(s, s.Amount.Text)) {
 			return
 		}
 		if to.sum[s.Tally] == nil {
@@ -405,8 +405,8 @@ func rat(v value.Value) *big.Rat {
 	return r
 }
 
-// shown is what a row shows of its sums, where none means that nothing was counted. If a
-// number cannot hold a value, the row shows nothing of it, and well is false.
+// shown is what a row shows of its sums, where none means that nothing was counted. Of a
+// distinct over its max the row shows nothing, and well is false.
 func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	well = true
 	if e == nil {
@@ -430,10 +430,8 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 			v = value.OfInt(0)
 		case t.Kind == aggregate.Sum:
 			v = number(s.sum[t], 60)
-			well = well && !v.IsMissing()
 		case s.rows[t] > 0:
 			v = number(new(big.Rat).Quo(s.sum[t], new(big.Rat).SetInt64(s.rows[t])), t.Round)
-			well = well && !v.IsMissing()
 		}
 		out = append(out, value.Attr{Name: t.Attr, Value: v})
 	}

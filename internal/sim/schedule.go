@@ -383,7 +383,7 @@ func (w *world) rest(times int) {
 }
 
 // heal does what operators do about dead letters: it makes room in rows that are too large,
-// often replaces numbers whose sum no number can hold, and retries.
+// often replaces numbers that no sum takes, and retries.
 func (w *world) heal() {
 	w.lettersHave()
 	tame := newDice(w.seed, "tame", 0).chance(0.3)

@@ -41,7 +41,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 	return counted(p.Model, rows, sums), targets.Missing(), nil
 }
 
-// addShown adds what a row shows to the sums. A sum that no number can hold stays as it was.
+// addShown adds what a row shows to the sums. A total that no number can hold stays as it was.
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
 	for _, t := range e.Values {
 		n := row.Get(t.Attr)

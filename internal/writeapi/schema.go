@@ -45,6 +45,9 @@ func (e *entity) field(name string) object {
 				s[limit] = json.Number(v.Text())
 			}
 		}
+		if a.Whole {
+			s["type"] = "integer"
+		}
 		if len(a.Enum) > 0 {
 			s["enum"] = a.Enum
 		}

@@ -65,7 +65,7 @@ func (v *preview) Add(row *projections.Change) {
 			continue
 		}
 		s, member := v.set(a.Target), strings.TrimPrefix(a.Field, begins)
-		if sum, err := value.AddNumbers(s.count[member], a.Amount); err == nil { // not in 10^15 rows
+		if sum, err := value.AddNumbers(s.count[member], a.Amount); err == nil { // not in 10^9 rows
 			s.count[member] = sum
 			v.held++
 		}

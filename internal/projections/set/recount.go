@@ -54,7 +54,7 @@ func (v *recount) Add(row *projections.Change, f *projections.Faults) {
 		s := v.set(owntable.RowText(a.Target))
 		s.row, s.entity = a.Target, a.Entity
 		m := strings.TrimPrefix(a.Field, owntable.Values(a.Entity.SetOf().Attr))
-		if sum, err := value.AddNumbers(s.want[m], a.Amount); err == nil { // not in 10^15 rows
+		if sum, err := value.AddNumbers(s.want[m], a.Amount); err == nil { // not in 10^9 rows
 			s.want[m] = sum
 		}
 	}

@@ -3,8 +3,8 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	ledger|MODEL|ROW       s ""    the target's ledger: a:ATTR, a+N:ATTR, c:ATTR, d:ATTR:V the
-//	                             accumulators, o:ATTR a distinct whose values were dropped, r:ATTR its rows, p:SHARD a shard's position, n its version,
+//	ledger|MODEL|ROW       s ""    the target's ledger: a:ATTR and c:ATTR the
+//	                             accumulators, p:SHARD a shard's position, n its version,
 //	                             q effects that wait, u the dead letter of what cannot be shown
 //	value|MODEL|ROW      s A|HASH a value of a distinct: n its rows, v its text
 //	mark|MODEL|ROW       s HASH  contribution mark of a build: what a source row has added

@@ -46,7 +46,7 @@ func (x *explanation) Parts(c *projections.Change) []string {
 }
 
 // Value returns the tally after a change.
-// "" means that there is no value. A value that no number can hold is said in words.
+// "" means that there is no value. A distinct over its max is said in words.
 func (x *explanation) Value(c *projections.Change) string {
 	x.Take(Fold(c, nil))
 	if g := x.Entity.Group; g != nil && x.Attr == g.Rows.Attr {
@@ -118,7 +118,7 @@ func (l *Ledger) Take(adds []projections.Add) {
 		if !l.counts(&a) {
 			continue
 		}
-		if sum, err := value.AddNumbers(l.Sums.Get(a.Field), a.Amount); err == nil { // not in 10^15 rows
+		if sum, err := value.AddNumbers(l.Sums.Get(a.Field), a.Amount); err == nil { // not in 10^9 rows
 			l.Sums = l.Sums.With(value.Attr{Name: a.Field, Value: sum})
 		}
 	}

@@ -81,7 +81,7 @@ func (v *preview) add(c projections.Contribution) {
 		for _, a := range c.Amounts {
 			sum, err := value.AddNumbers(was[a.Name], a.Value)
 			switch {
-			case err != nil: // not in 10^15 rows
+			case err != nil: // not in 10^9 rows
 			case sum.Sign() == 0:
 				delete(was, a.Name)
 			default:

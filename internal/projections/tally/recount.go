@@ -61,7 +61,7 @@ func (v *recount) Add(row *projections.Change, f *projections.Faults) {
 			t.hold(a.Field, a.Amount)
 			continue
 		}
-		if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^15 rows
+		if sum, err := value.AddNumbers(t.sums[a.Field], a.Amount); err == nil { // not in 10^9 rows
 			t.sums[a.Field] = sum
 		}
 	}
@@ -74,7 +74,7 @@ func (t *target) hold(name string, amount value.Value) {
 		is = &held{}
 		t.values[name] = is
 	}
-	if sum, err := value.AddNumbers(is.rows, amount); err == nil { // not in 10^15 rows
+	if sum, err := value.AddNumbers(is.rows, amount); err == nil { // not in 10^9 rows
 		is.rows = sum
 	}
 }
@@ -256,7 +256,7 @@ func (v *recount) fix(name string) runner.Fix {
 
 // compare compares a ledger with the recounted one, also if its target does not exist. name
 // is its partition key; is is empty if the ledger does not exist. It also compares the dead
-// letter about sums that cannot be shown.
+// letter about what cannot be shown.
 func (v *recount) compare(name string, is value.Item) {
 	v.Checked++
 	row, want, of := strings.TrimPrefix(name, v.ledgers), value.Item(nil), target{}
@@ -266,7 +266,7 @@ func (v *recount) compare(name string, is value.Item) {
 	}
 	why := projections.CannotShow(v.Shows(of.entity), want)
 	for _, field := range accumulators(want, is) {
-		is, be := heldIn(is, field), heldIn(want, field)
+		is, be := runner.ValueText(is.Get(field)), runner.ValueText(want.Get(field))
 		if be == runner.Nothing {
 			be = "0"
 		}
@@ -313,37 +313,15 @@ func (v *recount) left(e *model.Entity, ledger, accumulator string) bool {
 	return false
 }
 
-// accumulators returns the sorted names of the accumulators of some ledgers. The bands of a
-// sum count as one.
+// accumulators returns the sorted names of the accumulators of some ledgers.
 func accumulators(ledgers ...value.Item) (fields []string) {
 	for _, l := range ledgers {
 		for _, a := range l {
-			if attr, _, ok := owntable.Band(a.Name); ok {
-				fields = append(fields, owntable.Sum(attr))
-			} else if owntable.IsSum(a.Name) {
+			if owntable.IsSum(a.Name) {
 				fields = append(fields, a.Name)
 			}
 		}
 	}
 	slices.Sort(fields)
 	return slices.Compact(fields)
-}
-
-// heldIn returns what a ledger holds in an accumulator, as text.
-func heldIn(ledger value.Item, field string) string {
-	attr, _, ok := owntable.Band(field)
-	if !ok {
-		return runner.ValueText(ledger.Get(field))
-	}
-	if !slices.ContainsFunc(ledger, func(a value.Attr) bool {
-		of, _, sum := owntable.Band(a.Name)
-		return sum && of == attr
-	}) {
-		return runner.Nothing
-	}
-	sum, err := owntable.Total(attr, ledger)
-	if err != nil {
-		return runner.ValueText(ledger.Get(field))
-	}
-	return sum.String()
 }

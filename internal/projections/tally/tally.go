@@ -116,7 +116,7 @@ func net(adds []projections.Add) []projections.Add {
 			continue
 		}
 		sum, err := value.AddNumbers(out[i].Amount, a.Amount)
-		if err != nil { // it would take 10^15 rows: let the store refuse the two adds
+		if err != nil { // it would take 10^9 rows: let the store refuse the two adds
 			out = append(out, a)
 			continue
 		}
