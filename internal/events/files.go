@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"sync/atomic"
 
 	"weir/internal/interrupt"
@@ -41,16 +40,6 @@ func Open(paths ...string) (*Files, error) {
 		}
 	}
 	return f, nil
-}
-
-// Exports returns the exports that the files are of.
-func (f *Files) Exports() (out []*Export) {
-	for _, s := range f.from {
-		if s.export != nil && !slices.Contains(out, s.export) {
-			out = append(out, s.export)
-		}
-	}
-	return out
 }
 
 // Size returns the total size of the files in bytes, as they are stored. Pipes count as 0.

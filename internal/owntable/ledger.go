@@ -43,12 +43,6 @@ type LedgerRow value.Item
 // Version returns the ledger's version, Missing if there is no ledger.
 func (l LedgerRow) Version() value.Value { return value.Item(l).Get(ledgerVersion) }
 
-// Waiting returns how many parked effects wait for the target; 0 or less for none.
-func (l LedgerRow) Waiting() int64 {
-	n, _ := value.Item(l).Get(ledgerParked).Int64()
-	return n
-}
-
 // Parked reports whether effects wait for the target.
 func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign() > 0 }
 
@@ -328,10 +322,6 @@ func Ledger(model string, target store.Ref) store.Ref {
 // LedgerAt refers to the ledger with a partition key, as a scan of the own table finds it. Whether there
 // is one is another question.
 func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
-
-// RowOfLedger returns the row that a ledger is of, by its partition key, also the ledger of a build. ok
-// is false where the key does not tell: it is of no ledger, or has a hash in place of a long row key.
-func RowOfLedger(partition string) (r store.Ref, ok bool) { return RowOf(TextOfLedger(partition)) }
 
 // TextOfLedger returns the text (RowText) of the row that a ledger is of, by its partition key, also the ledger
 // of a build; "" for any other partition.

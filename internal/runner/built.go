@@ -299,15 +299,6 @@ func (r *Runner) shown(ctx context.Context, target store.Ref) (*Runner, error) {
 	return all[0], nil
 }
 
-// ShownOf returns the runner of the generation that rows of an entity show.
-func (r *Runner) ShownOf(ctx context.Context, e *model.Entity) (*Runner, error) {
-	all, err := r.all(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return shownIn(all[0], e), nil
-}
-
 // shownIn returns the runner of the generation that rows of an entity show, or first, which sees the catalog.
 func shownIn(first *Runner, e *model.Entity) *Runner {
 	if first.catalog == nil || first.base > 0 {
