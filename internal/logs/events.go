@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 )
@@ -103,15 +102,4 @@ func Of(level slog.Level, message string) string {
 		return name
 	}
 	return other
-}
-
-// Guide is the part of docs/guide/operations.md that lists the events.
-func Guide() string {
-	var b strings.Builder
-	b.WriteString("| event | level | means |\n|---|---|---|\n")
-	for _, e := range events {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, e.Level, e.Means)
-	}
-	fmt.Fprintf(&b, "| `%s` | any | a line of a library |\n", other)
-	return b.String()
 }

@@ -24,9 +24,20 @@ const (
 	begin, end = "<!-- events: go test ./internal/logs -says -->\n", "<!-- end of events -->\n"
 )
 
-// TestGuide: the guide has the list, as Guide writes it. With -says it is written into the page.
+// guidePage is the part of docs/guide/operations.md that lists the events.
+func guidePage() string {
+	var b strings.Builder
+	b.WriteString("| event | level | means |\n|---|---|---|\n")
+	for _, e := range events {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, e.Level, e.Means)
+	}
+	fmt.Fprintf(&b, "| `%s` | any | a line of a library |\n", other)
+	return b.String()
+}
+
+// TestGuide: the guide has the list, as guidePage writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	golden.Part(t, guide, begin, end, "\n"+Guide()+"\n")
+	golden.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
 }
 
 // TestEveryLineHasItsEvent: each line that the code logs is in the list with its level, and each of the list is logged.

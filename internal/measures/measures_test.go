@@ -16,9 +16,9 @@ const (
 	begin, end = "<!-- metrics: go test ./internal/measures -says -->\n", "<!-- end of metrics -->\n"
 )
 
-// TestGuide: the guide has the list, as Guide writes it. With -says it is written into the page.
+// TestGuide: the guide has the list, as guidePage writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	golden.Part(t, guide, begin, end, "\n"+measures.Guide()+"\n")
+	golden.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
 }
 
 // TestAll: the list has each metric that the package declares, once, with all that others make of it.
