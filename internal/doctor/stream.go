@@ -44,7 +44,7 @@ type Program struct {
 const maxReaders = 2
 
 // streamReaders judges the functions on a stream, and how many readers it has.
-func (s *subject) streamReaders(f *Facts, t *Table) {
+func (s *subject) streamReaders(t *Table) {
 	all, ok := t.Mappings.known()
 	if !ok {
 		s.unknown("mapping", t.Mappings.Unknown, "")

@@ -144,7 +144,7 @@ func (x *examination) table(f *Facts, t *Table) {
 	s.backups(t)
 	s.region(f, t)
 	if t.Want.Stream && t.Images != "" {
-		s.streamReaders(f, t)
+		s.streamReaders(t)
 	}
 }
 

@@ -38,7 +38,7 @@ func (c *Change) KeptBy(rule *model.RowRule) bool {
 // concernedBy reports whether a change of a row concerns the rule: the application
 // changed something, or a derived value that the rule names has changed.
 func concernedBy(rule *model.RowRule, c *Change) bool {
-	if !differing(c, c.New, c.Old, c.Is).IsMissing() || !differing(c, c.Old, c.New, c.Was).IsMissing() {
+	if !differing(c.New, c.Old, c.Is).IsMissing() || !differing(c.Old, c.New, c.Was).IsMissing() {
 		return true
 	}
 	changed := func(f *model.Field) bool { return f != nil && !value.Equal(f.Get(c.Old), f.Get(c.New)) }
@@ -269,9 +269,9 @@ func recordPart(c *Change, name string) value.Value {
 	case "$key":
 		return value.OfMap(c.Table.Item(c.Row.Key))
 	case "$old":
-		return c.published(differing(c, c.Old, c.New, c.Was))
+		return c.published(differing(c.Old, c.New, c.Was))
 	case "$new":
-		return c.published(differing(c, c.New, c.Old, c.Is))
+		return c.published(differing(c.New, c.Old, c.Is))
 	}
 	return value.Value{}
 }
@@ -317,7 +317,7 @@ func Taken(rule *model.RowRule, name string, row value.Item) value.Value {
 
 // differing returns the attributes of an image that differ from the other image, without
 // derived attributes. It returns Missing if there is no image or nothing differs.
-func differing(c *Change, image, other value.Item, e *model.Entity) value.Value {
+func differing(image, other value.Item, e *model.Entity) value.Value {
 	if image == nil {
 		return value.Value{}
 	}

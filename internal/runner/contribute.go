@@ -384,7 +384,7 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 	adds, most := into(target)
 	for len(cs) > 0 {
 		some := cs[:min(most, len(cs))]
-		err := w.contributeElsewhere(ctx, target, some, guard, adds)
+		err := w.contributeElsewhere(ctx, some, guard, adds)
 		if errors.Is(err, store.ErrRefused) && len(some) > 1 { // too much for one transaction
 			most = len(some) / 2
 			continue
@@ -400,7 +400,7 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 // contributeElsewhere counts contributions in one transaction.
 // The marks and what into adds change in one transaction, so a contribution is counted once,
 // however often this is called.
-func (w *Work) contributeElsewhere(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into Into) error {
+func (w *Work) contributeElsewhere(ctx context.Context, cs []counted, guard []store.Write, into Into) error {
 	var last error
 	for range MaxRounds {
 		if err := w.Fresh(); err != nil {

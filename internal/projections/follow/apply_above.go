@@ -61,7 +61,7 @@ func lowered(ctx context.Context, r *runner.Runner, out []store.Outcome, of []se
 			continue
 		}
 		keeps := KeepsLast(r.Model, r.Model.Table(s.row.Table).Classify(rows[i]), s.attr, s.list)
-		wr := serve(r, s.list, s.row, s.attr, v.Position, v.shown(keeps))
+		wr := serve(s.list, s.row, s.attr, v.Position, v.shown(keeps))
 		wr.If[1] = append(wr.If[1], store.AsRead(owntable.FollowVersion(s.attr), version))
 		ws, some = append(ws, wr), append(some, s)
 	}

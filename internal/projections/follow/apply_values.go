@@ -182,7 +182,7 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 				counted[list] = true
 			}
 			if ok && (late[p] || before[list].Position != v.Position) {
-				ws = append(ws, serve(w.Runner, list, p.Row, f.Attr, v.Position, v.shown(f.Keep)))
+				ws = append(ws, serve(list, p.Row, f.Attr, v.Position, v.shown(f.Keep)))
 				of = append(of, serving{list, p.Row, f.Attr, asks})
 				if asks.IsZero() {
 					of[len(of)-1].at = p.Position
@@ -231,7 +231,7 @@ func follows(puts []*projections.Put) bool {
 
 // serve returns the write that gives a row the value of a list, unless the row does not
 // exist, follows another value by now, or shows a newer one.
-func serve(r *runner.Runner, list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
+func serve(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := owntable.FollowVersion(name)
 	return store.Write{
 		Ref: row, If: store.Cond{{{Attr: owntable.Follows(name), Is: store.Eq, Value: listMark(list)}}, store.Below(version, at.Value())},
@@ -305,7 +305,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
-		wr := serve(r, list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
+		wr := serve(list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
 		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
 			return fmt.Errorf("%s: %w", d.Target, err)
@@ -364,7 +364,7 @@ func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) 
 		}
 	}
 	for i, s := range of {
-		ws = append(ws, serve(r, s.list, s.row, s.attr, v.Position, v.shown(keeps[i])))
+		ws = append(ws, serve(s.list, s.row, s.attr, v.Position, v.shown(keeps[i])))
 	}
 	if page.Next != nil && len(page.Rows) > 0 {
 		last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()

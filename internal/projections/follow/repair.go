@@ -174,7 +174,7 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.R
 		}
 		v.Position = at
 	}
-	wr := serve(r, text, f.Row, f.Attr, v.Position, shows)
+	wr := serve(text, f.Row, f.Attr, v.Position, shows)
 	wr.If[1] = store.NotAbove(version, v.Position.Value())
 	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
 		wr.Ops = []store.Op{store.Assign(f.Attr, value.Value{})}
