@@ -33,50 +33,6 @@ func (f *fixture) rate(nr, stars int, mood string) {
 	f.write("PK", "USER#1", "SK", fmt.Sprint("RATING#", nr), "type", "Rating", "movie", "1", "stars", stars, "mood", mood)
 }
 
-// TestChurn: however often values are built, what weir keeps has the size of one or two
-// builds, once the replaced ones are pruned. What a program may still apply stays for an
-// hour.
-func TestChurn(t *testing.T) {
-	f := rated(t)
-	f.catchUp()
-	var sizes []int
-	for i := range 50 {
-		f.build(owntable.BuildLive, "Movie")
-		f.rate(i%7, i%6, fmt.Sprint("m", i%3))
-		f.catchUp()
-		gone, _, err := f.builder("Movie").Prune(t.Context())
-		f.ok(err)
-		for _, g := range gone {
-			if g.Why == "" {
-				t.Errorf("build %d: %+v is removed at once", i, g)
-			}
-		}
-		if i > 0 && len(gone) != 1 {
-			t.Errorf("build %d: %+v", i, gone)
-		}
-		f.clock.Add(25)
-		f.build(owntable.BuildVerified, "Movie")
-		f.clock.Add(2)
-		_, _, err = f.builder("Movie").Prune(t.Context())
-		f.ok(err)
-		sizes = append(sizes, len(f.rows(owntable.TableName)))
-		for name := range f.rows(owntable.TableName) {
-			if strings.Contains(name, owntable.Ledgers(f.model.Name)) {
-				t.Fatalf("after build %d, a ledger that no build made is left: %s", i, name)
-			}
-		}
-	}
-	if first, last := sizes[1], sizes[len(sizes)-1]; last > first+4 { // with marks of the ratings
-		t.Errorf("the own table has %d rows after 2 builds, and %d after 50", first, last)
-	}
-	row, err := f.runner().Catalog.Row(t.Context())
-	f.ok(err)
-	if len(row.Builds) != 1 {
-		t.Errorf("%+v", row.Builds)
-	}
-	f.compare()
-}
-
 // count makes a ledger of a generation say how many rows its mean has, and returns how many it said. With hugeCount
 // no row more can be added: the sum has more digits than a number.
 func (f *fixture) count(generation int64, rows value.Value) (before value.Value) {

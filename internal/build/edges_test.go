@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -181,46 +180,6 @@ func (f *fixture) replicatedRows() {
 	f.build(owntable.BuildLive, "Movie")
 	replica[3] = "us-east-1"
 	f.rated(4, 1, replica...)
-	f.audited()
-}
-
-// TestThrottledOnDynamoDB: a build of which one call in five is refused for now ends, and is right.
-func TestThrottledOnDynamoDB(t *testing.T) {
-	m := load(t, films)
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := dynamodbtest.Config(t)
-	f := &fixture{TB: t, model: m, table: m.Tables[0].Name}
-	dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}) // makes the tables
-	proxy := dynamodbtest.NewFaulty(*cfg.BaseEndpoint, 7)
-	t.Cleanup(proxy.Close)
-	cfg.BaseEndpoint = &proxy.URL
-	f.System, err = system.Over(t.Context(), dynamodb.Open(cfg, tables, dynamodb.Options{Lag: 300 * time.Millisecond, ReadInterval: -1}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
-	f.ok(err)
-	for nr := range 10 {
-		f.film(nr)
-	}
-	for nr := range 1500 {
-		f.rated(nr, nr%10)
-	}
-	proxy.Set(dynamodbtest.Faults{Throttled: 0.2})
-	for tries := 0; ; tries++ {
-		is, err := f.builder("Movie").Run(t.Context())
-		if err != nil && tries < 5 {
-			t.Logf("goes on after: %v", err)
-			continue
-		}
-		f.ok(err)
-		if is[0].State == owntable.BuildLive {
-			break
-		}
-	}
-	proxy.Set(dynamodbtest.Faults{})
-	if n := proxy.Struck.Load(); n < 20 {
-		t.Errorf("%d calls were refused", n)
-	}
 	f.audited()
 }
 
