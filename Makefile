@@ -32,7 +32,7 @@ CALM := cmd/simulator internal internal/aggregate internal/calendar internal/con
 # And tests of one goroutine that do much: they measure sizes, units or memory.
 CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestInterleaved.*|TestUnits.*
 # And tests that start many processes, one after the other.
-STARTING := TestKill|TestBackfillIsKilled|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
+STARTING := TestKill|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
 
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
