@@ -117,64 +117,6 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestFlipped: a changed byte in a segment is noticed. In the root it causes an error
-// or has no effect, but never ends the process.
-func TestFlipped(t *testing.T) {
-	flip := func(path string, at int) {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b[at%len(b)] ^= 0x55
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	few, rounds := 3, 8
-	if testing.Short() {
-		few, rounds = 1, 2
-	}
-	for round := range few {
-		ix, err := damaged(t, func(dir string) { flip(aSegment(t, dir), round*7919) })
-		wantDamage(t, ix, err)
-	}
-	for round := range rounds {
-		ix, err := damaged(t, func(dir string) { flip(filepath.Join(dir, rootFile), round*7919) })
-		wantDamage(t, ix, err)
-	}
-	for round := range rounds { // of a killed process
-		ix, err := damaged(t, func(dir string) {
-			os.Remove(filepath.Join(dir, closedFile))
-			flip(filepath.Join(dir, rootFile), round*7919)
-		})
-		if err == nil {
-			useDamaged(t, ix, round)
-		}
-	}
-}
-
-// useDamaged makes an index answer and apply changes, whatever the results.
-func useDamaged(t *testing.T, ix *Index, round int) {
-	t.Helper()
-	for _, q := range []search.Query{{}, {Text: "tex"}, {Text: "texd", Fuzzy: true}, {Text: "v4"}} {
-		q.Index, q.Limit = "plain", 1000
-		ix.Search(t.Context(), q)
-	}
-	done := make(chan bool)
-	go func() {
-		defer close(done)
-		for n := range 5 {
-			ix.Apply(t.Context(), []search.Document{version(n, 6)})
-		}
-		ix.Close()
-	}()
-	select {
-	case <-done:
-	case <-time.After(2 * time.Minute):
-		t.Fatalf("round %d: it hangs", round)
-	}
-}
-
 // mostDamaged is more than a test of damaged files takes.
 const mostDamaged = memory.GB
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,43 +78,6 @@ func TestDamagedRecord(t *testing.T) {
 	if page, err := s.Read(context.Background(), "things", sh, events.Position{}, 1); err != nil || len(page.Records) != 1 {
 		t.Errorf("%d records before it, %v", len(page.Records), err)
 	}
-}
-
-// TestDamagedFile: flipped bits on disk are an error for the operations that read them,
-// and for no others.
-func TestDamagedFile(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 200 {
-		do(t, s, put("a", string(rune('A'+i)), "pad", fmt.Sprintf("%x", rng.Perm(200))))
-	}
-	if err := s.db.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := len(b) / 4; i < len(b)/2; i += 997 {
-			b[i] ^= 0x40
-		}
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	readDamaged(t, dir)
 }
 
 // TestDamagedFirstRows: nor do rows that cannot be read stop a store from being opened that
