@@ -7,7 +7,6 @@
 #   scripts/conform.sh -run TestContract -v
 #   WEIR_TAKEOVER_ROUNDS=50 scripts/conform.sh -run Takeover -v
 #   scripts/conform.sh -run Recorded -short=false -v
-#   WEIR_CORRUPTIONS=1000 scripts/conform.sh -run Corrupted -v
 set -euo pipefail
 cd "$(dirname "$0")/.."
 port=${WEIR_CONFORM_PORT:-8470}

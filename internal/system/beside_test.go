@@ -6,11 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +21,6 @@ import (
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/search"
-	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -175,121 +169,6 @@ func found(t *testing.T, s *system.System, q, id string) {
 	}
 }
 
-// churned is the gallery with its i-th definition of the index of albums.
-func churned(t *testing.T, i int) *model.Model {
-	t.Helper()
-	text, err := os.ReadFile("../../models/gallery.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := strings.Replace(string(text), "where: {isPublic: true}, text: [title, tags]", fmt.Sprintf("where: {isPublic: true, createdBy: {not: never-%d}}, text: [title, tags]", i), 1)
-	if changed == string(text) {
-		t.Fatal("the definition is as it was")
-	}
-	m, err := model.Parse("gallery.yaml", []byte(changed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-const churn = 30
-
-// TestChurn: after 30 changes of a definition, with a prune after each, nothing is kept of
-// any but the last: no index, row, checkpoint or count.
-func TestChurn(t *testing.T)           { both(t, churns) }
-func TestChurnOnServices(t *testing.T) { bothOnServices(t, churns) }
-
-func churns(t *testing.T, p *place, _, _ *model.Model) {
-	var places []string
-	var was int
-	for i := range churn {
-		s := p.filled(t, churned(t, i))
-		putAlbum(t, s, fmt.Sprint("a", i), "sunset")
-		settle(t, s)
-		for _, name := range []string{"gallery-albums", "gallery-media"} {
-			places = append(places, s.Index.Place(name))
-		}
-		p.later(2 * time.Hour)
-		if err := s.Prune(t.Context(), s.Models[0], func(system.Pruned) {}); err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			was = searchRows(t, s)
-		} else if now := searchRows(t, s); now != was {
-			t.Fatalf("after %d changes the own table has %d rows of search, with one definition it had %d", i, now, was)
-		}
-		if i < churn-1 {
-			p.closes(t, s)
-			continue
-		}
-		var ids []string
-		for j := range churn {
-			ids = append(ids, fmt.Sprint("a", j))
-		}
-		if n := len(hits(t, s.Index, "gallery-albums")); n != len(ids) {
-			t.Errorf("%d documents, want %d", n, len(ids))
-		}
-		verifyNothing(t, s)
-	}
-	for i, at := range places {
-		if last := i >= len(places)-2; p.has(t, at) != last {
-			t.Errorf("index %s of definition %d: it is there: %v", at, i/2, !last)
-		}
-	}
-}
-
-// TestChurnEmbedded: an embedded store has the indexes of one definition, without a command.
-func TestChurnEmbedded(t *testing.T) {
-	dir := t.TempDir()
-	var was int
-	for i := range churn {
-		s := openSystem(t, dir, churned(t, i))
-		putAlbum(t, s, "a", fmt.Sprint("title", i)) // of one shard, which has one checkpoint
-		settle(t, s)
-		searches(t, s, fmt.Sprint("title", i), "a")
-		if i == 0 {
-			was = searchRows(t, s)
-		} else if now := searchRows(t, s); now != was {
-			t.Fatalf("after %d changes the own table has %d rows of search, with one definition it had %d", i, now, was)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	entries, err := os.ReadDir(filepath.Join(dir, "search"))
-	if err != nil || len(entries) != 2 {
-		t.Errorf("%d directories of indexes, %v", len(entries), err)
-	}
-}
-
-// searchRows is how many rows of the own table are about search.
-func searchRows(t *testing.T, s *system.System) (n int) {
-	t.Helper()
-	for _, row := range scan(t, s.Store, store.Query{Table: owntable.TableName}) {
-		k, sk := row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text()
-		if strings.Contains(k, runner.GroupSearch) || strings.Contains(sk, runner.GroupSearch) {
-			n++
-		}
-	}
-	return n
-}
-
-// has reports whether there is an index at a place.
-func (p *place) has(t *testing.T, at string) bool {
-	t.Helper()
-	if p.url == "" {
-		_, err := os.Stat(filepath.Join(p.dir, "search", at))
-		return err == nil
-	}
-	res, err := http.Get(p.url + "/_alias/" + at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	return res.StatusCode == http.StatusOK
-}
-
 // overloaded is an index that is overloaded at times: it takes nothing, or refuses some documents
 // for now.
 type overloaded struct {
@@ -342,42 +221,6 @@ func TestOverloadedWhileFilled(t *testing.T) {
 	if n := len(hits(t, s.Index, "gallery-albums")); n != 20 {
 		t.Errorf("%d documents", n)
 	}
-}
-
-// TestOverloadedOnServices: the same with a cluster that answers 429.
-func TestOverloadedOnServices(t *testing.T) {
-	target, err := url.Parse(opensearchtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n, refused atomic.Int64
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "_bulk") && n.Add(1)%4 > 0 && refused.Load() < 12 {
-			refused.Add(1)
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	defer front.Close()
-	one, _ := galleries(t)
-	p := servicesPlace(t, one)
-	p.url = front.URL
-	p.db = &paged{p.db, 5}
-	s := p.system(t, one)
-	for i := range 20 {
-		putAlbum(t, s, fmt.Sprint("a", i), "sunset")
-	}
-	fillNow(t, s)
-	if refused.Load() < 12 {
-		t.Errorf("%d requests were refused", refused.Load())
-	}
-	if n := len(hits(t, s.Index, "gallery-albums")); n != 20 {
-		t.Errorf("%d documents", n)
-	}
-	settle(t, s)
-	wants(t, s, "")
 }
 
 // TestTwoKindsOnServices: a program with an embedded index beside a function with OpenSearch.
