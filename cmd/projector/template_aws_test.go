@@ -419,41 +419,6 @@ func (w *templateWorld) permissions(f *templateFunction) {
 	}
 }
 
-// watched is the environment of a function of a kind, whose calls of DynamoDB are held to what
-// that kind is granted.
-func watched(t *testing.T, p deploy.Process, env []string) []string {
-	t.Helper()
-	calls := dynamodbtest.NewRecorder(os.Getenv(dynamodbtest.Endpoint))
-	t.Cleanup(func() {
-		defer calls.Close()
-		may := map[string]bool{}
-		for _, g := range deploy.Grants(p) {
-			for _, a := range g.Actions {
-				may[fmt.Sprint(a, g.On)] = g.Service == "" || g.On == deploy.ModelStreams // Lambda reads these in the function's name
-			}
-		}
-		all, odd := calls.Calls()
-		for _, o := range odd {
-			t.Errorf("%s: %s", p, o)
-		}
-		for c := range all {
-			on := deploy.ModelTables
-			switch {
-			case strings.Contains(c.Resource, "/index/"):
-				on = deploy.ModelIndexes
-			case strings.Contains(c.Resource, "/stream/"):
-				on = deploy.ModelStreams
-			case strings.HasPrefix(c.Resource, "table/weir"):
-				on = deploy.OwnTable
-			}
-			if !may[fmt.Sprint(c.Action, on)] {
-				t.Errorf("%s: a function asks for %s on %s, and is not granted it", p, c.Action, c.Resource)
-			}
-		}
-	})
-	return append(slices.Clone(env), "AWS_ENDPOINT_URL_DYNAMODB="+calls.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+calls.URL)
-}
-
 // clusterRecorder is a proxy in front of a cluster that notes the methods of requests.
 type clusterRecorder struct {
 	server *httptest.Server
