@@ -110,32 +110,6 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// TestPruneLeavesOthers: only ledgers of entities that were built are pruned.
-func TestPruneLeavesOthers(t *testing.T) {
-	const movie = "  Movie: {where"
-	text := strings.Replace(films, movie, "  User: {where: {type: User}, key: {PK: \"USER#{user}\", SK: METADATA}}\n"+movie, 1)
-	f := open(t, load(t, text+"  User.ratings: {count: Rating, to: {user: user}}\n"))
-	f.write("PK", "USER#1", "SK", "METADATA", "type", "User")
-	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
-	f.rate(1, 4, "m")
-	f.catchUp()
-	f.build(owntable.BuildLive, "Movie")
-	f.clock.Add(2)
-	_, removed, err := f.builder("Movie").Prune(t.Context())
-	f.ok(err)
-	if removed != 2 {
-		t.Errorf("%d rows are removed, not the ledger of the movie and its mood alone", removed)
-	}
-	f.rate(2, 5, "m")
-	f.catchUp()
-	for _, row := range f.rows(f.table) {
-		if row.Get("type").Text() == "User" && row.Get("ratings").Text() != "2" {
-			t.Errorf("%v", row)
-		}
-	}
-	f.compare()
-}
-
 // TestReplacedLetters: a dead letter of ledgers that a build replaced is not listed, a retry
 // of it shows nothing old, and pruning removes it.
 func TestReplacedLetters(t *testing.T) {

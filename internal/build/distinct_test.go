@@ -6,57 +6,9 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
-
-// TestManyValues: a build over more values than a ledger holds drops those of the one
-// distinct that has them. Everything else of that row, and the distinct of another row, is
-// right, then and when the stream goes on.
-func TestManyValues(t *testing.T) { open(t, load(t, films)).manyValues(20_000, 36) }
-
-// TestManyValuesOnDynamoDB is the same with fewer and longer values.
-func TestManyValuesOnDynamoDB(t *testing.T) {
-	openOnDynamoDB(t, load(t, films)).manyValues(2200, 200) // 400 KB are 2,048
-}
-
-func (f *fixture) manyValues(n, bytes int) {
-	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
-	f.write("PK", "MOVIE#2", "SK", "METADATA", "type", "Movie")
-	f.moods(0, n, "1", bytes)
-	f.moods(n, n+90, "2", bytes)
-	f.unread()
-	f.unbuilt()
-	f.build(owntable.BuildLive, "Movie")
-	f.movie("built", "1", n, -1)
-	f.movie("built", "2", 90, 90)
-	f.moods(n+90, n+120, "1", bytes) // the stream goes on
-	f.moods(n+120, n+130, "2", bytes)
-	f.unrate(n, n+60)
-	f.catchUp()
-	f.movie("after", "1", n+30, -1)
-	f.movie("after", "2", 40, 40)
-	for name, row := range f.rows(owntable.TableName) {
-		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindLedger && row.Size() > 40*(bytes+50) {
-			f.Errorf("ledger %s has %d bytes", name, row.Size())
-		}
-	}
-	f.clock.Add(25)
-	f.build(owntable.BuildVerified, "Movie")
-	f.movie("audited", "1", n+30, -1)
-	f.movie("audited", "2", 40, 40)
-	letters := 0
-	f.ok(f.runner().Dead(f.Context(), func(d runner.Dead) error {
-		if letters++; d.Kind != runner.DeadNumber {
-			f.Errorf("a dead letter of kind %s: %s %s", d.Kind, d.Target, d.Reason)
-		}
-		return nil
-	}))
-	if letters != 1 {
-		f.Errorf("%d dead letters, want 1", letters)
-	}
-}
 
 // moods writes ratings from..to of a movie, each with a mood of its own.
 // TestSpreadBuilt: a distinct is built from rows, beside the stream, audited, and handed over to

@@ -2,12 +2,9 @@ package build_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"weir/internal/model"
-	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -108,54 +105,4 @@ func (f *fixture) compareSold() {
 // TestInterleavedGroups: as TestInterleaved, with groups, groups of groups, and copies of them.
 func TestInterleavedGroups(t *testing.T) {
 	interleave(t, &scenario{sold, soldNames, editSold, (*fixture).compareSold})
-}
-
-// TestGroups builds groups of orders that weir never read, and takes all orders away afterwards:
-// no row is left, and no ledger that does not expire.
-func TestGroups(t *testing.T) { open(t, load(t, sold)).groups() }
-
-// TestGroupsOnDynamoDB is the same on DynamoDB Local.
-func TestGroupsOnDynamoDB(t *testing.T) { openOnDynamoDB(t, load(t, sold)).groups() }
-
-func (f *fixture) groups() {
-	w := &interleaved{fixture: f, d: rand.New(rand.NewPCG(7, 7))}
-	for range 60 {
-		editSold(w)
-	}
-	f.unreadIf()
-	f.build(owntable.BuildLive, allNames(f.model)...)
-	f.catchUp()
-	f.compareSold()
-	for range 30 {
-		editSold(w)
-	}
-	f.catchUp()
-	f.compareSold()
-	f.clock.Add(25)
-	f.build(owntable.BuildVerified, allNames(f.model)...)
-	f.compareSold()
-	for nr := range 8 {
-		f.write("PK", fmt.Sprint("ORDER#", nr), "SK", "ORDER")
-	}
-	f.catchUp()
-	f.compareSold()
-	if rows := f.rows(f.table); len(rows) > 0 {
-		f.Errorf("there are %d rows, and no orders", len(rows))
-	}
-	view, err := f.runner().Catalog.Row(f.Context())
-	f.ok(err)
-	ledgers := 0
-	for key, row := range f.rows(owntable.TableName) {
-		for _, b := range view.Builds {
-			if !strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.Ledgers(b.Ledgers(f.model.Name))) {
-				continue
-			}
-			if ledgers++; !row.Has(owntable.Expiry) {
-				f.Errorf("the ledger %s of a group without rows stays", key)
-			}
-		}
-	}
-	if ledgers == 0 {
-		f.Error("there are no ledgers to look at")
-	}
 }

@@ -6,7 +6,25 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/store"
+	"weir/internal/value"
 )
+
+// voted has a status with a bound beside a count and another status of the same row.
+const voted = `model: films
+tables:
+  films: {key: [PK, SK]}
+entities:
+  Movie:
+    where: {type: Movie}
+    key: {PK: "MOVIE#{id}", SK: METADATA}
+    attributes: {state: {type: string, enum: [new, seen, loved]}, by: string, mood: {type: string, enum: [calm, loud]}}
+  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {movie: string, stars: number, at: string}}
+derive:
+  Movie.ratings: {count: Rating, to: {id: movie}}
+  Movie.mood: {steps: {loud: {when: Rating, to: {id: movie}, where: {stars: {atLeast: 9}}}}}
+  Movie.state: {steps: {seen: {when: Rating, to: {id: movie}, max: 3, set: {by: at}}}}
+`
 
 // TestLetterWithoutTarget: what a ledger holds too much of to be shown is said by a dead letter also
 // while the target row does not exist, whether the stream or a build counted it, and whether the row
@@ -48,4 +66,9 @@ func letterWithoutTarget(t *testing.T, text string) {
 	}
 	f.catchUp()
 	letters("below its max", 0)
+}
+
+func (f *fixture) theMovie() store.Ref {
+	key, _ := f.model.Tables[0].KeyOf(value.NewItem(value.Attr{Name: "PK", Value: value.OfString("MOVIE#1")}, value.Attr{Name: "SK", Value: value.OfString("METADATA")}))
+	return store.Ref{Table: f.table, Key: key}
 }
