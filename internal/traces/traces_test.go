@@ -18,12 +18,9 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"weir/internal/events"
 	"weir/internal/logs"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/projections"
-	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -325,70 +322,5 @@ func TestCollectorDown(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), `"event":"traces.failed"`); n != 1 {
 		t.Errorf("%d lines: %s", n, out.String())
-	}
-}
-
-// BenchmarkBatch applies batches of 100 pictures of ten albums on the embedded store: without spans, and with spans that
-// an exporter drops.
-func BenchmarkBatch(b *testing.B) {
-	for _, on := range []bool{false, true} {
-		b.Run(map[bool]string{false: "off", true: "on"}[on], func(b *testing.B) {
-			var with *traces.Tracing
-			if on {
-				with = traces.New(sdk.NewTracerProvider(sdk.WithBatcher(nowhere{})))
-			}
-			benchmarkBatch(b, with)
-		})
-	}
-}
-
-// nowhere is an exporter that drops spans.
-type nowhere struct{}
-
-func (nowhere) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }
-func (nowhere) Shutdown(context.Context) error                        { return nil }
-
-func benchmarkBatch(b *testing.B, with *traces.Tracing) {
-	m, err := model.Load("gallery")
-	if err != nil {
-		b.Fatal(err)
-	}
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		b.Fatal(err)
-	}
-	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Observe: with.Observer(stage.Names{})})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	if with != nil {
-		r.Tracer = with
-	}
-	at := uint64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		batch := runner.Batch{ShardKey: owntable.ShardKey("gallery", "0")}
-		for i := range 100 {
-			at++
-			row := rowOf("PK", fmt.Sprint("ALBUM#", i%10), "SK", fmt.Sprint("MEDIA#", at), "EntityType", "AlbumMedia", "albumId", fmt.Sprint(i%10), "mediaId", fmt.Sprint(at), "addedAt", "2026-01-31T12:00:00Z")
-			key, _ := m.Tables[0].KeyOf(row)
-			c, ok := projections.NewChange(m.Tables[0], &events.Record{Table: "gallery", Keys: m.Tables[0].Item(key), New: row, Position: events.PositionOf(at)})
-			if !ok {
-				b.Fatal("a record without its table's key")
-			}
-			batch.Changes = append(batch.Changes, c)
-		}
-		err := r.Traced(b.Context(), runner.Span{Name: runner.SpanBatch, Items: 100}, func(ctx context.Context) error {
-			n, err := r.Rows(ctx, batch)
-			if err == nil && n.Applied != 100 {
-				err = fmt.Errorf("applied %d", n.Applied)
-			}
-			return err
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
 	}
 }
