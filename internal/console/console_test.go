@@ -298,30 +298,3 @@ func TestHostileRows(t *testing.T) {
 		t.Errorf("%d rows were reached", rows)
 	}
 }
-
-// TestManyRows: a page reads a bounded number of rows, also if it looks for few among many.
-func TestManyRows(t *testing.T) {
-	w := open(t)
-	w.put("Product", texts("zz", "last"))
-	for i := range 120 {
-		w.put("Review", review("a", strings.Repeat("u", i+1)))
-	}
-	w.derive()
-	seen, path := 0, "/console/shop/rows?entity=Review"
-	next := regexp.MustCompile(`href="([^"]*)" rel="next"`)
-	for pages := 1; ; pages++ {
-		body := w.page(path)
-		seen += strings.Count(body, `<tr><th scope="row">`)
-		found := next.FindStringSubmatch(body)
-		if found == nil {
-			if pages != 3 {
-				t.Errorf("%d pages", pages)
-			}
-			break
-		}
-		path = html.UnescapeString(found[1])
-	}
-	if seen != 120 {
-		t.Errorf("%d of 120 rows", seen)
-	}
-}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -220,46 +219,6 @@ func TestOverloadedWhileFilled(t *testing.T) {
 	}
 	if n := len(hits(t, s.Index, "gallery-albums")); n != 20 {
 		t.Errorf("%d documents", n)
-	}
-}
-
-// TestTwoKindsOnServices: a program with an embedded index beside a function with OpenSearch.
-// They are two generations, and both are kept up.
-func TestTwoKindsOnServices(t *testing.T) {
-	one, _ := galleries(t)
-	p := servicesPlace(t, one)
-	here := &place{db: p.db, dir: t.TempDir(), open: map[*model.Model]*system.System{}}
-	s := here.filled(t, one)
-	p.filled(t, one)
-	f := function(p.system(t, one))
-	acknowledged := map[string]events.Position{}
-	putAlbum(t, s, "a1", "sunset")
-	if err := f.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
-	}
-	functionBegan(t, f.s)
-	build := func() {
-		t.Helper()
-		if err := s.Build(t.Context(), s.Models[0], 0, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	build()
-	wants(t, s, "sunset", "a1")
-	wants(t, f.s, "sunset", "a1")
-	deleteAlbum(t, s, "a1")
-	putAlbum(t, s, "a2", "moonset")
-	build()
-	if err := f.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range []*system.System{s, f.s} {
-		wants(t, o, "moonset", "a2")
-		wants(t, o, "sunset")
-	}
-	p.later(time.Hour) // the function goes on; nothing makes its index again
-	if err := f.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
 	}
 }
 
