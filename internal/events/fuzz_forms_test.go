@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // FuzzPosition holds positions to math/big: what is taken, how it compares, and
@@ -46,98 +43,6 @@ func bothWays(t *testing.T, s string) (Position, *big.Int) {
 		t.Fatalf("%s is %d", s, p.Uint64())
 	}
 	return p, n
-}
-
-// FuzzPacked cuts and damages packed files. However a file is packed, its entries
-// are the same; and a packed file that is cut off gives the first of them and says
-// so, or says that it holds nothing.
-func FuzzPacked(f *testing.F) {
-	three := strings.Join(streamRecords(1, 3), "\n")
-	f.Add([]byte(three), uint16(0), uint16(0), byte(0))
-	f.Add([]byte(three), uint16(300), uint16(0), byte(0))
-	f.Add([]byte(`{"Records":[`+streamRecord(1)+`,{"eventID":tru},`+streamRecord(2)+`]}`), uint16(9), uint16(40), byte(0x10))
-	f.Add([]byte("\ufeff[]"), uint16(3), uint16(1), byte(0xff))
-	quick := newPacker(f)
-	f.Fuzz(func(t *testing.T, content []byte, cut, at uint16, flip byte) {
-		if openPacked(content) || len(content) > 8<<10 {
-			return // it would be unpacked as well
-		}
-		whole := readAll(bytes.NewReader(content))
-		for name, packed := range map[string][]byte{"gzip": quick.gzip(content), "zstd": quick.zstd.EncodeAll(content, nil)} {
-			if got := readAll(bytes.NewReader(packed)); got != whole {
-				t.Fatalf("%s:\n%s\nplain:\n%s", name, got, whole)
-			}
-			if n := len(packed) - 1 - int(cut)%len(packed); n >= 4 {
-				isBeginning(t, name, content, packed[:n])
-			}
-			damaged := bytes.Clone(packed)
-			damaged[int(at)%len(damaged)] ^= flip
-			if err := Read(bytes.NewReader(damaged), "f", func(Entry) error { return nil }); err != nil && !errors.Is(err, ErrNoRecords) {
-				t.Fatalf("%s, damaged: %v", name, err)
-			}
-		}
-	})
-}
-
-// packer packs without making its tables anew each time.
-type packer struct {
-	zip  *gzip.Writer
-	zstd *zstd.Encoder
-}
-
-func newPacker(t testing.TB) packer {
-	t.Helper()
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return packer{gzip.NewWriter(nil), z}
-}
-
-func (p packer) gzip(b []byte) []byte {
-	var out bytes.Buffer
-	p.zip.Reset(&out)
-	p.zip.Write(b)
-	p.zip.Close() // into memory
-	return out.Bytes()
-}
-
-func openPacked(content []byte) bool {
-	in, err := openInput(bytes.NewReader(content))
-	if err != nil {
-		return true
-	}
-	defer in.close()
-	return in.format != ""
-}
-
-// isBeginning holds the entries of a file that is cut off to those of the whole.
-func isBeginning(t *testing.T, name string, content, cut []byte) {
-	t.Helper()
-	var whole, got []Entry
-	gather := func(to *[]Entry) func(Entry) error {
-		return func(e Entry) error { *to = append(*to, e); return nil }
-	}
-	werr := Read(bytes.NewReader(content), "f", gather(&whole))
-	err := Read(bytes.NewReader(cut), "f", gather(&got))
-	if err != nil {
-		if !errors.Is(err, ErrNoRecords) || len(got) > 0 {
-			t.Fatalf("%s, cut off: %d entries, %v", name, len(got), err)
-		}
-		return
-	}
-	broken := slices.ContainsFunc(whole, func(e Entry) bool { return e.Bad != nil })
-	said := false
-	for i, e := range got {
-		if e.Bad != nil && errors.Is(e.Bad.Err, ErrTruncated) {
-			said = true
-		} else if !broken && (i >= len(whole) || describe(e) != describe(whole[i])) {
-			t.Fatalf("%s, cut off: entry %d is %s", name, i, describe(e))
-		}
-	}
-	if !said {
-		t.Fatalf("%s, cut off: %d entries of %d, %v, and nothing says that there were more", name, len(got), len(whole), werr)
-	}
 }
 
 // FuzzPayload: of an invocation's payload nothing is passed over in silence. One
