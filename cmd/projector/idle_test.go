@@ -1,13 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"weir/internal/web/webtest"
@@ -25,48 +21,6 @@ func self(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return link
-}
-
-// TestIdleConnectionsTakeNoFiles: more connections than the process may have files
-// open, each silent, cost neither the store and the indexes their files nor anybody
-// an answer.
-func TestIdleConnectionsTakeNoFiles(t *testing.T) {
-	const files = 320
-	cmd := webtest.Limited(files, self(t), "dev", "gallery", "--data", t.TempDir(), "--addr", "127.0.0.1:0")
-	var talk strings.Builder
-	addr, err := webtest.Serving(cmd, &talk)
-	if err != nil {
-		t.Fatal(err, talk.String())
-	}
-	defer cmd.Process.Kill()
-	stop, err := webtest.Idle(addr, files+80)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	for i := range 30 {
-		body := fmt.Sprintf(`{"id": "a%d", "title": "title %[1]d", "isPublic": true, "createdAt": "2026-01-31T12:00:00Z"}`, i)
-		res, err := http.Post("http://"+addr+"/v1/gallery/Album", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusCreated {
-			t.Fatalf("write %d: %s %s", i, res.Status, answer)
-		}
-		res.Body.Close()
-		if i%10 == 0 {
-			http.DefaultClient.CloseIdleConnections()
-		}
-	}
-	if _, err := getPage("http://" + addr + "/v1/gallery/search-albums?q=title"); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestTooFewFiles: where a server could take no connections it says so, and how many
