@@ -1,24 +1,13 @@
 package build_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"weir/internal/build"
-	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
-	"weir/internal/system"
 	"weir/internal/value"
 )
 
@@ -180,54 +169,5 @@ func (f *fixture) replicatedRows() {
 	f.build(owntable.BuildLive, "Movie")
 	replica[3] = "us-east-1"
 	f.rated(4, 1, replica...)
-	f.audited()
-}
-
-// TestProvisionedOnDynamoDB: the application's table has provisioned capacity, and an index is
-// made for it while the build runs.
-func TestProvisionedOnDynamoDB(t *testing.T) {
-	m := load(t, films)
-	cfg := dynamodbtest.Config(t)
-	db := sdk.NewFromConfig(cfg)
-	units := &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(5)}
-	text := types.ScalarAttributeTypeS
-	dynamodbtest.MakeTable(t, db, "films", func(in *sdk.CreateTableInput) {
-		in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, units
-		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
-	})
-	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{TB: t, model: m, table: "films"}
-	f.System, err = system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{Now: f.now, NoSearch: true})
-	f.ok(err)
-	for nr := range 10 {
-		f.film(nr)
-	}
-	for nr := range 300 {
-		f.rated(nr, nr%10)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	b := f.builder("Movie")
-	b.Report = func(p build.Progress) {
-		if p.Puts > 100 {
-			stop()
-		}
-	}
-	if _, err := b.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	if _, err := db.UpdateTable(t.Context(), &sdk.UpdateTableInput{
-		TableName:            aws.String("films"),
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("SK"), AttributeType: text}, {AttributeName: aws.String("title"), AttributeType: text}},
-		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
-			IndexName: aws.String("byTitle"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("title"), KeyType: types.KeyTypeHash}},
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll}, ProvisionedThroughput: units,
-		}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	f.build(owntable.BuildLive, "Movie")
 	f.audited()
 }
