@@ -479,10 +479,11 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 	}
 	v.outcome, v.applied = written, now != l.new
 	k.take(l, now)
+	if l.new == none {
+		v.outcome = removal
+	}
 	switch {
-	case lacks:
-		v.outcome, k.flags = removal, k.flags|ofExport
-	case l.kind == aNet:
+	case lacks, l.kind == aNet:
 		k.flags |= ofExport
 	case l.kind == aRow:
 		k.flags |= silent | ofExport

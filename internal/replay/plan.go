@@ -49,7 +49,7 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		}
 		return p
 	case removal:
-		if (l.kind != aChange || v.told) && e.now != nil {
+		if (l.kind == aRow || v.told) && e.now != nil {
 			k := e.known
 			k.flags |= lacking
 			p.before = &store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.origin()}
