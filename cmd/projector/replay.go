@@ -17,6 +17,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/progress"
 	"weir/internal/projections"
 	"weir/internal/replay"
@@ -164,19 +165,19 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err == nil {
 		err = p.fill(s) // after the bulk: the indexes are made from the rows
 	}
-	lacking := 0
-	if err == nil && (!whole || slices.ContainsFunc(exports, func(x *events.Export) bool { return x.Full })) {
+	lacking, lack := 0, map[*model.Table]*events.Export{}
+	if err == nil && unread == nil {
+		lack, err = r.Lacking(p.ctx, a, exports)
+	}
+	if err == nil && (!whole || len(lack) > 0) {
 		reading := progress.New(p.stderr, "records")
 		bad.out = reading
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
 			if err := replayArranged(ctx, reading, a, r, landed); err != nil {
 				return err
 			}
-			if unread != nil {
-				return nil
-			}
 			var err error
-			lacking, err = r.RemoveLacking(ctx, a, exports)
+			lacking, err = r.RemoveLacking(ctx, lack)
 			return err
 		})
 	}

@@ -121,32 +121,31 @@ func IsSilent(old, new value.Item) bool {
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 
-// fedUpTo is up to when a replay has sent what feeds send, in µs. It is in the row of the first table of a model, without a key.
-const fedUpTo = "fed"
+// Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
+// model's first table), up to when they know the table, and its newest full export.
+type Replayed struct{ Fed, Known, Full int64 }
 
-// FedUpTo returns it, 0 if there was no such replay.
-func FedUpTo(row value.Item) int64 {
-	n, _ := strconv.ParseInt(row.Get(fedUpTo).Text(), 10, 64)
-	return n
+func (r *Replayed) all() map[string]*int64 {
+	return map[string]*int64{"fed": &r.Fed, "known": &r.Known, "full": &r.Full}
 }
 
-// SetFedUpTo stores it.
-func SetFedUpTo(table string, at int64) store.Write {
-	return store.Write{Ref: Forgotten(table), Ops: []store.Op{set(fedUpTo, value.OfInt(at))}}
+// ReplayedOf reads it.
+func ReplayedOf(row value.Item) (r Replayed) {
+	for name, at := range r.all() {
+		*at, _ = strconv.ParseInt(row.Get(name).Text(), 10, 64)
+	}
+	return r
 }
 
-// knownUpTo is up to when replays know a table, in µs. It is in the table's row without a key.
-const knownUpTo = "known"
-
-// KnownUpTo returns it, 0 if nothing is known.
-func KnownUpTo(row value.Item) int64 {
-	n, _ := strconv.ParseInt(row.Get(knownUpTo).Text(), 10, 64)
-	return n
-}
-
-// SetKnownUpTo stores it.
-func SetKnownUpTo(table string, at int64) store.Write {
-	return store.Write{Ref: Forgotten(table), Ops: []store.Op{set(knownUpTo, value.OfInt(at))}}
+// SetReplayed stores what is not 0.
+func SetReplayed(table string, r Replayed) store.Write {
+	w := store.Write{Ref: Forgotten(table)}
+	for _, name := range []string{"fed", "known", "full"} {
+		if at := *r.all()[name]; at != 0 {
+			w.Ops = append(w.Ops, set(name, value.OfInt(at)))
+		}
+	}
+	return w
 }
 
 // SeenTable returns the table of the row whose removal a row of the own table marks; "" for any other row.

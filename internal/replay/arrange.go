@@ -35,6 +35,7 @@ type Arrangement struct {
 	of             []*events.Export
 	tables         map[*events.Export]*model.Table
 	streams        map[*model.Table]*covered // by their records
+	oldest         map[*model.Table]int64    // of all records that have times
 	name, val      []byte
 }
 
@@ -42,7 +43,7 @@ type Arrangement struct {
 func NewArrangement(r *Replay, memory int, newFile func() (sorter.File, error)) *Arrangement {
 	return &Arrangement{
 		r: r, rows: sorter.New(memory/2, newFile), sorted: sorter.New(memory/2, newFile),
-		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, streams: map[*model.Table]*covered{},
+		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, streams: map[*model.Table]*covered{}, oldest: map[*model.Table]int64{},
 	}
 }
 
@@ -69,6 +70,10 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 	for i := range entries {
 		e := &entries[i]
 		rec := &e.Record
+		time := markFrom(rec).time
+		if e.Export != nil && e.Export.Full {
+			time = e.Export.To.UnixMicro()
+		}
 		a.name = a.name[:0]
 		placed := false // a record of no row comes first
 		if e.Bad == nil {
@@ -77,12 +82,15 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 				if e.Export != nil && a.tables[e.Export] == nil {
 					a.tables[e.Export] = t
 				}
-				if at := markFrom(rec).time; !rec.Export && at != 0 {
+				if oldest, ok := a.oldest[t]; time != 0 && (!ok || time < oldest) {
+					a.oldest[t] = time
+				}
+				if !rec.Export && time != 0 {
 					if a.streams[t] == nil {
-						a.streams[t] = &covered{from: at}
+						a.streams[t] = &covered{from: time}
 					}
 					c := a.streams[t]
-					c.from, c.to = min(c.from, at), max(c.to, at)
+					c.from, c.to = min(c.from, time), max(c.to, time)
 				}
 			}
 		}
@@ -96,10 +104,6 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 			class = classPosition
 		case placed:
 			a.timed = true
-		}
-		time := markFrom(rec).time
-		if class == classExport && e.Export != nil && e.Export.Full {
-			time = e.Export.To.UnixMicro()
 		}
 		if copy(at, rec.Position[:]); class != classPosition {
 			binary.BigEndian.PutUint64(at, uint64(time))
@@ -356,7 +360,7 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 		again = len(seen)
 	}
 	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
-	start, late := now.short(), circle && k.ever && all[0].time < k.first.time
+	start, late := now.short(), circle && k.ever && k.flags&byExport == 0 && all[0].time < k.first.time
 	if late {
 		start = k.want // where a circle ends, it begins
 	}

@@ -23,7 +23,7 @@ func (r *Replay) Begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Feeds.before = owntable.FedUpTo(rows[0])
+	r.Feeds.before = owntable.ReplayedOf(rows[0]).Fed
 	return nil
 }
 
@@ -32,7 +32,7 @@ func (r *Replay) End(ctx context.Context) error {
 	if r.Feeds.newest <= r.Feeds.before {
 		return nil
 	}
-	return r.writes(ctx, []store.Write{owntable.SetFedUpTo(r.Model.Tables[0].Name, r.Feeds.newest)})
+	return r.writes(ctx, []store.Write{owntable.SetReplayed(r.Model.Tables[0].Name, owntable.Replayed{Fed: r.Feeds.newest})})
 }
 
 // behind takes a change that a feed sends, or whose row subscribes. It is an error if it is older than what an earlier command

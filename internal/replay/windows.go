@@ -17,12 +17,12 @@ import (
 
 // covered is the time that an export or the records of a stream cover, in µs. A full export covers everything up to its time.
 type covered struct {
-	from, to int64
-	window   bool // of an incremental export
+	from, to     int64
+	window, full bool // of an incremental or a full export
 }
 
 // CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
-// incremental export, deletes letters about times that are covered now, and notes up to when tables are known. exports are those of
+// incremental export, deletes letters about times that are covered now, and notes up to when tables are known, and their newest full exports. exports are those of
 // the command. Call it when everything is written, before Gaps.
 func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement, exports []*events.Export) error {
 	all := map[*model.Table][]covered{}
@@ -30,7 +30,7 @@ func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement, exports []*ev
 		all[t] = append(all[t], *c)
 	}
 	for _, x := range exports {
-		c := covered{to: x.To.UnixMicro(), window: !x.Full}
+		c := covered{to: x.To.UnixMicro(), window: !x.Full, full: x.Full}
 		if c.window && !x.From.IsZero() {
 			c.from = x.From.UnixMicro()
 		}
@@ -87,20 +87,22 @@ func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) er
 	if err != nil {
 		return err
 	}
-	before := owntable.KnownUpTo(rows[0])
-	at := before
+	is := owntable.ReplayedOf(rows[0])
+	before := is
 	for _, c := range some {
-		if c.window && at > 0 && at+minute < c.from {
-			if err := r.keepWindow(ctx, t, at, c.from); err != nil {
+		if c.window && is.Known > 0 && is.Known+minute < c.from {
+			if err := r.keepWindow(ctx, t, is.Known, c.from); err != nil {
 				return err
 			}
 		}
-		at = max(at, c.to)
+		if is.Known = max(is.Known, c.to); c.full {
+			is.Full = max(is.Full, c.to)
+		}
 	}
-	if at == before {
+	if is == before {
 		return nil
 	}
-	return r.writes(ctx, []store.Write{owntable.SetKnownUpTo(t.Name, at)})
+	return r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, is)})
 }
 
 // keepWindow keeps the letter about a time of which nothing is known.
