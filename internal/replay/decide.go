@@ -280,7 +280,7 @@ func (k *known) take(l link, now digest) {
 		next.before, next.ids, next.seen.time = k.before, k.ids, max(l.time, k.seen.time)
 	}
 	if l.kind != aChange {
-		next.seen, next.at = k.seen, l.time
+		next.seen, next.at, next.ids = k.seen, l.time, k.ids
 	}
 	if k.ever || now != (digest{}) {
 		next.before = append(next.before, now.short())
@@ -332,9 +332,11 @@ func (k *known) fill(l link, missing bool) bool {
 			h.have, h.from, h.near = new, l.mark, h.near&^nearFrom
 			h.moved(l)
 		case new == h.want && from >= 0:
-			h.want, h.to, h.near = old, l.mark, h.near&^nearTo
+			if h.want, h.to, h.near = old, l.mark, h.near&^nearTo; l.kind == aNet {
+				h.want = h.have // what an incremental export has is all that happened before, in its window
+			}
 			h.moved(l)
-		case edge:
+		case edge, l.kind == aNet:
 			continue
 		case len(k.holes) < mostHoles:
 			k.holes = append(k.holes, hole{from: l.mark, ids: append(slices.Clone(h.ids), l.id), to: h.to, have: new, want: h.want, near: h.near & nearTo})
@@ -453,6 +455,9 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.time() == 0:
 		return v
 	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
+		if l.kind == aNet && !l.kept && k.fill(l, true) {
+			v.outcome = noted
+		}
 		return v
 	case k.ever && now == l.new, near && (l.note == noteFits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
 		if lacks {
