@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ entities:
 derive:
   User.orders: {count: Order}
   User.spent: {sum: Order.total}
+  User.last: {latest: Order.status, by: total}
   Log: {row: Order, keep: [insert, modify, remove], set: {user: user, at: $time, position: $position, what: $event, total: total, order: order}}
 queries:
   user: {get: User, with: [user]}
@@ -156,6 +158,14 @@ func (p *past) file(t *testing.T, dir string, all []pastChange) string {
 		}
 	case form == 1 && !p.ticks && len(all) > 0:
 		write(map[string]any{"DDBStreamBatchInfo": map[string]any{"shardId": "s"}, "payload": map[string]any{"Records": records(all)}})
+	case form == 2 && !p.ticks && len(all) > 0: // a page of GetRecords
+		page := records(all)
+		for i := range page {
+			event := maps.Clone(page[i].(map[string]any))
+			delete(event, "eventSourceARN")
+			page[i] = event
+		}
+		write(map[string]any{"Records": page, "NextShardIterator": "AAA"})
 	default:
 		for _, r := range records(all) {
 			write(r)
@@ -171,20 +181,53 @@ func (p *past) file(t *testing.T, dir string, all []pastChange) string {
 
 // export writes a full export of rows at a time.
 func (p *past) export(t *testing.T, dir string, rows map[string]map[string]any, at int64) string {
+	var items []any
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		items = append(items, map[string]any{"Item": rows[name]})
+	}
+	return p.exported(t, dir, items, map[string]any{"exportType": "FULL_EXPORT", "exportTime": exportTime(at)})
+}
+
+// window writes an incremental export of the changes between two times.
+func (p *past) window(t *testing.T, dir string, some []pastChange, from, to int64) string {
+	items, seen := []any{}, map[string]map[string]any{}
+	for _, x := range some {
+		d := x.event["dynamodb"].(map[string]any)
+		item := seen[x.row]
+		if item == nil {
+			item = map[string]any{"Keys": d["Keys"]}
+			if old := d["OldImage"]; old != nil {
+				item["OldImage"] = old
+			}
+			seen[x.row], items = item, append(items, item)
+		}
+		item["Metadata"] = map[string]any{"WriteTimestampMicros": map[string]any{"N": fmt.Sprint(x.time * 1000)}}
+		if delete(item, "NewImage"); d["NewImage"] != nil {
+			item["NewImage"] = d["NewImage"]
+		}
+	}
+	return p.exported(t, dir, items, map[string]any{
+		"exportType": "INCREMENTAL_EXPORT", "incrementalExportSpecification": map[string]any{"exportFromTime": exportTime(from), "exportToTime": exportTime(to)},
+	})
+}
+
+func exportTime(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// exported writes items as an export of two files, and its manifests.
+func (p *past) exported(t *testing.T, dir string, items []any, summary map[string]any) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(dir, "export-*")
 	must(err)
 	must(os.Mkdir(filepath.Join(dir, "data"), 0o755))
 	var files bytes.Buffer
-	names := slices.Sorted(maps.Keys(rows))
 	for i := range 2 {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
 		n := 0
-		for j, name := range names {
+		for j, item := range items {
 			if j%2 == i {
 				n++
-				must(json.NewEncoder(z).Encode(map[string]any{"Item": rows[name]}))
+				must(json.NewEncoder(z).Encode(item))
 			}
 		}
 		must(z.Close())
@@ -192,12 +235,12 @@ func (p *past) export(t *testing.T, dir string, rows map[string]map[string]any, 
 		fmt.Fprintf(&files, `{"itemCount":%d,"dataFileS3Key":"AWSDynamoDB/x/data/%d.json.gz"}`+"\n", n, i)
 	}
 	must(os.WriteFile(filepath.Join(dir, "manifest-files.json"), files.Bytes(), 0o644))
-	summary, _ := json.Marshal(map[string]any{
+	maps.Copy(summary, map[string]any{
 		"exportArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cart/export/x", "tableArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/cart",
-		"manifestFilesS3Key": "AWSDynamoDB/x/manifest-files.json", "itemCount": len(rows), "outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT",
-		"exportTime": time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"),
+		"manifestFilesS3Key": "AWSDynamoDB/x/manifest-files.json", "itemCount": len(items), "outputFormat": "DYNAMODB_JSON",
 	})
-	must(os.WriteFile(filepath.Join(dir, "manifest-summary.json"), summary, 0o644))
+	text, _ := json.Marshal(summary)
+	must(os.WriteFile(filepath.Join(dir, "manifest-summary.json"), text, 0o644))
 	return dir
 }
 
@@ -250,6 +293,23 @@ func replayFiles(ctx context.Context, model, data string, files ...string) (said
 	code = run(ctx, append([]string{"replay", model, "--data", data, "--no-search"}, files...), strings.NewReader(""), &out, &out)
 	return out.String(), code
 }
+
+// stopReplay replays files for so long. In the long form of the test the process is killed, else the context ends.
+func stopReplay(t *testing.T, after time.Duration, model, data string, files ...string) string {
+	if testing.Short() {
+		ctx, stop := context.WithTimeout(t.Context(), after)
+		defer stop()
+		said, code := replayFiles(ctx, model, data, files...)
+		return fmt.Sprint(said, code)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), processStart+5*after)
+	defer stop()
+	said, err := exec.CommandContext(ctx, built(t), append([]string{"replay", model, "--data", data, "--no-search"}, files...)...).CombinedOutput()
+	return fmt.Sprint(string(said), err)
+}
+
+// processStart is about how long the program takes until it begins to replay.
+const processStart = 50 * time.Millisecond
 
 // asked is all that the model's queries answer.
 func asked(t *testing.T, model, data string, queries ...string) string {
@@ -413,10 +473,7 @@ func testHistory(t *testing.T, seed uint64) (unclear bool) {
 	}()
 	for _, c := range commands {
 		if p.IntN(3) == 0 {
-			ctx, stop := context.WithTimeout(t.Context(), time.Duration(p.IntN(60))*time.Millisecond)
-			s, code := replayFiles(ctx, model, data, c...)
-			log += fmt.Sprintf("stopped: %v\n%s%d\n", c, s, code)
-			stop()
+			log += fmt.Sprintf("stopped: %v\n%s\n", c, stopReplay(t, time.Duration(p.IntN(60))*time.Millisecond, model, data, c...))
 		}
 		said, code = replayFiles(t.Context(), model, data, c...)
 		log += fmt.Sprintf("%v\n%s%d\n", c, said, code)
@@ -444,4 +501,102 @@ func testHistory(t *testing.T, seed uint64) (unclear bool) {
 		t.Errorf("-one pass +replayed:\n%s\n%s", cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n")), log)
 	}
 	return false
+}
+
+// TestExportHistories brings random histories in steps, each a full export, an incremental export or a stream, in commands of their own that are
+// killed, or all in one command in any order. Bare data files may come first. What a full export lacks was removed. Without one of the steps
+// there is a gap until it comes.
+func TestExportHistories(t *testing.T) {
+	n, seed := *histories/2, *historySeed
+	if testing.Short() {
+		n = min(n, 8)
+	}
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	for i := range n {
+		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) { testExports(t, seed+uint64(i)) })
+	}
+}
+
+func testExports(t *testing.T, seed uint64) {
+	p := &past{Rand: rand.New(rand.NewPCG(seed, 8)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
+	p.ticks = p.IntN(2) == 0
+	dir := t.TempDir()
+	model := filepath.Join(dir, "model.yaml")
+	must(os.WriteFile(model, []byte(plainModel), 0o644))
+	var all []pastChange
+	var steps [][]pastChange
+	for range 2 + p.IntN(4) {
+		from := len(all)
+		for range 1 + p.IntN(8) {
+			all = append(all, p.next())
+		}
+		steps, p.now = append(steps, all[from:]), p.now+300_000
+	}
+	once, queries := filepath.Join(dir, "once"), []string{"user", "orders"}
+	if said, code := replayFiles(t.Context(), model, once, p.file(t, dir, all)); code != 0 {
+		t.Fatalf("one pass: exit code %d\n%s", code, said)
+	}
+	want, files, kinds := asked(t, model, once, queries...), []string{}, []string{}
+	known := int64(0) // up to then, by the steps so far
+	for i, some := range steps {
+		last := some[len(some)-1]
+		begin, end := some[0].time-100_000, last.time+100_000
+		switch kind := p.IntN(3); {
+		case kind == 0 || i == 0 && kind == 1:
+			files, kinds = append(files, p.export(t, dir, last.state, end)), append(kinds, "full")
+		case kind == 1:
+			files, kinds = append(files, p.window(t, dir, some, min(begin, known), end)), append(kinds, "window")
+		default:
+			files, kinds = append(files, p.file(t, dir, some)), append(kinds, "stream")
+			end = last.time
+		}
+		known = end
+	}
+	if kinds[0] == "full" && p.IntN(2) == 0 {
+		bare, _ := filepath.Glob(filepath.Join(files[0], "data", "*"))
+		files, kinds = append(bare, files...), append(slices.Repeat([]string{"bare"}, len(bare)), kinds...)
+	}
+	missing := -1
+	for i := 1; i+1 < len(kinds); i++ {
+		if kinds[i-1] != "bare" && kinds[i] == "window" && kinds[i+1] == "window" && p.IntN(2) == 0 {
+			missing = i
+		}
+	}
+	data, log := filepath.Join(dir, "data"), fmt.Sprintln(kinds)
+	given, late := slices.Clone(files), ""
+	if missing >= 0 {
+		late = files[missing]
+		given = slices.Delete(given, missing, missing+1)
+	}
+	commands := slices.Collect(slices.Chunk(given, 1))
+	if p.IntN(3) == 0 {
+		p.Shuffle(len(given), func(i, j int) { given[i], given[j] = given[j], given[i] })
+		commands = [][]string{given}
+	}
+	said, code := "", 0
+	gap := false
+	for i, c := range commands {
+		if p.IntN(3) == 0 {
+			log += stopReplay(t, time.Duration(p.IntN(60))*time.Millisecond, model, data, c...)
+		}
+		said, code = replayFiles(t.Context(), model, data, c...)
+		log += fmt.Sprintf("%d %v\n%s%d\n", i, c, said, code)
+		gap = gap || code == 1 && strings.Contains(said, "the window of an incremental export begins")
+	}
+	if missing >= 0 {
+		if healed := slices.Contains(kinds[missing+1:], "full"); !gap && !(healed && len(commands) == 1) {
+			t.Fatalf("step %d is missing, and there is no gap\n%s", missing, log)
+		}
+		said, code = replayFiles(t.Context(), model, data, late)
+		log += fmt.Sprintf("late: %s\n%s%d\n", late, said, code)
+	}
+	if have := asked(t, model, data, queries...); code != 0 || have != want {
+		t.Errorf("exit code %d\n-one pass +replayed:\n%s\n%s", code, cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n")), log)
+		for _, x := range all {
+			d := x.event["dynamodb"].(map[string]any)
+			t.Logf("%d %s %d: %v to %v", x.n, x.row, x.time, imageText(d["OldImage"]), imageText(d["NewImage"]))
+		}
+	}
 }
