@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -146,13 +145,9 @@ func (c *runCommand) Run(p *program) (err error) {
 	if held != nil {
 		o.Shards = func(model string) []live.Status { return held[model].Status() }
 		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
-		o.Spooled = map[string]console.Recordings{}
-		for model, f := range held {
-			o.Spooled[model] = func(ctx context.Context, yield func(*events.Entry, string) error) error {
-				return f.Spooled(ctx, func(table string, record *events.Record) error {
-					return yield(&events.Entry{Record: *record}, table)
-				})
-			}
+		o.Reader = func(model string) string {
+			owner, _ := held[model].StandsBy()
+			return owner
 		}
 	}
 	pages, leave, err := c.Console.beside(mux, s, o)
@@ -323,8 +318,8 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 	return first
 }
 
-// following is how streams are followed: by this process alone, or by one of many. What is
-// for search indexes waits for indexed. It takes the process's directory; read begins to read.
+// following is how streams are followed: by this process alone, or by one of several that may. What is
+// for search indexes waits for indexed. read begins to take part.
 // held has what the process follows of each model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
@@ -347,16 +342,9 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	}
 	for _, part := range s.Models {
 		of := told.Of(part.Runner)
-		tables := s.RealTables(part)
-		f, err := live.Open(part.Runner, live.Options{
-			Sharing: func(processes int) { writes.Share(tables, processes) },
-			Dir:     filepath.Join(c.at().Directory(), "spool", part.Model.Name), Lease: c.Lease, Window: c.Window, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied,
-			Records: activity.Records(part.Model.Name),
+		f := live.Open(part.Runner, live.Options{
+			Lease: c.Lease, Window: c.Window, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
 		})
-		if err != nil {
-			end()
-			return nil, nil, nil, nil, err
-		}
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
 		all, by[part] = append(all, f), f

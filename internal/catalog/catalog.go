@@ -233,7 +233,7 @@ func (c *Catalog) passed(ctx context.Context, f *Found) error {
 				return err
 			}
 			at := owntable.Checkpoint(c.model.Name, owntable.GroupRows, t, s.ID)
-			row, err := store.GetRow(ctx, c.store, at)
+			row, err := store.GetRow(ctx, c.store, at.Ref)
 			if err != nil {
 				return fmt.Errorf("reading checkpoints of model %s: %w", c.model.Name, err)
 			}

@@ -81,7 +81,7 @@ type Options struct {
 	// Status returns the status of a model; see status.Recent.
 	// It is called for each page that shows a state, so it should remember its answer for a moment.
 	Status func(ctx context.Context, model string) (status.Status, error)
-	// Shards returns the shards that this process holds of a model; nil for a store with no leases.
+	// Shards returns the shards that this process reads of a model; nil for a store that one process has.
 	// It is called while a page is made and must not wait for a service.
 	Shards func(model string) []live.Status
 	// Stopped returns what stands still of a model; nil for a store where nothing can.
@@ -92,9 +92,9 @@ type Options struct {
 	Activity *Activity
 	// Recordings has, by model, recorded files that a page may read to explain a value.
 	Recordings map[string]Recordings
-	// Spooled has, by model, the records that files of this process still have; nil for a store whose
-	// stream is read without files.
-	Spooled map[string]Recordings
+	// Reader names the process that reads the streams of a model, "" for this one; nil for a store that one process
+	// has.
+	Reader func(model string) string
 	// Write allows actions; without it the console only reads.
 	Write bool
 	// Try, if set, adds tools to try things out to a console that may act.

@@ -131,7 +131,7 @@ func (c *Console) sampled(part *system.Part, shards []shardLag) moment {
 func (c *Console) shards(ctx context.Context, part *system.Part) (out []shardLag, err error) {
 	if c.options.Shards != nil {
 		for _, s := range c.options.Shards(part.Model.Name) {
-			out = append(out, shardLag{series{s.Table, s.Shard, groupAll}, "", max(s.ReadAge, s.Unapplied)})
+			out = append(out, shardLag{series{s.Table, s.Shard, groupAll}, "", s.Unapplied})
 		}
 		return out, nil
 	}

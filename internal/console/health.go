@@ -3,20 +3,14 @@ package console
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"weir/internal/budget"
-	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/status"
-	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // healthPage says whether what is derived is up to date.
@@ -24,8 +18,7 @@ type healthPage struct {
 	Refused string
 	Shards  []shardLine
 	Course  string // over what time and up to which lag the pictures go
-	Owners  []ownerLine
-	Fewer   bool // there are more leases than were read
+	Reader  string // the process that reads the streams, "" for this one
 	Gaps    []gapLine
 	Units   []unitLine
 	More    bool // there are more gaps than were looked for
@@ -47,14 +40,6 @@ type shardLine struct {
 	Table, Shard, Group, Position string
 	Lag, Class                    string
 	Picture                       *picture
-}
-
-// ownerLine is a process and the shards that it holds.
-type ownerLine struct {
-	Process string
-	Shards  int
-	Tables  string
-	Here    bool
 }
 
 // gapLine is a gap that waits for an operator.
@@ -94,8 +79,8 @@ func (c *Console) health(r *request) error {
 		return err
 	}
 	p.shards(c.courses[m.Name], shards)
-	if p.Owners, p.Fewer, err = c.owners(r); err != nil {
-		return err
+	if c.options.Reader != nil {
+		p.Reader = c.options.Reader(m.Name)
 	}
 	if err := p.gaps(r); err != nil {
 		return err
@@ -197,54 +182,6 @@ func lagPicture(lags []time.Duration, high time.Duration) *picture {
 		says = "at most " + lagText(most)
 	}
 	return sketch(at, values, 0, high.Seconds(), says)
-}
-
-// mostLeases is how many leases a page reads.
-const mostLeases = 2000
-
-// owners counts the leases of the model by process; none where shards have no leases. more says that
-// there are others than it read.
-func (c *Console) owners(r *request) (out []ownerLine, more bool, err error) {
-	if c.options.Shards == nil {
-		return nil, false, nil
-	}
-	here := map[string]bool{}
-	for _, s := range c.options.Shards(r.part.Model.Name) {
-		here[owntable.ShardName(s.Table, s.Shard)] = true
-	}
-	at, tables := map[string]int{}, map[string]map[string]bool{}
-	q := store.Query{Table: owntable.Table().Name, Partition: value.OfString(owntable.Leases(r.part.Model.Name)), Limit: 500}
-	for read := 0; ; {
-		page, err := c.system.Store.Query(r.ctx, q)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, row := range page.Rows {
-			read++
-			lease, err := owntable.DecodeLease(row)
-			if err != nil {
-				continue // status and doctor say what is wrong with a row of ours
-			}
-			who := lease.Owner
-			if who == "" {
-				who = "no process"
-			}
-			i, known := at[who]
-			if !known {
-				i = len(out)
-				at[who], out, tables[who] = i, append(out, ownerLine{Process: brief(who, cellRunes)}), map[string]bool{}
-			}
-			out[i].Shards++
-			name := row.Get(owntable.Sort).Text()
-			out[i].Here = out[i].Here || here[name]
-			table, _ := owntable.ShardOf(name)
-			tables[who][table] = true
-			out[i].Tables = strings.Join(slices.Sorted(maps.Keys(tables[who])), ", ")
-		}
-		if q.After = page.Next; page.Next == nil || read >= mostLeases {
-			return out, page.Next != nil, nil
-		}
-	}
 }
 
 // mostGaps is how many gaps a page lists.

@@ -138,14 +138,11 @@ func (h *teller) showed(t *model.Table, r *events.Record) {
 	h.add(l, r.Time, text(is))
 }
 
-// Where records of a history may come from, besides the last ones that this process applied.
-const (
-	fromRecordings = "recordings"
-	fromSpool      = "spool"
-)
+// fromRecordings is where records of a history may come from, besides the last ones that this process applied.
+const fromRecordings = "recordings"
 
 // history fills in what changed the value: from the records that this process applied last or, if
-// the reader asks for those, from its files or from recordings.
+// the reader asks for those, from recordings.
 func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
 	m := r.part.Model
 	if p.Value.Text == model.HiddenText {
@@ -158,7 +155,7 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 	places := []struct {
 		name, text string
 		from       Recordings
-	}{{"", "what this process applied last", nil}, {fromSpool, "the files of this process, which go further back", c.options.Spooled[m.Name]}, {fromRecordings, "the recordings", c.options.Recordings[m.Name]}}
+	}{{"", "what this process applied last", nil}, {fromRecordings, "the recordings", c.options.Recordings[m.Name]}}
 	at := 0
 	for i := range places {
 		if p := &places[i]; p.from != nil && r.param("history") == p.name {

@@ -1,12 +1,11 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -169,7 +168,7 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 				one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, cellRunes), Type: ledgerWord(a.Name)}
 				switch {
 				case owntable.IsPosition(a.Name):
-					one.Value = shown{Text: offsetText(a.Value)}
+					one.Value = shown{Text: positionText(a.Value)}
 				case secret:
 					one.Name, one.Value = accumulatorOf(a.Name), shown{Text: model.HiddenText}
 				}
@@ -181,17 +180,13 @@ func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []led
 	return out, nil
 }
 
-// offsetText is a position of a ledger as people read it: the sequence number and, in the log of a
-// process, the batch that had it.
-func offsetText(v value.Value) string {
-	o := mergedlog.OffsetFrom(v)
-	switch {
-	case o.IsZero():
+// positionText is a position of a ledger as people read it: the sequence number.
+func positionText(v value.Value) string {
+	p := events.PositionFrom(v)
+	if p.IsZero() {
 		return brief(text(v), cellRunes)
-	case o.Batch == 0:
-		return o.Position.String()
 	}
-	return fmt.Sprintf("%s, in batch %d", o.Position, o.Batch)
+	return p.String()
 }
 
 // accumulatorOf returns the name of an accumulator without the value that one of a distinct has in

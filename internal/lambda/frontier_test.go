@@ -41,7 +41,7 @@ type sleeper struct {
 	part        int // how many of them it applies
 	step        string
 	epoch       value.Value
-	frontier    mergedlog.Offset
+	frontier    events.Position
 	read        bool // the frontier
 	at          int  // the first record that is not counted
 	live        bool // the mapping waits for its answer
@@ -70,7 +70,7 @@ var ledgerAt = owntable.LedgerAt("ledger|m|t")
 
 const shardKey = "123456789012"
 
-func offset(n int) mergedlog.Offset { return mergedlog.OffsetOf(events.PositionOf(uint64(n))) }
+func offset(n int) events.Position { return mergedlog.OffsetOf(events.PositionOf(uint64(n))) }
 
 func span(first, last int) (out []events.Position) {
 	for n := first; n <= last; n++ {
@@ -87,7 +87,7 @@ func (s *scene) clone() *scene {
 
 func (s *scene) key() string {
 	var b []byte
-	position := func(at mergedlog.Offset) { b = append(b, at.Position[len(at.Position)-1]) }
+	position := func(at events.Position) { b = append(b, at.Position[len(at.Position)-1]) }
 	number := func(v value.Value) {
 		n, _ := v.Int64()
 		b = append(b, byte(n))
@@ -100,8 +100,8 @@ func (s *scene) key() string {
 	for n := 1; n <= mostRecords; n++ {
 		number(s.ledger.Get(counter(n)))
 	}
-	position(mergedlog.OffsetOf(s.progress.Frontier))
-	position(mergedlog.OffsetOf(s.progress.Last))
+	position(s.progress.Frontier)
+	position(s.progress.Last)
 	b = append(append(b, s.progress.Marks...), byte(s.progress.Done), byte(s.done), said(s.lost), said(s.back))
 	for _, c := range s.calls {
 		if b = append(b, c.step...); c.step != "" {
@@ -228,13 +228,13 @@ func (s *scene) step(c *sleeper) (wrong bool) {
 		}
 		s.progress, c.step = l, "count"
 		if s.early {
-			c.frontier, c.read = mergedlog.OffsetOf(s.progress.Frontier), true
+			c.frontier, c.read = s.progress.Frontier, true
 		}
 	case "look":
 		s.look(c)
 	case "frontier":
-		if c.frontier = mergedlog.OffsetOf(s.progress.Frontier); s.noFrontier {
-			c.frontier = mergedlog.Offset{}
+		if c.frontier = s.progress.Frontier; s.noFrontier {
+			c.frontier = events.Position{}
 		}
 		c.read, c.step = true, "count"
 		s.skip(c, c.frontier)
@@ -295,7 +295,7 @@ func (s *scene) look(c *sleeper) {
 	s.skip(c, c.frontier)
 }
 
-func (s *scene) skip(c *sleeper, seen mergedlog.Offset) {
+func (s *scene) skip(c *sleeper, seen events.Position) {
 	for c.at <= c.last && offset(c.at).Compare(seen) <= 0 {
 		c.at++
 	}
@@ -307,7 +307,7 @@ func (s *scene) prune(p *pruner) {
 	case "ledger":
 		p.row, p.step = owntable.LedgerRow(s.ledger), "frontier"
 	case "frontier":
-		p.keep = p.row.Offset(shardKey).Compare(mergedlog.OffsetOf(s.progress.Frontier)) > 0 && !s.anyPosition
+		p.keep = p.row.Offset(shardKey).Compare(s.progress.Frontier) > 0 && !s.anyPosition
 		p.step = "write"
 	case "write":
 		p.step = ""

@@ -29,7 +29,6 @@ import (
 	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -319,6 +318,6 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		return err
 	}
 	err = h.begin(ctx, w)
-	w.looked.Frontier = mergedlog.OffsetOf(w.progress.Frontier)
+	w.looked.Frontier = w.progress.Frontier
 	return err
 }

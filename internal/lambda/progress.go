@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -178,7 +177,7 @@ func (h *Handler) frontiers(ctx context.Context, shardKeys []string) ([]runner.F
 	out := make([]runner.Frontier, len(rows))
 	for i, row := range rows {
 		l, err := owntable.DecodeFunctionShard(row)
-		out[i] = runner.Frontier{At: mergedlog.OffsetOf(l.Frontier), Gone: row == nil, Err: err}
+		out[i] = runner.Frontier{At: l.Frontier, Gone: row == nil, Err: err}
 	}
 	return out, nil
 }

@@ -67,7 +67,7 @@ func (r *Reader) cannotRead(table string, shards []string) bool {
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(shards, func(id string) bool {
 		p := place{table, id}
-		return r.still[fault{stepRead, p}] != "" || r.still[fault{stepTake, p}] != ""
+		return r.still[fault{runner.GroupRows, p}] != ""
 	})
 }
 

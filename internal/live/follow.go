@@ -23,35 +23,22 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Following is the part that one process takes in a model's streams. From Start on it reads
-// its shards into files, however long applying them takes.
+// Following is the part that one process takes in a model's streams: it reads them, or stands by.
 // Its methods are called in the order Open, Start, Apply, Close; Status and Stopped at any time between.
 // Its methods may be called from many goroutines; Close once.
 type Following struct {
 	reader  *Reader
 	run     *runner.Runner
-	unlock  func()
 	stop    context.CancelFunc
 	reading sync.WaitGroup
 }
 
-// Open takes the directory, and neither reads nor writes anything else. It fails if the
-// directory cannot be used; the error wraps store.ErrOwned if another process uses it.
-// The caller calls Close when it is done.
-func Open(run *runner.Runner, o Options) (*Following, error) {
-	unlock, err := own(o.Dir)
-	if err != nil {
-		return nil, err
-	}
-	f := &Following{reader: New(run, o), unlock: unlock, stop: func() {}}
-	applies := *run
-	f.run = &applies
-	f.run.Retired = f.reader.Retired
-	return f, nil
+// Open reads and writes nothing. The caller calls Close when it is done.
+func Open(run *runner.Runner, o Options) *Following {
+	return &Following{reader: New(run, o), run: run, stop: func() {}}
 }
 
-// Start begins to read the streams of the runner's model. Between Start and Apply the
-// caller may do work that takes longer than the streams keep their records.
+// Start begins to take part: the process takes the lease if it is free.
 func (f *Following) Start() {
 	var ctx context.Context
 	ctx, f.stop = context.WithCancel(context.Background())
@@ -118,21 +105,17 @@ func (p *Pauses) After(group string, moved bool, err error) time.Duration {
 	return wait
 }
 
-// Close stops reading, saves the positions, releases the leases and unlocks the directory.
+// Close stops reading and releases the lease.
 func (f *Following) Close() {
 	f.stop()
 	f.reading.Wait()
-	f.unlock()
 }
 
 // Follow reads and applies until ctx ends, and then returns nil; its errors are those of
 // Open and Apply. It is Open, Start, Apply and Close in one. After a kill, the next process with the same
 // directory goes on from its spools, and any other one from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
-	f, err := Open(run, o)
-	if err != nil {
-		return err
-	}
+	f := Open(run, o)
 	defer f.Close()
 	f.Start()
 	return f.Apply(ctx)

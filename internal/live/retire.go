@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/owntable"
@@ -17,16 +15,15 @@ import (
 )
 
 // A stream makes new shards for ever, some six a day for each partition. What weir keeps of
-// a shard is its checkpoints, a lease, files, and a position in each ledger (`ledger` in the
+// a shard is its checkpoints, and a position in each ledger (`ledger` in the
 // code) that counted records of it. All of it is removed when the shard is over. A shard is
 // over when every group has applied it to its end, two listings have not shown it, and a
 // note in its checkpoint has said so for as long as Options.Retire. The note outlives the
 // process that made it. A stream lists a shard for a day after its end, so this happens
 // more than a day later.
 //
-// One transaction removes the checkpoints and keeps their counts. After it the shard's short
-// key (`shard` in the code) is unknown: no listing and no checkpoint names it. So its positions
-// may be removed from ledgers too, as a process that applies a shard first writes its
+// One transaction removes the checkpoints and keeps their counts. After it the shard's position
+// may be removed from ledgers, as a process that applies a shard first writes its
 // checkpoint.
 //
 // A process that is later than the removal finds nothing that it may do. A batch is dropped
@@ -143,18 +140,6 @@ func (r *Reader) listing(table string) []store.Shard {
 	return r.listed[table]
 }
 
-// shards are the short keys of the shards from which records may still come.
-func (v *survey) shardKeys() map[string]bool {
-	out := make(map[string]bool, len(v.there)+len(v.begun))
-	for p := range v.there {
-		out[owntable.ShardKey(p.table, p.shard)] = true
-	}
-	for p := range v.begun {
-		out[owntable.ShardKey(p.table, p.shard)] = true
-	}
-	return out
-}
-
 // retire notes which finished shards are not listed, and removes those that have not been
 // listed for as long as Options.Retire. If several processes do this at once, it happens
 // once.
@@ -189,19 +174,7 @@ func (r *Reader) twice(p place) bool {
 // forgetShard removes all that is kept of a shard that is over. It does nothing if another
 // process changes the shard's rows at the same time or has removed them before.
 func (r *Reader) forgetShard(ctx context.Context, p place) error {
-	row, err := r.run.GetRow(ctx, r.lease(p))
-	if err != nil {
-		return err
-	}
-	l, err := owntable.DecodeLease(row)
-	if err != nil {
-		return err
-	}
-	var also []store.Write
-	if l.Fence > 0 {
-		also = []store.Write{owntable.DropLease(r.lease(p), l.Fence)}
-	}
-	switch err := r.run.ForgetShard(ctx, p.table, p.shard, also...); {
+	switch err := r.run.ForgetShard(ctx, p.table, p.shard); {
 	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):
 		return nil
 	case err != nil:
@@ -209,65 +182,4 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	}
 	r.opts.Log.Info("a shard is over", "table", p.table, "shard", p.shard)
 	return nil
-}
-
-// Retired reports whether no more records can come from a shard, given its short key. If
-// the key is unknown, Retired lists the streams and the checkpoints again, because the
-// process that wrote the row with this key may have begun the shard just now.
-func (r *Reader) Retired(ctx context.Context, shardKey string) (bool, error) {
-	r.mu.Lock()
-	known, over := r.shardKeys[shardKey], r.over[shardKey]
-	r.mu.Unlock()
-	if known || over {
-		return over, nil
-	}
-	v, err := r.survey(ctx)
-	if err != nil {
-		return false, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.shardKeys = v.shardKeys(); r.shardKeys[shardKey] || len(v.failed) > 0 {
-		return false, nil
-	}
-	if len(r.over) >= maxOver {
-		clear(r.over)
-	}
-	r.over[shardKey] = true
-	return true, nil
-}
-
-// maxOver limits how many retired short keys are remembered.
-const maxOver = 10_000
-
-// sweep removes the files of shards that other processes finished.
-// It removes only what no group needs. What cannot be removed now is tried again at the next sweep.
-func (r *Reader) sweep() {
-	tables, err := r.opts.Disk.List(r.opts.Dir)
-	if err != nil {
-		return
-	}
-	for _, t := range tables {
-		shards, err := r.opts.Disk.List(filepath.Join(r.opts.Dir, t))
-		if err != nil {
-			continue // a file, no directory
-		}
-		for _, shard := range shards {
-			p := place{strings.ReplaceAll(t, dot, "."), shard}
-			if !r.isOver(p) {
-				continue
-			}
-			if err := r.opts.Disk.RemoveAll(r.spoolDir(p)); err != nil {
-				r.opts.Log.Warn("removing the files of a finished shard", "table", p.table, "shard", p.shard, "error", err)
-			}
-		}
-	}
-}
-
-// isOver reports whether a shard that this process does not hold was applied to its end, or
-// is unknown by now.
-func (r *Reader) isOver(p place) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held[p] == nil && (r.done[p] || !r.shardKeys[owntable.ShardKey(p.table, p.shard)])
 }

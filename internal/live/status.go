@@ -8,7 +8,7 @@ import (
 )
 
 // Note is an event in a reader that an operator may want to know of: a Gap, Old records, or
-// one kind of failure that is retried; or what became of the lease of a shard.
+// one kind of failure that is retried; or what became of the lease.
 type Note string
 
 // The notes.
@@ -16,28 +16,39 @@ const (
 	Gap     Note = "gap"   // records had expired before they were read
 	Old     Note = "old"   // a page was read whose records were close to expiry
 	Lists   Note = "list"  // shards could not be listed or their leases not taken
-	Leases  Note = "lease" // a lease could not be renewed
-	Reads   Note = "read"  // a shard could not be read or spooled
+	Leases  Note = "lease" // the lease could not be renewed
+	Reads   Note = "read"  // a shard could not be read
 	Applies Note = "apply" // records that were read could not be applied
 
-	Taken    Note = "taken"    // a lease of a shard was taken
+	Taken    Note = "taken"    // the lease was taken
 	Lost     Note = "lost"     // another process took it over
 	Released Note = "released" // this process gave it back
 )
 
-// Status describes one shard whose lease this process holds.
+// Status describes one shard that this process reads.
 type Status struct {
 	Table, Shard string
-	ReadAge      time.Duration // of the last record read; 0 if the stream had no more
-	Unapplied    time.Duration // age of the oldest record that some group has yet to apply; 0 for none
-	Bytes        int64         // size of the spool
+	Unapplied    time.Duration // age of the oldest record that is not applied; 0 if the stream had no more
 }
 
-// Status returns the status of each shard that this process holds, sorted by table and
-// shard.
+// Status returns the status of each shard that this process reads, sorted by table and
+// shard. It is empty while the process stands by.
 func (f *Following) Status() (out []Status) {
-	for _, h := range f.reader.holdings() {
-		out = append(out, h.status())
+	r := f.reader
+	if r.holds() == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for at, p := range r.pages {
+		if p.ended {
+			continue
+		}
+		is := Status{Table: at.table, Shard: at.shard}
+		if !p.behind.IsZero() {
+			is.Unapplied = max(0, time.Since(p.behind))
+		}
+		out = append(out, is)
 	}
 	slices.SortFunc(out, func(a, b Status) int {
 		return strings.Compare(a.Table+"|"+a.Shard, b.Table+"|"+b.Shard)
@@ -45,16 +56,15 @@ func (f *Following) Status() (out []Status) {
 	return out
 }
 
-// status reads the state of a holding while it is being filled.
-func (h *holding) status() Status {
-	s := Status{Table: h.table, Shard: h.shard, Bytes: h.spool.bytes()}
-	if at := h.behind.Load(); at != nil && !at.IsZero() {
-		s.ReadAge = max(0, time.Since(*at))
+// StandsBy reports whether another process reads, and which.
+func (f *Following) StandsBy() (owner string, standing bool) {
+	r := f.reader
+	if r.holds() != 0 {
+		return "", false
 	}
-	if t := h.spool.oldest(h.table); !t.IsZero() {
-		s.Unapplied = max(0, time.Since(t))
-	}
-	return s
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other.Owner, true
 }
 
 // Stopped is a table, or one shard of it, that stands still.
@@ -85,7 +95,6 @@ func (f *Following) Stopped() (out []Stopped) {
 const (
 	stepList   = "list"
 	stepStream = "stream"
-	stepTake   = "take"
 	stepRead   = "read"
 )
 
@@ -115,7 +124,7 @@ func (r *Reader) stands(step string, p place, err error) {
 		r.opts.Log.Info("goes on again", "model", r.run.Model.Name, "table", p.table, "shard", p.shard)
 	default:
 		r.opts.Log.Warn("stands still", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
-		if n := map[string]Note{stepList: Lists, stepTake: Leases}[step]; n != "" {
+		if n := map[string]Note{stepList: Lists}[step]; n != "" {
 			r.note(n)
 		}
 	}
@@ -136,26 +145,4 @@ func (r *Reader) note(n Note) {
 	if r.opts.Noted != nil {
 		r.opts.Noted(n)
 	}
-}
-
-// bytes is the total size of the segments.
-func (s *spool) bytes() (n int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, seg := range s.segments {
-		n += seg.size
-	}
-	return n
-}
-
-// oldest is the time of the first record that some group has not applied, zero for none.
-func (s *spool) oldest(table string) time.Time {
-	s.mu.Lock()
-	upTo := s.applied
-	s.mu.Unlock()
-	page, err := s.read(table, upTo, 1)
-	if err != nil || len(page.Records) == 0 {
-		return time.Time{}
-	}
-	return page.Records[0].Time
 }

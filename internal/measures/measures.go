@@ -163,44 +163,19 @@ var (
 		Asks:  "Do shards move from process to process?",
 		Alarm: "`lost` grows: processes are paused for longer than `--lease`, or the own table is slow",
 	}
-	ReadAge = Metric{
-		Name: "weir_read_age_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
-		Help:    "How far the reader that is furthest behind the stream is behind.",
-		Asks:    "Is everything read in time?",
-		Alarm:   "at 25, 50 and 80 % of 24 hours: see [behind the stream](#behind-the-stream)",
-		Ageing:  true,
-		Runbook: "Behind the stream",
-	}
 	Unapplied = Metric{
 		Name: "weir_unapplied_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
-		Help:    "Age of the oldest record that is read and not applied.",
+		Help:    "Age of the oldest record that is not applied.",
 		Asks:    "How old are derived values at the most?",
-		Alarm:   "at 25, 50 and 80 % of 24 hours: a sink is slow or down; nothing is lost while the disk has room",
+		Alarm:   "at 25, 50 and 80 % of 24 hours: see [behind the stream](#behind-the-stream)",
 		Log:     []Logged{{"Age", "Milliseconds", "Maximum", "age of the oldest record of an event", ""}},
 		Ageing:  true,
 		Runbook: "Behind the stream",
 	}
-	Spool = Metric{
-		Name: "weir_spooled_bytes", Type: Gauge, Unit: "bytes", Labels: []Label{byModel, byTable},
-		Help:  "Bytes on disk of what was read and not applied.",
-		Asks:  "Will the disk be full?",
-		Alarm: "it grows: a sink is slow or down",
-		Sums:  true,
-	}
-	ShardReadAge = Metric{
-		Name: "weir_shard_read_age_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable, byShard},
-		Help: "How far the reader of a shard is behind the stream.",
-		Asks: "Which shard is read too slowly?",
-	}
 	ShardUnapplied = Metric{
 		Name: "weir_shard_unapplied_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable, byShard},
-		Help: "Age of the oldest record of a shard that is read and not applied.",
+		Help: "Age of the oldest record of a shard that is not applied.",
 		Asks: "Which shard is applied too slowly?",
-	}
-	ShardSpool = Metric{
-		Name: "weir_spool_bytes", Type: Gauge, Unit: "bytes", Labels: []Label{byModel, byTable, byShard},
-		Help: "Bytes on disk of what was read of a shard.",
-		Asks: "Which shard fills the disk?",
 	}
 	Stopped = Metric{
 		Name: "weir_stopped", Type: Gauge, Unit: "tables or shards", Labels: []Label{byModel, byTable, byShard},
@@ -299,7 +274,7 @@ func Ratios() []Ratio {
 func All() []*Metric {
 	return []*Metric{
 		&Records, &ByDerivation, &Batches, &Delay, &SearchLag, &DeadLetters, &Gaps, &OldPages,
-		&Shards, &LeaseChanges, &ReadAge, &Unapplied, &Spool, &ShardReadAge, &ShardUnapplied, &ShardSpool, &Stopped,
+		&Shards, &LeaseChanges, &Unapplied, &ShardUnapplied, &Stopped,
 		&Errors, &Retries, &BuildRows, &BuildRowsOf, &BuildLeft,
 		&WriteUnits, &ReadUnits, &Throttled, &WriteWait, &WriteBudget,
 		&Again, &OutOfOrder,

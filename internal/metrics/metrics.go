@@ -234,8 +234,8 @@ type gauges Metrics
 
 // looked are the metrics that are looked up when Prometheus scrapes, by name.
 var looked = described(
-	&measures.DeadLetters, &measures.Shards, &measures.ReadAge, &measures.Unapplied, &measures.Spool,
-	&measures.ShardReadAge, &measures.ShardUnapplied, &measures.ShardSpool, &measures.Stopped,
+	&measures.DeadLetters, &measures.Shards, &measures.Unapplied,
+	&measures.ShardUnapplied, &measures.Stopped,
 	&measures.SearchLag, &measures.Retries, &measures.BuildRows, &measures.BuildRowsOf, &measures.BuildLeft,
 	&measures.WriteUnits, &measures.ReadUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
@@ -356,21 +356,17 @@ func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
 			continue
 		}
 		held[s.Table]++
-		t.ReadAge, t.Unapplied, t.Bytes = max(t.ReadAge, s.ReadAge), max(t.Unapplied, s.Unapplied), t.Bytes+s.Bytes
+		t.Unapplied = max(t.Unapplied, s.Unapplied)
 	}
 	for table, t := range tables {
 		c <- one(&measures.Shards, float64(held[table]), name, table)
-		c <- one(&measures.ReadAge, t.ReadAge.Seconds(), name, table)
 		c <- one(&measures.Unapplied, t.Unapplied.Seconds(), name, table)
-		c <- one(&measures.Spool, float64(t.Bytes), name, table)
 	}
 	slices.SortStableFunc(all, func(a, b live.Status) int {
-		return cmp.Or(cmp.Compare(max(b.ReadAge, b.Unapplied), max(a.ReadAge, a.Unapplied)), cmp.Compare(b.Bytes, a.Bytes))
+		return cmp.Compare(b.Unapplied, a.Unapplied)
 	})
 	for _, s := range all[:min(len(all), measures.MaxShards)] {
-		c <- one(&measures.ShardReadAge, s.ReadAge.Seconds(), name, s.Table, s.Shard)
 		c <- one(&measures.ShardUnapplied, s.Unapplied.Seconds(), name, s.Table, s.Shard)
-		c <- one(&measures.ShardSpool, float64(s.Bytes), name, s.Table, s.Shard)
 	}
 }
 

@@ -223,12 +223,12 @@ func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 
 // TakeFence fences a checkpoint, on condition that neither its fence nor its position, at,
 // has changed since they were read.
-func TakeFence(ref store.Ref, was, next contribution.Fence, at events.Position) store.Write {
-	w := store.Write{Ref: ref, If: store.Cond{{unmoved(at)}, {{Attr: viewAttr, Is: store.Absent}}}}
+func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) store.Write {
+	w := store.Write{Ref: ref.Ref, If: store.Cond{{unmoved(at)}, {{Attr: viewAttr, Is: store.Absent}}}}
 	if was.View > 0 {
 		w.If[1] = equal(viewAttr, was.View)
 	}
-	w.Ops = []store.Op{set(viewAttr, value.OfInt(next.View))}
+	w.Ops = append(ref.named(), set(viewAttr, value.OfInt(next.View)))
 	taken := func(name func(int64) string, was, next map[int64]events.Position) {
 		for _, n := range slices.Sorted(maps.Keys(next)) {
 			w.Ops = append(w.Ops, set(name(n), placeOf(next[n])))

@@ -12,12 +12,13 @@ import (
 // a shard, and what happened to the records up to there. The group's consumer writes
 // them. It deletes the checkpoint of a shard that is closed and no longer listed; it looks
 // for these whenever it lists shards. So the number of checkpoints does not grow with
-// time: there is one for each shard that the stream lists, about 200 bytes each.
+// time: there is one for each shard that the stream lists, about 200 bytes each. The sort key is the
+// short key of the shard, under which ledgers keep its position.
 const (
-	checkPosition = Position  // of the last applied record; absent before the first
-	checkFence    = "e"       // the fence that last moved or took it; absent where shards are not shared
+	checkPosition = Position // of the last applied record; absent before the first
+	checkTable    = "t"      // whose stream has the shard
+	checkShard    = "i"
 	checkDone     = "d"       // the shard is applied to its end
-	checkLog      = "l"       // of the rows: the number of the merged log that the shard belongs to
 	checkMissing  = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
 	countApplied  = "applied" // this and the next two: number of records up to checkPosition
 	countSkipped  = "skipped"
@@ -27,11 +28,10 @@ const (
 // CheckpointRow is the content of a checkpoint. The zero CheckpointRow stands for a
 // checkpoint that does not exist.
 type CheckpointRow struct {
-	At      events.Position // zero before the first record
-	Fence   int64           // the fence of the lease; 0 where shards are not shared
-	Done    bool
-	Log     int64     // the merged log that the shard belongs to; 0 for none
-	Missing time.Time // zero while the stream lists the shard, or until its absence is noted
+	Table, Shard string
+	At           events.Position // zero before the first record
+	Done         bool
+	Missing      time.Time // zero while the stream lists the shard, or until its absence is noted
 	Counts
 }
 
@@ -41,36 +41,33 @@ type Counts struct{ Applied, Skipped, Dead int }
 const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which may count what was counted already; then run projector repair, which puts the counts right"
 
 // DecodeCheckpoint decodes the row of a checkpoint, nil if there is none. The error wraps
-// ErrRow.
+// ErrRow; what cannot be read still names its shard, if it can.
 func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if row == nil {
 		return c, nil
 	}
-	if c.At, err = position(row, checkPosition, checkDo); err != nil {
+	if c.Table, err = text(row, checkTable, checkDo); err == nil {
+		c.Shard, err = text(row, checkShard, checkDo)
+	}
+	if err != nil {
 		return CheckpointRow{}, err
 	}
-	if row.Has(checkFence) {
-		if c.Fence, err = whole(row, checkFence, 1, checkDo); err != nil {
-			return CheckpointRow{}, err
-		}
+	of := CheckpointRow{Table: c.Table, Shard: c.Shard}
+	if c.At, err = position(row, checkPosition, checkDo); err != nil {
+		return of, err
 	}
 	if c.Done, err = flag(row, checkDone, checkDo); err != nil {
-		return CheckpointRow{}, err
-	}
-	if row.Has(checkLog) {
-		if c.Log, err = whole(row, checkLog, 1, checkDo); err != nil {
-			return CheckpointRow{}, err
-		}
+		return of, err
 	}
 	if row.Has(checkMissing) {
 		since, err := whole(row, checkMissing, 0, checkDo)
 		if err != nil {
-			return CheckpointRow{}, err
+			return of, err
 		}
 		c.Missing = time.Unix(since, 0)
 	}
 	if c.Counts, err = counts(row, checkDo); err != nil {
-		return CheckpointRow{}, err
+		return of, err
 	}
 	return c, nil
 }
@@ -99,50 +96,36 @@ func (n Counts) ops() []store.Op {
 	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countDead, int64(n.Dead))}
 }
 
-// BeginCheckpoint takes a checkpoint over under a lease's fence, on condition that no later
-// fence has it. After this write an earlier fence can no longer move the checkpoint. The
-// write returns the row.
-func BeginCheckpoint(at store.Ref, fence int64) store.Write {
-	return store.Write{Ref: at, Return: true, If: store.Cond{noLater(fence)}, Ops: []store.Op{set(checkFence, value.OfInt(fence))}}
+// named are the operations that name the shard of a checkpoint. Each write that may make the row has them.
+func (at ShardRef) named() []store.Op {
+	return []store.Op{set(checkTable, value.OfString(at.Of)), set(checkShard, value.OfString(at.Shard))}
 }
 
-// noLater is the test that no later fence than the given one has the checkpoint.
-func noLater(fence int64) []store.Test {
-	return []store.Test{{Attr: checkFence, Is: store.Absent}, {Attr: checkFence, Is: store.Le, Value: value.OfInt(fence)}}
+// BeginCheckpoint makes a checkpoint before the first record of its shard, if there is none. The write
+// returns the row.
+func BeginCheckpoint(at ShardRef) store.Write {
+	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: at.named()}
 }
 
 // MoveCheckpoint moves a checkpoint from one position to another and adds n, the counts of
-// the records in between. Its condition is that the checkpoint is still at from, and that
-// no later fence has it. Use fence 0 for shards that are not shared.
-func MoveCheckpoint(at store.Ref, fence int64, from, to events.Position, n Counts) store.Write {
-	w := store.Write{Ref: at}
-	if fence != 0 {
-		w.If, w.Ops = store.Cond{noLater(fence)}, []store.Op{set(checkFence, value.OfInt(fence))}
-	}
-	w.If = append(w.If, []store.Test{unmoved(from)})
-	w.Ops = append(append(w.Ops, set(checkPosition, to.Value())), n.ops()...)
-	return w
+// the records in between. Its condition is that the checkpoint is still at from.
+func MoveCheckpoint(at ShardRef, from, to events.Position, n Counts) store.Write {
+	ops := append(at.named(), set(checkPosition, to.Value()))
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(from)}}, Ops: append(ops, n.ops()...)}
 }
 
-// EndCheckpoint records that a shard is applied to its end, on condition that no later
-// fence has the checkpoint.
-func EndCheckpoint(at store.Ref, fence int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{noLater(fence)}, Ops: []store.Op{set(checkFence, value.OfInt(fence)), set(checkDone, value.OfBool(true))}}
-}
-
-// EndCheckpointAt records that a shard is applied to its end, on condition that the
-// checkpoint is where it was when that was seen. It is for groups whose records may be
-// applied by any process, with or without the lease.
-func EndCheckpointAt(at store.Ref, p events.Position) store.Write {
-	return store.Write{Ref: at, If: store.Cond{{unmoved(p)}}, Ops: []store.Op{set(checkDone, value.OfBool(true))}}
+// EndCheckpoint records that a shard is applied to its end, on condition that the
+// checkpoint is where it was when that was seen.
+func EndCheckpoint(at ShardRef, p events.Position) store.Write {
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(p)}}, Ops: append(at.named(), set(checkDone, value.OfBool(true)))}
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
 // before that position. With done, the shard is applied to its end. It counts no records.
-func OvertakeCheckpoint(at store.Ref, to events.Position, done bool) store.Write {
+func OvertakeCheckpoint(at ShardRef, to events.Position, done bool) store.Write {
 	w := store.Write{
-		Ref: at, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
-		Ops: []store.Op{set(checkPosition, to.Value())},
+		Ref: at.Ref, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
+		Ops: append(at.named(), set(checkPosition, to.Value())),
 	}
 	if done {
 		w.Ops = append(w.Ops, set(checkDone, value.OfBool(true)))
@@ -152,28 +135,24 @@ func OvertakeCheckpoint(at store.Ref, to events.Position, done bool) store.Write
 
 // MissCheckpoint records since when the stream no longer lists a finished shard, on
 // condition that this is not recorded yet.
-func MissCheckpoint(at store.Ref, since time.Time) store.Write {
+func MissCheckpoint(at ShardRef, since time.Time) store.Write {
 	return store.Write{
-		Ref: at, If: store.Cond{{isDone}, {{Attr: checkMissing, Is: store.Absent}}},
+		Ref: at.Ref, If: store.Cond{{isDone}, {{Attr: checkMissing, Is: store.Absent}}},
 		Ops: []store.Op{set(checkMissing, value.OfInt(since.Unix()))},
 	}
 }
 
 // FindCheckpoint records that the stream lists a finished shard again.
-func FindCheckpoint(at store.Ref) store.Write {
-	return store.Write{Ref: at, If: store.Cond{{isDone}}, Ops: []store.Op{{Kind: store.Remove, Attr: checkMissing}}}
+func FindCheckpoint(at ShardRef) store.Write {
+	return store.Write{Ref: at.Ref, If: store.Cond{{isDone}}, Ops: []store.Op{{Kind: store.Remove, Attr: checkMissing}}}
 }
 
 var isDone = store.Test{Attr: checkDone, Is: store.Exists}
 
-// Drop deletes a checkpoint, on condition that its shard is done and that neither its
-// position nor its fence has changed since it was read.
+// Drop deletes a checkpoint, on condition that its shard is done and that its
+// position has not changed since it was read.
 func (c CheckpointRow) Drop(at store.Ref) store.Write {
-	var fence value.Value
-	if c.Fence != 0 {
-		fence = value.OfInt(c.Fence)
-	}
-	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmoved(c.At)}, {store.AsRead(checkFence, fence)}}}
+	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmoved(c.At)}}}
 }
 
 // The rows of past|MODEL hold the counts of all shards whose checkpoints a group no longer

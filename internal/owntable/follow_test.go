@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -13,7 +12,7 @@ import (
 
 func at(n uint64) events.Position { return events.PositionOf(n) }
 
-func off(n uint64) mergedlog.Offset { return mergedlog.OffsetOf(at(n)) }
+func off(n uint64) events.Position { return at(n) }
 
 var soon = value.OfInt(1_700_000_000)
 

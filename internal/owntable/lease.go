@@ -8,10 +8,8 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of lease|MODEL are leases: which process reads a shard. The reading process
-// writes the lease; the process that finds the shard closed deletes it. Each time that a
-// process takes the lease, the lease gets the next fence, which is the fence of the checkpoint
-// too.
+// The row of lease|MODEL is a lease: which process reads the model's streams. The reading process
+// writes it; nothing deletes it. Each time that a process takes the lease, the lease gets the next fence.
 const (
 	leaseOwner = "o" // the process; absent once it has released the lease
 	leaseFence = "n" // the fence: how often the lease was taken
@@ -22,7 +20,7 @@ const (
 // LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
 // exist.
 type LeaseRow struct {
-	Owner       string // "" if the shard is free
+	Owner       string // "" if it is free
 	Fence, Beat int64
 	Generation  string // the search generation that the owner applies
 }
@@ -75,11 +73,6 @@ func BeatLease(at store.Ref, fence int64) store.Write {
 // FreeLease releases a lease, on condition that it has no later fence.
 func FreeLease(at store.Ref, fence int64) store.Write {
 	return store.Write{Ref: at, If: store.Cond{equal(leaseFence, fence)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
-}
-
-// DropLease deletes the row of a lease, on condition that it has no later fence.
-func DropLease(at store.Ref, fence int64) store.Write {
-	return store.Write{Ref: at, Delete: true, If: store.Cond{equal(leaseFence, fence)}}
 }
 
 // The rows of stream|MODEL list the streams of a table that must be read. Readers write

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -46,10 +46,10 @@ func (l LedgerRow) Version() value.Value { return value.Item(l).Get(ledgerVersio
 // Parked reports whether effects wait for the target.
 func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign() > 0 }
 
-// Offset returns the offset of the last record of a log or a shard that the ledger includes,
+// PositionIn returns the position of the last record of a shard that the ledger includes,
 // zero for none.
-func (l LedgerRow) Offset(shardKey string) mergedlog.Offset {
-	return mergedlog.OffsetFrom(value.Item(l).Get(PositionOf(shardKey)))
+func (l LedgerRow) PositionIn(shardKey string) events.Position {
+	return events.PositionFrom(value.Item(l).Get(PositionOf(shardKey)))
 }
 
 // Epoch returns how often positions of shards were removed from the ledger, Missing for never.
@@ -106,12 +106,12 @@ func (l LedgerRow) sameEpoch() []store.Test {
 	return []store.Test{store.AsRead(ledgerPruned, l.Epoch())}
 }
 
-// uncounted is the condition that a ledger has not seen an offset of a log or a shard. If it has no
-// position of the shard, its epoch must be as the writer knows it. Positions of logs are never removed.
-func uncounted(shardKey string, first mergedlog.Offset, epoch value.Value) store.Cond {
+// uncounted is the condition that a ledger has not seen a position of a shard. If it has no
+// position of the shard, its epoch must be as the writer knows it.
+func uncounted(shardKey string, first events.Position, epoch value.Value) store.Cond {
 	name := PositionOf(shardKey)
 	cond := store.Cond{store.Below(name, first.Value())}
-	if !IsLogKey(shardKey) {
+	if !IsUnlogged(shardKey) {
 		cond = append(cond, []store.Test{{Attr: name, Is: store.Lt, Value: first.Value()}, store.AsRead(ledgerPruned, epoch)})
 	}
 	return cond
@@ -137,10 +137,10 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 	return ops
 }
 
-// CountLedger adds amounts of the records of a log or a shard from first to last, unless the ledger
+// CountLedger adds amounts of the records of a shard from first to last, unless the ledger
 // has seen the first of them, or effects before them are parked. epoch is the ledger's as it is
 // known (LedgerRow.Epoch). The write returns the row.
-func CountLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, amounts []value.Attr, before, epoch value.Value) store.Write {
+func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before, epoch value.Value) store.Write {
 	name := PositionOf(shardKey)
 	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
 	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: append(uncounted(shardKey, first, epoch), Open())}
@@ -178,10 +178,10 @@ type PutFacts struct {
 	Names []string
 }
 
-// ParkLedger moves a ledger past the records of a log or a shard from first to last, which n dead
+// ParkLedger moves a ledger past the records of a shard from first to last, which n dead
 // letters of the same transaction keep, unless it has seen the first of them. epoch is the
 // ledger's as it is known.
-func ParkLedger(at store.Ref, shardKey string, first, last mergedlog.Offset, n int, before, epoch value.Value) store.Write {
+func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int, before, epoch value.Value) store.Write {
 	ops := append([]store.Op{set(PositionOf(shardKey), last.Value()), plus(ledgerParked, int64(n))}, raise(before)...)
 	return store.Write{Ref: at, If: uncounted(shardKey, first, epoch), Ops: ops}
 }
@@ -262,17 +262,17 @@ func lackNote(letter, why string) value.Value {
 	return value.OfString(letter + " " + why)
 }
 
-// Applied is how far a log or a shard is applied.
+// Applied is how far a shard is applied.
 type Applied struct {
 	Key string // under which ledgers keep it
-	At  mergedlog.Offset
+	At  events.Position
 }
 
 // AddsAtOnce is how many attributes of a ledger one expression of DynamoDB may change.
 const AddsAtOnce = 250
 
 // Repair makes the ledger hold exactly the given sums, and moves its positions forward to
-// where the logs are applied, on condition that it has not changed since it was read and
+// where the shards are applied, on condition that it has not changed since it was read and
 // no effects wait for the target. differs is false if it holds the sums already, unless also says
 // that values beside it change. More than
 // AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
@@ -293,7 +293,7 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 		return w, false, nil
 	}
 	for _, s := range applied {
-		if s.At.Compare(l.Offset(s.Key)) > 0 {
+		if s.At.Compare(l.PositionIn(s.Key)) > 0 {
 			w.Ops = append(w.Ops, set(PositionOf(s.Key), s.At.Value()))
 		}
 	}

@@ -3,7 +3,7 @@ package owntable
 import (
 	"strings"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -28,7 +28,7 @@ type NodeRow struct {
 	Counts  map[string]value.Value // for each member, how many rows contribute it; never 0
 	// Seen holds for each shard the positions up to which steps are counted, by the path
 	// of the members that a position is for.
-	Seen map[string]map[string]mergedlog.Offset
+	Seen map[string]map[string]events.Position
 	// Pruned says that positions of shards were removed: where one is missing, the shard's
 	// frontier, read after the node, says what is counted.
 	Pruned bool
@@ -38,7 +38,7 @@ type NodeRow struct {
 
 // NodeFrom decodes a node's row. A nil row gives a leaf without members.
 func NodeFrom(path string, row value.Item) NodeRow {
-	n := NodeRow{Path: path, Version: row.Get(nodeVersion), Inner: row.Has(nodeInner), Pruned: row.Has(nodePruned), Counts: map[string]value.Value{}, Seen: map[string]map[string]mergedlog.Offset{}}
+	n := NodeRow{Path: path, Version: row.Get(nodeVersion), Inner: row.Has(nodeInner), Pruned: row.Has(nodePruned), Counts: map[string]value.Value{}, Seen: map[string]map[string]events.Position{}}
 	for _, a := range row.Get(nodeCounts).Item() {
 		if a.Value.Kind() == value.Number { // else another writer wrote there
 			n.Counts[a.Name] = a.Value
@@ -50,7 +50,7 @@ func NodeFrom(path string, row value.Item) NodeRow {
 			if !below {
 				at = path
 			}
-			n.Saw(shardKey, at, mergedlog.OffsetFrom(a.Value))
+			n.Saw(shardKey, at, events.PositionFrom(a.Value))
 		}
 	}
 	return n
@@ -58,12 +58,12 @@ func NodeFrom(path string, row value.Item) NodeRow {
 
 // Saw sets the position up to which a shard's steps are counted for the members below a
 // path.
-func (n *NodeRow) Saw(shardKey, path string, p mergedlog.Offset) {
+func (n *NodeRow) Saw(shardKey, path string, p events.Position) {
 	if p.IsZero() {
 		return
 	}
 	if n.Seen[shardKey] == nil {
-		n.Seen[shardKey] = map[string]mergedlog.Offset{}
+		n.Seen[shardKey] = map[string]events.Position{}
 	}
 	n.Seen[shardKey][path] = p
 }

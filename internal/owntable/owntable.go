@@ -75,7 +75,6 @@ import (
 	"strings"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -148,11 +147,11 @@ func shardOfPosition(name string) (shardKey string, ok bool) {
 	return strings.CutPrefix(name, PositionOf(""))
 }
 
-// Positions returns the positions of shards that a row holds. It leaves those of merged logs out.
+// Positions returns the positions of shards that a row holds.
 func Positions(row value.Item) (at []Applied) {
 	for _, a := range row {
-		if key, ok := shardOfPosition(a.Name); ok && !IsLogKey(key) {
-			at = append(at, Applied{key, mergedlog.OffsetFrom(a.Value)})
+		if key, ok := shardOfPosition(a.Name); ok && !IsUnlogged(key) {
+			at = append(at, Applied{key, events.PositionFrom(a.Value)})
 		}
 	}
 	return at
@@ -218,9 +217,20 @@ func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 // GroupRows is the group of consumers that apply what follows in rows.
 const GroupRows = "rows"
 
+// ShardRef refers to the checkpoint of a group of consumers in a shard.
+type ShardRef struct {
+	store.Ref
+	Of, Shard string // the table and the shard
+}
+
 // Checkpoint refers to the checkpoint of a group of consumers in a shard.
-func Checkpoint(model, group, table, shard string) store.Ref {
-	return Ref(Checkpoints(model, group), table+"|"+shard)
+func Checkpoint(model, group, table, shard string) ShardRef {
+	return ShardRef{CheckpointOf(model, group, ShardKey(table, shard)), table, shard}
+}
+
+// CheckpointOf refers to the checkpoint of a group of consumers in the shard with a short key.
+func CheckpointOf(model, group, shardKey string) store.Ref {
+	return Ref(Checkpoints(model, group), shardKey)
 }
 
 // Checkpoints returns the partition key of a group's checkpoints.
@@ -263,13 +273,8 @@ func ShardOf(s string) (table, shard string) {
 	return table, shard
 }
 
-// Lease refers to the lease of a shard: which process reads it for a model.
-func Lease(model, table, shard string) store.Ref {
-	return Ref(Leases(model), ShardName(table, shard))
-}
-
-// Leases returns the partition key of a model's leases.
-func Leases(model string) string { return "lease|" + model }
+// Lease refers to the lease of a model: which process reads its streams.
+func Lease(model string) store.Ref { return Ref("lease|"+model, "") }
 
 // Stream refers to the row that lists the streams of a table that a model's readers have
 // found so far.

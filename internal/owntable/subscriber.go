@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -45,9 +44,9 @@ func (l ListRow) Moment() int64 {
 // Shard returns what a shard has sent to the list: up to position last, every change has
 // its moment. Those from first on are still being sent, in the given moment; first is zero
 // if all are sent.
-func (l ListRow) Shard(shardKey string) (first, last mergedlog.Offset, moment int64) {
+func (l ListRow) Shard(shardKey string) (first, last events.Position, moment int64) {
 	moment, _ = l.row.Get(listSends + shardKey).Int64()
-	return mergedlog.OffsetFrom(l.row.Get(listFirst + shardKey)), mergedlog.OffsetFrom(l.row.Get(PositionOf(shardKey))), moment
+	return events.PositionFrom(l.row.Get(listFirst + shardKey)), events.PositionFrom(l.row.Get(PositionOf(shardKey))), moment
 }
 
 // Positions returns the positions of shards that the list holds.
@@ -61,7 +60,7 @@ func (l ListRow) Pruned() bool { return l.row.Has(listPruned) }
 // that no other moment has begun since the counter was read. It also removes what is known
 // of the shards in redundant. expiry is when the counter may be deleted if nothing more is
 // sent. The write returns the row.
-func (l ListRow) Next(at store.Ref, shardKey string, first, last mergedlog.Offset, redundant []string, now time.Time, expiry value.Value) store.Write {
+func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, redundant []string, now time.Time, expiry value.Value) store.Write {
 	next := value.OfInt(l.next(now))
 	w := store.Write{
 		Ref: at, Return: true, If: l.same(),
@@ -89,7 +88,7 @@ func (l ListRow) same() store.Cond {
 
 // EndMoment notes that all changes of a shard up to last are sent, on condition that none
 // began to be sent meanwhile.
-func EndMoment(at store.Ref, shardKey string, last mergedlog.Offset) store.Write {
+func EndMoment(at store.Ref, shardKey string, last events.Position) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{{Attr: PositionOf(shardKey), Is: store.Eq, Value: last.Value()}}},
 		Ops: []store.Op{remove(listFirst + shardKey), remove(listSends + shardKey)},

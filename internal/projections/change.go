@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -44,11 +43,8 @@ type Change struct {
 	// Old and New are the images; nil of an insert, and of a removal. Folds must not change
 	// them.
 	Old, New value.Item
-	Position events.Position  // in the stream that was read; orders the changes of one row
-	Origin   events.Position  // in the stream that first recorded the change; history shows it
-	Offset   mergedlog.Offset // in what the batch was read from; orders all changes of the batch
-	ShardKey string           // short key of the shard that it came from; "" if it is that of the batch
-	Piece    int              // which of the pages of a batch it came from
+	Position events.Position // in the stream that was read; orders the changes of one row
+	Origin   events.Position // in the stream that first recorded the change; history shows it
 	// Time is that of the record, in whole seconds. It orders nothing.
 	Time time.Time
 	// Record is what was decoded; a dead letter keeps it.
@@ -65,7 +61,7 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 	c = Change{
 		Table: t, Row: store.Ref{Table: t.Name, Key: key},
 		Old: r.Old, New: r.New, Was: t.Classify(r.Old), Is: t.Classify(r.New),
-		Position: r.Position, Origin: r.Origin, Offset: mergedlog.OffsetOf(r.Position), Time: r.Time, Record: r,
+		Position: r.Position, Origin: r.Origin, Time: r.Time, Record: r,
 	}
 	if c.Origin.IsZero() {
 		c.Origin = c.Position
@@ -103,7 +99,6 @@ type Put struct {
 	Rule     *model.RowRule
 	Image    value.Item // the whole row, except for the attributes that follow other rows
 	Position events.Position
-	ShardKey string    // of the shard that the change came from
 	Source   store.Ref // the row that the change is of
 	Follows  []Following
 	// Unclear says why the row's key does not tell which rows it is made from, so that another

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -64,7 +63,6 @@ type Target struct {
 type Step struct {
 	Change   int // index into the batch
 	Position events.Position
-	Offset   mergedlog.Offset // of the change in what the batch was read from
 	Adds     []Add
 }
 
@@ -182,7 +180,7 @@ func (g *Gathered) DropTargets(drop func(*Target) bool) {
 // their offsets.
 func (t *Target) Add(i int, c *Change, a Add) {
 	if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
-		t.Steps = append(t.Steps, Step{Change: i, Position: c.Position, Offset: c.Offset})
+		t.Steps = append(t.Steps, Step{Change: i, Position: c.Position})
 	}
 	s := &t.Steps[len(t.Steps)-1]
 	s.Adds = append(s.Adds, a)

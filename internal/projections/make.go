@@ -359,7 +359,7 @@ func IsDerived(e *model.Entity, name string) bool {
 // returns false if the key is incomplete.
 func MakeRow(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, RawOf(row))
-	p.Position, p.ShardKey, p.Source = c.Position, c.ShardKey, c.Row
+	p.Position, p.Source = c.Position, c.Row
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow
 		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {

@@ -42,7 +42,7 @@ func (c *consumer) lookAside(ctx context.Context, shared Shared, at place, is ow
 		delete(c.asides, at)
 		return nil
 	}
-	rows, known, err := c.Runner.saved(ctx, owntable.Checkpoint(c.Runner.Model.Name, GroupRows, at.table, at.shard))
+	rows, known, err := c.Runner.saved(ctx, owntable.Checkpoint(c.Runner.Model.Name, GroupRows, at.table, at.shard).Ref)
 	if err != nil {
 		return err
 	}

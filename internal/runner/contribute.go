@@ -83,7 +83,7 @@ type Generation struct {
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
 		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
-		if h := b.HandOver; !w.View.cuts() && h.Announced() && h.Over.IsZero() {
+		if h := b.HandOver; !w.View.cuts && h.Announced() && h.Over.IsZero() {
 			return nil, fmt.Errorf("%w: %q of model %s goes over to positions, which only a process can do", errGeneration, b.Entity, w.Model.Name)
 		}
 		if !w.Model.CanBuild(b.Entity) {
@@ -100,14 +100,14 @@ func (w *Work) Generations() (out []*Generation, err error) {
 
 // Counts reports whether the generation counts a change of the batch, if not before.
 func (g *Generation) Counts(c *projections.Change) bool {
-	return g.View.fenceOf(c).Counts(g.Build.Generation, c.Position)
+	return g.View.Fence.Counts(g.Build.Generation, c.Position)
 }
 
 // way returns how the generation counts a change of the batch in ledgers and sets.
 func (g *Generation) way(c *projections.Change) contribution.Way {
 	switch h := g.Build.HandOver; {
-	case g.View.cuts() || !h.Announced():
-		return g.View.fenceOf(c).Way(g.Build.Generation, h, c.Position)
+	case g.View.cuts || !h.Announced():
+		return g.View.Fence.Way(g.Build.Generation, h, c.Position)
 	case h.Over.IsZero():
 		return contribution.ByMark
 	}

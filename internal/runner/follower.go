@@ -13,9 +13,9 @@ import (
 	"weir/internal/budget"
 	"weir/internal/contribution"
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -226,9 +226,9 @@ func (c *consumer) awaitIndex(ctx context.Context, until <-chan struct{}) bool {
 type consumer struct {
 	*Follower
 	group string
-	jobs  *Jobs     // nil if the group does none
-	log   mergedLog // of the rows
-	did   bool      // something was applied
+	rows  *Runner // applies the rows
+	jobs  *Jobs   // nil if the group does none
+	did   bool    // something was applied
 	done  chan struct{}
 	pace  pace
 
@@ -248,7 +248,7 @@ type consumer struct {
 	ended    map[place]bool
 	floors   map[place]contribution.Fence // as they were last read or taken, not before at
 	asides   map[place]*aside
-	fences
+	leases
 }
 
 // consumer returns what reads the shards for one group. It knows no position yet; each comes
@@ -257,10 +257,11 @@ func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
 		at: map[place]events.Position{}, ended: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, refused: map[string]bool{},
-		fences: fences{map[place]int64{}, map[place]time.Time{}},
+		leases: leases{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) != GroupSearch {
 		c.jobs = &Jobs{Runner: f.Runner}
+		c.rows = f.Runner.reads()
 	}
 	return c
 }
@@ -292,11 +293,10 @@ type Page struct {
 	Records []events.Record
 }
 
-// Again applies pages that were a batch of a log a while ago, like a process that has lost
-// its shards since. The checkpoints stay where they are.
-func (s *Stepper) Again(ctx context.Context, log int64, row mergedlog.Log, read time.Time, pages []Page) error {
+// Again applies pages that were read a while ago, like a process that another one has overtaken since. The
+// checkpoints stay where they are.
+func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error {
 	c := s.c
-	c.log = mergedLog{number: log, row: row}
 	var pieces []piece
 	for _, page := range pages {
 		shards, err := c.source().Shards(ctx, page.Table.Name)
@@ -423,21 +423,17 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if wake == nil {
 			wake = c.Stop
 		}
-		if last && !c.log.waiting() && time.Since(active) >= lag {
+		if last && time.Since(active) >= lag {
 			break
 		}
 		if closed {
 			wake = nil // it has no more use, and being closed it would always be ready
 		}
-		most := patience
-		if c.log.waiting() {
-			most = min(patience, joinPause)
-		}
-		if err := idle(ctx, changed, wake, most); err != nil {
+		if err := idle(ctx, changed, wake, patience); err != nil {
 			return err
 		}
 	}
-	return c.leaveLog(ctx)
+	return nil
 }
 
 // pause waits for a while, until the channel is closed, or until the context ends.
@@ -508,18 +504,11 @@ type piece struct {
 	from, after events.Position // the saved checkpoint; the position behind which the page was read
 	page        store.Records
 	read        time.Time
-	oldest      time.Time       // the time of the first record of a flush
-	to          events.Position // where the range of a pending batch ends, which this is
-	records     int             // and how many records it has
-	gap         bool            // the stream has forgotten records of that range
-	missing     events.Position // the last record of it before those
+	oldest      time.Time // the time of the first record of a flush
 }
 
 // last is where the checkpoint is behind the page.
 func (p *piece) last() events.Position {
-	if !p.to.IsZero() {
-		return p.to
-	}
 	return p.page.Records[len(p.page.Records)-1].Position
 }
 
@@ -541,13 +530,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.group == GroupRows {
-		if n, ready, err := c.readLog(ctx); !ready || err != nil {
-			return n, err
-		}
-	}
-	c.log.unjoined = false
-	if err := c.holdAll(ctx, tables); err != nil {
+	if err := c.resumeAll(ctx, tables); err != nil {
 		return 0, err
 	}
 	for _, t := range tables {
@@ -592,7 +575,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 			}
-			if !ordered && (c.pages.full(4*c.pace.records) || len(pieces) >= mostRanges) {
+			if !ordered && (c.pages.full(4*c.pace.records) || len(pieces) >= mostPieces) {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
@@ -679,7 +662,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 		return p, err
 	}
 	if _, known := c.at[at]; !known {
-		if ours, err := c.resume(ctx, at); !ours || err != nil {
+		if err := c.resume(ctx, at); err != nil {
 			return p, err
 		}
 	}
@@ -697,6 +680,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 		c.pages.takes(p.page.Records)
 	}
 	if errors.Is(err, ErrElsewhere) {
+		delete(c.at, at)
 		return p, nil // the next pass sees the change
 	}
 	if err != nil {
@@ -713,7 +697,12 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 	return p, err
 }
 
+// mostPieces bounds how many pages are applied before their checkpoints move.
+const mostPieces = 2000
+
 // take applies pages and then moves the group's checkpoints behind them.
+// A page that is too old, or whose stream was switched, is dropped and read again; nothing of the pages
+// is acknowledged.
 func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
@@ -723,41 +712,51 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		if err != nil {
 			return err
 		}
-		if c.group == GroupRows {
-			if begun, err := c.begin(ctx, pieces); !begun || err != nil {
-				return err
+		counts, err := c.apply(ctx, pieces, view)
+		if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
+			for _, p := range pieces {
+				delete(c.at, p.place)
 			}
+			return nil
 		}
-		return c.takeAll(ctx, pieces, view)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
+		}
+		c.takesAgain()
+		return c.move(ctx, pieces, counts, view)
 	})
 }
 
-// takeAll applies pages by a view. For rows, they are of the pending batch of the log.
-// A batch that is too old, or whose stream was switched, is dropped and read again; nothing of it
-// is acknowledged.
-func (c *consumer) takeAll(ctx context.Context, pieces []piece, view *View) error {
-	counts, err := c.apply(ctx, pieces, view)
-	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
-		for _, p := range pieces {
-			delete(c.at, p.place)
+// apply applies pages by a view, and returns the counts of each. Each page of rows is a batch of its shard; where the
+// order of changes of all shards matters, it is several.
+func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Result, error) {
+	if c.group != GroupRows {
+		return c.Runner.Documents(ctx, batchesOf(pieces))
+	}
+	counts := make([]Result, len(pieces))
+	batches := batchesOf(pieces)
+	if c.keepsOrder() && len(pieces) > 1 {
+		for _, run := range c.runs(batches) {
+			b := batches[run.piece]
+			b.View, b.Changes = view.of(pieces[run.piece].place), b.Changes[run.from:run.to]
+			n, err := c.rows.Rows(ctx, b)
+			if err != nil {
+				return nil, err
+			}
+			counts[run.piece].Add(n)
 		}
-		c.log.known = false
-		return nil
+		return counts, nil
 	}
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
-	}
-	c.takesAgain()
-	return c.move(ctx, pieces, counts, view)
+	err := parallel.Do(len(batches), c.rows.AtOnce(shardsAtOnce), func(i int) (err error) {
+		batches[i].View = view.of(pieces[i].place)
+		counts[i], err = c.rows.Rows(ctx, batches[i])
+		return err
+	})
+	return counts, err
 }
 
-// apply applies pages by a view. Those of rows are a batch of the log.
-func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Result, error) {
-	if c.group == GroupRows {
-		return c.Runner.logRows(ctx, c.batch(pieces, view), len(pieces))
-	}
-	return c.Runner.Documents(ctx, batchesOf(pieces))
-}
+// shardsAtOnce is how many shards are applied side by side. Nothing that one of them writes depends on another.
+const shardsAtOnce = 8
 
 // batchesOf returns a batch for each page.
 func batchesOf(pieces []piece) []Batch {
@@ -779,42 +778,26 @@ func (p *piece) changes() []projections.Change {
 	return out
 }
 
-// resume reads the saved checkpoint of a shard into memory. It reports false if the shard
-// belongs to a log that it cannot leave yet.
-func (c *consumer) resume(ctx context.Context, at place) (ours bool, err error) {
-	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
-	if err != nil {
-		return false, err
-	}
-	if ours, err = c.join(ctx, at, is); ours {
-		c.at[at] = is.At
-		delete(c.floors, at)
-	}
-	return ours, err
-}
-
 // move saves the checkpoints together with the counts of the records before them, if they
 // are still where the pages were read from. So each record is counted once, however often
 // it was applied. If another process has moved a checkpoint, the shard is read again from
-// there. Only this process moves a checkpoint under its fence: one that is at its new
-// position already was moved by this write, whose first answer was lost.
+// there. One that is at its new position already was moved by this write, whose first answer was lost, or by another
+// process that applied the same records: they count once in either case.
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, view *View) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), c.held[p.place], p.from, p.last(), owntable.Counts(counts[i].Counts)))
+		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), p.from, p.last(), owntable.Counts(counts[i].Counts)))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
 	if err != nil {
 		return err
 	}
-	c.log.row = c.log.row.Finish()
 	for i, p := range pieces {
 		last := p.last()
-		if out[i].Err != nil && !c.moved(p.place, last, out[i].Row) {
+		if out[i].Err != nil && !isAt(out[i].Row, last) {
 			delete(c.at, p.place)
 			delete(c.asides, p.place)
-			c.log.known = false
 			continue
 		}
 		c.at[p.place], c.ended[p.place], c.did = last, p.page.End, true
@@ -839,10 +822,10 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 	return nil
 }
 
-// moved reports whether a checkpoint is where this consumer was to move it.
-func (c *consumer) moved(at place, to events.Position, row value.Item) bool {
+// isAt reports whether a checkpoint is at a position.
+func isAt(row value.Item, p events.Position) bool {
 	is, err := owntable.DecodeCheckpoint(row)
-	return err == nil && is.Fence != 0 && is.Fence == c.held[at] && is.At == to
+	return err == nil && is.At == p
 }
 
 // trim lets the source drop records that every group has passed.

@@ -16,7 +16,7 @@ import (
 func TestMerged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lists := make([][]projections.Change, rapid.IntRange(0, 9).Draw(t, "pages"))
-		var want []mergedlog.Offset
+		var want []events.Position
 		for i := range lists {
 			at := uint64(0)
 			for range rapid.IntRange(0, 6).Draw(t, "changes") {
@@ -25,7 +25,7 @@ func TestMerged(t *testing.T) {
 				lists[i], want = append(lists[i], projections.Change{Offset: o, Piece: i}), append(want, o)
 			}
 		}
-		slices.SortFunc(want, mergedlog.Offset.Compare)
+		slices.SortFunc(want, events.Position.Compare)
 		got := merged(lists)
 		if len(got) != len(want) {
 			t.Fatalf("%d changes, want %d", len(got), len(want))

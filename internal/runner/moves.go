@@ -110,7 +110,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		c := &w.Changes[of[i]]
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,
+			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
 	return w.KeepAll(ctx, ds)

@@ -115,3 +115,56 @@ func cut(pieces []piece, upTo events.Position) []piece {
 	}
 	return out
 }
+
+// run is a part of a piece's changes.
+type run struct{ piece, from, to int }
+
+// runs divides batches of several shards into parts, so that the changes whose order matters come in the order of their
+// positions. Others go with those of their shard: a shard that has none of them is one part.
+func (c *consumer) runs(batches []Batch) (out []run) {
+	orders := c.rows.Orders()
+	next := make([]run, len(batches)) // of each batch, what is left, and in to its next change whose order matters
+	seek := func(i int) {
+		n := &next[i]
+		for n.to < len(batches[i].Changes) && !orders.Concerns(batches[i].Changes[n.to].Was, batches[i].Changes[n.to].Is) {
+			n.to++
+		}
+	}
+	for i := range batches {
+		next[i].piece = i
+		seek(i)
+	}
+	at := func(i int) (events.Position, bool) {
+		if n := next[i]; n.to < len(batches[i].Changes) {
+			return batches[i].Changes[n.to].Position, true
+		}
+		return events.Position{}, false
+	}
+	for {
+		least, found := -1, false
+		for i := range batches {
+			if p, has := at(i); has {
+				if q, _ := at(max(least, 0)); least < 0 || p.Compare(q) < 0 {
+					least, found = i, true
+				}
+			}
+		}
+		if !found {
+			break
+		}
+		if n := len(out); n > 0 && out[n-1].piece == least {
+			out[n-1].to = next[least].to + 1
+		} else {
+			out = append(out, run{least, next[least].from, next[least].to + 1})
+		}
+		next[least].to++
+		next[least].from = next[least].to
+		seek(least)
+	}
+	for i := range batches {
+		if n := next[i]; n.from < len(batches[i].Changes) {
+			out = append(out, run{i, n.from, len(batches[i].Changes)})
+		}
+	}
+	return out
+}

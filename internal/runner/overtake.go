@@ -26,7 +26,7 @@ func (r *Runner) Overtake(ctx context.Context, group, other string) error {
 			if err != nil || is.At.IsZero() {
 				continue
 			}
-			ws = append(ws, owntable.OvertakeCheckpoint(owntable.Ref(owntable.Checkpoints(r.Model.Name, group), row.Get(owntable.Sort).Text()), is.At, is.Done))
+			ws = append(ws, owntable.OvertakeCheckpoint(owntable.Checkpoint(r.Model.Name, group, is.Table, is.Shard), is.At, is.Done))
 		}
 		if _, err := r.Write(ctx, ws); err != nil {
 			return err

@@ -68,7 +68,7 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	}
 	letters, err := w.keeping(ctx, ds)
 	ws := slices.Concat(letters...)
-	first, last := steps[0].Offset, steps[len(steps)-1].Offset
+	first, last := steps[0].Position, steps[len(steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
 	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.First(), w.epoch(ledger))), err
 }
@@ -79,7 +79,7 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 	c := &w.Changes[s.Change]
 	d := Dead{
 		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
-		ShardKey: w.ShardOf(c), Position: s.Position, Time: c.Time, Record: keysOf(c), Adds: s.Adds,
+		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: keysOf(c), Adds: s.Adds,
 	}
 	return d
 }

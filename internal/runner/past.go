@@ -33,7 +33,7 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 	groups := r.Groups()
 	var refs []store.Ref
 	for _, g := range groups {
-		refs = append(refs, owntable.Checkpoint(r.Model.Name, g, table, shard))
+		refs = append(refs, owntable.Checkpoint(r.Model.Name, g, table, shard).Ref)
 	}
 	rows, err := r.Get(ctx, refs)
 	if err != nil {

@@ -3,19 +3,19 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// A ledger, a node of a set and the counter of a list keep a position for each shard that a
-// function applies, so that a record counts once. A stream has very many shards, and makes new
+// A ledger, a node of a set and the counter of a list keep a position for each shard of which they
+// have counted records, so that a record counts once. A stream has very many shards, and makes new
 // ones for ever, so positions are removed that are redundant: those at or before the frontier of
 // their shard. The row remembers that it was pruned. From then on, a missing position says nothing,
 // and a worker takes the frontier for it, which it must read after the row:
@@ -30,7 +30,7 @@ import (
 
 // Frontier is how far a shard is done for good: no record at or before At will be counted any more.
 type Frontier struct {
-	At mergedlog.Offset
+	At events.Position
 	// Gone says that nothing is known of the shard any more. If it was known when the position that
 	// a row holds was written, then the stream has no record at or before this position any more.
 	Gone bool
@@ -38,9 +38,12 @@ type Frontier struct {
 }
 
 // PrunedLedgers remembers the ledgers that were found pruned. To read such a ledger first costs less
-// than a write that fails. It is no more than a guess. The zero PrunedLedgers is empty. It must
-// not be used by two goroutines at a time.
-type PrunedLedgers struct{ known map[string]bool }
+// than a write that fails. It is no more than a guess. The zero PrunedLedgers is empty. It may be used by
+// several goroutines.
+type PrunedLedgers struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
 
 // mostPruned is how many ledgers PrunedLedgers remembers; then it begins again.
 const mostPruned = 10_000
@@ -51,6 +54,8 @@ func (p *PrunedLedgers) add(ref store.Ref) {
 	if p == nil {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= mostPruned {
 		p.known = map[string]bool{}
 	}
@@ -60,7 +65,12 @@ func (p *PrunedLedgers) add(ref store.Ref) {
 // has reports whether this process knows that positions were removed from the ledger. A nil
 // receiver knows of none.
 func (p *PrunedLedgers) has(ref store.Ref) bool {
-	return p != nil && p.known[ref.Key.Partition.Text()]
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known[ref.Key.Partition.Text()]
 }
 
 // batchLife is how long after it was read a batch may be applied. A row may have lost
@@ -100,7 +110,7 @@ func (w *Work) epoch(ledger store.Ref) value.Value { return w.epochs[ledger.Key.
 // look notes the epoch of a ledger that was read, or whose condition failed.
 func (w *Work) look(ledger store.Ref, row value.Item) {
 	epoch := owntable.LedgerRow(row).Epoch()
-	if owntable.IsLogKey(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
+	if owntable.IsUnlogged(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
 		return
 	}
 	w.met(ledger, epoch)
@@ -129,14 +139,14 @@ func (w *Work) passed(ctx context.Context) error {
 // of no ledger.
 type Looked struct {
 	// Frontier is that of the batch's shard. The caller of Look reads it after the call.
-	Frontier mergedlog.Offset
+	Frontier events.Position
 	rows     map[string]value.Item // by partition key
 }
 
 // Look reads the ledgers that changes count in and that are probably pruned. A caller that reads the
 // frontier of the shard anyway calls it before, and so saves a second reading.
 func (r *Runner) Look(ctx context.Context, changes []projections.Change) (Looked, error) {
-	if r.Pruned == nil || len(r.Pruned.known) == 0 {
+	if r.Pruned == nil {
 		return Looked{}, nil
 	}
 	g, _ := Fold(r.Kinds, r.Model, changes)
@@ -201,10 +211,7 @@ var errNoFrontier = errors.New("the row that says how far its shard is applied w
 // ReadFrontier reads the frontier of the batch's shard. No record up to it may be counted. Call it
 // after reading a row that was pruned, and before a write on condition that the row has not
 // changed.
-func (w *Work) ReadFrontier(ctx context.Context) (mergedlog.Offset, error) {
-	if w.Frontiers == nil {
-		return mergedlog.Offset{}, fmt.Errorf("%w: a row was pruned by a function, and this reader is a process", errNoFrontier)
-	}
+func (w *Work) ReadFrontier(ctx context.Context) (events.Position, error) {
 	is, err := w.Frontiers(ctx, []string{w.ShardKey})
 	if err == nil && is[0].Gone {
 		err = errNoFrontier
@@ -213,15 +220,15 @@ func (w *Work) ReadFrontier(ctx context.Context) (mergedlog.Offset, error) {
 		err = is[0].Err
 	}
 	if err != nil {
-		return mergedlog.Offset{}, err
+		return events.Position{}, err
 	}
 	w.frontier, w.looked = is[0].At, false
 	return w.frontier, nil
 }
 
 // seen returns the offset up to which a ledger includes the records of the batch's log or shard.
-func (w *Work) seen(ledger value.Item) mergedlog.Offset {
-	at := owntable.LedgerRow(ledger).Offset(w.ShardKey)
+func (w *Work) seen(ledger value.Item) events.Position {
+	at := owntable.LedgerRow(ledger).PositionIn(w.ShardKey)
 	if w.frontier.Compare(at) > 0 {
 		return w.frontier
 	}
@@ -262,7 +269,7 @@ func (w *Work) Redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 	}
 	full := make([][]owntable.Applied, len(rows))
 	for i, positions := range rows {
-		if over := len(positions) - most; w.Retired != nil || over > 0 && over%pruneEvery == 1%pruneEvery {
+		if over := len(positions) - most; over > 0 && over%pruneEvery == 1%pruneEvery {
 			full[i] = positions
 		}
 	}
@@ -297,25 +304,35 @@ func (w *Work) redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 	return out, nil
 }
 
-// frontiersOf reads the frontiers of shards. A process knows only of shards that are over.
-// A frontier that cannot be read has Err, and its shard's position is kept.
+// frontiersOf reads the frontiers of shards. A frontier that cannot be read has Err, and its shard's position is kept.
 func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, error) {
-	switch {
-	case len(keys) == 0:
-		return nil, nil
-	case w.Frontiers != nil:
-		return w.Frontiers(ctx, keys)
+	if len(keys) == 0 || w.Frontiers == nil {
+		return make([]Frontier, len(keys)), nil
 	}
-	out := make([]Frontier, len(keys))
-	for i, key := range keys {
-		if w.Retired == nil {
-			continue
-		}
-		over, err := w.Retired(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		out[i].Gone = over
+	return w.Frontiers(ctx, keys)
+}
+
+// reads returns the runner of a process, whose shards' frontiers are their checkpoints.
+func (r *Runner) reads() *Runner {
+	in := *r
+	in.Frontiers, in.Pruned = r.checkpoints, &PrunedLedgers{}
+	return &in
+}
+
+// checkpoints reads how far shards are applied, by their checkpoints.
+func (r *Runner) checkpoints(ctx context.Context, shardKeys []string) ([]Frontier, error) {
+	refs := make([]store.Ref, len(shardKeys))
+	for i, key := range shardKeys {
+		refs[i] = owntable.CheckpointOf(r.Model.Name, GroupRows, key)
+	}
+	rows, err := r.Get(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Frontier, len(rows))
+	for i, row := range rows {
+		is, err := owntable.DecodeCheckpoint(row)
+		out[i] = Frontier{At: is.At, Gone: row == nil, Err: err}
 	}
 	return out, nil
 }

@@ -34,15 +34,14 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/events"
 	"weir/internal/logs"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -70,12 +69,8 @@ type Runner struct {
 	// may take them over. See catalog.Batch.
 	Reader  catalog.Reader
 	Drained catalog.Drained
-	// Retired, if set, reports whether a shard will never deliver another record,
-	// apart from batches that are older than batchLife. Processes set it: functions may
-	// have left positions in rows.
-	Retired func(ctx context.Context, shardKey string) (bool, error)
 	// Frontiers, if set, reads how far shards are done for good, given their short keys. A
-	// reader sets it whose rows keep a position for each shard.
+	// reader sets it.
 	Frontiers func(ctx context.Context, shardKeys []string) ([]Frontier, error)
 	// Pruned remembers which ledgers were pruned; nil remembers nothing. It goes with Frontiers.
 	Pruned *PrunedLedgers
@@ -117,8 +112,8 @@ func (r *Runner) Moment() time.Time {
 	return time.Now()
 }
 
-// Batch is a run of changes of one shard of one stream, or of a merged log, in the order of
-// their offsets. At no time do two shards carry changes of the same row.
+// Batch is a run of changes of one shard of one stream, in the order of
+// their positions. At no time do two shards carry changes of the same row.
 type Batch struct {
 	ShardKey string // under which ledgers keep how far they have counted
 	Changes  []projections.Change
@@ -286,7 +281,7 @@ type Work struct {
 	// By shard: the epochs of ledgers that this batch has met, by partition key; the frontier of
 	// its shard, as last read; and whether an epoch was met since (prune.go).
 	epochs   map[string]value.Value
-	frontier mergedlog.Offset
+	frontier events.Position
 	looked   bool
 }
 
@@ -298,9 +293,6 @@ func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 	}
 	return &Work{Runner: r.seeing(&b.View.CatalogRow), Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
 }
-
-// ShardOf returns the short key of the shard that a change of the batch came from.
-func (b *Batch) ShardOf(c *projections.Change) string { return cmp.Or(c.ShardKey, b.ShardKey) }
 
 // IsKept reports whether something of the i-th change is kept as a dead letter.
 func (w *Work) IsKept(i int) bool { return w.kept[i] }
@@ -443,7 +435,7 @@ func (w *Work) faults(ctx context.Context) error {
 		w.Kept(w.FaultOf[i], f.Derivation)
 		ds = append(ds, Dead{
 			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
-			ShardKey: w.ShardOf(c), Position: c.Position, Record: RecordOf(c), Time: c.Time,
+			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
 		})
 	}
 	return w.KeepAll(ctx, ds)

@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -22,12 +20,6 @@ type Shared interface {
 	// ours. Each lease has a greater number than every earlier one, whichever process
 	// holds it.
 	Fence(table, shard string) int64
-	// Spooled returns the records behind a position and up to another one that the disk of this
-	// process has of a shard, whichever process holds it. all says that the disk has records at
-	// least up to there.
-	Spooled(table, shard string, after, to events.Position) (out []events.Record, all bool, err error)
-	// Log is the number of the merged log of this process, 0 while it has none.
-	Log() int64
 	// Beside reports whether another process reads a shard and leaves our search
 	// generation alone, since it applies another one. It may be out of date.
 	Beside(table, shard string) bool
@@ -49,8 +41,8 @@ func (f *Follower) source() store.Source {
 	return f.Runner.Store
 }
 
-// fences is what a consumer knows about its leases and their fences.
-type fences struct {
+// leases is what a consumer knows of its leases, by their fences.
+type leases struct {
 	held   map[place]int64
 	looked map[place]time.Time // when the checkpoint of another process's shard was last read
 }
@@ -59,77 +51,73 @@ type fences struct {
 // children wait for it.
 const lookEvery = time.Second
 
-// hold reports whether the shard is ours to apply. At the beginning of a lease it fences
-// the checkpoint: the process that held the shard before can no longer move it.
+// hold reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
+// checkpoint, which another process may have moved.
 func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	shared, ok := c.source().(Shared)
 	if !ok || c.ended[at] {
 		return true, nil
 	}
 	now := shared.Fence(at.table, at.shard)
-	switch {
-	case now == 0:
+	if now == 0 {
 		delete(c.at, at)
 		delete(c.held, at)
 		if err := c.look(ctx, shared, at); err != nil {
 			return false, err
 		}
 		return c.asides[at].reads(), nil
-	case c.held[at] == now:
-		return true, nil
 	}
-	delete(c.asides, at)
-	out, err := c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at), now)})
-	if err != nil {
-		return false, err
+	if c.held[at] != now {
+		delete(c.asides, at)
+		delete(c.at, at)
+		c.held[at] = now
 	}
-	if out[0].Err != nil {
-		return false, nil // a later lease has the checkpoint; the source will notice
+	return true, nil
+}
+
+// resume reads the saved checkpoint of a shard into memory, and makes it if there is none: from then on a ledger
+// may lack the shard's position.
+func (c *consumer) resume(ctx context.Context, at place) error {
+	is, known, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
+	if err == nil && !known {
+		_, err = c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at))})
+		if err == nil {
+			is, _, err = c.Runner.saved(ctx, c.checkpoint(at).Ref)
+		}
 	}
-	was, err := owntable.DecodeCheckpoint(out[0].Row)
-	if err != nil {
-		return false, err
+	if err == nil {
+		c.resumes(at, is)
 	}
-	ours, err := c.join(ctx, at, was)
-	if !ours || err != nil {
-		return false, err
-	}
-	c.held[at], c.at[at], c.ended[at] = now, was.At, was.Done
+	return err
+}
+
+// resumes notes a checkpoint as it was read.
+func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
+	c.at[at], c.ended[at] = is.At, is.Done
 	delete(c.floors, at)
-	return !c.ended[at], nil
 }
 
-// holdAtOnce is how many checkpoints are fenced in one call of the store, which writes them side
-// by side. A transaction that moves shards from one log to another has the log beside them.
-const holdAtOnce = store.MaxTransact - 1
-
-// fenced is a shard whose checkpoint is fenced for this lease, and the checkpoint as it was.
-type fenced struct {
-	place
-	fence int64
-	was   owntable.CheckpointRow
-}
-
-// holdAll does for many shards what hold does for each, with few calls: a process that starts, or
-// takes over from another one, holds all of its shards at once. What it cannot hold is left
-// to hold. A child is left until its parent is listed no more.
-func (c *consumer) holdAll(ctx context.Context, tables []*model.Table) error {
-	shared, ok := c.source().(Shared)
-	if !ok {
-		return nil
-	}
-	var all []fenced
+// resumeAll does for many shards what resume does for each, with few calls: a process that starts, or
+// takes over from another one, resumes all of its shards at once. A checkpoint that is not there, or cannot be
+// read, is left to resume. A child is left until its parent is listed no more.
+func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
+	var all []place
+	var refs []store.Ref
 	for _, t := range tables {
-		shards, err := shared.Shards(ctx, t.Name)
+		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
 			return nil // the pass says so
 		}
 		listed := map[string]bool{}
 		for _, s := range shards {
 			at := place{c.group, t.Name, s.ID}
-			now := shared.Fence(at.table, at.shard)
-			if now != 0 && c.held[at] != now && !c.ended[at] && !listed[s.Parent] {
-				all = append(all, fenced{place: at, fence: now})
+			_, known := c.at[at]
+			if shared, ok := c.source().(Shared); ok {
+				fence := shared.Fence(at.table, at.shard)
+				known = known && c.held[at] == fence || fence == 0
+			}
+			if !known && !c.ended[at] && !listed[s.Parent] {
+				all, refs = append(all, at), append(refs, c.checkpoint(at).Ref)
 			}
 			listed[s.ID] = true
 		}
@@ -137,101 +125,29 @@ func (c *consumer) holdAll(ctx context.Context, tables []*model.Table) error {
 	if len(all) < 2 {
 		return nil
 	}
-	for part := range slices.Chunk(all, holdAtOnce) {
-		if err := c.holdThese(ctx, part); err != nil {
+	for _, at := range all {
+		if ours, err := c.hold(ctx, at); err != nil || !ours {
 			return err
 		}
 	}
-	return nil
-}
-
-// holdThese fences the checkpoints of shards, and has the shards join the log of this process.
-// A shard that another process fences at the same time, or whose checkpoint cannot be read, is not held afterwards: hold
-// tries it by itself, and says what is wrong. After a crash the next process fences higher.
-func (c *consumer) holdThese(ctx context.Context, all []fenced) error {
-	ws := make([]store.Write, len(all))
-	for i, f := range all {
-		ws[i] = owntable.BeginCheckpoint(c.checkpoint(f.place), f.fence)
-	}
-	out, err := c.Runner.Write(ctx, ws)
+	rows, err := c.Runner.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
-	from := map[int64][]fenced{} // by the log that they belong to
-	for i, f := range all {
-		if out[i].Err != nil {
-			continue
-		}
-		if f.was, err = owntable.DecodeCheckpoint(out[i].Row); err != nil {
-			continue // hold says so
-		}
-		from[f.was.Log] = append(from[f.was.Log], f)
-	}
-	for _, log := range slices.Sorted(maps.Keys(from)) {
-		joined, err := c.joinAll(ctx, log, from[log])
-		if err != nil {
-			return err
-		}
-		for _, f := range joined {
-			delete(c.asides, f.place)
-			delete(c.floors, f.place)
-			c.held[f.place], c.at[f.place], c.ended[f.place] = f.fence, f.was.At, f.was.Done
+	for i, at := range all {
+		if is, err := owntable.DecodeCheckpoint(rows[i]); err == nil && rows[i] != nil {
+			c.resumes(at, is)
 		}
 	}
 	return nil
 }
 
-// joinAll is join for shards of one log. It returns those that belong to the log of this process.
-// Shards without a log join by a condition on each checkpoint; shards of another log leave it and join this one in one
-// transaction, all or none, once what the other log has begun is settled. Those that another process moved meanwhile
-// are not returned.
-func (c *consumer) joinAll(ctx context.Context, log int64, all []fenced) (joined []fenced, err error) {
-	if c.group != GroupRows || log == c.log.number {
-		return all, nil
-	}
-	var moving []fenced
-	var ws []store.Write
-	for _, f := range all {
-		if f.was.Done {
-			joined = append(joined, f)
-			continue
-		}
-		moving, ws = append(moving, f), append(ws, f.was.JoinCheckpoint(c.checkpoint(f.place), c.log.number))
-	}
-	if len(moving) == 0 {
-		return joined, nil
-	}
-	if log == 0 {
-		out, err := c.Runner.Write(ctx, ws)
-		if err != nil {
-			return nil, err
-		}
-		for i, f := range moving {
-			if out[i].Err == nil {
-				joined = append(joined, f)
-			}
-		}
-		return joined, nil
-	}
-	row, _, done, err := c.settleLog(ctx, log)
-	if !done || err != nil {
-		return joined, err
-	}
-	leaves := owntable.SaveLog(owntable.Log(c.Runner.Model.Name, log), row, row.Touch())
-	ours, err := Transacted(c.Runner.Store.Transact(ctx, append([]store.Write{leaves}, ws...)))
-	if ours {
-		joined = append(joined, moving...)
-	}
-	return joined, err
-}
-
-// Begin records in the checkpoints of all groups that a shard is being read under a
-// lease. From then on the shard's children wait for it, and if its stream drops the
+// Begin makes the checkpoints of all groups in a shard that is being read. From then on the shard's children wait for it, and if its stream drops the
 // shard, that is noticed, even if none of its records is applied yet.
-func (r *Runner) Begin(ctx context.Context, table, shard string, fence int64) error {
+func (r *Runner) Begin(ctx context.Context, table, shard string) error {
 	var ws []store.Write
 	for _, g := range r.Groups() {
-		ws = append(ws, owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, g, table, shard), fence))
+		ws = append(ws, owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, g, table, shard)))
 	}
 	_, err := r.Write(ctx, ws)
 	return err
@@ -243,7 +159,7 @@ func (c *consumer) look(ctx context.Context, shared Shared, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
-	is, _, err := c.Runner.saved(ctx, c.checkpoint(at))
+	is, _, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
 	if err == nil {
 		c.looked[at] = c.Runner.Moment()
 		c.ended[at] = is.Done
@@ -272,7 +188,7 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	if c.ended[at] {
 		return false, nil
 	}
-	is, known, err := c.Runner.saved(ctx, c.checkpoint(at))
+	is, known, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
 	if err != nil {
 		return true, err
 	}
@@ -283,23 +199,20 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 // finish records that the shard is applied to its end, for its children, which another
 // process may read.
 func (c *consumer) finish(ctx context.Context, at place) error {
-	now := c.held[at]
-	end := owntable.EndCheckpoint(c.checkpoint(at), now)
-	if now == 0 {
-		if c.group == GroupRows {
+	if c.at[at].IsZero() && c.group == GroupRows {
+		if _, shared := c.source().(Shared); !shared {
 			return nil
 		}
-		end = owntable.EndCheckpointAt(c.checkpoint(at), c.at[at])
 	}
-	out, err := c.Runner.Write(ctx, []store.Write{end})
+	out, err := c.Runner.Write(ctx, []store.Write{owntable.EndCheckpoint(c.checkpoint(at), c.at[at])})
 	if err == nil {
-		c.ended[at] = out[0].Err == nil // else another process has it, and this one may get it back
+		c.ended[at] = out[0].Err == nil // else another process has moved it
 	}
 	return err
 }
 
 // checkpoint is the row that says how far the group has come in a shard.
-func (c *consumer) checkpoint(at place) store.Ref {
+func (c *consumer) checkpoint(at place) owntable.ShardRef {
 	return owntable.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
 }
 
@@ -308,7 +221,6 @@ type Place struct {
 	Table, Shard string
 	At           events.Position
 	Done         bool
-	Log          int64 // the merged log that the shard belongs to; 0 for none
 	// Since when the stream does not list the shard; zero if it does, or if that was not
 	// recorded yet.
 	Missing time.Time
@@ -316,8 +228,8 @@ type Place struct {
 
 // Place returns how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
-	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard))
-	return Place{table, shard, is.At, is.Done, is.Log, is.Missing}, err
+	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard).Ref)
+	return Place{table, shard, is.At, is.Done, is.Missing}, err
 }
 
 // Places returns all shards that a group has read from, except those that were forgotten.
@@ -328,14 +240,26 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name, group), func(row value.Item) error {
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
-		table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
-		out = append(out, Place{table, shard, is.At, is.Done, is.Log, is.Missing})
+		out = append(out, Place{is.Table, is.Shard, is.At, is.Done, is.Missing})
 		return nil
 	})
 	if err == nil {
 		err = errors.Join(bad...)
 	}
 	return out, err
+}
+
+// Counted returns how far shards are applied: nothing behind it is counted in any ledger that
+// has not changed since it was read, and all before it is.
+func (r *Runner) Counted(ctx context.Context) (out []owntable.Applied, err error) {
+	places, err := r.Places(ctx, GroupRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		out = append(out, owntable.Applied{Key: owntable.ShardKey(p.Table, p.Shard), At: p.At})
+	}
+	return out, nil
 }
 
 // StreamKept reads which streams of a table are known, and when their shards were last seen.

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 
-	"weir/internal/mergedlog"
 	"weir/internal/projections"
 )
 
@@ -20,7 +19,7 @@ func (r *Runner) Summed(ctx context.Context, b Batch, sums []*projections.Target
 	for _, s := range sums {
 		t := g.Target(s.Row, s.Entity)
 		for _, step := range s.Steps {
-			step.Offset = mergedlog.OffsetOf(b.Changes[0].Position)
+			step.Position = b.Changes[0].Position
 			t.Steps = append(t.Steps, step)
 		}
 	}

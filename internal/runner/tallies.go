@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -135,7 +135,7 @@ func fitting(steps []projections.Step) []projections.Step {
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
 // ledger has seen the first of them, or effects before them are parked.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
-	first, last := t.Steps[0].Offset, t.Steps[len(t.Steps)-1].Offset
+	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
 	return owntable.CountLedger(ledger, w.ShardKey, first, last, total, w.First(), w.epoch(ledger))
 }
@@ -161,8 +161,8 @@ func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Ite
 }
 
 // unseen leaves out the first steps, which are not behind an offset.
-func unseen(steps []projections.Step, seen mergedlog.Offset) []projections.Step {
-	for len(steps) > 0 && steps[0].Offset.Compare(seen) <= 0 {
+func unseen(steps []projections.Step, seen events.Position) []projections.Step {
+	for len(steps) > 0 && steps[0].Position.Compare(seen) <= 0 {
 		steps = steps[1:]
 	}
 	return steps

@@ -22,24 +22,19 @@ import (
 // View is by which builds a batch is applied.
 type View struct {
 	owntable.CatalogRow
-	// Fence is that of the batch's shard, if a function reads it. It has no cuts.
+	// Fence is that of the batch's shard. That of a function has no cuts.
 	Fence  contribution.Fence
-	fences map[string]contribution.Fence // of a process, by short key of the shard
+	cuts   bool                         // shards are cut for builds that hand over, which only processes do
+	fences map[place]contribution.Fence // of several batches; see of
 }
 
-// fence returns the fence of a shard.
-func (v *View) fence(shardKey string) contribution.Fence {
-	if !v.cuts() {
-		return v.Fence
+// of returns the view by which the batch of one shard is applied.
+func (v *View) of(at place) *View {
+	if v == nil {
+		return nil
 	}
-	return v.fences[shardKey]
+	return &View{CatalogRow: v.CatalogRow, Fence: v.fences[at], cuts: true}
 }
-
-// fenceOf returns the fence of the shard that a change came from.
-func (v *View) fenceOf(c *projections.Change) contribution.Fence { return v.fence(c.ShardKey) }
-
-// cuts reports whether shards are cut for builds that hand over, which only processes do.
-func (v *View) cuts() bool { return len(v.fences) > 0 }
 
 // viewed gives a view to a batch that has none.
 func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
@@ -59,14 +54,14 @@ func (c *consumer) admit(ctx context.Context, pieces []piece) (*View, error) {
 		if err != nil || c.Runner.Catalog == nil || c.group != GroupRows {
 			return nil, err
 		}
-		newer, v := false, View{CatalogRow: row, fences: map[string]contribution.Fence{}}
+		newer, v := false, View{CatalogRow: row, fences: map[place]contribution.Fence{}}
 		for i := range pieces {
 			f, err := c.fenced(ctx, &pieces[i], row)
 			if err != nil {
 				return nil, err
 			}
 			newer = newer || !f.Admits(row.Count)
-			v.fences[pieces[i].key()] = f
+			v.fences[pieces[i].place] = f
 		}
 		if !newer {
 			return &v, nil
@@ -86,9 +81,9 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	}
 	ref := c.checkpoint(p.place)
 	for range MaxRounds {
-		refs := []store.Ref{ref}
+		refs := []store.Ref{ref.Ref}
 		for _, shard := range p.above {
-			refs = append(refs, c.checkpoint(place{p.group, p.place.table, shard}))
+			refs = append(refs, c.checkpoint(place{p.group, p.place.table, shard}).Ref)
 		}
 		rows, err := c.Runner.Get(ctx, refs)
 		if err != nil {
@@ -167,13 +162,13 @@ func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 	return nil
 }
 
-// Settled reports whether a record of a shard was applied, or given up, before rows were built
+// Settled reports whether a record of the batch was applied, or given up, before rows were built
 // in place: a build that was announced afterwards has compared these with their sources, or
 // will. Should the record come again, it must not write them: what followed may be missing for
 // good.
-func (w *Work) Settled(shardKey string, at events.Position) bool {
+func (w *Work) Settled(at events.Position) bool {
 	return slices.ContainsFunc(w.View.Builds.Counting(), func(b owntable.Build) bool {
-		return b.Entity == model.BuildInPlace && !w.View.fence(shardKey).Counts(b.Generation, at)
+		return b.Entity == model.BuildInPlace && !w.View.Fence.Counts(b.Generation, at)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -23,7 +22,7 @@ import (
 // position up to which something was done.
 type crossing struct {
 	row, attr string
-	old, now  mergedlog.Offset
+	old, now  events.Position
 	at        int // how many writes the run had done by then
 }
 
@@ -37,11 +36,7 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 		if a.Name != owntable.Position && !strings.HasPrefix(a.Name, owntable.PositionOf("")) {
 			continue
 		}
-		of := mergedlog.OffsetFrom
-		if a.Name == owntable.Position {
-			of = func(v value.Value) mergedlog.Offset { return mergedlog.OffsetOf(events.PositionFrom(v)) }
-		}
-		if p, q := of(old.Get(a.Name)), of(a.Value); p.Compare(q) < 0 {
+		if p, q := events.PositionFrom(old.Get(a.Name)), events.PositionFrom(a.Value); p.Compare(q) < 0 {
 			w.crossed = append(w.crossed, crossing{key.Partition.Text() + "|" + key.Sort.Text(), a.Name, p, q, w.base.writes})
 		}
 	}
@@ -49,7 +44,7 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 }
 
 // when is how many writes the run had done when a row passed an offset, 0 for never.
-func (w *world) when(ref store.Ref, attr string, p mergedlog.Offset) int {
+func (w *world) when(ref store.Ref, attr string, p events.Position) int {
 	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
 	for _, x := range w.crossed {
 		if x.row == name && x.attr == attr && x.old.Compare(p) < 0 && p.Compare(x.now) <= 0 {
@@ -97,10 +92,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 	name := owntable.SubscriberList(r.Name+"<"+r.Source.Name, by)
 	list := owntable.Subscribers(t.model.Name, name)
-	key, at := owntable.ShardKey(d.table.Name, d.shard.ID), mergedlog.OffsetOf(d.record.Position)
-	if log, o, ok := t.offset(d.table.Name, d.shard, d.record.Position); ok {
-		key, at = owntable.LogKey(log), o
-	}
+	key, at := owntable.ShardKey(d.table.Name, d.shard.ID), d.record.Position
 	moment := t.when(list, owntable.PositionOf(key), at)
 	if moment == 0 {
 		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
@@ -109,7 +101,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	for _, s := range t.stays(r, image) {
 		first := s.deeds[0]
 		row := owntable.Subscriber(list, store.Ref{Table: first.table.Name, Key: first.key})
-		came := t.when(row, owntable.Position, mergedlog.OffsetOf(first.record.Position))
+		came := t.when(row, owntable.Position, first.record.Position)
 		rows := map[string]*known{}
 		same := true
 		for _, f := range s.deeds {
@@ -120,7 +112,7 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 			}
 			t.who = nil
 		}
-		left := s.end != nil && t.when(row, owntable.Position, mergedlog.OffsetOf(s.end.record.Position)) < moment
+		left := s.end != nil && t.when(row, owntable.Position, s.end.record.Position) < moment
 		for name, k := range rows {
 			if first.at < moment && !left {
 				may[name] = k

@@ -28,8 +28,6 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 	switch kind := owntable.Kind(key.Partition.Text()); kind {
 	case owntable.KindLedger:
 		w.queue(who, key, old, now)
-	case owntable.KindLog:
-		w.begins(who, key, old, now)
 	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
 	case owntable.KindSubscribers:
@@ -124,8 +122,9 @@ func (w *world) waits(of string) bool {
 // lineage checks that no process moves on in a shard before its parent is done.
 func (w *world) lineage(who string, key store.Key, now value.Item) {
 	group := strings.TrimPrefix(key.Partition.Text(), owntable.Checkpoints(w.model.Name, ""))
-	name, id := owntable.ShardOf(key.Sort.Text())
-	if w.saved(now).At.IsZero() {
+	is := w.saved(now)
+	name, id := is.Table, is.Shard
+	if is.At.IsZero() {
 		return
 	}
 	t := w.base.tables[name]

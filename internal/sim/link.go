@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/events"
@@ -276,11 +275,6 @@ func (l *link) Read(_ context.Context, table, id string, after events.Position, 
 	l.call("read", table, id)
 	defer l.read()
 	l.fiber().began = l.base.writes
-	// Other fibers read a batch that was left, and keep nothing; a page of one record only asks
-	// whether the stream has what follows a position.
-	if strings.HasSuffix(l.fiber().name, "/read") && limit > 1 {
-		l.n.host.keeps(table, id, after)
-	}
 	if l.might(Throttle, 0.3) {
 		return store.Records{}, errThrottled
 	}

@@ -3,37 +3,33 @@ package sim
 import (
 	"context"
 
-	"weir/internal/live"
-	"weir/internal/mergedlog"
-	"weir/internal/owntable"
 	"weir/internal/runner"
 )
 
-// redeliver makes a process apply a batch that others have applied, or are applying, like a
-// process that read it long ago.
+// redeliver makes a process apply records that others have applied, or are applying, like a
+// process that read them long ago.
 func (w *world) redeliver() {
-	if len(w.batches) == 0 {
-		return
-	}
-	of := w.batches[max(0, len(w.batches)-1-w.sched.n(40)):]
-	b, read := of[0], w.clock
-	row := mergedlog.Log{Batch: b.number}
+	read := w.clock
 	var pages []runner.Page
-	for _, r := range b.ranges {
-		table, id := owntable.ShardOf(r.shard)
-		s := w.base.tables[table].shard(id)
-		records := s.records[s.upTo(r.from):s.upTo(r.to)]
-		if len(records) > 0 && w.clock.Sub(records[0].Time) > retention { // no process reads these
-			return
+	for range 1 + w.sched.n(3) {
+		t := w.base.tables[pick(w.sched, w.model.Tables).Name]
+		s := pick(w.sched, t.shards)
+		at := s.upTo(w.place(runner.GroupRows, t, s))
+		if at == 0 {
+			continue
 		}
-		row.Ranges = append(row.Ranges, mergedlog.Range{Shard: r.shard, To: r.to, Records: len(records)})
-		pages = append(pages, runner.Page{Table: w.model.Table(table), Shard: id, Records: records})
+		from := max(0, at-1-w.sched.n(40))
+		records := s.records[from:min(at+w.sched.n(2)*max(0, s.given-at), from+1+w.sched.n(20))]
+		if len(records) == 0 || w.clock.Sub(records[0].Time) > retention { // no process reads these
+			continue
+		}
+		pages = append(pages, runner.Page{Table: w.model.Table(t.Name), Shard: s.ID, Records: records})
 	}
 	times := 1.0
 	if w.way == byReader { // less can be delivered again
 		times = 6
 	}
-	if !w.might(Redelivery, times) {
+	if len(pages) == 0 || !w.might(Redelivery, times) {
 		return
 	}
 	n := w.start()
@@ -41,11 +37,8 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
-		if w.way == byReader { // its listing of shards is older than all of them
-			r.Retired = live.New(r, live.Options{Disk: diskLink{}}).Retired
-		}
 		for _, g := range r.Groups() {
-			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), b.log, row, read, pages); err != nil {
+			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), read, pages); err != nil {
 				return err
 			}
 		}

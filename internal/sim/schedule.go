@@ -191,7 +191,6 @@ func (w *world) streams() {
 	switch w.way {
 	case byReader:
 		w.trims.forget()
-		w.machines()
 	case byShard:
 		w.mapping.forget()
 	}
@@ -293,9 +292,6 @@ func (n *node) die() {
 		f.kill()
 	}
 	n.nodes = slices.DeleteFunc(n.nodes, func(o *node) bool { return o == n })
-	if n.host != nil {
-		n.host.n = nil
-	}
 	if n.mapping != nil && !n.builds {
 		n.mapping.over(n)
 	}

@@ -12,27 +12,22 @@ import (
 	"weir/internal/store"
 )
 
-// Options for processes that share streams: the times are short, so that leases expire
-// often, and the files small, so that they are many.
+// Options for processes of which one reads: the times are short, so that the lease expires often.
 const (
 	leaseTime = 30 * time.Second
 	pollTime  = time.Second
-	fileBytes = 4 << 10 // at most
 )
 
 // listTimes are how often shards are listed; a run uses one of them.
 var listTimes = []time.Duration{5 * time.Second, 30 * time.Second, 4 * time.Minute}
 
-// share lets the process take part in following the streams, on a free machine: mostly on
-// one that other processes used before, so that their spools are on its disk.
+// share lets the process take part in following the streams.
 func (n *node) share() {
-	n.host = n.free()
-	n.host.n, n.host.off, n.lost = n, false, map[*shard]bool{}
+	n.lost = map[*shard]bool{}
 	run := n.runner(nil)
 	d := newDice(n.seed, "share", 0)
 	n.reader = live.New(run, live.Options{
-		Dir: n.host.name, Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Segment: 1 + int64(d.n(fileBytes)), Log: slog.New(slog.DiscardHandler),
-		Owner: n.name, Disk: diskLink{n.host, n}, Wait: n.wait, Go: n.part, AtOnce: 1,
+		Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Log: slog.New(slog.DiscardHandler), Owner: n.name, Wait: n.wait, Go: n.part,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
@@ -40,9 +35,7 @@ func (n *node) share() {
 		n.reader.Run(ctx)
 		return nil
 	})
-	applies := *run
-	applies.Retired = n.reader.Retired
-	n.follow(&runner.Follower{Runner: &applies, Source: spooled{n.reader, n}})
+	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}})
 	n.drag()
 }
 
@@ -60,38 +53,15 @@ func (n *node) drag() {
 	}
 }
 
-// spooled is the source of records that the process has read itself.
-type spooled struct {
+// noting is the source of a process, which notes when it reads.
+type noting struct {
 	*live.Reader
 	n *node
 }
 
-func (s spooled) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+func (s noting) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	s.n.running.began = s.n.base.writes
 	return s.Reader.Read(ctx, table, shard, after, limit)
-}
-
-// mostHosts is how many machines a run has at most.
-const mostHosts = 5
-
-// free is a machine for a new process: mostly one whose power is back, now and then a new
-// one.
-func (w *world) free() *host {
-	var free []*host
-	for _, h := range w.hosts {
-		if h.n == nil {
-			free = append(free, h)
-		}
-	}
-	for _, h := range free { // a machine whose power is back
-		if h.off && w.sched.chance(0.9) {
-			return h
-		}
-	}
-	if len(free) == 0 || len(w.hosts) < mostHosts && w.sched.chance(0.1) {
-		return w.newHost()
-	}
-	return pick(w.sched, free)
 }
 
 // wait is live.Options.Wait, by the simulated clock.
@@ -146,7 +116,7 @@ func (f *fiber) rest(ready func() bool) {
 	}
 }
 
-// stall pauses one of the processes that share streams for longer than its lease.
+// stall pauses one of the processes that may read for longer than its lease.
 func (w *world) stall() {
 	var of []*node
 	for _, n := range w.nodes {
@@ -198,45 +168,5 @@ func (w *world) waken(who, name string) {
 				f.asleep = 1 + w.sched.n(5)
 			}
 		}
-	}
-}
-
-// machines applies to one machine the faults that strike machines. Sometimes it first stops
-// the process on it in order, as an operator would.
-func (w *world) machines() {
-	if len(w.hosts) == 0 {
-		return
-	}
-	h := pick(w.sched, w.hosts)
-	if h.n != nil && w.sched.chance(0.1) {
-		h.n.stop()
-	}
-	might, times := w.faults.might, 0.5
-	if _, pausing := h.spooled(); len(pausing) > 0 { // it has the most to lose
-		might, times = w.faults.anyhow, 3
-	}
-	for _, k := range []Kind{PowerCut, TornLog, FlippedLog} {
-		if might(k, times) {
-			h.fails(k)
-			return
-		}
-	}
-}
-
-// fails cuts the power of a machine. In half of the cases all processes die; the disks of
-// the other machines keep everything. A quiet spell follows, so that other processes live
-// long enough to read what is left.
-func (h *host) fails(k Kind) {
-	if h.n != nil {
-		h.n.die()
-	}
-	if h.sched.chance(0.5) {
-		h.allDie()
-	}
-	h.faults.clears()
-	h.off = true
-	h.cut(k)
-	if k != PowerCut {
-		h.wear(k)
 	}
 }

@@ -3,13 +3,11 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -24,10 +22,6 @@ type trims struct {
 	*world
 	named  map[*shard][]gap
 	missed map[string]int // by group and shard: how many records a position passed uncounted
-	// overtaken: a process counted a record behind a gap, and died before its checkpoint
-	// passed the gap. If the missing records are found after all, in the spool of another
-	// process, they are then taken for applied.
-	overtaken bool
 }
 
 // gap is a range of a shard, between two positions, where records are missing.
@@ -111,7 +105,7 @@ func (w *world) forgets(s *shard, n int) {
 }
 
 // forgets expires the next n records of a shard and counts which states that reaches. It
-// may wake a paused process or cut the power of a machine, where that does the most harm.
+// may wake a paused process where that does the most harm.
 func (t *trims) forgets(in *table, s *shard, n int) {
 	t.world.forgets(s, n)
 	switch {
@@ -124,7 +118,6 @@ func (t *trims) forgets(in *table, s *shard, n int) {
 		t.reach("a stream forgets what is not applied")
 	}
 	t.rouse(in, s)
-	t.strand(in, s)
 }
 
 // sleeper is a process that is paused while another has taken over one of its shards, nil
@@ -142,23 +135,12 @@ func (t *trims) sleeper(s *shard) *node {
 // next and others have applied.
 func (t *trims) rouse(in *table, s *shard) {
 	n := t.sleeper(s)
-	if n == nil || s.trimmed > t.applied(in, s) || s.upTo(n.host.kept[in.Name+"|"+s.ID]) >= s.trimmed {
+	if n == nil || s.trimmed > t.applied(in, s) {
 		return
 	}
 	t.reach("a stream forgets what a sleeper reads next")
 	for _, f := range n.fibers {
 		f.asleep = min(f.asleep, t.sched.n(60))
-	}
-}
-
-// strand may cut the power of a machine whose spool holds the only copy of records.
-func (t *trims) strand(in *table, s *shard) {
-	applied := t.applied(in, s)
-	for _, h := range t.hosts {
-		if at := s.upTo(h.kept[in.Name+"|"+s.ID]); at > applied && s.trimmed > applied && t.faults.anyhow(PowerCut, 10) {
-			t.reach("the power fails where only a spool has records")
-			h.fails(PowerCut)
-		}
 	}
 }
 
@@ -188,9 +170,6 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	switch owntable.Kind(key.Partition.Text()) {
 	case owntable.KindLedger, owntable.KindSubscribers:
 		t.pruned(who, key, old, now)
-		t.overtakes(now)
-	case owntable.KindSet:
-		t.overtakes(now)
 	case owntable.KindCheckpoint:
 		t.moved(who, key, t.saved(old), t.saved(now))
 	case owntable.KindDead:
@@ -202,30 +181,9 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	}
 }
 
-// overtakes notes whether a row has counted past a gap that the checkpoint of its shard has
-// not passed yet.
-func (t *trims) overtakes(row value.Item) {
-	for s, gaps := range t.named {
-		for _, mt := range t.model.Tables {
-			in := t.base.tables[mt.Name]
-			for _, g := range gaps {
-				if g.before.IsZero() || !slices.Contains(in.shards, s) {
-					continue
-				}
-				log, o, ok := t.offset(mt.Name, s, g.before)
-				seen := mergedlog.OffsetFrom(row.Get(owntable.PositionOf(owntable.LogKey(log))))
-				t.overtaken = t.overtaken || ok && seen.Compare(o) >= 0 && t.place(runner.GroupRows, in, s).Compare(g.after) <= 0
-			}
-		}
-	}
-}
-
 // moved compares what was counted with the records between the old position and the new.
 func (t *trims) moved(who string, key store.Key, old, now owntable.CheckpointRow) {
-	if now.Fence < old.Fence {
-		t.fail(Reordered, "position: %s moved %s after another process had taken it over: %+v was %+v", who, key.Sort.Text(), now, old)
-	}
-	table, id := owntable.ShardOf(key.Sort.Text())
+	table, id := now.Table, now.Shard
 	s := t.base.tables[table].shard(id)
 	from, to := s.upTo(old.At), s.upTo(now.At)
 	n := counted(now) - counted(old)
@@ -254,7 +212,8 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 	if owntable.Kind(key.Partition.Text()) != owntable.KindCheckpoint {
 		return
 	}
-	table, id := owntable.ShardOf(key.Sort.Text())
+	is := t.saved(old)
+	table, id := is.Table, is.Shard
 	if s := t.base.tables[table].shard(id); !s.gone {
 		t.fail(Lost, "retire: %s forgets shard %s, which exists: %s", who, id, plain(old))
 	}
@@ -301,14 +260,8 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 				t.reach("a gap that grew is named")
 			}
 			for _, n := range t.nodes {
-				if n.host == nil || !strings.HasPrefix(who, n.name+"/") {
-					continue
-				}
-				if t.might(TwoWorkers, 5) { // before it has read on
+				if n.reader != nil && strings.HasPrefix(who, n.name+"/") && t.might(TwoWorkers, 5) { // before it has read on
 					n.stall()
-				}
-				if n.host.kept[mt.Name+"|"+s.ID].Compare(g.after) > 0 {
-					t.fail(Lost, "spool: %s names a gap of shard %s after %v, which its disk had up to %v", who, s.ID, g.after, n.host.kept[mt.Name+"|"+s.ID])
 				}
 			}
 			missing := 0
@@ -337,27 +290,7 @@ func (t *trims) unlisted(who string, letter *owntable.LetterRow) {
 	}
 }
 
-// spoolGoes checks that a process that removes a spool does not need what is in it: every group
-// has applied it, or has ended the shard, where another process named a gap.
-func (t *trims) spoolGoes(h *host, dir string) {
-	table, id := path.Base(path.Dir(dir)), path.Base(dir)
-	in := t.base.tables[table]
-	if in == nil {
-		return
-	}
-	s := in.shard(id)
-	if had := h.kept[table+"|"+id]; !had.IsZero() && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.saved(t.checkpoint(g, in, s)).Done }) {
-		t.reach("a shard is released for another process")
-	}
-	for _, g := range t.groups() {
-		if at := t.place(g, in, s); !t.saved(t.checkpoint(g, in, s)).Done && at.Compare(h.kept[table+"|"+id]) < 0 {
-			t.fail(Lost, "spool: %s removes that of shard %s, which it had up to %v, and %s has come to %v", h.name, id, h.kept[table+"|"+id], g, at)
-		}
-	}
-}
-
-// taken compares a lease that is taken with the leases that other processes think they
-// hold.
+// taken compares a lease that is taken with what other processes think that they have.
 func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	was, err := owntable.DecodeLease(old)
 	is, bad := owntable.DecodeLease(now)
@@ -367,20 +300,19 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 	if is.Owner == "" || was.Fence == is.Fence {
 		return
 	}
-	table, id := owntable.ShardOf(key.Sort.Text())
 	for _, n := range t.nodes {
-		if n.reader != nil && n.name != is.Owner && n.reader.Fence(table, id) != 0 {
-			t.fail(Doubled, "lease: %s takes shard %s while %s has it", who, id, n.name)
+		if n.reader != nil && n.name != is.Owner && n.reader.Fence("", "") != 0 {
+			t.fail(Doubled, "lease: %s takes it while %s has it", who, n.name)
 		}
-	}
-	for _, n := range t.nodes {
 		if n.reader != nil && n.name == was.Owner {
-			n.lost[t.base.tables[table].shard(id)] = true
+			t.each(func(_ *table, s *shard) { n.lost[s] = true })
 		}
 	}
-	if in := t.base.tables[table]; was.Owner != "" && t.begun(in, in.shard(id)) {
-		t.reach("a shard is taken over, with a place")
-	}
+	t.each(func(in *table, s *shard) {
+		if was.Owner != "" && t.begun(in, s) {
+			t.reach("a shard is taken over, with a place")
+		}
+	})
 	t.stir(was.Owner)
 }
 
@@ -441,7 +373,7 @@ func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
 
 // gaps reports whether records, or their effects, are missing for good.
 func (t *trims) gaps() bool {
-	return t != nil && (t.overtaken || t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 }))
+	return t != nil && (t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 }))
 }
 
 // caughtUp reports whether every group has passed every shard.

@@ -43,14 +43,12 @@ type world struct {
 	born    int
 	way     way
 	mapping *mapping // the mapping of the function; nil if the run has no function
-	hosts   []*host  // machines of processes that share streams
 	trims   *trims   // what the streams expired; nil if they keep everything
 
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes the run had done when a tombstone was last written
 	tells    bool            // whether the model makes rows for each follower
 	crossed  []crossing      // of lists of followers
-	batches  []*begun        // of merged logs, in the order in which they began
 	counted  map[string]int
 	failures []Failure
 	cuts     map[int]int           // calls in which a process dies, and after how many parts
@@ -79,7 +77,7 @@ type way int
 const (
 	byFollower way = iota // processes that read the store's streams themselves
 	byShard               // a function that receives each shard in order
-	byReader              // processes that share the streams of DynamoDB
+	byReader              // processes of which one reads the streams of DynamoDB, and others stand by
 	ways
 )
 
@@ -169,14 +167,13 @@ type node struct {
 	busy    bool
 	builds  bool   // it is a builder
 	of      *shard // the shard that it was begun for
-	// For a process that shares streams:
-	host   *host
+	// For one of several processes that may read:
 	reader *live.Reader
 	stop   context.CancelFunc
 	lost   map[*shard]bool // shards that other processes have taken over from it
 }
 
-// spawn starts a process that follows all streams, or its share of them.
+// spawn starts a process that follows all streams, or stands by.
 func (w *world) spawn() *node {
 	n := w.start()
 	if w.way == byReader {

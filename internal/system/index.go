@@ -203,7 +203,7 @@ func (s *System) passed(ctx context.Context, g *generation) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			row, err := store.GetRow(ctx, s.Store, owntable.Checkpoint(g.model.Name, runner.SearchGroup(g.hash), t.Name, sh.ID))
+			row, err := store.GetRow(ctx, s.Store, owntable.Checkpoint(g.model.Name, runner.SearchGroup(g.hash), t.Name, sh.ID).Ref)
 			if err != nil {
 				return false, err
 			}

@@ -265,7 +265,7 @@ func (s *System) forgetShards(ctx context.Context, p *Part, g *generation) error
 	for _, at := range ours {
 		if at.Done && !kept[[2]string{at.Table, at.Shard}] {
 			is := owntable.CheckpointRow{At: at.At}
-			ws = append(ws, is.Drop(owntable.Checkpoint(p.Model.Name, runner.SearchGroup(g.hash), at.Table, at.Shard)))
+			ws = append(ws, is.Drop(owntable.Checkpoint(p.Model.Name, runner.SearchGroup(g.hash), at.Table, at.Shard).Ref))
 		}
 	}
 	_, err = p.Runner.Write(ctx, ws) // one that has changed meanwhile stays

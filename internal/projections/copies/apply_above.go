@@ -38,7 +38,7 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 		}
 		err := w.Correct(ctx, &RowFix{Row: p.Row, Source: p.Source, Rule: p.Rule, Above: true}, w.Describe(p.Row), nil)
 		if errors.Is(err, store.ErrRefused) {
-			err = w.parkRow(ctx, p, p.ShardKey, p.Position, err.Error())
+			err = w.parkRow(ctx, p, p.Position, err.Error())
 		}
 		if err != nil && !errors.Is(err, runner.ErrNotOurs) { // a row of another program stays
 			return err

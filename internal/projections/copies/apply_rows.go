@@ -108,7 +108,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			err = w.parkRow(ctx, p, p.ShardKey, p.Position, e.Error())
+			err = w.parkRow(ctx, p, p.Position, e.Error())
 		case e != nil && out[i].Row == nil: // the row does not exist: another program deleted it
 			p.Entered = false
 			create = append(create, p)
@@ -159,7 +159,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			if err := w.parkRow(ctx, p, p.ShardKey, p.Position, e.Error()); err != nil {
+			if err := w.parkRow(ctx, p, p.Position, e.Error()); err != nil {
 				return nil, err
 			}
 		case e != nil:
@@ -313,7 +313,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	case err != nil:
 		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return false, w.parkRow(ctx, &p, m.Change.ShardKey, m.Change.Position, out[0].Err.Error())
+		return false, w.parkRow(ctx, &p, m.Change.Position, out[0].Err.Error())
 	case out[0].Err != nil:
 		return out[0].Row == nil, nil
 	}
@@ -340,15 +340,15 @@ func (w *work) restoreCond(m *Mend, removed bool) store.Cond {
 }
 
 // parkRow keeps a dead letter for a copy or history row that its table refuses, with the
-// change of the shard at the position, which asked for the row. Such rows need no queue: the newest
+// change at the position, which asked for the row. Such rows need no queue: the newest
 // change of the source wins, and the next one that the table accepts puts the row right.
-func (w *work) parkRow(ctx context.Context, p *projections.Put, shardKey string, at events.Position, reason string) error {
-	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.ShardKey == shardKey && c.Position == at })
+func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
+	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
 	w.Kept(i, p.Rule.Name)
 	_, err := w.KeepDead(ctx, runner.Dead{
 		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
-		ShardKey: w.ShardOf(c), Position: at, Record: runner.RecordOf(c), Time: c.Time,
+		ShardKey: w.ShardKey, Position: at, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }

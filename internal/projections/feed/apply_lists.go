@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -97,7 +96,7 @@ func (w *work) unlisted(ctx context.Context, list string, change int, reason str
 	c := &w.Changes[change]
 	w.Kept(change)
 	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardOf(c), Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
 	})
 	return err
 }
@@ -156,9 +155,9 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	for i, row := range rows {
 		lists[i] = owntable.ListFrom(row)
 		_, last, _ := lists[i].Shard(w.ShardKey)
-		positions[i], pruned = lists[i].Positions(), pruned || lists[i].Pruned() && last.IsZero() && !owntable.IsLogKey(w.ShardKey)
+		positions[i], pruned = lists[i].Positions(), pruned || lists[i].Pruned() && last.IsZero() && !owntable.IsUnlogged(w.ShardKey)
 	}
-	var frontier mergedlog.Offset
+	var frontier events.Position
 	if pruned {
 		if frontier, err = w.ReadFrontier(ctx); err != nil {
 			return err
@@ -173,7 +172,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	for i, t := range pending {
 		list := lists[i]
 		first, last, moment := list.Shard(w.ShardKey)
-		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, o mergedlog.Offset) int { return x.Offset.Compare(o) })
+		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, o events.Position) int { return x.Position.Compare(o) })
 		if first.IsZero() {
 			n = t.upTo(last)
 		}
@@ -185,8 +184,8 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 				return err
 			}
 		default:
-			end := t.notifications[len(t.notifications)-1].Offset
-			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Offset, end, redundant[i], w.Now(), w.Ends())), append(of, t)
+			end := t.notifications[len(t.notifications)-1].Position
+			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, redundant[i], w.Now(), w.Ends())), append(of, t)
 		}
 	}
 	if err := w.Fresh(); err != nil {
@@ -207,7 +206,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		case e != nil:
 			continue // another worker took this moment; read again
 		}
-		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Offset); err != nil {
+		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {
 			return err
 		}
 	}
@@ -215,9 +214,9 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 }
 
 // upTo returns how many of the first notifications have an offset of at most o.
-func (t *sending) upTo(o mergedlog.Offset) int {
+func (t *sending) upTo(o events.Position) int {
 	n := 0
-	for n < len(t.notifications) && t.notifications[n].Offset.Compare(o) <= 0 {
+	for n < len(t.notifications) && t.notifications[n].Position.Compare(o) <= 0 {
 		n++
 	}
 	return n
@@ -229,7 +228,7 @@ func (t *sending) upTo(o mergedlog.Offset) int {
 // deleted. The notifications of one moment may arrive in several pieces, so send does
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
-func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last mergedlog.Offset) error {
+func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
 	page, err := readPage(ctx, w.Runner, t.list.Key.Partition.Text(), "")
 	if err != nil {
 		return err
@@ -242,7 +241,7 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last m
 		}
 		any = any || some
 	}
-	whole := t.notifications[n-1].Offset == last
+	whole := t.notifications[n-1].Position == last
 	t.notifications = t.notifications[n:]
 	if !whole || !any && !owntable.IsUnlogged(w.ShardKey) { // such changes do not come again
 		return nil

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -32,7 +31,6 @@ type Notification struct {
 	Rule     *model.RowRule
 	Fields   value.Item // of the rows made, except those that come from the subscriber
 	Position events.Position
-	Offset   mergedlog.Offset
 }
 
 // Fold returns the subscriptions that a change makes or ends: a subscriber contributes its
@@ -155,7 +153,7 @@ func foldNotification(c *projections.Change, f *projections.Faults, rule *model.
 			}
 		}
 	}
-	return Notification{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position, Offset: c.Offset}, true
+	return Notification{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position}, true
 }
 
 // For returns the row that a subscriber gets. ok is false if the row would have no key.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/mergedlog"
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -201,7 +201,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 
 // inOrder sorts the steps that are left to count into stream order.
 func (s *setWork) inOrder() {
-	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Offset.Compare(b.Offset) })
+	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) })
 }
 
 // setError says which set an error is about.
@@ -504,7 +504,7 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 }
 
 // frontierOf reads the frontier of the batch's shard, if a leaf asks for it, after the leaves.
-func (w *work) frontierOf(ctx context.Context, pending []*setWork) (at mergedlog.Offset, err error) {
+func (w *work) frontierOf(ctx context.Context, pending []*setWork) (at events.Position, err error) {
 	for _, s := range pending {
 		for path, steps := range s.todo {
 			if s.nodes[path].Asks(w.ShardKey, steps) {

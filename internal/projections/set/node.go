@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -47,7 +46,6 @@ type Member struct {
 	Value    string
 	Hash     string // hexadecimal
 	Position events.Position
-	Offset   mergedlog.Offset
 	Amount   value.Value
 }
 
@@ -58,7 +56,7 @@ func members(t *projections.Target) []Member {
 	for _, s := range t.Steps {
 		for _, a := range s.Adds {
 			v := strings.TrimPrefix(a.Field, begins)
-			out = append(out, Member{s.Change, v, MemberHash(v), s.Position, s.Offset, a.Amount})
+			out = append(out, Member{s.Change, v, MemberHash(v), s.Position, a.Amount})
 		}
 	}
 	return out
@@ -84,8 +82,8 @@ func NodeFrom(path string, row value.Item) *Node { return &Node{owntable.NodeFro
 
 // position returns the position up to which the leaf has counted the shard's steps for a
 // member.
-func (n *Node) position(shardKey, hash string) mergedlog.Offset {
-	var newest mergedlog.Offset
+func (n *Node) position(shardKey, hash string) events.Position {
+	var newest events.Position
 	for path, p := range n.Seen[shardKey] {
 		if strings.HasPrefix(hash, path) && p.Compare(newest) > 0 {
 			newest = p
@@ -97,16 +95,16 @@ func (n *Node) position(shardKey, hash string) mergedlog.Offset {
 // Asks reports whether the leaf lost the position by which Take would recognize some of the
 // steps: Take then needs the frontier of the shard, read after the leaf.
 func (n *Node) Asks(shardKey string, steps []Member) bool {
-	return n.Pruned && !owntable.IsLogKey(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.position(shardKey, s.Hash).IsZero() })
+	return n.Pruned && !owntable.IsUnlogged(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.position(shardKey, s.Hash).IsZero() })
 }
 
 // Take counts those steps of a shard that the leaf has not counted yet, and reports
 // whether there were any. No step up to the frontier counts. All steps must belong to this leaf. The caller must pass every
 // step of the shard for this leaf up to the last of them that is still uncounted: Take
 // moves the position past them all. After an error the node must be discarded.
-func (n *Node) Take(shardKey string, steps []Member, frontier mergedlog.Offset) (changed bool, err error) {
+func (n *Node) Take(shardKey string, steps []Member, frontier events.Position) (changed bool, err error) {
 	for _, s := range steps {
-		if s.Offset.Compare(frontier) <= 0 || s.Offset.Compare(n.position(shardKey, s.Hash)) <= 0 {
+		if s.Position.Compare(frontier) <= 0 || s.Position.Compare(n.position(shardKey, s.Hash)) <= 0 {
 			continue
 		}
 		changed = true
@@ -115,7 +113,7 @@ func (n *Node) Take(shardKey string, steps []Member, frontier mergedlog.Offset) 
 		}
 	}
 	if changed {
-		last := steps[len(steps)-1].Offset
+		last := steps[len(steps)-1].Position
 		for path, p := range n.Seen[shardKey] {
 			if p.Compare(last) <= 0 {
 				delete(n.Seen[shardKey], path)
@@ -142,10 +140,9 @@ func (n *Node) Add(s Member) error {
 }
 
 // Positions returns the highest position of each shard that the leaf has.
-// Positions in logs of processes are left out.
 func (n *Node) Positions() (out []owntable.Applied) {
 	for _, key := range slices.Sorted(maps.Keys(n.Seen)) {
-		if owntable.IsLogKey(key) {
+		if owntable.IsUnlogged(key) {
 			continue
 		}
 		is := owntable.Applied{Key: key}
@@ -161,7 +158,7 @@ func (n *Node) Positions() (out []owntable.Applied) {
 
 // Pass records that no step of a shard up to position p is still to be counted: the leaf
 // has counted them, or never will.
-func (n *Node) Pass(shardKey string, p mergedlog.Offset) {
+func (n *Node) Pass(shardKey string, p events.Position) {
 	for path, q := range n.Seen[shardKey] {
 		if q.Compare(p) <= 0 {
 			delete(n.Seen[shardKey], path)
@@ -282,7 +279,7 @@ const maxSeen = 8 * Fan
 // Join turns an inner node into a leaf with all members of the leaves below it. If those
 // have reached different positions of a shard, the new leaf keeps them apart by path.
 func (n *Node) Join(below []*Node) {
-	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]mergedlog.Offset{}
+	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
 	for _, c := range below {
 		if value.Compare(c.Version, n.Version) > 0 {
 			n.Version = c.Version
@@ -309,4 +306,4 @@ func (n *Node) Join(below []*Node) {
 }
 
 // base returns the shard's position that holds for all members of the leaf.
-func (n *Node) base(shardKey string) mergedlog.Offset { return n.Seen[shardKey][n.Path] }
+func (n *Node) base(shardKey string) events.Position { return n.Seen[shardKey][n.Path] }

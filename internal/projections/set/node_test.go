@@ -11,7 +11,6 @@ import (
 
 	"weir/internal/aggregate"
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -22,7 +21,7 @@ import (
 type tree struct {
 	t         *rapid.T
 	nodes     map[string]value.Item
-	frontiers map[string]mergedlog.Offset
+	frontiers map[string]events.Position
 }
 
 func (tr *tree) node(path string) *Node { return NodeFrom(path, tr.nodes[path]) }
@@ -49,7 +48,7 @@ func (tr *tree) deliver(shardKey string, steps []Member, crash bool) {
 			continue
 		}
 		n := tr.node(path)
-		var frontier mergedlog.Offset
+		var frontier events.Position
 		if n.Asks(shardKey, leaves[path]) {
 			frontier = tr.frontiers[shardKey]
 		}
@@ -101,7 +100,7 @@ func (tr *tree) gather() {
 // are split and gathered, and lose positions: each counts once.
 func TestTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tr := &tree{t: t, nodes: map[string]value.Item{}, frontiers: map[string]mergedlog.Offset{}}
+		tr := &tree{t: t, nodes: map[string]value.Item{}, frontiers: map[string]events.Position{}}
 		want := map[string]int{}
 		holds := map[string]int{} // of each shard's rows, whether they say the member
 		past := map[string][][]Member{}
@@ -121,7 +120,7 @@ func TestTree(t *testing.T) {
 				holds[key] += amount
 				want[m] += amount
 				position++
-				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Offset: mergedlog.OffsetOf(events.PositionOf(position)), Amount: value.OfInt(int64(amount))})
+				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Offset: events.PositionOf(position), Amount: value.OfInt(int64(amount))})
 			}
 			if steps == nil {
 				continue
