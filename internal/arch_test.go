@@ -37,7 +37,6 @@ var pure = map[string][]string{
 	"internal/model":        {"load.go"},               // opens model files
 	"internal/deploy":       nil,
 	"internal/contribution": nil,
-	"internal/mergedlog":    nil,
 	"internal/doctor":       nil,
 }
 

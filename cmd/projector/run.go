@@ -16,7 +16,6 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/console"
-	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/logs"
 	"weir/internal/metrics"

@@ -8,7 +8,6 @@ import (
 
 	"weir/internal/contribution"
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -36,7 +35,6 @@ type delayed struct {
 	*fixture
 	run    *runner.Runner
 	places []runner.Place
-	row    mergedlog.Log
 	pages  []runner.Page
 }
 
@@ -56,11 +54,6 @@ func (f *fixture) delayed() *delayed {
 // took reads the records, up to the first that does not match.
 func (l *delayed) took(match func(*events.Record) bool) {
 	l.Helper()
-	row, err := l.run.GetRow(l.Context(), owntable.Log(l.model.Name, runner.OneLog))
-	l.ok(err)
-	is, err := owntable.DecodeLog(row)
-	l.ok(err)
-	l.row = mergedlog.Log{Batch: is.Batch}
 	for _, p := range l.places {
 		page, err := l.Store.Read(l.Context(), p.Table, p.Shard, p.At, 1000)
 		l.ok(err)
@@ -69,11 +62,10 @@ func (l *delayed) took(match func(*events.Record) bool) {
 			rs = rs[:n]
 		}
 		if len(rs) > 0 {
-			l.row.Ranges = append(l.row.Ranges, mergedlog.Range{Shard: owntable.ShardName(p.Table, p.Shard), To: rs[len(rs)-1].Position, Records: len(rs)})
 			l.pages = append(l.pages, runner.Page{Table: l.model.Table(p.Table), Shard: p.Shard, Records: rs})
 		}
 	}
-	if len(l.pages) == 0 || is.Batch == 0 {
+	if len(l.pages) == 0 {
 		l.Fatal("no batch was taken")
 	}
 }
@@ -81,7 +73,7 @@ func (l *delayed) took(match func(*events.Record) bool) {
 // goesOn applies the batch by the builds that there are now.
 func (l *delayed) goesOn() {
 	l.Helper()
-	l.ok((&runner.Follower{Runner: l.run}).Stepper(runner.GroupRows).Again(l.Context(), runner.OneLog, l.row, l.now(), l.pages))
+	l.ok((&runner.Follower{Runner: l.run}).Stepper(runner.GroupRows).Again(l.Context(), l.now(), l.pages))
 }
 
 // undeleted matches what is not a deletion.
@@ -110,7 +102,7 @@ func (f *fixture) fence() {
 	f.ok(err)
 	for _, s := range shards {
 		ref := owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID)
-		rows, err := f.Store.Get(f.Context(), []store.Ref{ref})
+		rows, err := f.Store.Get(f.Context(), []store.Ref{ref.Ref})
 		f.ok(err)
 		is, err := owntable.DecodeCheckpoint(rows[0])
 		f.ok(err)

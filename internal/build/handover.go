@@ -61,18 +61,14 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 		}
 		q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(b.Runner.Model.Name, runner.GroupRows))}
 		err = b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
-			table, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
-			if table != t.Name {
-				return nil, nil
-			}
 			checkpoint, err := owntable.DecodeCheckpoint(row)
-			if err != nil {
+			if err != nil || checkpoint.Table != t.Name {
 				return nil, err
 			}
-			s := all[shard]
+			s := all[checkpoint.Shard]
 			s.At, s.Done = checkpoint.At, checkpoint.Done
 			s.Fence, err = owntable.FenceOf(row)
-			all[shard] = s
+			all[checkpoint.Shard] = s
 			return nil, err
 		})
 		if err != nil {

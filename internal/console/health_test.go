@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/status"
-	"weir/internal/store"
 )
 
 // wants fails unless each pattern is found in a page.
@@ -228,11 +226,11 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestHealth: the page has the lag as a picture, the leases by process, the gaps, and the units.
+// TestHealth: the page has the lag as a picture, the gaps, and the units.
 func TestHealth(t *testing.T) {
 	w := opened(t, Options{
 		Shards: func(string) []live.Status {
-			return []live.Status{{Table: "shop-rows", Shard: "s1", ReadAge: 7 * time.Second}}
+			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: 7 * time.Second}}
 		},
 		Units: func() []budget.Use {
 			return []budget.Use{{Table: "shop-rows", Units: 1234, Throttled: 56, Waited: 3 * time.Second, Share: 400}, {Table: "weir", Units: 99}}
@@ -241,12 +239,6 @@ func TestHealth(t *testing.T) {
 	for i, lag := range []time.Duration{0, 0, 40 * time.Second, -1, 5 * time.Second} {
 		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1", groupAll}: lag}})
 	}
-	for i, at := range []struct{ shard, owner string }{{"s1", "host-a"}, {"s2", "host-b"}, {"s3", "host-b"}} {
-		lease := owntable.LeaseRow{}.Take(owntable.Lease("shop", "shop-rows", at.shard), at.owner, "")
-		if out, err := w.s.Store.Write(t.Context(), []store.Write{lease}); err != nil || out[0].Err != nil {
-			t.Fatal(i, err, out)
-		}
-	}
 	w.wants("/console/shop/health", `No gap waits`)
 	if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -254,7 +246,6 @@ func TestHealth(t *testing.T) {
 	body := w.wants("/console/shop/health",
 		`<span class="state busy">7s</span>`, `go from 2026-01-31 12:00:00 UTC until now, one sample every 10s, and up to 40s`,
 		`<svg class="picture"[^>]*aria-label="at most 40s"`, `<path d="M[0-9.]+ 30\.0H[0-9.]+H[0-9.]+V2\.0H[0-9.]+M[0-9.]+ 26\.5H239">`,
-		`host-a <span class="muted">this one</span></th><td class="num">1</td>`, `host-b</th><td class="num">2</td><td>shop-rows`,
 		`shard s9 of shop-rows</bdi></a></th><td class="wide"><bdi>records are missing`,
 		`shop-rows</th><td class="num">1234</td><td class="num">56</td><td class="num">3s</td><td>400 a second`, `weir</th><td class="num">99</td>`)
 	if strings.Contains(body, "No gap waits") {
@@ -299,7 +290,7 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 	}
 	w := opened(t, Options{Shards: func(string) []live.Status { return shards }})
 	body := w.page("/console/shop/health")
-	for _, cut := range []string{"shards have one", "more leases than these", "There may be more"} {
+	for _, cut := range []string{"shards have one", "There may be more"} {
 		if strings.Contains(body, cut) {
 			t.Errorf("%q, and nothing is cut", cut)
 		}
@@ -309,21 +300,12 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.c.courses["shop"].add(w.c.sampled(w.part, now))
-	var leases []store.Write
-	for i := range mostLeases + 1 {
-		leases = append(leases, owntable.LeaseRow{}.Take(owntable.Lease("shop", "shop-rows", fmt.Sprintf("s%04d", i)), "host-a", ""))
-	}
-	for part := range slices.Chunk(leases, 100) {
-		if _, err := w.s.Store.Write(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for i := range mostGaps + 1 {
 		if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	body = w.wants("/console/shop/health", fmt.Sprintf(`The first %d shards have one\.`, maxSeries), `host-a`, `There are more leases than these`, `There may be more: <code>projector dead list`)
+	body = w.wants("/console/shop/health", fmt.Sprintf(`The first %d shards have one\.`, maxSeries), `There may be more: <code>projector dead list`)
 	if n := strings.Count(body, `class="picture"`); n != maxSeries {
 		t.Errorf("%d pictures", n)
 	}

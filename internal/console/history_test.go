@@ -130,34 +130,6 @@ func TestRecordedHistory(t *testing.T) {
 	}
 }
 
-// TestSpooledHistory: the files of the process go further back than what it keeps in memory. They begin in the
-// midst, so there are only the values that the row showed.
-func TestSpooledHistory(t *testing.T) {
-	w := open(t)
-	take, from := w.recordings()
-	w.put("Product", texts("pot", "Tea pot"))
-	for i := range 3 {
-		w.put("Review", review("pot", fmt.Sprintf("u%d", i)))
-		w.deriveAlso(take)
-	}
-	w.c.options.Spooled = map[string]Recordings{"shop": from}
-	w.seen.models["shop"].recent = queue{} // all of them are too old for it
-	w.wants(whyReviews, `None of them has a part in it`, `href="[^"]*&history=spool#history">Look at the files of this process, which go further back</a>`)
-	body := w.wants(whyReviews+"&history=spool", `All \d+ records of the files of this process's shards, from 20[0-9-]+ [0-9:]+ UTC on\.`,
-		`<bdi>\+1</bdi></td><td class="num"><bdi></bdi></td><th scope="row" class="does"><a [^>]*><bdi>PRODUCT#pot · REVIEW#u1</bdi>`,
-		`<bdi>shows it in place of 2</bdi></td><td class="num"><bdi>3</bdi>`, `values from [01] to 3, the last is 3`,
-		`Look at what this process applied last`)
-	if strings.Contains(body, "one.jsonl") {
-		t.Error("a record of the spool has a place in a recording")
-	}
-	w.c.options.mostRecorded = 2
-	w.wants(whyReviews+"&history=spool", `The first 2 records of the files[^<]* There are more after these\.`)
-	w.c.options.Spooled["shop"] = func(context.Context, func(*events.Entry, string) error) error { return errors.New("geheim") }
-	if body = w.wants(whyReviews+"&history=spool", `The files of this process's shards cannot be read to their end; the log says why`); strings.Contains(body, "geheim") {
-		t.Error("the page has the error")
-	}
-}
-
 // TestHistoryIsBounded: of many lines the last are kept, and of many values few are drawn.
 func TestHistoryIsBounded(t *testing.T) {
 	h := &teller{}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -70,7 +69,7 @@ var ledgerAt = owntable.LedgerAt("ledger|m|t")
 
 const shardKey = "123456789012"
 
-func offset(n int) events.Position { return mergedlog.OffsetOf(events.PositionOf(uint64(n))) }
+func offset(n int) events.Position { return events.PositionOf(uint64(n)) }
 
 func span(first, last int) (out []events.Position) {
 	for n := first; n <= last; n++ {
@@ -87,13 +86,13 @@ func (s *scene) clone() *scene {
 
 func (s *scene) key() string {
 	var b []byte
-	position := func(at events.Position) { b = append(b, at.Position[len(at.Position)-1]) }
+	position := func(at events.Position) { b = append(b, at[len(at)-1]) }
 	number := func(v value.Value) {
 		n, _ := v.Int64()
 		b = append(b, byte(n))
 	}
 	of := func(row value.Item) {
-		position(owntable.LedgerRow(row).Offset(shardKey))
+		position(owntable.LedgerRow(row).PositionIn(shardKey))
 		number(owntable.LedgerRow(row).Epoch())
 	}
 	of(s.ledger)
@@ -291,7 +290,7 @@ func (s *scene) look(c *sleeper) {
 			c.step = "frontier"
 		}
 	}
-	s.skip(c, is.Offset(shardKey))
+	s.skip(c, is.PositionIn(shardKey))
 	s.skip(c, c.frontier)
 }
 
@@ -307,11 +306,11 @@ func (s *scene) prune(p *pruner) {
 	case "ledger":
 		p.row, p.step = owntable.LedgerRow(s.ledger), "frontier"
 	case "frontier":
-		p.keep = p.row.Offset(shardKey).Compare(s.progress.Frontier) > 0 && !s.anyPosition
+		p.keep = p.row.PositionIn(shardKey).Compare(s.progress.Frontier) > 0 && !s.anyPosition
 		p.step = "write"
 	case "write":
 		p.step = ""
-		if p.keep || p.row.Offset(shardKey).IsZero() {
+		if p.keep || p.row.PositionIn(shardKey).IsZero() {
 			return
 		}
 		w := p.row.Forget(ledgerAt, []string{shardKey})

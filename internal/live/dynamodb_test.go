@@ -67,10 +67,9 @@ func watch(t *testing.T) *watched {
 func (w *watched) follow(retire time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	over := make(chan error, 1)
-	dir := w.TempDir()
 	go func() {
 		over <- live.Follow(ctx, w.run, live.Options{
-			Dir: dir, Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Retire: retire,
+			Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Retire: retire,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 	}()

@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -38,11 +36,9 @@ const lease = 250 * time.Millisecond
 
 // world is a store, an application that writes into it, and processes that follow.
 type world struct {
-	sharing func(process, processes int) // live.Options.Sharing
 	*testing.T
 	model *model.Model
 	db    *embedded.Store
-	dirs  []string
 	procs []*process
 
 	forgetful atomic.Bool
@@ -52,9 +48,8 @@ type world struct {
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
+	ahead time.Duration       // of the clocks of processes that start
 	read  map[events.Position]bool
-	asked map[string]events.Position // the newest behind which records of a shard were asked for
-	ahead time.Duration              // of the clocks of processes that start
 }
 
 func newWorld(t *testing.T) *world { return worldOf(t, 3, 2) }
@@ -68,11 +63,8 @@ func worldOf(t *testing.T, shards, processes int) *world {
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{FS: vfs.NewMem(), Shards: shards})
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
-	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}, asked: map[string]events.Position{}}
-	w.dirs, w.procs, w.searches = make([]string, processes), make([]*process, processes), make([]*sink, processes)
-	for i := range w.dirs {
-		w.dirs[i] = filepath.Join(t.TempDir(), fmt.Sprint(i))
-	}
+	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}}
+	w.procs, w.searches = make([]*process, processes), make([]*sink, processes)
 	return w
 }
 
@@ -110,19 +102,15 @@ func (w *world) start(i int) {
 		run.Index, run.Generation = s, s.generation
 	}
 	go func() {
-		p.ended <- live.Follow(ctx, run, w.options(i))
+		p.ended <- live.Follow(ctx, run, w.options())
 	}()
 }
 
-func (w *world) options(i int) live.Options {
+func (w *world) options() live.Options {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return live.Options{Dir: w.dirs[i], Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n live.Note) {
+	return live.Options{Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n live.Note) {
 		if n == live.Gap {
 			w.notes.Add(1)
-		}
-	}, Sharing: func(processes int) {
-		if w.sharing != nil {
-			w.sharing(i, processes)
 		}
 	}, Records: func(_ *model.Table, records []events.Record) { w.watched.Add(int64(len(records))) }}
 }
@@ -221,21 +209,17 @@ func (p *process) Transact(ctx context.Context, ws []store.Write) error {
 	return p.Store.Transact(ctx, ws)
 }
 
-// byReader reports whether the reader of a shard begins to read a page. A consumer that settles
-// a batch of another process reads too, and so does a reader that had begun before it stood still.
+// byReader reports whether the reader of a shard begins to read a page, and not one that had begun before it stood still.
 func byReader() bool {
 	stack := make([]byte, 16<<10)
 	stack = stack[:runtime.Stack(stack, false)]
-	return bytes.Contains(stack, []byte("live.(*holding).page")) && !bytes.Contains(stack, []byte("resumeBehindGap"))
+	return bytes.Contains(stack, []byte("live.(*Reader).Read")) && !bytes.Contains(stack, []byte("resumeBehindGap"))
 }
 
 func (p *process) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	p.world.mu.Lock()
 	if rs := p.world.reads[shard]; byReader() && (len(rs) == 0 || rs[len(rs)-1] != p.name) {
 		p.world.reads[shard] = append(rs, p.name)
-	}
-	if after.Compare(p.world.asked[shard]) > 0 {
-		p.world.asked[shard] = after
 	}
 	p.world.mu.Unlock()
 	if err := p.pass(); err != nil {
@@ -419,16 +403,16 @@ func (w *world) begun() bool {
 	return len(w.reads) > 0
 }
 
-// oneReaderEach checks that a shard never went back to a reader without a hold.
+// oneReaderEach checks that a shard never went back to a reader that had not taken the lease again.
 func (w *world) oneReaderEach() {
 	w.Helper()
+	row, err := store.GetRow(context.Background(), w.db, owntable.Lease("gallery"))
+	must(w.T, err)
+	holds, _ := row.Get("n").Int64()
 	taken := 0
 	for shard, readers := range w.reads {
-		rows, err := w.db.Get(context.Background(), []store.Ref{owntable.Lease("gallery", "gallery", shard)})
-		must(w.T, err)
-		holds, _ := rows[0].Get("n").Int64()
 		if int64(len(readers)) > holds {
-			w.Errorf("shard %s had %d holds and changed readers %d times", shard, holds, len(readers)-1)
+			w.Errorf("the lease was taken %d times, and shard %s changed readers %d times", holds, shard, len(readers)-1)
 		}
 		taken += len(readers) - 1
 	}
@@ -437,7 +421,7 @@ func (w *world) oneReaderEach() {
 	}
 }
 
-// TestGracefulStop says that a process that is told to stop gives its shards back at
+// TestGracefulStop says that a process that is told to stop gives the lease back at
 // once, and that the next goes on where it was.
 func TestGracefulStop(t *testing.T) {
 	w := newWorld(t)
@@ -449,10 +433,8 @@ func TestGracefulStop(t *testing.T) {
 	w.settles()
 	w.procs[0].stop()
 	must(t, <-w.procs[0].ended)
-	for _, row := range w.leases() {
-		if row.Has("o") {
-			t.Errorf("a lease is still %s's", row.Get("o").Text())
-		}
+	if row, err := store.GetRow(t.Context(), w.db, owntable.Lease("gallery")); err != nil || row == nil || row.Has("o") {
+		t.Errorf("the lease is %v, %v", row, err)
 	}
 	for range 300 {
 		w.deed(rng)
@@ -462,9 +444,6 @@ func TestGracefulStop(t *testing.T) {
 	w.countsEachOnce()
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
-	if _, logs := w.positions(); logs != 1 {
-		t.Errorf("%d logs after one process went on where another stopped, want 1", logs)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := w.watched.Load(); n != int64(len(w.read)) {
@@ -492,17 +471,7 @@ func (w *world) countsEachOnce() {
 	}
 }
 
-func (w *world) leases() []value.Item {
-	page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: owntable.Lease("gallery", "", "").Key.Partition})
-	must(w.T, err)
-	if len(page.Rows) == 0 {
-		w.Fatal("no leases")
-	}
-	return page.Rows
-}
-
-// TestShardsAreForgotten says that what is kept of shards that are over is removed, and that
-// ledgers have a position for each process and none for a shard.
+// TestShardsAreForgotten says that what is kept of shards that are over is removed, also positions in ledgers.
 func TestShardsAreForgotten(t *testing.T) {
 	w := newWorld(t)
 	rng := rand.New(rand.NewPCG(11, 11))
@@ -514,7 +483,7 @@ func TestShardsAreForgotten(t *testing.T) {
 	}
 	stop()
 	w.settles()
-	w.kill(0) // its files stay, and another finishes its shards
+	w.kill(0)
 	w.start(1)
 	w.settles()
 	kept := w.keptOfShards()
@@ -529,10 +498,10 @@ func TestShardsAreForgotten(t *testing.T) {
 	w.settles()
 	w.countsEachOnce()
 	if after := w.keptOfShards(); kept == 0 || after > 0 {
-		t.Errorf("of closed shards there were %d rows and directories, then %d", kept, after)
+		t.Errorf("of closed shards there were %d rows, then %d", kept, after)
 	}
-	if most, logs := w.positions(); most == 0 || most > logs || logs > 3 {
-		t.Errorf("a ledger has up to %d positions, in %d logs of three processes", most, logs)
+	if most := w.positions(); most == 0 || most > 20 {
+		t.Errorf("a ledger has up to %d positions", most)
 	}
 	for i := range w.procs {
 		w.procs[i].stop()
@@ -540,7 +509,7 @@ func TestShardsAreForgotten(t *testing.T) {
 	}
 }
 
-// keptOfShards is how many rows and directories are kept of closed shards.
+// keptOfShards is how many rows are kept of closed shards.
 func (w *world) keptOfShards() (n int) {
 	shards, err := w.db.Shards(context.Background(), "gallery")
 	must(w.T, err)
@@ -553,7 +522,7 @@ func (w *world) keptOfShards() (n int) {
 			n++
 		}
 	}
-	of := []string{owntable.Checkpoints("gallery", runner.GroupRows), "lease|gallery"}
+	of := []string{owntable.Checkpoints("gallery", runner.GroupRows)}
 	for _, s := range w.searches {
 		if s != nil {
 			of = append(of, owntable.Checkpoints("gallery", runner.SearchGroup(s.generation)))
@@ -563,70 +532,25 @@ func (w *world) keptOfShards() (n int) {
 		page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
 		must(w.T, err)
 		for _, row := range page.Rows {
-			_, shard := owntable.ShardOf(row.Get(owntable.Sort).Text())
-			count(shard)
-		}
-	}
-	for _, dir := range w.dirs {
-		spools, _ := os.ReadDir(filepath.Join(dir, "gallery"))
-		for _, s := range spools {
-			count(s.Name())
+			is, err := owntable.DecodeCheckpoint(row)
+			must(w.T, err)
+			count(is.Shard)
 		}
 	}
 	return n
 }
 
-// TestReadButNotBegun says that what was read of a shard is applied by who finds it on
-// disk, though nothing of it was applied before the process ended, and the stream has
-// forgotten the shard since.
-func TestReadButNotBegun(t *testing.T) {
-	w := newWorld(t)
-	rng := rand.New(rand.NewPCG(29, 29))
-	for range 300 {
-		w.deed(rng)
-	}
-	shards, err := w.db.Shards(t.Context(), "gallery")
-	must(t, err)
-	for _, s := range shards {
-		must(t, w.db.Split(t.Context(), "gallery", s.ID))
-	}
-	for range 300 {
-		w.deed(rng)
-	}
-	f, err := live.Open(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: &process{Store: w.db, world: w, name: "first"}, Now: time.Now}, w.options(0))
-	must(t, err)
-	f.Start()
-	w.readAll()
-	f.Close()
-	w.forgetful.Store(true)
-	w.start(0)
-	w.settles()
-	w.countsEachOnce()
-	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
-}
-
-// positions is how many positions the ledger with the most has, and how many logs there are.
-func (w *world) positions() (most, logs int) {
-	q := store.Query{Table: owntable.TableName}
-	for {
-		page, err := w.db.Query(context.Background(), q)
+// positions is how many positions the ledger with the most has.
+func (w *world) positions() (most int) {
+	for rows, err := range store.Pages(context.Background(), w.db, store.Query{Table: owntable.TableName}) {
 		must(w.T, err)
-		for _, row := range page.Rows {
-			n := 0
-			for _, a := range row {
-				if strings.HasPrefix(row.Get("k").Text(), "ledger|") && strings.HasPrefix(a.Name, "p:") {
-					n++
-				}
+		for _, row := range rows {
+			if strings.HasPrefix(row.Get("k").Text(), "ledger|") {
+				most = max(most, len(owntable.Positions(row)))
 			}
-			if most = max(most, n); strings.HasPrefix(row.Get("k").Text(), "logs|") {
-				logs++
-			}
-		}
-		if q.After = page.Next; q.After == nil {
-			return most, logs
 		}
 	}
+	return most
 }
 
 // TestGapIsSaid says that records that the stream gave up before they were read are
@@ -685,78 +609,6 @@ func gapIsSaid(t *testing.T, w *world) {
 	}
 }
 
-// TestLateSpool: records that waited in a spool for longer than what is counted of them is
-// remembered are applied, and that is said once for each shard.
-func TestLateSpool(t *testing.T) {
-	for _, ahead := range []time.Duration{runner.MaxPending - time.Hour, runner.MaxPending + time.Hour} {
-		w := newWorld(t)
-		rng := rand.New(rand.NewPCG(7, 7))
-		for range 300 {
-			w.deed(rng)
-		}
-		w.ahead = ahead
-		w.start(0)
-		w.settles()
-		shards, err := w.db.Shards(t.Context(), "gallery")
-		must(t, err)
-		want := 0
-		if ahead > runner.MaxPending {
-			want = len(shards)
-		}
-		said := 0
-		run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
-		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind == runner.DeadGap && strings.Contains(d.Reason, "waited in the spool for 5 days") {
-				said++
-			}
-			return nil
-		}))
-		w.procs[0].stop()
-		must(t, <-w.procs[0].ended)
-		if said != want {
-			t.Errorf("%s later: %d shards of %d are said to be late, want %d", ahead, said, len(shards), want)
-		}
-	}
-}
-
-// TestGapOfDamagedSpool: where nothing was applied yet, and the stream has forgotten what a
-// spool had before it was cut, a gap is named for each shard.
-func TestGapOfDamagedSpool(t *testing.T) {
-	w := newWorld(t)
-	rng := rand.New(rand.NewPCG(31, 31))
-	for range 100 {
-		w.deed(rng)
-	}
-	shards, err := w.db.Shards(t.Context(), "gallery")
-	must(t, err)
-	w.start(0)
-	w.procs[0].sink(true) // nothing is applied
-	var files []string
-	for deadline := time.Now().Add(time.Minute); len(files) < len(shards); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("spools: %q", files)
-		}
-		files, err = filepath.Glob(filepath.Join(w.dirs[0], "gallery", "*", "*.seg"))
-		must(t, err)
-	}
-	w.procs[0].kill()
-	w.procs[0].sink(false)
-	w.kill(0)
-	for _, f := range files {
-		must(t, os.Truncate(f, 0))
-	}
-	for _, s := range shards {
-		must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
-	}
-	for range 100 {
-		w.deed(rng)
-	}
-	w.start(0)
-	w.gaps(len(shards))
-	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
-}
-
 // TestGapThatGrew says that a gap which was named, and has grown before anything
 // behind it was applied, is named as it is then.
 func TestGapThatGrew(t *testing.T) {
@@ -788,7 +640,6 @@ func TestGapThatGrew(t *testing.T) {
 	w.procs[1].sink(false)
 	w.kill(1)
 	forget(shards)
-	w.dirs[1] = filepath.Join(t.TempDir(), "another") // its disk is gone
 	w.start(1)
 	w.gaps(2 * len(shards))
 	w.procs[1].stop()
@@ -872,122 +723,4 @@ func shardGone(t *testing.T, w *world) {
 	}
 	w.procs[1].stop()
 	must(t, <-w.procs[1].ended)
-}
-
-// TestSlowSinkLosesNothing says that whoever prepares for longer than the stream
-// keeps its records, or whose sink stands still for as long, loses nothing: what was
-// read waits on disk. A process that takes over where the first one's files are goes
-// on from them.
-func TestSlowSinkLosesNothing(t *testing.T) {
-	w := newWorld(t)
-	rng := rand.New(rand.NewPCG(13, 13))
-	deeds := func() {
-		for range 200 {
-			w.deed(rng)
-		}
-		w.readAll()
-		shards, err := w.db.Shards(t.Context(), "gallery")
-		must(t, err)
-		for _, s := range shards { // the stream's day is over
-			must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
-		}
-	}
-	p := &process{Store: w.db, world: w, name: "first"}
-	f, err := live.Open(&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: time.Now}, w.options(0))
-	must(t, err)
-	f.Start()
-	deeds() // an index is being filled
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); f.Apply(ctx) }()
-	w.settles()
-	p.sink(true)
-	deeds() // the sink stands still
-	bytes, waits := int64(0), time.Duration(0)
-	for _, s := range f.Status() {
-		bytes, waits = bytes+s.Bytes, max(waits, s.Unapplied)
-	}
-	if bytes == 0 || waits == 0 || waits > time.Minute {
-		t.Errorf("%d bytes wait for %v", bytes, waits)
-	}
-	p.sink(false)
-	w.settles()
-	p.sink(true)
-	deeds()
-	p.kill()
-	cancel()
-	p.sink(false)
-	<-ended
-	f.Close()
-	w.start(0)
-	w.settles()
-	w.countsEachOnce()
-	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
-	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(t.Context(), func(d runner.Dead) error {
-		t.Errorf("kept: %s: %s", d.Target, d.Reason)
-		return nil
-	}))
-}
-
-// readAll waits until everything in the stream is in the first process's spool: only then
-// is the stream asked for what comes behind it, or the shard's end noted.
-func (w *world) readAll() {
-	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for given := w.db.Tip().Given; w.db.Tip().Seen.Compare(given) < 0; {
-		time.Sleep(time.Millisecond)
-	}
-	for shard, at := range w.ends() {
-		for w.askedBehind(shard).Compare(at) < 0 && !w.spooledToItsEnd(shard) {
-			if time.Now().After(deadline) {
-				w.Fatalf("shard %s was not read up to %v", shard, at)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-}
-
-func (w *world) askedBehind(shard string) events.Position {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.asked[shard]
-}
-
-func (w *world) spooledToItsEnd(shard string) bool {
-	text, _ := os.ReadFile(filepath.Join(w.dirs[0], "gallery", shard, "end"))
-	return len(text) > 0
-}
-
-// ends are the last positions of the shards that have records.
-func (w *world) ends() map[string]events.Position {
-	out := map[string]events.Position{}
-	shards, err := w.db.Shards(context.Background(), "gallery")
-	must(w.T, err)
-	for _, s := range shards {
-		after, err := w.db.Horizon(context.Background(), "gallery", s.ID)
-		must(w.T, err)
-		page, err := w.db.Read(context.Background(), "gallery", s.ID, after, 1<<20)
-		must(w.T, err)
-		if n := len(page.Records); n > 0 {
-			out[s.ID] = page.Records[n-1].Position
-		}
-	}
-	return out
-}
-
-// TestOneProcessADirectory says that two cannot share a spool.
-func TestOneProcessADirectory(t *testing.T) {
-	w := newWorld(t)
-	w.start(0)
-	w.settles()
-	for !w.begun() {
-		time.Sleep(time.Millisecond)
-	}
-	err := live.Follow(t.Context(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}, live.Options{Dir: w.dirs[0]})
-	if !errors.Is(err, store.ErrOwned) {
-		t.Errorf("%v", err)
-	}
-	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // TestRefusedProcessLeaves: a process whose model is no longer the right one ends with the
-// refusal and releases its shards, so that a process with the right model need not wait until
-// its leases run out, and counts what the other was refused.
+// refusal and releases the lease, so that a process with the right model need not wait until
+// the lease runs out, and counts what the other was refused.
 func TestRefusedProcessLeaves(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("../../models/gallery.yaml")
@@ -30,11 +30,11 @@ func TestRefusedProcessLeaves(t *testing.T) {
 	newer, err := model.Load(path)
 	must(t, err)
 
-	follow := func(m *model.Model, i int) (stop func(), ended chan error) {
+	follow := func(m *model.Model) (stop func(), ended chan error) {
 		ctx, stop := context.WithCancel(t.Context())
 		run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: w.db, Now: time.Now}
 		run.Catalog = catalog.New(m, w.db, time.Now, catalog.Options{})
-		o := w.options(i)
+		o := w.options()
 		o.Lease, o.List = time.Hour, 20*time.Millisecond
 		ended = make(chan error, 1)
 		go func() { ended <- live.Follow(ctx, run, o) }()
@@ -47,12 +47,12 @@ func TestRefusedProcessLeaves(t *testing.T) {
 	picture("m1")
 	gallery := w.model
 	w.model = newer
-	stop, ended := follow(newer, 1)
+	stop, ended := follow(newer)
 	w.settles()
 	stop()
 	must(t, <-ended)
 
-	stop, ended = follow(gallery, 0)
+	stop, ended = follow(gallery)
 	picture("m2")
 	select {
 	case err := <-ended:
@@ -64,7 +64,7 @@ func TestRefusedProcessLeaves(t *testing.T) {
 	}
 	stop()
 
-	stop, ended = follow(newer, 1)
+	stop, ended = follow(newer)
 	w.settles()
 	stop()
 	must(t, <-ended)

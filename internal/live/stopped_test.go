@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -52,14 +51,13 @@ type halls struct {
 	store.Store
 	run        *runner.Runner
 	follows    *Following
-	streamless atomic.Bool            // the left table has no stream
-	off        atomic.Bool            // the left table's stream is off, and can still be read
-	second     atomic.Bool            // the left table has a second stream, with one shard, which may count from a lower number
-	begun      atomic.Bool            // that shard was read
-	unreadable atomic.Pointer[string] // a part of the paths of files that cannot be read
-	denied     atomic.Bool            // records of the left table's stream cannot be read
-	refuses    atomic.Bool            // the left table takes no writes
-	ahead      atomic.Int64           // by how much the clock is ahead
+	streamless atomic.Bool  // the left table has no stream
+	off        atomic.Bool  // the left table's stream is off, and can still be read
+	second     atomic.Bool  // the left table has a second stream, with one shard, which may count from a lower number
+	begun      atomic.Bool  // that shard was read
+	denied     atomic.Bool  // records of the left table's stream cannot be read
+	refuses    atomic.Bool  // the left table takes no writes
+	ahead      atomic.Int64 // by how much the clock is ahead
 	tags       int
 }
 
@@ -150,33 +148,11 @@ func (h *halls) Horizon(ctx context.Context, table, shard string) (events.Positi
 
 func (h *halls) Continues(context.Context, string, string, string) (bool, error) { return false, nil }
 
-// partly is a disk some of whose files cannot be read.
-type partly struct {
-	machine
-	of *halls
-}
-
-func (d partly) Open(path string) (File, error) {
-	f, err := d.machine.Open(path)
-	return partlyFile{f, d.of, path}, err
-}
-
-func (d partly) Create(path string) (File, error) {
-	f, err := d.machine.Create(path)
-	return partlyFile{f, d.of, path}, err
-}
-
-type partlyFile struct {
-	File
-	of   *halls
-	path string
-}
-
-func (f partlyFile) ReadAt(b []byte, at int64) (int, error) {
-	if part := f.of.unreadable.Load(); part != nil && strings.Contains(f.path, *part) {
-		return 0, errDisk
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return f.File.ReadAt(b, at)
 }
 
 func newHalls(t *testing.T) *halls {
@@ -213,12 +189,9 @@ func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 
 // start begins to follow.
 func (h *halls) start() {
-	var err error
-	h.follows, err = Open(h.run, Options{
-		Dir: filepath.Join(h.TempDir(), "spool"), Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond,
-		Disk: partly{of: h}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	h.follows = Open(h.run, Options{
+		Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	must(h.T, err)
 	h.follows.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -439,36 +412,4 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s is not named: %s", s.ID, all[0].Reason)
 		}
 	}
-}
-
-// TestSpoolOfOneShard: a shard whose spool cannot be read stands still, and is named; its
-// table's other shard goes on at full speed.
-func TestSpoolOfOneShard(t *testing.T) {
-	h := newHalls(t)
-	h.start()
-	shards, err := h.Shards(t.Context(), "left")
-	must(t, err)
-	h.tag("left")
-	h.until("all boxes", func() bool { return h.right("left", 1) == 8 })
-	bad := string(filepath.Separator) + "left" + string(filepath.Separator) + shards[0].ID + string(filepath.Separator)
-	h.unreadable.Store(&bad)
-	h.tag("left")
-	h.until("one shard stands still", func() bool {
-		still := h.follows.Stopped()
-		return len(still) == 1 && still[0].Table == "left" && still[0].Shard == shards[0].ID && strings.Contains(still[0].Why, errDisk.Error())
-	})
-	begin := time.Now()
-	for range 20 {
-		before := h.tags
-		h.tag("left")
-		h.until("the other shard goes on", func() bool { return h.right("left", int64(before+1)) > 0 })
-	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("20 changes of the other shard take %v", took)
-	}
-	if n := h.right("left", int64(h.tags)); n == 0 || n == 8 {
-		t.Errorf("%d of 8 boxes are right while one of two shards stands still", n)
-	}
-	h.unreadable.Store(nil)
-	h.until("all go on", func() bool { return h.right("left", int64(h.tags)) == 8 && len(h.follows.Stopped()) == 0 })
 }

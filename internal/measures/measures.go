@@ -81,7 +81,7 @@ var (
 	byEntity     = Label{"entity", "the entities with a build that is not settled", 0}
 	byState      = Label{"state", "the state of the build", 1}
 	byTable      = Label{"table", "the tables of the models, and weir's own", 0}
-	byShard      = Label{"shard", "the shards that the process holds; of a model, the 100 that are furthest behind", MaxShards}
+	byShard      = Label{"shard", "the shards that the process reads; of a model, the 100 that are furthest behind", MaxShards}
 )
 
 // Namespace is that of the metrics in a function's log.
@@ -153,14 +153,14 @@ var (
 	}
 	Shards = Metric{
 		Name: "weir_shards", Type: Gauge, Unit: "shards", Labels: []Label{byModel, byTable},
-		Help: "Shards whose lease this process holds.",
-		Asks: "Do the processes share the shards?",
+		Help: "Shards that this process reads.",
+		Asks: "Which process reads?",
 		Sums: true,
 	}
 	LeaseChanges = Metric{
 		Name: "weir_lease_changes_total", Type: Counter, Unit: "leases", Labels: []Label{byModel, byChange},
 		Help:  "Leases of shards, by what became of them.",
-		Asks:  "Do shards move from process to process?",
+		Asks:  "Do processes take over from each other?",
 		Alarm: "`lost` grows: processes are paused for longer than `--lease`, or the own table is slow",
 	}
 	Unapplied = Metric{
@@ -182,7 +182,7 @@ var (
 		Help: "1 for a table, or one shard of it, that stands still.",
 		Asks: "Does one part stand still?",
 		Alarm: "above 0: one table, one shard or one job of a long list is stopped. The warning `stands still` in the log names it and its cause: " +
-			"a table without a stream, a table that [refuses calls](#a-table-refuses-calls), for which all else of the model waits, a shard of which no record can be read for the time of a lease, a spool file that cannot be read, a damaged lease or checkpoint, a job that fails, or a job that a newer version left. When the cause is gone, it continues by itself",
+			"a table without a stream, a table that [refuses calls](#a-table-refuses-calls), for which all else of the model waits, a shard of which no record can be read for the time of a lease, a damaged lease or checkpoint, a job that fails, or a job that a newer version left. When the cause is gone, it continues by itself",
 		Log:     []Logged{{"Refused", "Count", "Sum", "events that come again because this table refused a call", "above 0: see [a table refuses calls](#a-table-refuses-calls)"}},
 		Runbook: "Behind the stream",
 	}

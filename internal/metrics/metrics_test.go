@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 	}
 	of.Stopped(func() []live.Stopped { return []live.Stopped{{Table: "gallery", Why: "it has no stream"}} })
 	of.Shards(func() []live.Status {
-		return []live.Status{{Table: "gallery", Shard: "s\"1", ReadAge: 2 * time.Second, Unapplied: time.Minute, Bytes: 512}}
+		return []live.Status{{Table: "gallery", Shard: "s\"1", Unapplied: time.Minute}}
 	})
 	all.Writes(func() ([]budget.Use, map[budget.Cause]int64) {
 		return []budget.Use{
@@ -111,7 +111,7 @@ func TestMetrics(t *testing.T) {
 		`weir_gaps_total{model="gallery"} 1`,
 		`weir_old_pages_total{model="gallery"} 1`,
 		`weir_errors_total{kind="read",model="gallery"} 2`,
-		`weir_shard_read_age_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
+		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
 		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 60`,
 		`weir_spool_bytes{model="gallery",shard="s\"1",table="gallery"} 512`,
 		`weir_write_units_total{purpose="rows",table="gallery"} 12.5`,
@@ -207,21 +207,21 @@ func TestThousandShards(t *testing.T) {
 	of := all.Of(&runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now})
 	var shards []live.Status
 	for i := range 1000 {
-		shards = append(shards, live.Status{Table: m.Tables[0].Name, Shard: fmt.Sprint("shard-", i), ReadAge: time.Duration(i*7%1000) * time.Second, Bytes: 1})
+		shards = append(shards, live.Status{Table: m.Tables[0].Name, Shard: fmt.Sprint("shard-", i), Unapplied: time.Duration(i*7%1000) * time.Second})
 	}
 	of.Shards(func() []live.Status { return slices.Clone(shards) })
 	w := httptest.NewRecorder()
 	all.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	got := w.Body.String()
-	if n := strings.Count(got, "\nweir_shard_read_age_seconds{"); n != measures.MaxShards {
+	if n := strings.Count(got, "\nweir_shard_unapplied_seconds{"); n != measures.MaxShards {
 		t.Errorf("%d shards have series of their own, should be %d", n, measures.MaxShards)
 	}
 	for _, s := range shards {
-		if has := strings.Contains(got, `shard="`+s.Shard+`"`); has != (s.ReadAge >= 900*time.Second) {
-			t.Errorf("%s is behind by %v and has series: %v", s.Shard, s.ReadAge, has)
+		if has := strings.Contains(got, `shard="`+s.Shard+`"`); has != (s.Unapplied >= 900*time.Second) {
+			t.Errorf("%s is behind by %v and has series: %v", s.Shard, s.Unapplied, has)
 		}
 	}
-	for _, want := range []string{`weir_shards{model="gallery",table="gallery"} 1000`, `weir_read_age_seconds{model="gallery",table="gallery"} 999`, `weir_spooled_bytes{model="gallery",table="gallery"} 1000`} {
+	for _, want := range []string{`weir_shards{model="gallery",table="gallery"} 1000`, `weir_unapplied_seconds{model="gallery",table="gallery"} 999`} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("there is no %s", want)
 		}

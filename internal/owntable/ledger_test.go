@@ -29,7 +29,7 @@ func TestLedgers(t *testing.T) {
 		t.Fatal("not counted")
 	}
 	holds(3, 101)
-	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before, never)) || read().Offset("s1") != off(4) || !read().Offset("s2").IsZero() {
+	if o.writes(owntable.CountLedger(ref, "s1", off(4), off(5), amounts(1), before, never)) || read().PositionIn("s1") != off(4) || !read().PositionIn("s2").IsZero() {
 		t.Error("a record that the ledger has seen was counted again")
 	}
 	if !o.writes(owntable.AddLedger(ref, amounts(2), before)) || !o.writes(owntable.RaiseLedger(ref, before, nil)) {
@@ -41,7 +41,7 @@ func TestLedgers(t *testing.T) {
 	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2, before, never)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2, before, never)) {
 		t.Error("what the ledger has seen is parked")
 	}
-	if l := read(); !l.Parked() || l.Offset("s1") != off(6) {
+	if l := read(); !l.Parked() || l.PositionIn("s1") != off(6) {
 		t.Errorf("the parked ledger is %v", o.row(ref))
 	}
 	if o.writes(owntable.CountLedger(ref, "s1", off(7), off(7), amounts(1), before, never)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
@@ -70,7 +70,7 @@ func TestLedgers(t *testing.T) {
 
 	now := read()
 	w, differs, err := now.Repair(ref, value.NewItem(amounts(7)...), []owntable.Applied{{Key: "s1", At: off(1)}, {Key: "s2", At: off(8)}}, before, false)
-	if err != nil || !differs || !o.writes(w) || read().Offset("s1") != off(6) || read().Offset("s2") != off(8) {
+	if err != nil || !differs || !o.writes(w) || read().PositionIn("s1") != off(6) || read().PositionIn("s2") != off(8) {
 		t.Errorf("repaired to %v", o.row(ref))
 	}
 	holds(7, 106)
@@ -86,7 +86,7 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("many sums at once: %v", err)
 	}
 	holds(7, 107)
-	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().Offset("s1").IsZero() {
+	if !o.writes(read().Forget(ref, []string{"s1", "none"})) || !read().PositionIn("s1").IsZero() {
 		t.Error("the position of a shard that is over is left")
 	}
 	holds(7, 107)
@@ -95,12 +95,12 @@ func TestLedgers(t *testing.T) {
 	}
 }
 
-// TestRepairPastManyLogs: a repair moves the positions of any number of logs, with few sums and
+// TestRepairPastManyShards: a repair moves the positions of any number of shards, with few sums and
 // with more than one expression holds, and writes over nothing that was parked and discarded meanwhile.
-func TestRepairPastManyLogs(t *testing.T) {
+func TestRepairPastManyShards(t *testing.T) {
 	var logs []owntable.Applied
 	for i := range int64(400) {
-		logs = append(logs, owntable.Applied{Key: owntable.LogKey(i), At: off(9)})
+		logs = append(logs, owntable.Applied{Key: owntable.ShardKey("t", fmt.Sprint(i)), At: off(9)})
 	}
 	o, before := ownTable(t), value.OfInt(100)
 	for _, sums := range []int{1, owntable.AddsAtOnce} {
@@ -132,12 +132,12 @@ func TestRepairPastManyLogs(t *testing.T) {
 			t.Fatalf("%d sums: not repaired", sums)
 		}
 		now := owntable.LedgerRow(o.row(ref))
-		if at := now.Offset(logs[0].Key); at != off(10) {
+		if at := now.PositionIn(logs[0].Key); at != off(10) {
 			t.Errorf("%d sums: what was discarded may come again, from %v on", sums, at)
 		}
 		for _, log := range logs[1:] {
-			if at := now.Offset(log.Key); at != off(9) {
-				t.Fatalf("%d sums: log %s is at %v", sums, log.Key, at)
+			if at := now.PositionIn(log.Key); at != off(9) {
+				t.Fatalf("%d sums: shard %s is at %v", sums, log.Key, at)
 			}
 		}
 		if sumsIn(now) != sums || o.writes(park) {
@@ -169,8 +169,8 @@ func TestEpochs(t *testing.T) {
 	if !count(other, 2, none) {
 		t.Error("a position that is there needs no epoch")
 	}
-	if !count(owntable.LogKey(7), 1, none) {
-		t.Error("a log needs no epoch")
+	if !count(func() string { key, _ := owntable.Unlogged(); return key }(), 1, none) {
+		t.Error("what comes from no shard needs no epoch")
 	}
 	is := read()
 	if !count(key, 2, is.Epoch()) || count(key, 2, is.Epoch()) {

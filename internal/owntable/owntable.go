@@ -15,10 +15,8 @@
 //	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read
-//	log|MODEL|NUMBER      s ""      a merged log: the ranges of its pending batch
-//	logs|MODEL            s NUMBER  lease: which process applies its shards as this log
 //	past|MODEL            s GROUP   the counts of the shards whose checkpoints were deleted
-//	lease|MODEL           s SHARD   lease: which process reads a shard
+//	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
 //	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
@@ -257,7 +255,6 @@ const (
 	KindLambda      = "lambda"
 	KindLease       = "lease"
 	KindSubscribers = "feed"
-	KindLog         = "log"
 	KindMark        = "mark"
 	KindSecret      = "secret"
 	KindSet         = "set"
@@ -265,13 +262,6 @@ const (
 	KindValue       = "value"
 	KindDeadPart    = "deadpart"
 )
-
-// ShardOf splits the sort key of a checkpoint or a lease into table and shard. A table
-// name cannot contain "|".
-func ShardOf(s string) (table, shard string) {
-	table, shard, _ = strings.Cut(s, "|")
-	return table, shard
-}
 
 // Lease refers to the lease of a model: which process reads its streams.
 func Lease(model string) store.Ref { return Ref("lease|"+model, "") }

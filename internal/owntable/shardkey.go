@@ -32,5 +32,5 @@ const shardKeyBytes = 12
 // shards of a table never share one in practice.
 func ShardKey(table, shard string) string { return Hash(ShardName(table, shard))[:shardKeyBytes] }
 
-// ShardName names a shard in one text, which ShardOf splits.
+// ShardName names a shard in one text.
 func ShardName(table, shard string) string { return table + "|" + shard }

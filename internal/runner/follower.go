@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -712,19 +713,34 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		if err != nil {
 			return err
 		}
-		counts, err := c.apply(ctx, pieces, view)
-		if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
-			for _, p := range pieces {
-				delete(c.at, p.place)
+		// Checkpoints move after a few shards: a ledger has a position of each shard whose checkpoint has not moved.
+		atOnce := len(pieces)
+		if c.group == GroupRows && !c.keepsOrder() {
+			atOnce = shardsAtOnce
+		}
+		for some := range slices.Chunk(pieces, atOnce) {
+			if err := c.takeSome(ctx, some, view); err != nil {
+				return err
 			}
-			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
-		}
-		c.takesAgain()
-		return c.move(ctx, pieces, counts, view)
+		return nil
 	})
+}
+
+// takeSome is take for pages that are admitted.
+func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View) error {
+	counts, err := c.apply(ctx, pieces, view)
+	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
+		for _, p := range pieces {
+			delete(c.at, p.place)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
+	}
+	c.takesAgain()
+	return c.move(ctx, pieces, counts, view)
 }
 
 // apply applies pages by a view, and returns the counts of each. Each page of rows is a batch of its shard; where the

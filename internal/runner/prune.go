@@ -97,7 +97,7 @@ func (w *Work) Fresh() error {
 const mostPositions = 16
 
 // pruneEvery spreads the work: of the batches that each add a position to a row, every third
-// removes some.
+// removes some, and each where there are many.
 const pruneEvery = 3
 
 // pruneAtOnce keeps the expressions of a write below their limits; the next batch prunes
@@ -269,7 +269,7 @@ func (w *Work) Redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 	}
 	full := make([][]owntable.Applied, len(rows))
 	for i, positions := range rows {
-		if over := len(positions) - most; over > 0 && over%pruneEvery == 1%pruneEvery {
+		if over := len(positions) - most; over > most || over > 0 && over%pruneEvery == 1 {
 			full[i] = positions
 		}
 	}

@@ -57,8 +57,12 @@ func TestLanesLeave(t *testing.T) {
 			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new of a run", "old of a run", "other of run"}) {
 				t.Errorf("shards %v", got)
 			}
-			r.Retired = func(_ context.Context, shardKey string) (bool, error) {
-				return shardKey == "old of a run" || shardKey == "new of a run", nil
+			r.MostPositions = 2
+			r.Frontiers = func(_ context.Context, shardKeys []string) (out []runner.Frontier, _ error) {
+				for _, key := range shardKeys {
+					out = append(out, runner.Frontier{Gone: key == "old of a run" || key == "new of a run"})
+				}
+				return out, nil
 			}
 			deliver("new of a run", "4")
 			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new of a run", "other of run"}) {
@@ -141,7 +145,7 @@ func TestForgetShard(t *testing.T) {
 	ctx := t.Context()
 	checkpoint := owntable.Checkpoint("gallery", runner.GroupRows, "gallery", "s")
 	write := func(ops ...store.Op) {
-		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint, Ops: ops}})
+		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint.Ref, Ops: ops}})
 		must(t, err)
 	}
 	write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(7).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(5)})
@@ -162,7 +166,7 @@ func TestForgetShard(t *testing.T) {
 	if n, err := runnertest.Counted(ctx, r, runner.GroupRows); err != nil || n.Applied != 6 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if rows, err := h.store.Get(ctx, []store.Ref{checkpoint}); err != nil || rows[0] != nil {
+	if rows, err := h.store.Get(ctx, []store.Ref{checkpoint.Ref}); err != nil || rows[0] != nil {
 		t.Errorf("%v, %v", rows, err)
 	}
 }

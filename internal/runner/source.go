@@ -75,14 +75,14 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	return true, nil
 }
 
-// resume reads the saved checkpoint of a shard into memory, and makes it if there is none: from then on a ledger
-// may lack the shard's position.
+// resume reads the saved checkpoint of a shard into memory. That of the rows it makes if there is none: from then on a
+// ledger may lack the shard's position.
 func (c *consumer) resume(ctx context.Context, at place) error {
 	is, known, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
-	if err == nil && !known {
-		_, err = c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at))})
-		if err == nil {
-			is, _, err = c.Runner.saved(ctx, c.checkpoint(at).Ref)
+	if err == nil && !known && c.group == GroupRows {
+		var out []store.Outcome
+		if out, err = c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at))}); err == nil {
+			is, err = owntable.DecodeCheckpoint(out[0].Row)
 		}
 	}
 	if err == nil {
@@ -98,8 +98,8 @@ func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
 }
 
 // resumeAll does for many shards what resume does for each, with few calls: a process that starts, or
-// takes over from another one, resumes all of its shards at once. A checkpoint that is not there, or cannot be
-// read, is left to resume. A child is left until its parent is listed no more.
+// takes over from another one, resumes all of its shards at once. A checkpoint that cannot be
+// read is left to resume. A child is left until its parent is listed no more.
 func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 	var all []place
 	var refs []store.Ref
@@ -134,8 +134,22 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 	if err != nil {
 		return err
 	}
+	var ws []store.Write
+	var made []int
 	for i, at := range all {
-		if is, err := owntable.DecodeCheckpoint(rows[i]); err == nil && rows[i] != nil {
+		if rows[i] == nil && c.group == GroupRows {
+			ws, made = append(ws, owntable.BeginCheckpoint(c.checkpoint(at))), append(made, i)
+		}
+	}
+	out, err := c.Runner.Write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i, n := range made {
+		rows[n] = out[i].Row
+	}
+	for i, at := range all {
+		if is, err := owntable.DecodeCheckpoint(rows[i]); err == nil {
 			c.resumes(at, is)
 		}
 	}

@@ -116,7 +116,7 @@ func TestLagUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := owntable.Checkpoint("shop", runner.GroupRows, "Shop", shards[0].ID)
+	at := owntable.Checkpoint("shop", runner.GroupRows, "Shop", shards[0].ID).Ref
 	c.put(store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfInt(1)}}})
 	if is := c.lagging(); !strings.Contains(is, "rows: lag unknown: a row of weir's own table cannot be read: in table weir, row \"check|shop|rows\"") || !strings.HasSuffix(is, after) {
 		t.Error(is)

@@ -90,10 +90,7 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 func follows(t *testing.T, s *system.System) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	f, err := live.Open(s.Models[0].Runner, live.Options{Dir: filepath.Join(t.TempDir(), "spool"), Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := live.Open(s.Models[0].Runner, live.Options{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
 	f.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -126,7 +123,7 @@ func processesSideBySide(t *testing.T, p *place, one, two *model.Model) {
 		found(t, old, title, fmt.Sprint("b", i))
 		found(t, next, title, fmt.Sprint("b", i))
 	}
-	if leases := scan(t, p.db, store.Query{Table: owntable.TableName, Partition: owntable.Lease("gallery", "", "").Key.Partition}); len(leases) == 0 {
+	if leases := scan(t, p.db, store.Query{Table: owntable.TableName, Partition: owntable.Lease("gallery").Key.Partition}); len(leases) == 0 {
 		t.Error("no leases")
 	} else {
 		for _, row := range leases {

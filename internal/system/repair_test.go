@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/mergedlog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
@@ -168,13 +167,13 @@ func TestLostRecordComesLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			spoils[i].do(t, s)
-			late, row := pending(t, s, before)
+			late := pending(t, s, before)
 			lose(t, s)
 			if found, left := repairAll(t, s); len(found) == 0 || len(left) > 0 {
 				t.Fatalf("it puts right %+v and leaves %+v", found, left)
 			}
 			f := runner.Follower{Runner: s.Models[0].Runner}
-			if err := f.Stepper(runner.GroupRows).Again(t.Context(), runner.OneLog, row, time.Now(), late); err != nil {
+			if err := f.Stepper(runner.GroupRows).Again(t.Context(), time.Now(), late); err != nil {
 				t.Fatal(err)
 			}
 			verifyNothing(t, s)
@@ -182,38 +181,23 @@ func TestLostRecordComesLate(t *testing.T) {
 	}
 }
 
-// pending begins a batch of the records behind some places, as a process that is delayed then.
-// It returns the batch.
-func pending(t *testing.T, s *system.System, places []runner.Place) (pages []runner.Page, row mergedlog.Log) {
+// pending reads the records behind some places, as a process that is delayed then.
+func pending(t *testing.T, s *system.System, places []runner.Place) (pages []runner.Page) {
 	t.Helper()
-	m, at := s.Models[0].Model, owntable.Log(s.Models[0].Model.Name, runner.OneLog)
-	rows, err := s.Store.Get(t.Context(), []store.Ref{at})
-	if err != nil {
-		t.Fatal(err)
-	}
-	was, err := owntable.DecodeLog(rows[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ranges []mergedlog.Range
+	m := s.Models[0].Model
 	for _, p := range places {
 		page, err := s.Store.Read(t.Context(), p.Table, p.Shard, p.At, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(page.Records); n > 0 {
+		if len(page.Records) > 0 {
 			pages = append(pages, runner.Page{Table: m.Table(p.Table), Shard: p.Shard, Records: page.Records})
-			ranges = append(ranges, mergedlog.Range{Shard: owntable.ShardName(p.Table, p.Shard), To: page.Records[n-1].Position, Records: n})
 		}
 	}
 	if len(pages) == 0 {
 		t.Fatal("no record comes late")
 	}
-	if row, err = was.Finish().Begin(ranges); err != nil {
-		t.Fatal(err)
-	}
-	writeOne(t, s.Store, owntable.SaveLog(at, was, row))
-	return pages, row
+	return pages
 }
 
 // TestUnnamedValue: a kept value that does not say which row it is of is compared by the
@@ -268,7 +252,7 @@ func lose(t *testing.T, s *system.System) {
 				t.Fatal(err)
 			}
 			for _, sh := range shards {
-				writeOne(t, s.Store, store.Write{Ref: owntable.Checkpoint(m.Name, g, mt.Name, sh.ID), Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: tip.Value()}}})
+				writeOne(t, s.Store, store.Write{Ref: owntable.Checkpoint(m.Name, g, mt.Name, sh.ID).Ref, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: tip.Value()}}})
 			}
 		}
 	}

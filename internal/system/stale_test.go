@@ -133,7 +133,7 @@ func answersWithoutAStream(t *testing.T, m *model.Model, db store.Store, turn fu
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- live.Follow(ctx, s.Models[0].Runner, live.Options{Dir: t.TempDir(), Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: quiet})
+		done <- live.Follow(ctx, s.Models[0].Runner, live.Options{Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: quiet})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -160,17 +160,12 @@ func (h *hot) run(ctx context.Context, m *model.Model) error {
 		uses = append(uses, writes)
 		return dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Writes: writes})
 	}
-	if s.dir, err = os.MkdirTemp("", "weir-hot"); err != nil {
-		return err
-	}
 	defer s.end()
 	for range h.processes {
-		if err := s.start(); err != nil {
-			return err
-		}
+		s.start()
 	}
 	if h.processes > 0 {
-		if _, err := s.even(ctx); err != nil {
+		if _, err := s.reads(ctx); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func TestTree(t *testing.T) {
 				holds[key] += amount
 				want[m] += amount
 				position++
-				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Offset: events.PositionOf(position), Amount: value.OfInt(int64(amount))})
+				steps = append(steps, Member{Value: m, Hash: MemberHash(m), Position: events.PositionOf(position), Amount: value.OfInt(int64(amount))})
 			}
 			if steps == nil {
 				continue
@@ -135,7 +135,7 @@ func TestTree(t *testing.T) {
 				}
 			}
 			tr.deliver(shardKey, steps, false)
-			tr.frontiers[shardKey] = steps[len(steps)-1].Offset
+			tr.frontiers[shardKey] = steps[len(steps)-1].Position
 			tr.prune()
 			tr.gather()
 			again := past[shardKey][rapid.IntRange(0, len(past[shardKey])-1).Draw(t, "again")]
