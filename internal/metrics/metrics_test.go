@@ -81,9 +81,7 @@ func TestMetrics(t *testing.T) {
 	isTheList(t, got)
 	for _, want := range []string{
 		`weir_shards{model="gallery",table="gallery"} 1`,
-		`weir_read_age_seconds{model="gallery",table="gallery"} 2`,
 		`weir_unapplied_seconds{model="gallery",table="gallery"} 60`,
-		`weir_spooled_bytes{model="gallery",table="gallery"} 512`,
 		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
 		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,
 		`weir_records_total{group="rows",model="gallery",result="dead"} 1`,
@@ -111,9 +109,7 @@ func TestMetrics(t *testing.T) {
 		`weir_gaps_total{model="gallery"} 1`,
 		`weir_old_pages_total{model="gallery"} 1`,
 		`weir_errors_total{kind="read",model="gallery"} 2`,
-		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 2`,
 		`weir_shard_unapplied_seconds{model="gallery",shard="s\"1",table="gallery"} 60`,
-		`weir_spool_bytes{model="gallery",shard="s\"1",table="gallery"} 512`,
 		`weir_write_units_total{purpose="rows",table="gallery"} 12.5`,
 		`weir_write_units_total{purpose="lease",table="weir"} 7`,
 		`weir_throttled_writes_total{table="gallery"} 3`,
