@@ -324,8 +324,8 @@ func (w *world) settles() {
 	}
 }
 
-// begun waits until each shard has a checkpoint: what the stream forgets of a shard without one is no gap.
-func (w *world) begun() {
+// checkpointed waits until each shard has a checkpoint: what the stream forgets of a shard without one is no gap.
+func (w *world) checkpointed() {
 	w.Helper()
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	shards, err := w.db.Shards(w.Context(), "gallery")
@@ -590,7 +590,7 @@ func gapIsSaid(t *testing.T, w *world) {
 	}
 	w.start(0)
 	w.settles()
-	w.begun()
+	w.checkpointed()
 	w.kill(0)
 	for range 100 {
 		w.deed(rng)
@@ -649,7 +649,7 @@ func TestGapThatGrew(t *testing.T) {
 	must(t, err)
 	w.start(0)
 	w.settles()
-	w.begun()
+	w.checkpointed()
 	w.kill(0)
 	deeds()
 	forget(shards)
