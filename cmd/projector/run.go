@@ -40,7 +40,7 @@ type runCommand struct {
 	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
 	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
 	Models     []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Lease      time.Duration `default:"30s" help:"On AWS, how long a process that is silent keeps its shards before another takes them over (default ${default})."`
+	Lease      time.Duration `default:"30s" help:"On AWS, for how long a process may be silent before another reads in its place (default ${default})."`
 	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
 	Budget     float64       `name:"write-budget" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
 	Window     time.Duration `name:"batching-window" placeholder:"DURATION" help:"On AWS, let records gather for so long before they are applied, 10s at the most, so that a row for which many count is written once: fewer write units, and rows that show older values. Without it, records are applied as they come."`
@@ -57,15 +57,14 @@ interrupt; a second signal ends it at once, which loses nothing either.
 If derivations are new or changed, or a table had rows before weir, it builds them from
 the rows, as projector build does, and audits the build a day later.
 
-On AWS, any number of processes may run: they share the shards evenly, and the
-others take over those of a process that is silent. Each needs a --data
-directory of its own, where what was read waits until it is applied.
+On AWS, any number of processes may run: one reads the streams, the others stand
+by, answer queries, and take over when it is silent.
 
 On an address that other machines reach, it needs keys, or --open:
 
   projector run gallery wardrobe --addr 127.0.0.1:8480
   WEIR_KEYS=$(openssl rand -hex 32) projector run gallery --addr :8480
-  projector run gallery --aws --data ./spool-1
+  projector run gallery --aws --lease 10s
   projector run gallery --aws --stage prod --tables gallery=gallery-prod
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
@@ -82,8 +81,8 @@ func (c *runCommand) drained() (catalog.Drained, error) {
 	return is, nil
 }
 
-// The order of its start matters: it opens the spool, listens, announces builds, and only then reads streams. So a
-// process that is refused has announced nothing and taken no shard.
+// The order of its start matters: it listens, announces builds, and only then reads streams. So a
+// process that is refused has announced nothing and has no lease.
 func (c *runCommand) Run(p *program) (err error) {
 	defer func() { // also while it begins, which may take as long as indexes take to fill
 		if errors.Is(err, context.Canceled) && errors.Is(context.Cause(p.ctx), errTerminated) {
@@ -340,6 +339,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		}
 	}
 	for _, part := range s.Models {
+		writes.Share(s.RealTables(part), 1) // one process reads
 		of := told.Of(part.Runner)
 		f := live.Open(part.Runner, live.Options{
 			Lease: c.Lease, Window: c.Window, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),

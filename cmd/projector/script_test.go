@@ -69,13 +69,15 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env)) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
+			for _, name := range []string{"ADDR", "ADDR2"} {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return err
+				}
+				defer l.Close()
+				e.Setenv(name, l.Addr().String())
 			}
-			defer l.Close()
 			streams, err := filepath.Abs("../../testdata/streams")
-			e.Setenv("ADDR", l.Addr().String())
 			e.Setenv("STREAMS", streams)
 			setup(e)
 			return err

@@ -112,8 +112,8 @@ func (f *Following) Close() {
 }
 
 // Follow reads and applies until ctx ends, and then returns nil; its errors are those of
-// Open and Apply. It is Open, Start, Apply and Close in one. After a kill, the next process with the same
-// directory goes on from its spools, and any other one from the checkpoints.
+// Open and Apply. It is Open, Start, Apply and Close in one. After a kill, the next process goes on
+// from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
 	f := Open(run, o)
 	defer f.Close()

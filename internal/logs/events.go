@@ -17,24 +17,15 @@ type Event struct {
 var events = []Event{
 	{"progress", slog.LevelInfo, "progress", "what a command says of its start, its work and its end, in `says`"},
 
-	{"shard.taken", slog.LevelInfo, "reading a shard", "this process has the lease of a shard and reads it"},
-	{"shard.lost", slog.LevelInfo, "another process took a shard over", "its lease had run out: this process was paused, or could not reach DynamoDB"},
-	{"shard.released", slog.LevelInfo, "releasing a shard for another process", "so that all have about as many"},
 	{"shard.over", slog.LevelInfo, "a shard is over", "everything of it is applied, and what was kept of it is removed"},
 	{"shard.stands", slog.LevelWarn, "stands still", "a table or a shard stands still; `error` is why"},
 	{"shard.goes_on", slog.LevelInfo, "goes on again", "the cause is gone"},
-	{"shard.read_failed", slog.LevelWarn, "reading a shard", "tried again"},
 	{"shard.old", slog.LevelWarn, "the stream forgets records after 24 hours, and these are close to it", "see [behind the stream](#behind-the-stream)"},
-	{"shard.forget_failed", slog.LevelWarn, "forgetting a finished shard", "tried again"},
-	{"shard.files_failed", slog.LevelWarn, "removing the files of a finished shard", "remove them by hand if they stay"},
-	{"lease.renew_failed", slog.LevelWarn, "keeping leases", "tried again; after `--lease` other processes take the shards over"},
+	{"lease.taken", slog.LevelInfo, "reading the streams", "this process has the lease of the model; `before` had it until now"},
+	{"lease.lost", slog.LevelInfo, "another process took over", "this process was paused, or could not reach DynamoDB; it stands by"},
+	{"lease.renew_failed", slog.LevelWarn, "keeping the lease", "tried again; after `--lease` another process takes over"},
+	{"lease.release_failed", slog.LevelWarn, "giving the lease back; it is free when it has run out", "nothing to do"},
 	{"lease.list_failed", slog.LevelWarn, "looking for shards", "tried again"},
-	{"lease.release_failed", slog.LevelWarn, "giving a shard back; it is free when its lease has run out", "nothing to do"},
-	{"log.release_failed", slog.LevelWarn, "giving a log back; it is free when its lease has run out", "nothing to do"},
-	{"spool.not_applied", slog.LevelInfo, "a spool does not go on from what is applied; it is removed, and the stream is read from there", "nothing to do"},
-	{"spool.hole", slog.LevelWarn, "a file of a spool does not go on from the one before it; it is removed, and the stream is read again from there", "examine the disk"},
-	{"spool.torn", slog.LevelWarn, "a file of a spool is torn or damaged; it is cut off there, and the stream is read again from there", "after a crash nothing; else examine the disk"},
-	{"spool.short", slog.LevelWarn, "a spool is not read to the end that its file names, or that file is damaged; the stream is read again", "examine the disk"},
 
 	{"traces.failed", slog.LevelWarn, "traces cannot be sent; rows are applied all the same", "start the collector, or correct the `OTEL_…` variables; spans that do not fit into the queue are dropped"},
 
@@ -70,7 +61,7 @@ var events = []Event{
 	{"message.failed", slog.LevelWarn, "a message is not done", "it comes again, and then goes to the queue's dead-letter queue"},
 	{"console.action", slog.LevelInfo, "an action in the console", "allowed by `--console=write`"},
 	{"console.retry_failed", slog.LevelWarn, "retrying dead letters broke off", "retry again"},
-	{"console.recordings_failed", slog.LevelWarn, "records of a history cannot be read", "correct `--recordings`, or look at the disk of the spool"},
+	{"console.recordings_failed", slog.LevelWarn, "records of a history cannot be read", "correct `--recordings`, or look at their files"},
 	{"console.tail_failed", slog.LevelError, "a tail broke off", "reload the page"},
 
 	{"store.failed", slog.LevelError, storeSays, "the disk of the embedded store refuses"},
