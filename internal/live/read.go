@@ -113,7 +113,7 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, to, w
 	if ok, err := beat(ctx, r.run.Store, r.lease(), fence); err != nil || !ok {
 		return errors.Join(err, runner.ErrElsewhere)
 	}
-	stands := false // some group is there; else what follows was applied before this process got the lease
+	stands := false // a group stands before the gap; else what follows was applied before this process got the lease
 	for _, g := range r.run.Groups() {
 		p, err := r.run.Place(ctx, g, at.table, at.shard)
 		if err != nil {
