@@ -93,9 +93,8 @@ func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 	name := aws.ToString(m.FunctionArn)
 	out := doctor.Mapping{
 		ID: aws.ToString(m.UUID), Function: name[strings.LastIndexByte(name, ':')+1:], State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),
-		Batch: int(aws.ToInt32(m.BatchSize)), Window: int(aws.ToInt32(m.MaximumBatchingWindowInSeconds)), Tumbling: int(aws.ToInt32(m.TumblingWindowInSeconds)),
+		Batch: int(aws.ToInt32(m.BatchSize)), Tumbling: int(aws.ToInt32(m.TumblingWindowInSeconds)),
 		Parallel: int(aws.ToInt32(m.ParallelizationFactor)), Retries: unlimited(m.MaximumRetryAttempts), MaxAge: unlimited(m.MaximumRecordAgeInSeconds),
-		Bisect:  aws.ToBool(m.BisectBatchOnFunctionError),
 		Filters: m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0 || m.FilterCriteriaError != nil, // Lambda cannot decrypt them
 	}
 	for _, t := range m.FunctionResponseTypes {
@@ -112,9 +111,9 @@ func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 	case err != nil:
 		out.Program = doctor.Not[doctor.Program](dynamodb.Needs("lambda:GetFunctionConfiguration", err))
 	default:
-		p := doctor.Program{Timeout: int(aws.ToInt32(is.Timeout))}
+		var p doctor.Program
 		if is.Environment != nil {
-			p.Model, p.Group, p.Stage = is.Environment.Variables["WEIR_MODEL"], is.Environment.Variables["WEIR_GROUP"], is.Environment.Variables["WEIR_STAGE"]
+			p.Model, p.Group = is.Environment.Variables["WEIR_MODEL"], is.Environment.Variables["WEIR_GROUP"]
 		}
 		out.Program = doctor.Known(p)
 	}

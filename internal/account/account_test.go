@@ -67,8 +67,8 @@ func TestMappings(t *testing.T) {
 	if all.Unknown != "" || len(all.Is) != 4 {
 		t.Fatalf("%+v", all)
 	}
-	want := doctor.Mapping{ID: "u1", Function: "rows", State: "Enabled", Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1, Partial: true, Failures: "arn:q", Last: "OK",
-		Program: doctor.Known(doctor.Program{Model: "m", Group: "rows", Stage: "prod", Timeout: 60})}
+	want := doctor.Mapping{ID: "u1", Function: "rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1, Partial: true, Failures: "arn:q", Last: "OK",
+		Program: doctor.Known(doctor.Program{Model: "m", Group: "rows"})}
 	if all.Is[0] != want {
 		t.Errorf("%+v\n%+v", all.Is[0], want)
 	}

@@ -48,8 +48,8 @@ func whole() *doctor.Facts {
 }
 
 func mapping() doctor.Mapping {
-	return doctor.Mapping{ID: "uuid-1", Function: "weir-shop-rows", State: "Enabled", Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1,
-		Partial: true, Failures: "arn:queue", Last: "OK", Program: doctor.Known(doctor.Program{Model: "shop", Group: "rows", Stage: "prod"})}
+	return doctor.Mapping{ID: "uuid-1", Function: "weir-shop-rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1,
+		Partial: true, Failures: "arn:queue", Last: "OK", Program: doctor.Known(doctor.Program{Model: "shop", Group: "rows"})}
 }
 
 // cases spoil one thing each.

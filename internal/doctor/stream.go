@@ -20,12 +20,10 @@ type Mapping struct {
 	Function string
 	State    string // Enabled, Disabled, or on the way to one
 	Batch    int
-	Window   int // seconds that a batch is gathered
 	Tumbling int // seconds, 0 for none
 	Parallel int
-	Retries  int // -1 for no limit
-	MaxAge   int // seconds, -1 for no limit
-	Bisect   bool
+	Retries  int  // -1 for no limit
+	MaxAge   int  // seconds, -1 for no limit
 	Filters  bool // Lambda leaves records out, by filter criteria
 	Partial  bool // ReportBatchItemFailures
 	Failures string
@@ -36,8 +34,7 @@ type Mapping struct {
 
 // Program is the configuration of a function.
 type Program struct {
-	Model, Group, Stage string
-	Timeout             int // seconds
+	Model, Group string
 }
 
 // maxReaders is how many readers a shard may have before DynamoDB throttles them.
