@@ -40,8 +40,7 @@ var ErrExport = errors.New("the export is not whole")
 
 // Export is an export to S3 that has its manifest and all its files. Its entries share one.
 type Export struct {
-	Name  string // its folder
-	Table string // "" if the manifest names none
+	Name string // its folder
 	// Full says that the export has all rows of its table as they were at To. Otherwise it has the rows that changed after
 	// From, up to To.
 	Full     bool
@@ -63,7 +62,6 @@ type summary struct {
 	ItemCount    *int64 `json:"itemCount"`
 	OutputFormat string `json:"outputFormat"`
 	ExportType   string `json:"exportType"`
-	TableARN     string `json:"tableArn"`
 	ExportTime   string `json:"exportTime"`
 	Window       struct {
 		From string `json:"exportFromTime"`
@@ -74,9 +72,6 @@ type summary struct {
 // export is what the summary says of the export in a folder; nil if it does not say its time.
 func (s *summary) export(dir string) (*Export, error) {
 	e := &Export{Name: dir, Full: s.ExportType != "INCREMENTAL_EXPORT"}
-	if _, rest, ok := strings.Cut(s.TableARN, ":table/"); ok {
-		e.Table = rest
-	}
 	from, to := "", s.ExportTime
 	if !e.Full {
 		from, to = s.Window.From, s.Window.To

@@ -115,7 +115,6 @@ func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Pr
 // stepsDecl is a status as the file has it.
 type stepsDecl struct {
 	stages []*stageDecl
-	at     map[string]pos
 }
 
 // stageDecl is a stage of a status as the file has it.
@@ -133,7 +132,7 @@ type stageDecl struct {
 
 // readSteps reads the stages of a status, of which there must be one.
 func readSteps(d *deriveDecl, f fields) {
-	s := &stepsDecl{at: f.places()}
+	s := &stepsDecl{}
 	if entries := f.entries("steps"); len(entries) > 0 {
 		for _, e := range entries {
 			s.stages = append(s.stages, readStage(e))

@@ -19,9 +19,8 @@ import (
 
 // Held is a row of our own table that a source row leads to, in a generation.
 type Held struct {
-	Ref    store.Ref
-	Source store.Ref
-	Row    value.Item // as a builder puts it
+	Ref store.Ref
+	Row value.Item // as a builder puts it
 }
 
 // IsGeneration reports whether this is the runner of a generation that was built.

@@ -20,7 +20,6 @@ const inUse = time.Hour
 type Pruned struct {
 	Generation string
 	Indexes    map[string]string // by index, where it is
-	Kept       time.Time         // when it was last certain that a program applies it
 	Why        string            // why it stays, "" if it is removed
 }
 
@@ -47,7 +46,7 @@ func (s *System) prune(ctx context.Context, m *model.Model, report func(Pruned))
 	var all []Pruned
 	rows := map[string]owntable.GenerationRow{}
 	err = s.others(ctx, m, func(hash string, row owntable.GenerationRow) error {
-		p := Pruned{Generation: hash, Indexes: map[string]string{}, Kept: row.Kept}
+		p := Pruned{Generation: hash, Indexes: map[string]string{}}
 		for name, ix := range row.Indexes {
 			p.Indexes[name] = ix.Place
 		}

@@ -30,7 +30,7 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 		s.Mend(&j, 0)
 		ref := owntable.Subscriber(owntable.Subscribers(r.Model.Name, j.List), j.Row)
 		put := r.Sourced(s.Put(ref, events.Position{}, value.Value{}), c.Row)
-		out = append(out, runner.Held{Ref: ref, Source: c.Row, Row: put.Put})
+		out = append(out, runner.Held{Ref: ref, Row: put.Put})
 	}
 	return out
 }

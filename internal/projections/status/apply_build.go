@@ -24,7 +24,7 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 		for _, op := range f.row().Keep(ref, value.Value{}).Ops {
 			attrs = append(attrs, value.Attr{Name: op.Attr, Value: op.Value})
 		}
-		out = append(out, runner.Held{Ref: ref, Source: c.Row, Row: value.NewItem(attrs...)})
+		out = append(out, runner.Held{Ref: ref, Row: value.NewItem(attrs...)})
 	}
 	return out
 }

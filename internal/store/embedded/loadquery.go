@@ -92,7 +92,7 @@ func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err 
 	if tab.Stream || q.Index != "" || q.Partition.IsMissing() || q.Reverse || keys.Sort.Name == "" {
 		return page, store.ErrLoading
 	}
-	p := pager{tab: tab, q: q, keys: keys}
+	p := pager{tab: tab, q: q}
 	low, high := p.bounds()
 	m := merging{load: l, tab: tab, high: string(high)}
 	if err := m.begin(q.Partition, low); err != nil {

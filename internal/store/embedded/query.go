@@ -32,11 +32,10 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	if err != nil {
 		return page, err
 	}
-	keys, err := tab.CheckQuery(q)
-	if err != nil {
+	if _, err := tab.CheckQuery(q); err != nil {
 		return page, err
 	}
-	p := pager{tab: tab, q: q, keys: keys}
+	p := pager{tab: tab, q: q}
 	if q.Index != "" {
 		p.ix = tab.index(q.Index)
 	}
@@ -61,7 +60,6 @@ type pager struct {
 	tab   *table
 	ix    *index // nil for the table itself
 	q     *store.Query
-	keys  *store.KeySchema // of the table or the index
 	it    *pebble.Iterator
 	byKey *pebble.Iterator // reads the rows of an index's entries
 	space int              // length of the common prefix of the keys
