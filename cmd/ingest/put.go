@@ -83,7 +83,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	put.print(c.Output)
 	if part := s.Models[0]; !c.at().Store().Shared() && len(put.counts) > 0 {
 		if at, oerr := part.Runner.Oldest(p.ctx); oerr == nil && !at.IsZero() {
-			fmt.Fprintf(p.stderr, "ingest: nothing is derived from these rows yet; projector run %s derives it\n", c.Model)
+			fmt.Fprintf(p.stderr, "ingest: nothing is derived from these rows yet; %s derives it\n", part.Model.Command("run"))
 		}
 	}
 	if err == nil && put.refused > 0 {

@@ -136,13 +136,17 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, b)
 	case c.Abort:
 		return c.abort(p, b)
-	case search && s.Index == nil && (len(names) == 0 || c.HandOver > 0):
-		return usage("it is not said where the search indexes are: --opensearch URL")
+	case search && s.Index == nil && c.HandOver > 0:
+		return usage(noSearchPlace)
 	}
+	retired := false
 	if len(c.Derivations) == 0 {
-		if err := p.retire(b, true); err != nil {
+		if retired, err = p.retire(b, true); err != nil {
 			return err
 		}
+	}
+	if search && s.Index == nil && len(names) == 0 && !retired {
+		return usage(noSearchPlace)
 	}
 	if err := c.values(p, b); err != nil || !search {
 		return err
@@ -153,6 +157,8 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	return c.search(p, s, part)
 }
+
+const noSearchPlace = "it is not said where the search indexes are: --opensearch URL"
 
 // builds runs a builder, shows what it does, and releases what it leaves.
 // It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
@@ -165,7 +171,7 @@ func builds(p *program, b *build.Builder, run func() error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), finishTime)
 	defer cancel()
 	if err := b.Release(ctx); err != nil {
-		fmt.Fprintf(p.stderr, "the build is not released, so processes of projector run wait for up to %s before they go on with it: %v\n", build.Idle, err)
+		fmt.Fprintf(p.stderr, "the build is not released, so processes wait for up to %s before they go on with it: %v\n", build.Idle, err)
 	}
 	return err
 }
@@ -175,7 +181,7 @@ func (c *buildCommand) dry(p *program, b *build.Builder) error {
 	return builds(p, b, func() error {
 		d, err := b.Estimate(p.ctx)
 		if err == nil {
-			c.estimate(p, d, b.Previews(), b.Unfit(""))
+			c.estimate(p, b.Runner.Model, d, b.Previews(), b.Unfit(""))
 		}
 		return err
 	})
@@ -234,7 +240,7 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 		case slices.ContainsFunc(m.Derivations(), is):
 			return nil, false, usage("%s is history, which no row tells: it is complete from when weir began to derive it; --from FILE takes what was before from recordings", name)
 		default:
-			return nil, false, usage("model %s has no derivation %s; projector status %s lists them", m.Name, name, m.Command())
+			return nil, false, usage("model %s has no derivation %s; %s lists them", m.Name, name, m.Command("status"))
 		}
 	}
 	search = search || len(names) == 0 && len(m.Searches) > 0
@@ -258,7 +264,7 @@ type estimated struct {
 // estimate prints what a build would take.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
-func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.Preview, unfit []build.Unfit) {
+func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, previews []build.Preview, unfit []build.Unfit) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
 		pace = c.WriteBudget
@@ -273,7 +279,7 @@ func (c *buildCommand) estimate(p *program, d build.Progress, previews []build.P
 	}
 	fmt.Fprintf(p.stdout, "%d rows to read, %d contributions to put, %d rows to show\n", d.Rows, d.Puts, d.Targets)
 	fmt.Fprintf(p.stdout, "%d write units and %d read units, $%.4f on demand, %s at %d write units a second\n", d.Units, d.ReadUnits(), d.Price(), takes, pace)
-	saysUnfit(p.stdout, d.Unfit, unfit)
+	saysUnfit(p.stdout, m, d.Unfit, unfit)
 	for _, of := range previews {
 		if len(of.WaitsFor) > 0 {
 			fmt.Fprintf(p.stdout, "%s: what rows will show is known when %s is built; until then its units are estimated by the rows as they are\n", of.Derivation, strings.Join(of.WaitsFor, ", "))
@@ -299,11 +305,11 @@ type builtNow struct {
 }
 
 // saysUnfit names the first of n rows that are left out, and says how many more there are.
-func saysUnfit(to io.Writer, n int64, some []build.Unfit) {
+func saysUnfit(to io.Writer, m *model.Model, n int64, some []build.Unfit) {
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(to, "%d rows cannot be used by some derivation, and are left out of it; projector verify names all:\n", n)
+	fmt.Fprintf(to, "%d rows cannot be used by some derivation, and are left out of it; %s names all:\n", n, m.Command("verify"))
 	for _, is := range some {
 		fmt.Fprintf(to, "  %s\n", is)
 	}
@@ -350,6 +356,6 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 	if d.Orphans > 0 {
 		fmt.Fprintf(p.stderr, "%d rows look like copies that an older definition made, at keys that the model no longer has: nothing updates or removes them\n", d.Orphans)
 	}
-	saysUnfit(p.stderr, d.Unfit, b.Unfit(""))
+	saysUnfit(p.stderr, b.Runner.Model, d.Unfit, b.Unfit(""))
 	return nil
 }

@@ -233,7 +233,7 @@ func (p *program) retry(s *system.System, id string) (applied int, err error) {
 // It ends with exit code 1 if some stay, with 4 if a service failed after some were applied.
 func (p *program) retryAll(s *system.System) error {
 	applied, left := 0, 0
-	stays := talk{out: p.stderr, more: "that stay; see projector dead list " + s.Models[0].Model.Command()}
+	stays := talk{out: p.stderr, more: "that stay; see " + s.Models[0].Model.Command("dead list")}
 	err := s.Models[0].Runner.Dead(p.ctx, func(d runner.Dead) error {
 		n, err := p.retry(s, d.ID)
 		applied += n

@@ -41,13 +41,13 @@ func (c *diffCommand) Run(p *program) error {
 		return err
 	}
 	d := model.DiffOf(was, is)
-	kinds.Explain(d, c.New)
+	kinds.Explain(d, is)
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(d)
 	}
 	diffText(p, d)
 	if len(d.Builds) > 0 {
-		fmt.Fprintf(p.stderr, "projector build %s --dry-run says what the builds cost\n", c.New)
+		fmt.Fprintf(p.stderr, "%s says what the builds cost\n", is.Command("build", "--dry-run"))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (c *doctorCommand) Run(p *program) error {
 		return usage("%v", err)
 	}
 	at := drivers.Place{AWS: c.AWS, OpenSearch: c.OpenSearch, Stage: c.Deployment()}
-	facts, err := survey.Of(p.ctx, at, models[0], c.Model, c.DeriveIn)
+	facts, err := survey.Of(p.ctx, at, models[0], c.DeriveIn)
 	if errors.Is(err, drivers.ErrConfig) {
 		return usage("%v", err)
 	}

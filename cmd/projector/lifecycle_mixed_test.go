@@ -370,7 +370,7 @@ func (l *life) keyChanged() {
 	l.begun()
 	for old, new := range map[string]string{`SK: "ORDER#{id}"`: `SK: "O#{id}"`, `PK: "C#{id}"`: `PK: "K#{id}"`} {
 		m := l.model(strings.ReplaceAll(lifeModel, old, new) + lifeCount)
-		l.refused(m, "the values of Customer.orders are of another definition", "shop.yaml derives it")
+		l.refused(m, "the values of Customer.orders are of another definition", "projector build "+m+" "+strings.Join(l.flags, " ")+" derives it")
 	}
 	m := l.model(strings.Replace(lifeModel, `SK: "ORDER#{id}"`, `SK: "O#{id}"`, 1) + lifeCount)
 	l.runs(m, map[string]int{"orders": 0})
@@ -506,7 +506,7 @@ func (l *life) otherModel() {
 		return l.model(strings.NewReplacer("search:\n  customers: {of: Customer, text: [name]}\n", "", "  find: {search: customers}\n", "").Replace(without)) // needs no index
 	}
 	stats := l.model(text + lifeSum)
-	says := []string{"belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.", "take all of derive out of its file, and projector build that file"}
+	says := []string{"belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.", "take all of derive out of its file, and build it: projector build FILE"}
 	l.refused(stats, says...)
 	l.ends(exitUsage, []string{"build", stats}, says...)
 	l.ends(exitUsage, []string{"run", stats, "--addr", "127.0.0.1:0"}, says...)

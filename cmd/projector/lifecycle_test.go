@@ -68,7 +68,7 @@ var ways = []struct {
 	{line: "restore weir's own table from a backup", way: (*life).ownRestored, on: "DynamoDB", where: "the directory has both"},
 	{line: "delete weir's own table while a program runs", way: (*life).ownDeleted, on: "DynamoDB", where: "a table of an open directory cannot be deleted"},
 	{line: "replace a table or its stream while a function is warm", way: (*life).warm, on: "DynamoDB", where: "all tables of a directory are made with it"},
-	{line: "retire what was built, and derive it again", way: (*life).thereAgain, on: "embedded", where: "a start with --build=never is not refused there yet"},
+	{line: "retire what was built, and derive it again", way: (*life).thereAgain},
 	{line: "switch a stream off", way: (*life).streamOff, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "switch a stream off and on", way: (*life).streamOffAndOn, on: "DynamoDB", where: "a stream cannot be switched off"},
 	{line: "begin with a new own table after that", way: (*life).anew, on: "DynamoDB", where: "a stream cannot be switched off"},
@@ -525,7 +525,7 @@ func (l *life) noCatalog() {
 func (l *life) added() {
 	l.begun()
 	m := l.model(lifeModel + lifeCount + lifeSum)
-	l.refused(m, "Customer.total is new", "shop.yaml derives it")
+	l.refused(m, "Customer.total is new", "projector build "+m+" "+strings.Join(l.flags, " ")+" derives it")
 	l.runs(m, map[string]int{"orders": 6, "total": l.want()["total"]})
 	l.write(2)
 	l.runs(m, map[string]int{"orders": 7, "total": l.want()["total"]}, "--build=never")
@@ -535,7 +535,7 @@ func (l *life) added() {
 func (l *life) changed() {
 	l.begun()
 	m := l.model(lifeModel + lifeLarge)
-	l.refused(m, "the values of Customer.orders are of another definition", "shop.yaml derives it")
+	l.refused(m, "the values of Customer.orders are of another definition", "projector build "+m+" "+strings.Join(l.flags, " ")+" derives it")
 	where := l.model(strings.Replace(lifeModel, "{kind: order}", "{kind: [order, return]}", 1) + lifeCount)
 	l.refused(where, "the values of Customer.orders are of another definition")
 	l.runs(m, map[string]int{"orders": l.want()["large"]})
@@ -547,7 +547,7 @@ func (l *life) changed() {
 func (l *life) renamed() {
 	l.begun()
 	m := l.model(lifeModel + strings.Replace(lifeCount, "orders", "orderCount", 1))
-	l.refused(m, "Customer.orderCount is new", "shop.yaml derives it")
+	l.refused(m, "Customer.orderCount is new", "projector build "+m+" "+strings.Join(l.flags, " ")+" derives it")
 	l.runs(m, map[string]int{"orderCount": 6})
 	l.write(2)
 	l.runs(m, map[string]int{"orderCount": 7})
@@ -559,7 +559,7 @@ func (l *life) removed() {
 	both := l.model(lifeModel + lifeCount + lifeSum)
 	l.runs(both, map[string]int{"total": l.want()["total"]})
 	m := l.model(lifeModel + lifeCount)
-	l.refused(m, "Customer.total is derived since", "shop.yaml, which retires it")
+	l.refused(m, "Customer.total is derived since", "projector build "+m+" "+strings.Join(l.flags, " ")+", which retires it")
 	l.ends(exitGood, []string{"build", m}, "retired, since the model no longer has it: Customer.total; ", " --prune\n")
 	was := l.want()["total"]
 	l.write(2)
@@ -572,7 +572,7 @@ func (l *life) rolledBack() {
 	older := l.begun()
 	newer := l.model(lifeModel + lifeLarge + lifeSum)
 	l.runs(newer, map[string]int{"orders": l.want()["large"], "total": l.want()["total"]})
-	l.refused(older, "the values of Customer.orders are of another definition", "shop.yaml derives it")
+	l.refused(older, "the values of Customer.orders are of another definition", "projector build "+older+" "+strings.Join(l.flags, " ")+" derives it")
 	l.ends(exitUsage, []string{"build", older, "Customer.orders"}, "Customer.total is derived since")
 	l.write(3)
 	l.ends(exitGood, []string{"build", older}, "retired, since the model no longer has it: Customer.total", "Customer: live")

@@ -37,6 +37,7 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/function"
 	"weir/internal/memory"
+	"weir/internal/model"
 	"weir/internal/openfiles"
 	"weir/internal/owntable"
 	"weir/internal/query"
@@ -113,6 +114,16 @@ type program struct {
 	// log is of what runs beside a command, nil for slog.Default; spans are of its work, nil for none.
 	log   *slog.Logger
 	spans *traces.Tracing
+	// about is the one model that the command is for, by its name and flags; nil for none or several.
+	about *model.Model
+}
+
+// typed writes the commands in a text as the user can type them.
+func (p *program) typed(text string) string {
+	if p.about == nil {
+		return text
+	}
+	return p.about.Typed(text)
 }
 
 func main() {
@@ -140,7 +151,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
 	stderr = cli.Messages(stderr)
-	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}), stderr)
+	p := &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}
+	prog.Typed = p.typed
+	return out.Code(prog.Run(ctx, args, out, stderr, p), stderr)
 }
 
 // codeOf is the exit code of errors that only this program has.
@@ -194,16 +207,19 @@ func (p *program) open(d data, names []string, o system.Options) (*system.System
 
 // openCounted is open with write units that are counted and limited.
 func (p *program) openCounted(d data, writes *budget.Writes, names []string, o system.Options) (*system.System, error) {
-	at := p.place(d, writes, &o)
+	at := p.place(d, names, writes, &o)
 	return cli.Open(p.ctx, at, names, o)
 }
 
 // place is the place that the flags name, with what the command adds to it and to the options.
-func (p *program) place(d data, writes *budget.Writes, o *system.Options) drivers.Place {
+func (p *program) place(d data, names []string, writes *budget.Writes, o *system.Options) drivers.Place {
 	p.limit.To(d.Memory)
 	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()
 	at.Writes, at.Log = writes, p.log
+	if len(names) == 1 {
+		p.about = &model.Model{Arg: names[0], Flags: cli.Flags(at, *o)}
+	}
 	if p.spans != nil {
 		o.Tracer, at.Observe = p.spans, p.spans.Observer
 	}
@@ -232,7 +248,7 @@ func (p *program) named(d data, name string, o system.Options) (s *system.System
 	if err := p.hasData(d); err != nil {
 		return nil, false, err
 	}
-	at := p.place(d, nil, &o)
+	at := p.place(d, []string{name}, nil, &o)
 	return cli.OpenNamed(p.ctx, at, name, o)
 }
 

@@ -81,11 +81,11 @@ func (c *queryCommand) behind(p *program, r *runner.Runner) error {
 	}
 	switch at, err := r.Oldest(p.ctx); {
 	case errors.Is(err, store.ErrTrimmed):
-		fmt.Fprintf(p.stderr, "the stream has lost records that are not applied: projector verify %s says what is wrong\n", c.Model)
+		fmt.Fprintf(p.stderr, "the stream has lost records that are not applied: %s says what is wrong\n", r.Model.Command("verify"))
 	case err != nil:
 		return err
 	case !at.IsZero():
-		fmt.Fprintf(p.stderr, "what was written from %s on is not derived yet; projector run %s derives it\n", at.UTC().Format("2006-01-02 15:04:05 UTC"), c.Model)
+		fmt.Fprintf(p.stderr, "what was written from %s on is not derived yet; %s derives it\n", at.UTC().Format("2006-01-02 15:04:05 UTC"), r.Model.Command("run"))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (c *queryCommand) ready(p *program, s *system.System) error {
 		return p.fill(s)
 	case searches:
 		if err := s.Built(p.ctx, part); errors.Is(err, system.ErrNotBuilt) {
-			return usage("%v: projector build %s builds it", err, c.Model)
+			return usage("%v: %s builds it", err, part.Model.Command("build"))
 		} else if err != nil {
 			return err
 		}
@@ -177,14 +177,14 @@ func (c *queryCommand) shown(rows iter.Seq2[value.Item, error]) iter.Seq2[[]byte
 }
 
 // unfinished says that an answer does not have all that is derived.
-func (p *program) unfinished(model string, names []string) {
-	fmt.Fprintf(p.stderr, "not derived yet on these rows, by another definition, or from a stream that is off: %s (projector status %s)\n", strings.Join(names, ", "), model)
+func (p *program) unfinished(m *model.Model, names []string) {
+	fmt.Fprintf(p.stderr, "not derived yet on these rows, by another definition, or from a stream that is off: %s (%s)\n", strings.Join(names, ", "), m.Command("status"))
 }
 
 // rows are the rows of an answer, limit of them unless it is 0. An error is the last. It calls
 // unfinished once, if the answer does not have all that is derived.
 // Pages are read as rows are taken: a caller that stops early causes no further read.
-func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int, unfinished func(model string, names []string)) iter.Seq2[value.Item, error] {
+func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int, unfinished func(m *model.Model, names []string)) iter.Seq2[value.Item, error] {
 	return func(yield func(value.Item, error) bool) {
 		var page query.Page
 		for left := limit; ; {
@@ -195,8 +195,8 @@ func rows(ctx context.Context, e *query.Engine, name string, params map[string]s
 				return
 			}
 			if len(res.Unfinished) > 0 {
-				unfinished(e.Model.Command(), res.Unfinished)
-				unfinished = func(string, []string) {} // once
+				unfinished(e.Model, res.Unfinished)
+				unfinished = func(*model.Model, []string) {} // once
 			}
 			for _, row := range res.Items {
 				if !yield(row, nil) {

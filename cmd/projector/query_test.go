@@ -51,7 +51,7 @@ func TestQueryBehind(t *testing.T) {
 	run(func(p *program, s *system.System) error {
 		return write(p.ctx, s, s.Models[0], sample.Commands(m, time.Now()))
 	})
-	if said := ask(); !strings.Contains(said, "is not derived yet; projector run gallery derives it") {
+	if said := ask(); !strings.Contains(said, "is not derived yet; projector run gallery --data "+dir+" derives it") {
 		t.Errorf("it does not say that it is behind: %q", said)
 	}
 	run(func(p *program, s *system.System) error {

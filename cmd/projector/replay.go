@@ -75,7 +75,7 @@ With --tables NAME=REAL, the records name the tables as the store does.
 
 The exit code is 1 if a record could not be used, records are missing at the end, or the
 model has dead letters from before. A gap is said by each command until the missing records
-come, or its letter is discarded (projector dead discard). The other records are applied, and counted in the output.
+come, or its letter is discarded (dead discard). The other records are applied, and counted in the output.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
@@ -144,7 +144,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	part, start := s.Models[0], time.Now()
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 	gaps := &talk{more: "gaps", out: p.stderr}
-	bad := &talk{more: "records that cannot be used; see projector dead list " + c.Model}
+	bad := &talk{more: "records that cannot be used; see " + part.Model.Command("dead list")}
 	r.Bad = func(e events.Entry, err error) {
 		bad.say("dead letter: %s: %s", e.Location, part.Model.ShownText(err.Error()))
 	}
@@ -222,7 +222,7 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 	err := part.Runner.Dead(p.ctx, func(runner.Dead) error { return found })
 	switch {
 	case errors.Is(err, found):
-		fmt.Fprintf(p.stderr, "there are dead letters: projector dead list %s shows them\n", c.Model)
+		fmt.Fprintf(p.stderr, "there are dead letters: %s shows them\n", part.Model.Command("dead list"))
 		return failed(exitCheck)
 	case err != nil:
 		return err
@@ -263,7 +263,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	wg.Wait()
 	deriving.End()
 	if n := dead.Load(); n > 0 {
-		fmt.Fprintf(p.stderr, "dead letters: %d changes of which not everything could be derived; projector dead list shows them\n", n)
+		fmt.Fprintf(p.stderr, "dead letters: %d changes of which not everything could be derived; %s shows them\n", n, run.Model.Command("dead list"))
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -390,7 +390,7 @@ func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(a runner.Applied) {
 		told.Applied(a)
-		a.Warn(log, part.Model.Name)
+		a.Warn(log, part.Model)
 	}}
 	pauses := live.Pauses{Log: log, Model: part.Model.Name}
 	f.Failed = func(group string, moved bool, err error) (time.Duration, bool) {

@@ -34,7 +34,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 	}
 	for _, part := range s.Models {
 		b := part.Builder()
-		if failed := p.retire(b, false); failed != nil {
+		if _, failed := p.retire(b, false); failed != nil {
 			return failed
 		}
 		lacks, failed := b.Lacks(p.ctx)
@@ -56,21 +56,22 @@ func (c *runCommand) start(p *program, s *system.System) error {
 			if slices.Contains(lacks, model.BuildInPlace) {
 				until = "counts show what they showed, and copies change one by one"
 			}
-			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, %s (projector status %s)\n",
-				strings.Join(lacks, ", "), part.Model.Name, until, part.Model.Command())
+			fmt.Fprintf(p.stderr, "building %s of %s from the rows; until that is complete, %s (%s)\n",
+				strings.Join(lacks, ", "), part.Model.Name, until, part.Model.Command("status"))
 		}
 		saysBegins(p, part.Model.Name, begins)
 	}
 	return s.Start(p.ctx)
 }
 
-// retire notes that a model no longer has what is derived by programs with an earlier one, and says so.
-func (p *program) retire(b *build.Builder, building bool) error {
+// retire notes that a model no longer has what is derived by programs with an earlier one, and says so. It
+// reports whether there was something.
+func (p *program) retire(b *build.Builder, building bool) (bool, error) {
 	retired, err := b.Retire(p.ctx, building)
 	if len(retired) > 0 {
-		fmt.Fprintf(p.stderr, "retired, since the model no longer has it: %s; what it has shown stays in the rows until projector build %s --prune\n", strings.Join(retired, ", "), b.Runner.Model.Command())
+		fmt.Fprintf(p.stderr, "retired, since the model no longer has it: %s; what it has shown stays in the rows until %s\n", strings.Join(retired, ", "), b.Runner.Model.Command("build", "--prune"))
 	}
-	return err
+	return len(retired) > 0, err
 }
 
 // saysBegins says which history of a model begins now.
@@ -157,7 +158,7 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 		for _, is := range b.Unfit("") {
 			said = append(said, is.String())
 		}
-		log.Warn("rows that some derivation cannot use are left out: projector verify names them", "model", b.Runner.Model.Name, "rows", n, "some", said)
+		log.Warn("rows that some derivation cannot use are left out", "model", b.Runner.Model.Name, "see", b.Runner.Model.Command("verify"), "rows", n, "some", said)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -30,7 +30,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"projector": main, "get": get, "tamper": tamper})
+	testscript.Main(m, map[string]func(){"projector": mainTyped, "get": get, "tamper": tamper})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.

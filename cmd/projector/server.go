@@ -19,6 +19,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/cli"
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/web"
 )
@@ -222,6 +223,7 @@ func (c *queryCommand) ask(p *program, params map[string]string, limit int) erro
 	if err != nil {
 		return err
 	}
+	m.Flags = []model.Flag{{Name: "server", Value: c.Server}}
 	for _, name := range []string{"cursor", "select"} { // to HTTP they are no parameters
 		if _, ok := params[name]; ok {
 			return usage("query %s has no parameter %s", c.Name, name)
@@ -230,5 +232,5 @@ func (c *queryCommand) ask(p *program, params map[string]string, limit int) erro
 	if slices.ContainsFunc(c.Only, func(name string) bool { return name == "" || strings.Contains(name, ",") }) {
 		return usage("--only takes names of attributes; with --server, none may be empty or have a comma")
 	}
-	return c.print(p, a.rows(p.ctx, m.Name, c.Name, params, c.Only, limit, func(names []string) { p.unfinished(m.Command(), names) }))
+	return c.print(p, a.rows(p.ctx, m.Name, c.Name, params, c.Only, limit, func(names []string) { p.unfinished(m, names) }))
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 
 	"weir/internal/status"
 	"weir/internal/system"
@@ -46,8 +48,13 @@ func (c *statusCommand) Run(p *program) error {
 	}
 	if c.Output != "text" {
 		json.NewEncoder(p.stdout).Encode(st)
-	} else if st.Write(p.stdout); st.Refused != "" {
-		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)
+	} else {
+		var text strings.Builder
+		st.Write(&text)
+		io.WriteString(p.stdout, p.typed(text.String()))
+	}
+	if c.Output == "text" && st.Refused != "" {
+		fmt.Fprintf(p.stderr, "would be refused: %s\n", p.typed(st.Refused))
 	}
 	still := false
 	for _, t := range st.Tables {
@@ -55,7 +62,7 @@ func (c *statusCommand) Run(p *program) error {
 			continue
 		}
 		if still = true; c.Output == "text" && t.Off != st.Refused {
-			fmt.Fprintln(p.stderr, t.Off)
+			fmt.Fprintln(p.stderr, p.typed(t.Off))
 		}
 	}
 	if st.Refused != "" || still {

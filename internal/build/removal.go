@@ -81,7 +81,7 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 			continue
 		}
 		if !slices.ContainsFunc(program.Derivations, func(d model.Derivation) bool { return d.Name == name }) {
-			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or retire it: projector build %s", ErrEarlier, name, is.State, program.Command)
+			return nil, fmt.Errorf("%w: %s is %s, and the model does not have it: give the model that programs run today, or retire it: %s", ErrEarlier, name, is.State, program.Command("build"))
 		}
 	}
 	for _, name := range x.Only {
@@ -482,8 +482,8 @@ func (x *Removal) still(ctx context.Context) error {
 	}
 	for _, g := range x.gone {
 		if is, was := row.Derivations[g.Name], x.read.Derivations[g.Name]; is.State != was.State && is.State != "" || is.Hash != was.Hash {
-			return fmt.Errorf("%w: %s is %s since %s, so its values are not removed any further; once it is live, projector build %s %s --again puts back what is missing",
-				ErrDerived, g.Name, is.State, is.Since.UTC().Format(time.DateTime), x.Runner.Model.Command(), g.Name)
+			return fmt.Errorf("%w: %s is %s since %s, so its values are not removed any further; once it is live, %s puts back what is missing",
+				ErrDerived, g.Name, is.State, is.Since.UTC().Format(time.DateTime), x.Runner.Model.Command("build", g.Name, "--again"))
 		}
 	}
 	return nil

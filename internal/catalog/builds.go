@@ -285,8 +285,8 @@ func (p *Program) handing(row owntable.CatalogRow, now time.Time) error {
 		switch h := b.HandOver; {
 		case !h.Announced():
 		case h.Over.IsZero():
-			return refuse(ErrReader, "model %s: what was built of %s goes over from marks to positions, which only a process can do. Run projector run %s until projector status says that it counts by positions; or build it again while the function reads: projector build %s --again (%s)",
-				p.Model, b.Entity, p.Command, p.Command, guide)
+			return refuse(ErrReader, "model %s: what was built of %s goes over from marks to positions, which only a process can do. Run %s until %s says that it counts by positions; or build it again while the function reads: %s (%s)",
+				p.Model, b.Entity, p.Command("run"), p.Command("status"), p.Command("build", "--again"), guide)
 		case now.Sub(h.Passed) < AuditAfter:
 			return refuse(ErrReader, "model %s: what was built of %s counts by positions since %s, and the streams may still have records from before. A function can read them from %s on (%s)",
 				p.Model, b.Entity, stamp(h.Passed), stamp(h.Passed.Add(AuditAfter)), guide)
@@ -353,7 +353,7 @@ func (p *Program) ofBuild(row owntable.CatalogRow, name string, reads []string, 
 	for _, t := range reads {
 		if pin := row.Tables[t]; pin.Reader == "" && pin.Complete != owntable.CompleteWhole && now.Sub(from) > retention {
 			return refuse(ErrUnbuilt, "model %s: %s was built of the rows of %s on %s, and the stream of %s was not read since, which keeps its records for 24 hours: changes would be missing. "+
-				"Build it again: projector build %s --again, after --abort if it is not live yet (%s)", p.Model, name, t, stamp(from), t, p.Command, guide)
+				"Build it again: %s, after --abort if it is not live yet (%s)", p.Model, name, t, stamp(from), t, p.Command("build", "--again"), guide)
 		}
 	}
 	return nil

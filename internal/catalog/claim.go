@@ -95,7 +95,7 @@ func (c *Catalog) taken(ctx context.Context, pin owntable.Pin, other string) err
 	for _, name := range slices.Sorted(maps.Keys(is.Derivations)) {
 		if has && isLive(is.Derivations[name]) && !isSearch(name) {
 			return refuse(ErrModel, "table %s belongs to model %s, which derives %s, and this is model %s: two models on one table would take each other's values for their own. "+
-				"Put both into one model file. If model %s is to derive nothing any more, take all of derive out of its file, and projector build that file (%s)",
+				"Put both into one model file. If model %s is to derive nothing any more, take all of derive out of its file, and build it: projector build FILE (%s)",
 				tableName(pin), other, name, c.model.Name, other, guide)
 		}
 	}

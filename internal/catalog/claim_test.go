@@ -150,7 +150,7 @@ func TestOneTableOfSeveralNames(t *testing.T) {
 			starts(t, shop(t, s, "shop", "Shop", "Shop"))
 			for range 2 {
 				starts(t, shop(t, s, "stats", "Stats", "Shop"), "belongs to model shop, which derives Customer.orders, and this is model stats", "Put both into one model file.",
-					"If model shop is to derive nothing any more, take all of derive out of its file, and projector build that file")
+					"If model shop is to derive nothing any more, take all of derive out of its file, and build it: projector build FILE")
 			}
 			starts(t, shop(t, s, "elsewhere", "Shop", "Other"))
 			starts(t, shop(t, s, "other", "Other", "Other"), "belongs to model elsewhere")

@@ -112,9 +112,9 @@ const retention = 23 * time.Hour
 // Program is what a program brings with it: its model's derivations, and what they need.
 type Program struct {
 	Model       string
-	Command     string                  // the model, as commands name it
-	Derivations []model.Derivation      // without search indexes, see isSearch
-	Needs       map[string]store.Images // by logical table name: the images that its stream must have
+	Command     func(verb string, args ...string) string // see model.Model.Command
+	Derivations []model.Derivation                       // without search indexes, see isSearch
+	Needs       map[string]store.Images                  // by logical table name: the images that its stream must have
 
 	// built has the name of the build of each derivation that rows tell.
 	built map[string]string
@@ -126,7 +126,7 @@ type Program struct {
 // ProgramOf returns the program of a model. It depends on the model file alone, so two
 // programs with the same file are equal.
 func ProgramOf(m *model.Model) *Program {
-	p := &Program{Model: m.Name, Command: m.Command(), Needs: map[string]store.Images{}}
+	p := &Program{Model: m.Name, Command: m.Command, Needs: map[string]store.Images{}}
 	for _, d := range m.Derivations() {
 		if p.reads = append(p.reads, d.Reads...); isSearch(d.Name) {
 			p.searches = append(p.searches, d)
@@ -306,8 +306,8 @@ func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 		}
 		if f.Restarted[t] && (pin.Reader != "" || p.searchesIn(t)) {
 			return refuse(ErrTable, "the stream of %s was switched off and on again (from %s to %s), and the new one may have sequence numbers below those of the old one, which table %s, search indexes and rows carry: changes would be taken for older ones, and left out. "+
-				"Stop all programs that derive here, delete the event source mapping of the old stream and table %s, and begin again, with the flags of this command: projector deploy tables %s, then projector build %s (%s, A stream that was switched off)",
-				t, pin.Stream, is.Stream, owntable.TableName, owntable.TableName, p.Command, p.Command, operations)
+				"Stop all programs that derive here, delete the event source mapping of the old stream and table %s, and begin again, with %s, then %s (%s, A stream that was switched off)",
+				t, pin.Stream, is.Stream, owntable.TableName, owntable.TableName, p.Command("deploy tables"), p.Command("build"), operations)
 		}
 	}
 	return nil
@@ -357,7 +357,7 @@ func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
 	case is.ID == "":
-		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; projector deploy tables %s, with the flags of this command, makes it", t, p.Command)
+		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; %s makes it", t, p.Command("deploy tables"))
 	case is.Stream == "" && pin.Reader == "":
 		return refuse(ErrTable, "table %s has no stream; switch one on with %s: %s", t, need, p.switchOn(t, is))
 	case is.Stream != "" && !is.Images.Has(need):
@@ -383,8 +383,8 @@ func (p *Program) Off(tables map[string]store.Identity) map[string]error {
 	for t, is := range tables {
 		if _, ours := p.Needs[t]; ours && is.ID != "" && is.Stream == "" {
 			off[t] = refuse(ErrTable, "the stream of table %s is off: what is written to the table is in no stream, and nothing is derived from it. "+
-				"Switch it on: %s; start a process, which reports the gap, and derive again what lacks the changes: projector build %s --again (%s)",
-				t, p.switchOn(t, is), p.Command, guide)
+				"Switch it on: %s; start a process, which reports the gap, and derive again what lacks the changes: %s (%s)",
+				t, p.switchOn(t, is), p.Command("build", "--again"), guide)
 		}
 	}
 	return off
@@ -688,10 +688,10 @@ func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 		}
 		if is.State == owntable.Building {
 			return refuse(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
-				"If the model no longer has %s: projector build %s, which ends that (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
+				"If the model no longer has %s: %s, which ends that (%s)", p.Model, name, stamp(is.Since), name, p.Command("build"), guide)
 		}
 		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
-			"If the model no longer has %s: projector build %s, which retires it (%s)", p.Model, name, stamp(is.Since), name, p.Command, guide)
+			"If the model no longer has %s: %s, which retires it (%s)", p.Model, name, stamp(is.Since), name, p.Command("build"), guide)
 	}
 	return nil
 }
@@ -704,10 +704,10 @@ func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.T
 		return p.unbuilt(row, d, now)
 	case is.State == owntable.Retired:
 		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it%s",
-			p.Model, d.Name, stamp(is.Since), p.orBuild(d.Name, "; or, if the model has it again, projector build %s derives it from the rows"))
+			p.Model, d.Name, stamp(is.Since), p.orBuild(d.Name, "; or, if the model has it again, %s derives it from the rows"))
 	case is.Hash != d.Hash && is.State == owntable.Building:
-		return refuse(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: projector build %s --abort (%s)",
-			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Command, guide)
+		return refuse(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: %s (%s)",
+			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Command("build", "--abort"), guide)
 	case is.Hash != d.Hash:
 		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). "+
 			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.derive(row, d), guide)
@@ -753,9 +753,9 @@ func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time
 // derive is how a derivation that cannot go on is derived from the rows.
 func (p *Program) derive(row owntable.CatalogRow, d *model.Derivation) string {
 	if p.built[d.Name] != "" {
-		return p.orBuild(d.Name, "projector build %s derives it from the rows, while applications go on writing")
+		return p.orBuild(d.Name, "%s derives it from the rows, while applications go on writing")
 	}
-	return fmt.Sprintf("projector build %s begins it: it is history, which no row tells, and complete from then on; or %s", p.Command, p.over(row, d))
+	return fmt.Sprintf("%s begins it: it is history, which no row tells, and complete from then on; or %s", p.Command("build"), p.over(row, d))
 }
 
 // orBuild is a sentence about the command that builds a derivation, "" if it cannot be built.
@@ -763,7 +763,7 @@ func (p *Program) orBuild(name, format string) string {
 	if p.built[name] == "" {
 		return ""
 	}
-	return fmt.Sprintf(format, p.Command)
+	return fmt.Sprintf(format, p.Command("build"))
 }
 
 // over is how to start over where a derivation cannot go on.

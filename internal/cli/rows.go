@@ -101,14 +101,26 @@ func OpenNamed(ctx context.Context, at drivers.Place, name string, o system.Opti
 	return s, true, nil
 }
 
+// Flags are the flags with which a user opens rows in the place; see model.Model.Command.
+func Flags(at drivers.Place, o system.Options) []model.Flag {
+	flags := at.Flags()
+	if o.DeriveIn != "" {
+		flags = append(flags, model.Flag{Name: "derive-in", Value: o.DeriveIn})
+	}
+	return flags
+}
+
 // openModels is Open for models that are loaded.
 func openModels(ctx context.Context, at drivers.Place, models []*model.Model, o system.Options) (*system.System, error) {
+	for _, m := range models {
+		m.Flags = Flags(at, o)
+	}
 	if _, err := system.Tables(models); err != nil {
 		return nil, Usage("%v", err)
 	}
 	s, err := system.OpenAt(ctx, at, models, o)
 	if errors.Is(err, store.ErrNoTable) && at.Store().Deploys() {
-		return nil, Usage("a table does not exist, the model's or weir's own: %v; projector deploy tables %s --aws%s makes what is missing, and changes nothing else", err, models[0].Command(), at.Stage.Flags())
+		return nil, Usage("a table does not exist, the model's or weir's own: %v; %s makes what is missing, and changes nothing else", err, models[0].Command("deploy tables"))
 	}
 	return s, usageOf(err)
 }

@@ -95,7 +95,7 @@ func (c *Console) checkOf(r *request) *checkPage {
 	defer k.mu.Unlock()
 	p := &checkPage{
 		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Differ: k.differ,
-		Action: r.path("/verify"), Command: "projector verify " + m.Command(),
+		Action: r.path("/verify"), Command: m.Command("verify"),
 	}
 	if !k.began.IsZero() {
 		p.Began, p.Took = stamp(&k.began), took(k.took)

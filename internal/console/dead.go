@@ -130,7 +130,7 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 	d = d.Shown(r.part.Model)
 	p := letterPage{
 		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(d.Reason, longRunes), Source: brief(d.Source, longRunes),
-		Command: "projector dead retry " + r.part.Model.Command() + " " + d.ID,
+		Command: r.part.Model.Command("dead retry", d.ID),
 		Action:  r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
 	}
 	if !d.Position.IsZero() {

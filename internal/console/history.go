@@ -250,7 +250,7 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 		if errors.Is(err, errEnough) || errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
 			out.Cut = "There are more after these."
 			if out.Recorded {
-				out.Cut = "The recordings go on after these; projector why reads all of them."
+				out.Cut = "The recordings go on after these; " + r.part.Model.Command("why", "TARGET", "ATTRIBUTE", "--from", "RECORDING…") + " reads all of them."
 			}
 			return n, nil
 		}

@@ -44,7 +44,7 @@ type Letter struct {
 func LetterOf(m *model.Model, d *runner.Dead) Letter {
 	shown := d.Shown(m)
 	d = &shown
-	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
+	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: m.Typed(d.Reason), Source: d.Source, Raw: d.Raw}
 	for _, a := range d.Adds {
 		s.Adds = append(s.Adds, a.Field+" "+a.Amount.Text())
 	}

@@ -145,7 +145,7 @@ func (c *Console) why(r *request) error {
 	}
 	m := r.part.Model
 	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(r.part.Model.Shown(e, row).Get(attr), cellRunes)}
-	p.Command = "projector why " + m.Command() + " '" + brief(printed(t, ref), cellRunes) + "' " + attr + " --from RECORDING…"
+	p.Command = m.Command("why", brief(printed(t, ref), cellRunes), attr, "--from", "RECORDING…")
 	if err := c.history(r, &p, t, ref, attr); err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func Of(models []*model.Model) (*Plan, error) {
 	search := false
 	for _, m := range models {
 		part := &Model{ID: pascal(m.Name), Name: m.Name}
-		if m.Command() != m.Name {
+		if m.Arg != "" && m.Arg != m.Name {
 			part.File = m.Name + ".yaml"
 		}
 		for _, t := range m.Tables {

@@ -103,7 +103,7 @@ func (x *examination) versions(f *Facts) {
 	case !ok:
 		s.unknown("catalog", f.Catalog.Unknown, "")
 	case is.Refused != "":
-		s.bad("catalog", "this program and model would be refused: "+is.Refused, "projector status "+f.Command+" shows what the catalog has")
+		s.bad("catalog", "this program and model would be refused: "+is.Refused, f.Command("status")+" shows what the catalog has")
 	case !is.Begun:
 		s.ok("catalog", "no program has begun; this one has "+is.Program)
 	default:
@@ -144,7 +144,7 @@ func (x *examination) permissions(f *Facts) {
 		}
 	}
 	if len(f.Permissions) > 0 {
-		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", "projector deploy template gives each role what it needs, and no more")
+		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", "a template gives each role what it needs, and no more: projector deploy template MODEL")
 	}
 }
 

@@ -60,7 +60,7 @@ func (f *Fact[T]) known() (is T, ok bool) { return f.Is, f.Unknown == "" }
 // One value is one visit at one time. The permissions and tables are in the order in which they
 // were asked.
 type Facts struct {
-	Command  string // the model and its stage, as in "projector run COMMAND"
+	Command  func(verb string, args ...string) string // see model.Model.Command
 	Identity Fact[Identity]
 	// Ahead is how far the clock of this machine is ahead of the service's.
 	Ahead       Fact[time.Duration]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/doctor"
+	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -36,8 +37,9 @@ func whole() *doctor.Facts {
 		Images:  "NEW_AND_OLD_IMAGES", Stream: "arn:stream", Region: "eu-west-1", OnDemand: true, TTL: doctor.Known("until"), PITR: doctor.Known(true),
 		Mappings: doctor.Known([]doctor.Mapping{mapping()}), Reader: doctor.ByShard,
 	}
+	typed := &model.Model{Arg: "shop.yaml", Flags: []model.Flag{{Name: "aws"}, {Name: "opensearch", Value: "https://search"}, {Name: "stage", Value: "prod"}}}
 	return &doctor.Facts{
-		Command: "shop.yaml --aws --stage prod", Identity: doctor.Known(doctor.Identity{ARN: "arn:aws:sts::1:assumed-role/weir/me", Region: "eu-west-1"}),
+		Command: typed.Command, Identity: doctor.Known(doctor.Identity{ARN: "arn:aws:sts::1:assumed-role/weir/me", Region: "eu-west-1"}),
 		Ahead: doctor.Known(time.Duration(0)), Names: doctor.Known(doctor.Names{Stage: "prod", Own: "weir-prod", Tables: []string{"shop (shop-prod)"}}),
 		Catalog: doctor.Known(doctor.Catalog{Program: "own table 1", Begun: true}), Tables: []doctor.Table{own, shop},
 		Permissions: []doctor.Permission{{Action: "dynamodb:PutItem", Resource: "table/shop-prod", Reason: "The derived values.", Allowed: doctor.Known(true)}},

@@ -110,9 +110,9 @@ func (s *subject) indexesOfModel(f *Facts, c *Cluster) {
 		case "live":
 			s.ok("indexes", name+" is live")
 		case "building":
-			s.warn("indexes", name+" is being filled, and is not asked yet", "projector status "+f.Command)
+			s.warn("indexes", name+" is being filled, and is not asked yet", f.Command("status"))
 		default:
-			s.warn("indexes", name+" is not filled: a function applies nothing until it is; a process fills it by itself", "projector build "+f.Command+" --opensearch "+c.URL)
+			s.warn("indexes", name+" is not filled: a function applies nothing until it is; a process fills it by itself", f.Command("build"))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *subject) streamReaders(t *Table) {
 		s.mapping(m, t)
 	}
 	if len(all) == 0 {
-		s.ok("mapping", "no function reads its stream; projector run does, or deploy template makes functions")
+		s.ok("mapping", "no function reads its stream; a process does, or functions that a template makes")
 	}
 	says := fmt.Sprintf("%d of %d that a shard may have: %s", len(readers), maxReaders, strings.Join(readers, ", "))
 	switch {

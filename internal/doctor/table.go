@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"weir/internal/store"
@@ -132,7 +133,7 @@ func (x *examination) table(f *Facts, t *Table) {
 		s.unknown("table", t.Unknown, "")
 		return
 	case t.Missing:
-		s.bad("table", "it does not exist", "projector deploy tables "+f.Command)
+		s.bad("table", "it does not exist", f.Command("deploy tables"))
 		return
 	case t.Status != "ACTIVE" && t.Status != "UPDATING":
 		s.bad("table", "it is "+t.Status+", and cannot be used", "wait until that has ended: aws dynamodb describe-table --table-name "+t.Want.Name)
@@ -140,7 +141,7 @@ func (x *examination) table(f *Facts, t *Table) {
 	}
 	s.ok("table", "it exists, and is "+t.Status)
 	s.definition(f, t)
-	s.capacity(t)
+	s.capacity(f, t)
 	s.backups(t)
 	s.region(f, t)
 	if t.Want.Stream && t.Images != "" {
@@ -255,7 +256,7 @@ func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 	case want == "":
 		s.warn("ttl", d.Text+"; rows that expire go from what is derived, and the model does not know why", off)
 	case is == "" && t.Model == "":
-		s.bad("ttl", d.Text+"; what weir keeps would grow for ever", "projector deploy tables "+f.Command)
+		s.bad("ttl", d.Text+"; what weir keeps would grow for ever", f.Command("deploy tables"))
 	case is == "":
 		s.warn("ttl", d.Text+"; rows that should expire stay", on)
 	default:
@@ -265,7 +266,7 @@ func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 
 // capacity judges the capacity mode. The units of weir's own table bound every lease and checkpoint.
 // The budget that it suggests is below what the table has, since the application writes too.
-func (s *subject) capacity(t *Table) {
+func (s *subject) capacity(f *Facts, t *Table) {
 	mend := "aws dynamodb update-table --table-name " + t.Want.Name + " --billing-mode PAY_PER_REQUEST"
 	units := fmt.Sprintf("it is provisioned, with %d read and %d write units a second", t.Read, t.Write)
 	switch {
@@ -274,7 +275,7 @@ func (s *subject) capacity(t *Table) {
 	case t.Model == "":
 		s.bad("capacity", units+"; leases and checkpoints would wait for them", mend)
 	default:
-		s.warn("capacity", units+"; weir writes each target once a batch beside the application", fmt.Sprintf("projector run … --write-budget UNITS, below %d; or: %s", max(t.Write, 1), mend))
+		s.warn("capacity", units+"; weir writes each target once a batch beside the application", f.Command("run", "--write-budget", strconv.FormatInt(max(t.Write-1, 1), 10))+", or less; or: "+mend)
 	}
 }
 

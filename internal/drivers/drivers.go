@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"path/filepath"
 	"time"
 
 	"weir/internal/budget"
 	"weir/internal/memory"
+	"weir/internal/model"
 	"weir/internal/openfiles"
 	"weir/internal/owntable"
 	"weir/internal/search"
@@ -126,6 +129,28 @@ var indexes = []Index{
 // Directory is where the process keeps files: the store of rows if it is embedded, the
 // indexes if they are, and what it has read of streams. Each stage has its own below Data.
 func (p Place) Directory() string { return p.Stage.Dir(p.Data) }
+
+// Flags are the flags of a command line that name the place, but for those that hold without them.
+func (p Place) Flags() (out []model.Flag) {
+	add := func(given bool, name, value string) {
+		if given {
+			out = append(out, model.Flag{Name: name, Value: value})
+		}
+	}
+	add(p.AWS, "aws", "")
+	add(p.Data != "" && filepath.Clean(p.Data) != DefaultData, "data", p.Data)
+	cluster := p.OpenSearch
+	if u, err := url.Parse(cluster); err != nil || u.User != nil {
+		cluster = "URL" // it has a password
+	}
+	add(p.OpenSearch != "", "opensearch", cluster)
+	add(!p.Stage.IsDefault(), "stage", p.Stage.Name)
+	add(len(p.Stage.Tables) > 0, "tables", p.Stage.Map())
+	return out
+}
+
+// DefaultData is the directory of an embedded store if none is named.
+const DefaultData = "data"
 
 // Names are the names of the tables in the place. An error means that the place maps
 // tables in a way that cannot be (ErrConfig).

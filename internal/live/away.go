@@ -84,7 +84,7 @@ func maybeGap(table string, shards []string, from, to time.Time) runner.Dead {
 		Kind: runner.DeadGap, Target: "stream of " + table, Position: events.Position{}, Time: to.UTC(),
 		Source: "from " + from.UTC().Format(time.RFC3339) + " on",
 		Reason: fmt.Sprintf(
-			"records may be missing: for %[2]d hours, from %[3]s on, no process could list and read all shards of %[1]s, and a stream keeps its records for 24. Nothing was read before of %[4]s, whose first records may have expired. Run projector verify, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
+			"records may be missing: for %[2]d hours, from %[3]s on, no process could list and read all shards of %[1]s, and a stream keeps its records for 24. Nothing was read before of %[4]s, whose first records may have expired. Run projector verify MODEL, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
 			table, int(to.Sub(from).Hours()), from.UTC().Format(time.RFC3339), named),
 	}
 }

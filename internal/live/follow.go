@@ -61,7 +61,7 @@ func (f *Following) Apply(ctx context.Context) error {
 		if f.reader.opts.Applied != nil {
 			f.reader.opts.Applied(a)
 		}
-		a.Warn(f.reader.opts.Log, f.run.Model.Name)
+		a.Warn(f.reader.opts.Log, f.run.Model)
 	}}
 	follower.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
 		f.reader.note(Applies)

@@ -76,6 +76,6 @@ func (r *Reader) keepGap(ctx context.Context, d runner.Dead) error {
 		return err
 	}
 	r.note(Gap)
-	r.opts.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", d.Reason, "id", id)
+	r.opts.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", r.run.Model.Typed(d.Reason), "id", id)
 	return nil
 }

@@ -31,7 +31,7 @@ var events = []Event{
 
 	{"gap", slog.LevelError, "gap", "records are missing: see [after a gap](#after-a-gap)"},
 	{"apply.failed", slog.LevelWarn, "applying", "a batch failed and is applied again"},
-	{"apply.dead", slog.LevelWarn, "not everything could be derived; projector dead list shows it", "see [dead letters](#dead-letters)"},
+	{"apply.dead", slog.LevelWarn, "not everything could be derived", "see [dead letters](#dead-letters)"},
 	{"apply.stopped_early", slog.LevelWarn, "not all that is in the streams is applied; the next start goes on", "nothing to do"},
 	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
 	{"apply.table_refuses", slog.LevelError, "a table refuses calls; the records that need it come again", "of a function; see [a table refuses calls](#a-table-refuses-calls)"},
@@ -40,7 +40,7 @@ var events = []Event{
 
 	{"build.progress", slog.LevelInfo, "building", "how far a build is"},
 	{"build.state", slog.LevelInfo, "built", "a build has reached `state`"},
-	{"build.unfit", slog.LevelWarn, "rows that some derivation cannot use are left out: projector verify names them", "put the `rows` right, or leave them out of the definition (`where`)"},
+	{"build.unfit", slog.LevelWarn, "rows that some derivation cannot use are left out", "put the `rows` right, or leave them out of the definition (`where`)"},
 	{"build.other", slog.LevelInfo, "another builder goes on with a build", "nothing to do"},
 	{"build.failed", slog.LevelError, "a build does not go on", "tried again after a minute; `error` is why"},
 	{"build.unreadable", slog.LevelError, "the builds cannot be read", "tried again"},

@@ -545,7 +545,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text", "lower": in}},
 		{Model{}, map[string]string{
-			"Name": "another model", "File": "for messages", "Arg": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Latest": in, "Searches": in,
+			"Name": "another model", "File": "for messages", "Arg": "for messages", "Flags": "for messages", "Tables": in, "Entities": in, "Tallies": in, "Groups": "each is in its tallies", "Rows": in, "Follows": in, "Statuses": in, "Latest": in, "Searches": in,
 			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences", "Warnings": "for people",
 		}},
 		{aggregate.Aggregate{}, map[string]string{

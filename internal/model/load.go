@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,9 +58,6 @@ func Load(nameOrPath string) (*Model, error) {
 func Named(name string) (m *Model, ok bool) {
 	return &Model{Name: name, Arg: name}, kebabName.MatchString(name)
 }
-
-// Command returns the model as commands name it.
-func (m *Model) Command() string { return cmp.Or(m.Arg, m.Name) }
 
 // find opens a model by path, or by the name of a built-in one. A file in the current directory
 // wins over a built-in model of that name.

@@ -39,6 +39,7 @@ type Model struct {
 	Name     string
 	File     string // as given, for messages
 	Arg      string // by which Load found it, "" of one that was parsed
+	Flags    []Flag // with which its user says where its rows are; see Command
 	Tables   []*Table
 	Entities []*Entity
 	Tallies  []*Tally // also those of groups

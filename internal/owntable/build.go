@@ -292,7 +292,7 @@ type Contribution struct {
 	TargetKey      value.Item
 }
 
-const contributionDo = "run projector build for the model again"
+const contributionDo = "run projector build MODEL again"
 
 // DecodeContribution decodes the mark of a contribution, nil if there is none. Of the rows
 // that it names it sets the tables and the key attributes. The error wraps ErrRow.
@@ -404,7 +404,7 @@ const (
 	segmentFrom  = "from"
 	segmentTaken = "ta" // Unix milliseconds
 	segmentSaved = "sa" // likewise
-	segmentDo    = "run projector build again with --abort, and then build again"
+	segmentDo    = "run projector build MODEL --abort, and then projector build MODEL"
 )
 
 // DecodeSegment decodes the row of a segment, nil if there is none. The error wraps ErrRow.

@@ -105,7 +105,7 @@ type CatalogRow struct {
 // Catalog refers to a model's catalog.
 func Catalog(model string) store.Ref { return Ref("catalog|"+model, "") }
 
-const catalogDo = "stop what derives the model, and restore the row from a backup; a row without attributes g:… may be deleted instead: start again with --assume-complete if the model is the one that was running, and run projector verify"
+const catalogDo = "stop what derives the model, and restore the row from a backup; a row without attributes g:… may be deleted instead: start again with --assume-complete if the model is the one that was running, and run projector verify MODEL"
 
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")

@@ -55,7 +55,7 @@ type FunctionShardRow struct {
 	was   value.Value
 }
 
-const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify, because records that come again may count twice"
+const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify MODEL, because records that come again may count twice"
 
 // DecodeFunctionShard decodes the row of a shard, nil if there is none. The error wraps ErrRow, and names
 // the attribute that cannot be read: the row was written by another version, or by hand.

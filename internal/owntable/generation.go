@@ -101,7 +101,7 @@ func (g GenerationRow) Noted(index string) string {
 // replaced on condition of what it was.
 func (g GenerationRow) Exists() bool { return g.count > 0 }
 
-const generationDo = "delete the row; the next program or projector build fills the index again"
+const generationDo = "delete the row; the next program or projector build MODEL fills the index again"
 
 // DecodeGeneration decodes a search generation, nil if there is none. The error wraps
 // ErrRow; the row that is returned with it can be replaced.
@@ -242,7 +242,7 @@ type FunctionSearchRow struct {
 	was     value.Value
 }
 
-const functionSearchDo = "delete the row, and run projector build with --hand-over"
+const functionSearchDo = "delete the row, and run projector build MODEL --hand-over 16m"
 
 // DecodeFunctionSearch decodes the row of functions, nil if there is none. The error wraps
 // ErrRow.

@@ -90,7 +90,7 @@ type StreamRow struct {
 	seen   value.Value
 }
 
-const streamDo = "delete the row, stop all readers of the table and start them again, and run projector verify: a gap between two streams is not noticed"
+const streamDo = "delete the row, stop all readers of the table and start them again, and run projector verify MODEL: a gap between two streams is not noticed"
 
 // DecodeStream decodes the row of a table's streams, nil if there is none. The error wraps
 // ErrRow.

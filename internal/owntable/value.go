@@ -104,7 +104,7 @@ func ValueAt(ledger store.Ref, name string) store.Ref {
 func ValueFrom(ledger store.Ref, name string, row value.Item) (r ValueRow, err error) {
 	r = ValueRow{At: ValueAt(ledger, name), Name: name, read: row.Get(valueRows)}
 	if row != nil {
-		r.rows, err = whole(row, valueRows, math.MinInt64, "delete this row, and then run projector repair, or on AWS projector build --again")
+		r.rows, err = whole(row, valueRows, math.MinInt64, "delete this row, and then run projector repair MODEL, or on AWS projector build MODEL --again")
 	}
 	return r, err
 }

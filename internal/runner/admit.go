@@ -86,7 +86,7 @@ func SwitchedGap(r *Runner, s catalog.Switch) Dead {
 	return Dead{
 		Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(),
 		Source: fmt.Sprintf("of %s, up to %s", s.From, s.To),
-		Reason: fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", s.Table, s.To),
+		Reason: fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify MODEL, which says what is wrong (docs/guide/operations.md, After a gap)", s.Table, s.To),
 	}
 }
 

@@ -186,7 +186,7 @@ func (r *Runner) AuditHeld(ctx context.Context, name string, have value.Item, gu
 	return false, nil
 }
 
-var errSource = errors.New("a row of a build is of a source row that the model cannot have; run projector build for the model again")
+var errSource = errors.New("a row of a build is of a source row that the model cannot have; run projector build MODEL again")
 
 // sourceOf returns the source row that a row of a generation names, and reads it. The table is "" if it
 // names none.

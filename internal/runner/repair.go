@@ -38,7 +38,7 @@ import (
 
 // ErrParked says that effects wait for a target. They must be retried or discarded before
 // the target can be repaired.
-var ErrParked error = Unfixable("effects on it are parked; see projector dead list")
+var ErrParked error = Unfixable("effects on it are parked; see projector dead list MODEL")
 
 // ErrNotOurs says that another program made a row, so weir does not delete it.
 var ErrNotOurs error = Unfixable("weir did not write this row, and leaves it alone")

@@ -166,15 +166,15 @@ func (r *Result) Add(d Result) {
 
 // Warn logs how many records are dead letters, for the operator of the model's
 // follower.
-func (a *Applied) Warn(log *slog.Logger, model string) {
+func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
 	if a.Dead == 0 {
 		return
 	}
-	said := []any{"model", model, "changes", a.Dead}
+	said := []any{"model", m.Name, "changes", a.Dead, "see", m.Command("dead list")}
 	if a.Trace != "" {
 		said = append(said, logs.TraceID, a.Trace)
 	}
-	log.Warn("not everything could be derived; projector dead list shows it", said...)
+	log.Warn("not everything could be derived", said...)
 }
 
 // rows applies a batch to everything derived except search, and hands the work of each part

@@ -195,7 +195,7 @@ func TestStagesApart(t *testing.T) {
 	if (Stage{}).Dir("data") != "data" || (Stage{Name: "prod"}).Dir("") != "" {
 		t.Error("the default stage has a directory of its own, or a stage without files has one")
 	}
-	if got := (Stage{"prod", []Pair{{"AAA", "x-1"}, {"BBB", "x-2"}}}).Flags(); got != " --stage prod --tables AAA=x-1,BBB=x-2" {
-		t.Errorf("flags %q", got)
+	if got := (Stage{"prod", []Pair{{"AAA", "x-1"}, {"BBB", "x-2"}}}).Map(); got != "AAA=x-1,BBB=x-2" {
+		t.Errorf("map %q", got)
 	}
 }

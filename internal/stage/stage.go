@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"weir/internal/owntable"
 )
@@ -80,18 +81,13 @@ func (s Stage) Prefix() string {
 	return s.Name + "-"
 }
 
-// Flags is the stage as flags of a command line, with a space before each; "" for the
-// default stage without a map.
-func (s Stage) Flags() string {
-	flags := ""
-	if !s.IsDefault() {
-		flags = " --stage " + s.Name
-	}
-	between := " --tables "
+// Map is the map of tables as a flag has it, "" for none.
+func (s Stage) Map() string {
+	var pairs []string
 	for _, p := range s.Tables {
-		flags, between = flags+between+p.Logical+"="+p.Real, ","
+		pairs = append(pairs, p.Logical+"="+p.Real)
 	}
-	return flags
+	return strings.Join(pairs, ",")
 }
 
 // name is the stage's name for people.

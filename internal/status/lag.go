@@ -131,7 +131,7 @@ func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, places
 		at[p.Shard] = p
 		if listed := slices.ContainsFunc(shards, func(s store.Shard) bool { return s.ID == p.Shard }); !listed && !p.Done {
 			l.Shards++
-			l.Unknown = fmt.Sprintf("the stream no longer lists shard %s, which is not known to be applied to its end; projector run finds out whether records are missing", p.Shard)
+			l.Unknown = fmt.Sprintf("the stream no longer lists shard %s, which is not known to be applied to its end; a process finds out whether records are missing", p.Shard)
 		}
 	}
 	shards = slices.DeleteFunc(shards, func(s store.Shard) bool { return at[s.ID].Done })

@@ -392,10 +392,10 @@ func (b Build) progress() string {
 	}
 	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
 	if b.Unfit > 0 {
-		out += fmt.Sprintf(", without %d rows that it cannot use: projector verify names them", b.Unfit)
+		out += fmt.Sprintf(", without %d rows that it cannot use: projector verify MODEL names them", b.Unfit)
 	}
 	if b.Audit != nil {
-		return out + ", not yet audited: projector build audits it from " + stamped(b.Audit)
+		return out + ", not yet audited: projector build MODEL audits it from " + stamped(b.Audit)
 	}
 	out += fmt.Sprintf(", %d rows read, %.0f/s", b.Rows, b.PerSecond)
 	if b.Paused != nil {
@@ -494,7 +494,7 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprintf(to, "; not complete before %s", strings.Join(d.WaitsFor, ", "))
 		}
 		if d.Unsent > 0 {
-			fmt.Fprintf(to, "; %d notifications were not sent while its lists were built (projector dead list)", d.Unsent)
+			fmt.Fprintf(to, "; %d notifications were not sent while its lists were built (projector dead list MODEL)", d.Unsent)
 		}
 		if len(d.Off) > 0 {
 			fmt.Fprintf(to, "; it stands still, the stream of %s is off", strings.Join(d.Off, ", "))

@@ -126,7 +126,7 @@ func TestStatusOfAHandOver(t *testing.T) {
 	}
 	run := func() error { _, err := b.Run(t.Context()); return err }
 	handOver := func() error { return b.HandOver(t.Context()) }
-	step(0, run, "build of Customer: live since 2026-11-23 09:00:00 UTC, generation 4, not yet audited: projector build audits it from 2026-11-24 09:15:00 UTC")
+	step(0, run, "build of Customer: live since 2026-11-23 09:00:00 UTC, generation 4, not yet audited: projector build MODEL audits it from 2026-11-24 09:15:00 UTC")
 	b.Again = false
 	step(catalog.AuditAfter, run, "build of Customer: verified, generation 4, counts by marks until 2026-11-24 10:15:00 UTC")
 	step(time.Hour, handOver, "build of Customer: verified, generation 4, goes over from marks to positions since 2026-11-24 10:15:00 UTC; 2 shards have applied no later record yet")

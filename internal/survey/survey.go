@@ -77,18 +77,19 @@ func Tables(ctx context.Context, at drivers.Place, models []*model.Model) ([]doc
 	return all, &s.names, err
 }
 
-// Of asks for everything that doctor judges of one model. command is the model as commands name it. What cannot be
+// Of asks for everything that doctor judges of one model. What cannot be
 // asked is said in the facts; an error is one of the flags, the environment or the context.
 // It sends requests one after the other, each tried again for patience at most. A model with more
 // tables takes longer; nothing is asked twice.
-func Of(ctx context.Context, at drivers.Place, m *model.Model, command, deriveIn string) (*doctor.Facts, error) {
+func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) (*doctor.Facts, error) {
 	s, acc, err := open(ctx, at, []*model.Model{m})
 	if err != nil {
 		return nil, err
 	}
 	defer s.db.Close()
+	m.Flags = at.Flags()
 	f := &s.facts
-	f.Command, f.DeriveIn, f.Searches = command+" --aws"+at.Stage.Flags(), deriveIn, len(m.Searches) > 0
+	f.Command, f.DeriveIn, f.Searches = m.Command, deriveIn, len(m.Searches) > 0
 	f.Identity = acc.Identity(ctx)
 	if f.Tables, err = s.describe(ctx); err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (g *Gate) Pass(ctx context.Context) error {
 // instances of the row open, ever whether functions have read the streams before. next, if
 // not nil, is what the row of functions must become first.
 func (g *generation) admit(row owntable.GenerationRow, by owntable.FunctionSearchRow, same, ever bool, now time.Time) (next *owntable.FunctionSearchRow, err error) {
-	build := fmt.Sprintf("run projector build %s with the place of the rows and --opensearch URL", g.model.Command())
+	build := "run " + g.model.Command("build")
 	follows := now.Before(row.Follow)
 	switch {
 	case !row.Exists() || !row.Begun:

@@ -215,7 +215,7 @@ func TestRestartedStream(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "the stream of notes was switched off and on again (from "+label1+" to "+label2+")") ||
-			!strings.Contains(err.Error(), "projector build "+n.model.Command()) {
+			!strings.Contains(err.Error(), "projector build "+n.model.Arg) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -82,12 +82,12 @@ type deployed struct {
 // deploy makes the tables of a model.
 func (w *world) deploy(m *model.Model) (d deployed, err error) {
 	name := fmt.Sprintf("%s%d", m.Name, time.Now().UnixNano())
-	cmd := exec.CommandContext(w.ctx, w.projector, "deploy", "tables", m.Command(), "--aws")
+	cmd := exec.CommandContext(w.ctx, w.projector, "deploy", "tables", m.Arg, "--aws")
 	cmd.Env, cmd.Stderr = append(os.Environ(), inEnv(w.service.String(), name)...), os.Stderr
 	if err := cmd.Run(); err != nil {
 		return d, fmt.Errorf("deploy tables: %w", err)
 	}
-	d = deployed{env: append(append(os.Environ(), "WEIR_MODEL="+m.Command()), inEnv(w.proxy, name)...), streams: map[string]string{}}
+	d = deployed{env: append(append(os.Environ(), "WEIR_MODEL="+m.Arg), inEnv(w.proxy, name)...), streams: map[string]string{}}
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(w.service.String()), Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider(name, "local", ""),
 	})

@@ -164,10 +164,10 @@ func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 }
 
 // Explain notes what becomes of the values of each derivation that differs. file is the new
-// model, as commands name it.
-func Explain(d *model.Diff, file string) {
+// model.
+func Explain(d *model.Diff, file *model.Model) {
 	stays := func(name string) string {
-		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it, until projector build %s --prune removes it", name, file)
+		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it, until %s removes it", name, file.Command("build", "--prune"))
 	}
 	for i := range d.Derivations {
 		x := &d.Derivations[i]

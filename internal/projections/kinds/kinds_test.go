@@ -23,7 +23,7 @@ func TestEachKindSpeaks(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := model.DiffOf(&model.Model{Name: "another"}, m)
-		Explain(d, file)
+		Explain(d, m)
 		for i := range d.Derivations {
 			x := &d.Derivations[i]
 			met[x.Kind] = true

@@ -328,7 +328,7 @@ func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node va
 		root, ok = t.KeyOf(item)
 	}
 	if !ok {
-		return 0, fmt.Errorf("a node of %s names no row; run projector build with --abort, and then build again", e.SetOf().Name)
+		return 0, fmt.Errorf("a node of %s names no row; run projector build MODEL --abort, and then projector build MODEL", e.SetOf().Name)
 	}
 	return ShowNode(ctx, r, e, store.Ref{Table: table, Key: e.LeafKey(root, owntable.PathOf(node))})
 }

@@ -155,5 +155,5 @@ func (*builtFix) Note(context.Context, *runner.Runner) error { return nil }
 
 // Correct says which command does it.
 func (*builtFix) Correct(_ context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
-	return false, true, runner.Unfixable("it was built from the rows: projector build " + r.Model.Name + " --again builds it once more")
+	return false, true, runner.Unfixable("it was built from the rows: " + r.Model.Command("build", "--again") + " builds it once more")
 }

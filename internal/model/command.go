@@ -1,0 +1,66 @@
+package model
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+// Flag is a flag of a command line, with two hyphens before its name. One without a value has only a name.
+type Flag struct{ Name, Value string }
+
+// has reports whether a command has a flag that says where rows are.
+func has(verb, flag string) bool {
+	switch {
+	case flag == "server":
+		return verb == "query" || strings.HasPrefix(verb, "dead ")
+	case verb == "deploy tables":
+		return flag == "aws" || flag == "stage" || flag == "tables"
+	case verb == "why":
+		return flag == "stage" || flag == "tables"
+	}
+	return true
+}
+
+// Command returns a command about the model, as its user can type it in a shell: `projector dead retry gallery --aws ID`. The
+// model is as he named it, and behind it stand those of its Flags that the verb has.
+func (m *Model) Command(verb string, args ...string) string {
+	words := []string{"projector " + verb, quote(cmp.Or(m.Arg, m.Name))}
+	for _, f := range m.Flags {
+		if !has(verb, f.Name) {
+			continue
+		}
+		if words = append(words, "--"+f.Name); f.Value != "" {
+			words = append(words, quote(f.Value))
+		}
+	}
+	for _, a := range args {
+		words = append(words, quote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// aCommand is a command in a text of a package that knows no model.
+var aCommand = regexp.MustCompile(`\bprojector ((?:deploy |dead )?[a-z]+) (MODEL|FILE)\b`)
+
+// Typed returns a text with its commands as Command writes them: where it says `projector build MODEL`, MODEL becomes the
+// model and its flags. FILE stands for another model file, and gets the flags.
+func (m *Model) Typed(text string) string {
+	return aCommand.ReplaceAllStringFunc(text, func(c string) string {
+		of, words := *m, aCommand.FindStringSubmatch(c)
+		if words[2] == "FILE" {
+			of.Arg = words[2]
+		}
+		return of.Command(words[1])
+	})
+}
+
+var plainWord = regexp.MustCompile(`^[\pL\pN_@%+=:,./…-]+$`)
+
+// quote returns a word as a shell reads it.
+func quote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
