@@ -238,7 +238,7 @@ func filledBeforeFunction(t *testing.T, p *place, one, two *model.Model) {
 	acknowledged := map[string]events.Position{}
 	first := function(p.system(t, one))
 	putAlbum(t, first.s, "a0", "dawn")
-	if err := first.invoke(t, acknowledged); !errors.Is(err, system.ErrNotBuilt) || !strings.Contains(err.Error(), "gallery.yaml with the place of the rows") {
+	if err := first.invoke(t, acknowledged); !errors.Is(err, system.ErrNotBuilt) || !strings.Contains(err.Error(), "gallery.yaml; until then nothing of the stream is acknowledged") {
 		t.Fatalf("a function without an index: %v", err)
 	}
 	build := p.filled(t, one)
