@@ -414,13 +414,6 @@ func TestProcessesTakeOver(t *testing.T) {
 	}))
 }
 
-// begun reports whether a shard was read.
-func (w *world) begun() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.reads) > 0
-}
-
 // oneReaderEach checks that a shard never went back to a reader that had not taken the lease again.
 func (w *world) oneReaderEach() {
 	w.Helper()

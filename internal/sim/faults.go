@@ -199,13 +199,6 @@ func (f *faults) might(k Kind, times float64) bool {
 	return true
 }
 
-// anyhow is might that ignores quiet spells, for the moments when the most can go wrong.
-func (f *faults) anyhow(k Kind, times float64) bool {
-	defer func(fair bool) { f.fair = fair }(f.fair)
-	f.fair = false
-	return f.might(k, times)
-}
-
 // happened counts a fault that other faults have caused.
 func (f *faults) happened(k Kind) { f.struck[k]++ }
 
