@@ -23,7 +23,7 @@ func has(verb, flag string) bool {
 }
 
 // Command returns a command about the model, as its user can type it in a shell: `projector dead retry gallery --aws ID`. The
-// model is as he named it, and behind it stand those of its Flags that the verb has.
+// model is as the command line names it, and behind it stand those of its Flags that the verb has.
 func (m *Model) Command(verb string, args ...string) string {
 	words := []string{"projector " + verb, quote(cmp.Or(m.Arg, m.Name))}
 	for _, f := range m.Flags {
