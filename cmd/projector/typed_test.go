@@ -26,7 +26,7 @@ import (
 // inText finds commands in a text: the verb, and all behind it in its line.
 var inText = regexp.MustCompile(`\bprojector ((?:(?:deploy|dead) )?[a-z]+)\b([^\n]*)`)
 
-// isAbout reports whether a text goes on as one about a command, which nobody types.
+// isAbout reports whether what follows a command in a text shows that nobody is to type it.
 func isAbout(rest string) bool {
 	return strings.HasPrefix(rest, " --help") || strings.HasPrefix(rest, " has no flag")
 }
