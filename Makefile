@@ -28,9 +28,9 @@ soak: ## the long form of all tests, hours of it: loops, kills, a death at every
 # What make race leaves out: pure packages, whose tests start no goroutine, and scripts.
 # It does not vet (make test does) what it would have to compile again for that, and
 # -short cuts down loops that do the same again, one after the other.
-CALM := cmd/simulator internal internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/mergedlog internal/owntable internal/model internal/projections internal/search internal/sim internal/sorter internal/store internal/value
+CALM := cmd/simulator internal internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/owntable internal/model internal/projections internal/search internal/sim internal/sorter internal/store internal/value
 # And tests of one goroutine that do much: they measure sizes, units or memory.
-CALMTESTS := TestLedgerFullToTheBrim|TestLatestCost|TestLedgerSize|TestLedgerUnitsByShard|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestInterleaved.*|TestUnits.*
+CALMTESTS := TestLatestCost|TestLedgerSize|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestInterleaved.*|TestUnits.*
 # And tests that start many processes, one after the other.
 STARTING := TestKill|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
 
