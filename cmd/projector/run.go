@@ -120,10 +120,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
-	follow, read, leaveStreams, held, err := c.following(s, log, told, activity, writes, indexed)
-	if err != nil {
-		return err
-	}
+	follow, read, leaveStreams, held := c.following(s, log, told, activity, writes, indexed)
 	defer leaveStreams()
 	status, lagging := statuses(s)
 	units := func() []budget.Use { return usesOf(s, writes) }
@@ -321,20 +318,18 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // held has what the process follows of each model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following, err error) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following) {
 	if !c.shared() {
-		return alone(s, log, told, activity, indexed, c.remote()), func() {}, func() {}, nil, nil
+		return alone(s, log, told, activity, indexed, c.remote()), func() {}, func() {}, nil
 	}
-	var all []*live.Following
-	by := map[*system.Part]*live.Following{}
 	held = map[string]*live.Following{}
 	read = func() {
-		for _, f := range all {
+		for _, f := range held {
 			f.Start()
 		}
 	}
 	end = func() {
-		for _, f := range all {
+		for _, f := range held {
 			f.Close()
 		}
 	}
@@ -346,15 +341,14 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		})
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
-		all, by[part] = append(all, f), f
 		held[part.Model.Name] = f
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		if err := by[part].Apply(ctx); err != nil {
+		if err := held[part.Model.Name].Apply(ctx); err != nil {
 			return fmt.Errorf("model %s: %w", part.Model.Name, err)
 		}
 		return nil
-	}, read, end, held, nil
+	}, read, end, held
 }
 
 // usesOf are the write units used, with the names that the model has for the tables.
