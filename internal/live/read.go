@@ -13,10 +13,8 @@ import (
 
 // page is what was read of a shard last: the groups of a process come to it one after the other.
 type page struct {
-	after   events.Position
-	records store.Records
-	behind  time.Time // the time of the first record, zero if the stream had no more
-	ended   bool
+	after events.Position
+	read  store.Records
 }
 
 // Read returns records of a shard. If this process does not have the lease, the error is runner.ErrElsewhere. If the
@@ -26,8 +24,8 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 		return store.Records{}, runner.ErrElsewhere
 	}
 	at := place{table, shard}
-	if p := r.lastPage(at); p != nil && p.after == after && len(p.records.Records) > 0 && len(p.records.Records) <= limit {
-		return p.records, nil
+	if p := r.lastPage(at); p != nil && p.after == after && len(p.read.Records) > 0 && len(p.read.Records) <= limit {
+		return p.read, nil
 	}
 	read, err := r.run.Store.Read(ctx, table, shard, after, limit)
 	switch {
@@ -58,16 +56,14 @@ func (r *Reader) lastPage(at place) *page {
 
 // keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
 func (r *Reader) keep(at place, after events.Position, read store.Records) {
-	p := &page{after: after, records: read, ended: read.End}
 	if len(read.Records) > 0 {
-		p.behind = read.Records[0].Time
-		r.alarm(at, p.behind)
+		r.alarm(at, read.Records[0].Time)
 	}
 	r.mu.Lock()
 	was := r.pages[at]
-	r.pages[at] = p
+	r.pages[at] = &page{after, read}
 	r.mu.Unlock()
-	if p.ended && (was == nil || !was.ended) {
+	if read.End && (was == nil || !was.read.End) {
 		r.poke()
 	}
 }

@@ -41,12 +41,12 @@ func (f *Following) Status() (out []Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for at, p := range r.pages {
-		if p.ended {
+		if p.read.End {
 			continue
 		}
 		is := Status{Table: at.table, Shard: at.shard}
-		if !p.behind.IsZero() {
-			is.Unapplied = max(0, time.Since(p.behind))
+		if records := p.read.Records; len(records) > 0 && !records[0].Time.IsZero() {
+			is.Unapplied = max(0, time.Since(records[0].Time))
 		}
 		out = append(out, is)
 	}
@@ -95,7 +95,6 @@ func (f *Following) Stopped() (out []Stopped) {
 const (
 	stepList   = "list"
 	stepStream = "stream"
-	stepRead   = "read"
 )
 
 // fault names what stands still, and for which step of the work.
@@ -124,8 +123,8 @@ func (r *Reader) stands(step string, p place, err error) {
 		r.opts.Log.Info("goes on again", "model", r.run.Model.Name, "table", p.table, "shard", p.shard)
 	default:
 		r.opts.Log.Warn("stands still", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
-		if n := map[string]Note{stepList: Lists}[step]; n != "" {
-			r.note(n)
+		if step == stepList {
+			r.note(Lists)
 		}
 	}
 }
