@@ -141,15 +141,13 @@ func (c *consumer) runs(batches []Batch) (out []run) {
 		return events.Position{}, false
 	}
 	for {
-		least, found := -1, false
+		least, first := -1, events.Position{}
 		for i := range batches {
-			if p, has := at(i); has {
-				if q, _ := at(max(least, 0)); least < 0 || p.Compare(q) < 0 {
-					least, found = i, true
-				}
+			if p, has := at(i); has && (least < 0 || p.Compare(first) < 0) {
+				least, first = i, p
 			}
 		}
-		if !found {
+		if least < 0 {
 			break
 		}
 		if n := len(out); n > 0 && out[n-1].piece == least {
