@@ -91,15 +91,15 @@ type leased struct {
 	fence int64
 }
 
-func (l leased) Fence(string, string) int64 { return l.fence }
-func (l leased) Log() int64                 { return l.fence }
+func (l leased) Fence() int64 { return l.fence }
+func (l leased) Log() int64   { return l.fence }
 func (leased) Spooled(string, string, events.Position, events.Position) ([]events.Record, bool, error) {
 	return nil, false, nil
 }
 
 var _ runner.Shared = leased{}
 
-func (leased) Beside(string, string) bool                                  { return false }
+func (leased) Beside() bool                                                { return false }
 func (leased) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // follower is that of a new process.

@@ -381,12 +381,12 @@ func (r *Reader) wake() {
 	r.changed = make(chan struct{})
 }
 
-// Fence is the fence of this process's lease, 0 if it has none. All shards have one lease.
-func (r *Reader) Fence(string, string) int64 { return r.holds() }
+// Fence is the fence of this process's lease, 0 if it has none.
+func (r *Reader) Fence() int64 { return r.holds() }
 
 // Beside reports whether another process had the lease, when it was last read, and
 // applies another search generation than this one.
-func (r *Reader) Beside(string, string) bool {
+func (r *Reader) Beside() bool {
 	if r.holds() != 0 {
 		return false
 	}

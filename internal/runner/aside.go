@@ -38,7 +38,7 @@ func (a *aside) reads() bool { return a != nil && a.ours && a.behind }
 
 // lookAside compares our checkpoint of a shard with that of the rows.
 func (c *consumer) lookAside(ctx context.Context, shared Shared, at place, is owntable.CheckpointRow) error {
-	if c.group == GroupRows || is.Done || !shared.Beside(at.table, at.shard) {
+	if c.group == GroupRows || is.Done || !shared.Beside() {
 		delete(c.asides, at)
 		return nil
 	}

@@ -12,25 +12,22 @@ import (
 	"weir/internal/value"
 )
 
-// Shared is a Source whose shards are divided among processes: each shard belongs to one
-// process at a time. One Follower reads all shards of any other Source.
+// Shared is a Source that several processes have, of which one reads at a time. One Follower reads all shards of any
+// other Source.
 type Shared interface {
 	store.Source
-	// Fence returns the fence of our present lease on a shard, or 0 if the shard is not
-	// ours. Each lease has a greater number than every earlier one, whichever process
-	// holds it.
-	Fence(table, shard string) int64
-	// Beside reports whether another process reads a shard and leaves our search
+	// Fence returns the fence of our present lease, or 0 if we have none. Each lease has a greater number than every
+	// earlier one, whichever process holds it.
+	Fence() int64
+	// Beside reports whether another process reads and leaves our search
 	// generation alone, since it applies another one. It may be out of date.
-	Beside(table, shard string) bool
+	Beside() bool
 }
 
-// ErrShard marks an error of Read on a Shared source that is only this shard's: what was read
-// of it cannot be read from the disk.
+// ErrShard marks an error of Read on a Shared source that is only this shard's.
 var ErrShard = errors.New("the shard stands still")
 
-// ErrElsewhere is the error of Read on a Shared source for a shard that is not ours, or
-// no longer.
+// ErrElsewhere is the error of Read on a Shared source of which we have no lease, or none any longer.
 var ErrElsewhere = errors.New("another process reads this shard")
 
 // source is the Source that the Follower was given, or all shards of the store's own streams.
@@ -58,7 +55,7 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	if !ok || c.ended[at] {
 		return true, nil
 	}
-	now := shared.Fence(at.table, at.shard)
+	now := shared.Fence()
 	if now == 0 {
 		delete(c.at, at)
 		delete(c.held, at)
@@ -75,20 +72,45 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	return true, nil
 }
 
-// resume reads the saved checkpoint of a shard into memory. That of the rows it makes if there is none: from then on a
-// ledger may lack the shard's position.
+// resume reads the saved checkpoint of a shard into memory.
 func (c *consumer) resume(ctx context.Context, at place) error {
-	is, known, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
-	if err == nil && !known && c.group == GroupRows {
-		var out []store.Outcome
-		if out, err = c.Runner.Write(ctx, []store.Write{owntable.BeginCheckpoint(c.checkpoint(at))}); err == nil {
-			is, err = owntable.DecodeCheckpoint(out[0].Row)
-		}
+	rows, err := c.checkpointRows(ctx, []place{at})
+	if err != nil {
+		return err
 	}
+	is, err := owntable.DecodeCheckpoint(rows[0])
 	if err == nil {
 		c.resumes(at, is)
 	}
 	return err
+}
+
+// checkpointRows reads the saved checkpoints of shards. Those of the rows it makes if there are none: from then on a
+// ledger may lack the shard's position.
+func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Item, error) {
+	refs := make([]store.Ref, len(all))
+	for i, at := range all {
+		refs[i] = c.checkpoint(at).Ref
+	}
+	rows, err := c.Runner.Get(ctx, refs)
+	if err != nil || c.group != GroupRows {
+		return rows, err
+	}
+	var ws []store.Write
+	var made []int
+	for i, at := range all {
+		if rows[i] == nil {
+			ws, made = append(ws, owntable.BeginCheckpoint(c.checkpoint(at))), append(made, i)
+		}
+	}
+	out, err := c.Runner.Write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range made {
+		rows[n] = out[i].Row
+	}
+	return rows, nil
 }
 
 // resumes notes a checkpoint as it was read.
@@ -102,7 +124,6 @@ func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
 // read is left to resume. A child is left until its parent is listed no more.
 func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 	var all []place
-	var refs []store.Ref
 	for _, t := range tables {
 		shards, err := c.source().Shards(ctx, t.Name)
 		if err != nil {
@@ -113,11 +134,11 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 			at := place{c.group, t.Name, s.ID}
 			_, known := c.at[at]
 			if shared, ok := c.source().(Shared); ok {
-				fence := shared.Fence(at.table, at.shard)
+				fence := shared.Fence()
 				known = known && c.held[at] == fence || fence == 0
 			}
 			if !known && !c.ended[at] && !listed[s.Parent] {
-				all, refs = append(all, at), append(refs, c.checkpoint(at).Ref)
+				all = append(all, at)
 			}
 			listed[s.ID] = true
 		}
@@ -130,23 +151,9 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 			return err
 		}
 	}
-	rows, err := c.Runner.Get(ctx, refs)
+	rows, err := c.checkpointRows(ctx, all)
 	if err != nil {
 		return err
-	}
-	var ws []store.Write
-	var made []int
-	for i, at := range all {
-		if rows[i] == nil && c.group == GroupRows {
-			ws, made = append(ws, owntable.BeginCheckpoint(c.checkpoint(at))), append(made, i)
-		}
-	}
-	out, err := c.Runner.Write(ctx, ws)
-	if err != nil {
-		return err
-	}
-	for i, n := range made {
-		rows[n] = out[i].Row
 	}
 	for i, at := range all {
 		if is, err := owntable.DecodeCheckpoint(rows[i]); err == nil {

@@ -22,11 +22,11 @@ type leased struct {
 	fence int64
 }
 
-func (l *leased) Fence(string, string) int64 { return l.fence }
+func (l *leased) Fence() int64 { return l.fence }
 
 var _ runner.Shared = (*leased)(nil)
 
-func (l *leased) Beside(string, string) bool                                  { return false }
+func (l *leased) Beside() bool                                                { return false }
 func (l *leased) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // asked counts the reads of a store.

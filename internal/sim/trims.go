@@ -301,7 +301,7 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 		return
 	}
 	for _, n := range t.nodes {
-		if n.reader != nil && n.name != is.Owner && n.reader.Fence("", "") != 0 {
+		if n.reader != nil && n.name != is.Owner && n.reader.Fence() != 0 {
 			t.fail(Doubled, "lease: %s takes it while %s has it", who, n.name)
 		}
 		if n.reader != nil && n.name == was.Owner {
