@@ -700,7 +700,7 @@ func (l *life) streamOff() {
 		l.Fatal(err)
 	}
 	l.write(3)
-	helps := []string{"the stream of table Shop is off", "aws dynamodb update-table --table-name Shop", "projector build " + m + " --again"}
+	helps := []string{"the stream of table Shop is off", "aws dynamodb update-table --table-name Shop", "projector build " + m + " " + strings.Join(l.flags, " ") + " --again"}
 	l.refused(m, helps...)
 	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0"}, helps...)
 	l.ends(exitUsage, []string{"build", m, "--again"}, helps...)

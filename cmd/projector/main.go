@@ -217,13 +217,18 @@ func (p *program) place(d data, names []string, writes *budget.Writes, o *system
 	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()
 	at.Writes, at.Log = writes, p.log
-	if len(names) == 1 {
-		p.about = &model.Model{Arg: names[0], Flags: cli.Flags(at, *o)}
-	}
+	p.concerns(d, names)
 	if p.spans != nil {
 		o.Tracer, at.Observe = p.spans, p.spans.Observer
 	}
 	return at
+}
+
+// concerns notes which model the command is for, and where, so that its messages say so.
+func (p *program) concerns(d data, names []string) {
+	if len(names) == 1 {
+		p.about = &model.Model{Arg: names[0], Flags: cli.Flags(d.at(), system.Options{DeriveIn: d.DeriveIn})}
+	}
 }
 
 // traced begins to send spans as flags and environment say. Call it before open, and end at the end of the command.

@@ -97,6 +97,7 @@ func (c *replayCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	p.concerns(c.data, []string{c.Model})
 	if err := p.prepareReplay(c.at(), c.Model); err != nil {
 		return err
 	}
