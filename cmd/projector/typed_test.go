@@ -23,8 +23,8 @@ import (
 	"weir/internal/stage"
 )
 
-// inText finds commands in a text: the verb, and all behind it in its line.
-var inText = regexp.MustCompile(`\bprojector ((?:(?:deploy|dead) )?[a-z]+)\b([^\n]*)`)
+// inText finds commands in a text: the verb, and all behind it in its line, or in its string in an object of JSON.
+var inText = regexp.MustCompile(`(?m)\bprojector ((?:(?:deploy|dead) )?[a-z]+)\b(.*?)(?:"}|$)`)
 
 // isAbout reports whether what follows a command in a text shows that nobody is to type it.
 func isAbout(rest string) bool {

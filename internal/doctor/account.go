@@ -144,7 +144,7 @@ func (x *examination) permissions(f *Facts) {
 		}
 	}
 	if len(f.Permissions) > 0 {
-		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", "a template gives each role what it needs, and no more: projector deploy template MODEL")
+		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", f.Command("deploy template")+" gives each role what it needs, and no more")
 	}
 }
 

@@ -16,6 +16,8 @@ func has(verb, flag string) bool {
 		return verb == "query" || strings.HasPrefix(verb, "dead ")
 	case verb == "deploy tables":
 		return flag == "aws" || flag == "stage" || flag == "tables"
+	case verb == "deploy template":
+		return false
 	case verb == "why":
 		return flag == "stage" || flag == "tables"
 	}
