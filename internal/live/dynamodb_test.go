@@ -124,7 +124,7 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 	}
 	s.ended.Store(true)
 	s.forgotten.Store(true)
-	w.until("rows of a shard that is over", func() int { return kept("check|gallery|rows") + kept("lease|gallery") }, 0)
+	w.until("rows of a shard that is over", func() int { return kept("check|gallery|rows") }, 0)
 	if n := w.applied(); n != 3 {
 		t.Errorf("%d records are counted", n)
 	}
