@@ -330,15 +330,22 @@ func hurried(t *testing.T, f *lambdatest.Function, shard string, records []json.
 			break
 		}
 		late++
-		from := slices.IndexFunc(records, func(r json.RawMessage) bool {
-			return bytes.Contains(r, []byte(`"SequenceNumber":"`+(*got.Failures)[0].Item+`"`))
-		})
-		if from <= 0 {
-			t.Fatalf("no record is %q", (*got.Failures)[0].Item)
-		}
-		records = records[from:]
+		records = again(t, records, got)
 	}
 	return late
+}
+
+// again returns the records that Lambda delivers again after a partial answer: fewer than before.
+func again(t *testing.T, records []json.RawMessage, a lambdaAnswer) []json.RawMessage {
+	t.Helper()
+	item := (*a.Failures)[0].Item
+	from := slices.IndexFunc(records, func(r json.RawMessage) bool {
+		return bytes.Contains(r, []byte(`"SequenceNumber":"`+item+`"`))
+	})
+	if from <= 0 {
+		t.Fatalf("no record behind the first is %q", item)
+	}
+	return records[from:]
 }
 
 // counts are sums of what a function wrote for CloudWatch.

@@ -369,7 +369,8 @@ func (w *templateWorld) record() {
 	}
 }
 
-// deliver gives a function the records of a shard, as its mapping says.
+// deliver gives a function the records of a shard, as its mapping says, and again those for which its
+// time did not suffice.
 func (w *templateWorld) deliver(f *templateFunction, stream, shard string, records []json.RawMessage) {
 	w.Helper()
 	m := f.mappings[stream]
@@ -378,16 +379,19 @@ func (w *templateWorld) deliver(f *templateFunction, stream, shard string, recor
 	}
 	batch, _ := m["BatchSize"].(int)
 	for part := range slices.Chunk(records, batch) {
-		e := event(part)
-		if m["TumblingWindowInSeconds"] != nil {
-			e = windowed(shard, part, f.window[shard])
-			e["eventSourceARN"] = stream
+		for len(part) > 0 {
+			e := event(part)
+			if m["TumblingWindowInSeconds"] != nil {
+				e = windowed(shard, part, f.window[shard])
+				e["eventSourceARN"] = stream
+			}
+			a := answerTo(w.T, f.Function, payload(w.T, e))
+			f.window[shard] = a.State
+			if len(*a.Failures) == 0 {
+				break
+			}
+			part = again(w.T, part, a)
 		}
-		a := answerTo(w.T, f.Function, payload(w.T, e))
-		if len(*a.Failures) > 0 {
-			w.Fatalf("%s: %v: %s", f.name, *a.Failures, f.Stderr.String())
-		}
-		f.window[shard] = a.State
 	}
 }
 
