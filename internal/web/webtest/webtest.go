@@ -29,9 +29,9 @@ var shown = []string{
 //
 //	http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
 //
-// It asks http://$ADDR, waiting for the server to come, and prints the status, some
+// It asks http://$ADDR, waiting a minute for the server to come, and prints the status, some
 // headers and the body. A body is JSON unless a header says something else. With
-// -until it asks again until the body holds the text, for some seconds. With -abreast
+// -until it asks again until the body holds the text, for a minute. With -abreast
 // it asks N times, up to 200 at once, # in the body being a number each time, and prints how
 // often which status came. It is no program of its own, because a script asks dozens
 // of times, and a program takes long to start under the race detector.
@@ -47,7 +47,7 @@ func HTTP(ts *testscript.TestScript, neg bool, args []string) {
 		abreast(ts, args[1], args[2:])
 		return
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		res, err := ask(ts, args)
 		switch {
 		case err != nil && time.Now().Before(deadline):
