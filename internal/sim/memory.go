@@ -228,6 +228,7 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 			t.put(k, old)
 			if s != nil {
 				s.records, s.last = s.records[:len(s.records)-1], before
+				s.given = min(s.given, len(s.records))
 			}
 		})
 	}
