@@ -18,7 +18,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/api"
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/golden"
 	"weir/internal/ingest"
@@ -282,7 +281,7 @@ func TestBadPayloads(t *testing.T) {
 	r := newRig(t, "gallery")
 	golden.Check(t, bad+"payloads.txtar", func(t *testing.T, c golden.Case) string {
 		payload := strings.TrimSuffix(c.Input, "\n")
-		h := lambda.New(newRunner(r), catalog.Drained{}, func(context.Context) error { return nil })
+		h := lambda.New(newRunner(r), func(context.Context) error { return nil })
 		answer, err := h.Invoke(context.Background(), []byte(payload))
 		if err == nil {
 			t.Fatalf("it is answered: %s", answer)

@@ -13,7 +13,6 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/budget"
-	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/live"
@@ -32,7 +31,7 @@ import (
 type runCommand struct {
 	data
 	assume
-	Drained string `placeholder:"READER@TIME" help:"Take streams over from a function: none of its records may be left in the streams, or they count twice. The refusal without it says what to give."`
+	Drained string `hidden:""`
 	web.Flags
 	logs.Logging
 	traces.Flag
@@ -69,18 +68,6 @@ On an address that other machines reach, it needs keys, or --open:
   curl 'http://127.0.0.1:8480/v1/gallery/albums?limit=3'`
 }
 
-// drained is the reader from which streams may be taken over, the zero value for none.
-func (c *runCommand) drained() (catalog.Drained, error) {
-	if c.Drained == "" {
-		return catalog.Drained{}, nil
-	}
-	is, err := catalog.ParseDrained(c.Drained)
-	if err != nil {
-		return catalog.Drained{}, usage("--drained: %v", err)
-	}
-	return is, nil
-}
-
 // The order of its start matters: it listens, announces builds, and only then reads streams. So a
 // process that is refused has announced nothing and has no lease.
 func (c *runCommand) Run(p *program) (err error) {
@@ -90,9 +77,8 @@ func (c *runCommand) Run(p *program) (err error) {
 			err = nil
 		}
 	}()
-	drained, err := c.drained()
-	if err != nil {
-		return err
+	if c.Drained != "" {
+		return usage("--drained is not needed any more: functions and processes move the same checkpoints, so a process goes on where a function was, also beside it")
 	}
 	if c.Lease < time.Second {
 		return usage("--lease is %s; it is 1s at the least", c.Lease)
@@ -111,7 +97,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	defer end()
 	writes := budget.New(c.Budget, c.Deployment().Own())
-	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, Drained: drained})
+	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete})
 	if err != nil {
 		return err
 	}

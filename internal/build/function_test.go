@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
@@ -40,7 +39,7 @@ func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
 
 // function is a function.
 func (f *fixture) function(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, catalog.Drained{}, func(context.Context) error { return nil })
+	return lambda.New(r, func(context.Context) error { return nil })
 }
 
 // invoke returns whether all records, as those of one shard, were applied, and otherwise why not.

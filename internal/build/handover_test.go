@@ -319,7 +319,7 @@ func TestFunctionWhileHandingOver(t *testing.T) {
 		r := *f.runner()
 		r.Catalog = catalog.New(f.model, f.Store, f.now, catalog.Options{})
 		all := f.records()
-		h := lambda.New(&r, catalog.Drained{Reader: catalog.Process, At: f.now()}, func(context.Context) error { return nil })
+		h := lambda.New(&r, func(context.Context) error { return nil })
 		return f.invoke(h, all[len(all)-1])
 	}
 	refused := func(why string) {

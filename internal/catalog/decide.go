@@ -17,14 +17,13 @@ import (
 // Reader is who reads a stream, and what its positions mean.
 type Reader string
 
-// The readers. They do not recognize each other's records: a change that two of them apply
-// counts twice.
+// The readers. They move the same checkpoints, so one may follow the other or read beside it.
 const (
-	Process Reader = "log"      // processes, which share shards by leases, each with a log of its own
-	Shard   Reader = "frontier" // functions, which read shard by shard
+	Process Reader = "log"      // processes, one of which reads at a time
+	Shard   Reader = "frontier" // functions, also beside a process
 )
 
-// Name returns what --drained and WEIR_DRAINED call the reader.
+// Name returns what status calls the reader.
 func (r Reader) Name() string {
 	switch r {
 	case Process:
@@ -33,16 +32,6 @@ func (r Reader) Name() string {
 		return "shard"
 	}
 	return string(r)
-}
-
-// parseReader reads the name of a reader.
-func parseReader(s string) (Reader, error) {
-	for _, r := range []Reader{Process, Shard} {
-		if r.Name() == s {
-			return r, nil
-		}
-	}
-	return "", fmt.Errorf("there is no reader %q; it is %s or %s", s, Process.Name(), Shard.Name())
 }
 
 // String describes the reader.
@@ -580,11 +569,8 @@ func (p *Program) partial(row owntable.CatalogRow, off map[string]error) map[str
 // Batch is what a program is about to apply.
 type Batch struct {
 	Reader Reader
-	// Drained says of which reader nothing can be delivered again, so that this one may take
-	// over from it.
-	Drained Drained
-	Tables  []string
-	Labels  map[string]string // by table: the label of the stream that it came from, if that is known
+	Tables []string
+	Labels map[string]string // by table: the label of the stream that it came from, if that is known
 }
 
 // later reports whether a batch came from a later stream of a table than the one that is pinned.
@@ -624,7 +610,7 @@ func madeBefore(label, other string) bool {
 
 // Admit decides whether a batch may be applied to rows, by the catalog as it was read after
 // the batch was received. If next says something else, it must be written first: the reader
-// begins, or takes over.
+// begins.
 func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, err error) {
 	if err := p.current(row, now); err != nil {
 		return row, err
@@ -643,31 +629,14 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 		if _, ours := p.Needs[t]; !known || !ours || Reader(pin.Reader) == b.Reader {
 			continue
 		}
-		if pin.Reader != "" && !b.Drained.Frees(pin, now) {
-			return row, p.otherReader(t, pin, b.Reader, now)
+		if pin.Reader != "" && b.Reader == Process { // a function may go on beside it
+			continue
 		}
-		began := now
-		if pin.Reader != "" && began.Before(b.Drained.At) {
-			began = b.Drained.At // the same word frees no stream twice
-		}
-		pin.Reader, pin.Read = string(b.Reader), began
+		pin.Reader, pin.Read = string(b.Reader), now
 		next = next.Clone()
 		next.Tables[t] = pin
 	}
 	return next, nil
-}
-
-// otherReader refuses to read a stream beside a reader of another kind. The error says how to
-// hand the stream over without losing a record or counting one twice; what to do first depends
-// on who reads it now.
-func (p *Program) otherReader(t string, pin owntable.Pin, reader Reader, now time.Time) error {
-	was, say := Reader(pin.Reader), drained(pin, now)
-	how := fmt.Sprintf("stop the processes when they have applied all, make the event source mapping with the starting position LATEST while nothing is written, and then say so: WEIR_DRAINED=%s", say)
-	if reader == Process {
-		how = fmt.Sprintf("disable the function's event source mapping, wait until its records have left the stream (24 hours after the last one), and then say so: --drained %s", say)
-	}
-	return refuse(ErrReader, "the stream of %s is read by %s since %s, and this is %s: each would count every record. Go back to %s; or %s (%s)",
-		t, was, stamp(pin.Read), reader, was, how, guide)
 }
 
 // current refuses a catalog that does not have exactly what this program derives.

@@ -417,79 +417,15 @@ func TestRetire(t *testing.T) {
 	w.refused(w.start(full), ErrUnbuilt, "Album.count is new")
 }
 
-// TestDrained: a word that a reader is drained takes its stream once, and only from a reader that
-// began before it.
-func TestDrained(t *testing.T) {
+// TestReaders: a function and processes may read one stream, one after the other and at once. The catalog notes a function,
+// because what was built then goes on with marks.
+func TestReaders(t *testing.T) {
 	w, p := newWorld(t, true), programOf(t, albums)
 	w.must(w.start(p))
-	w.must(w.batch(p, Shard, "rows"))
-	takes := func(reader Reader, word Drained) bool {
-		t.Helper()
-		next, err := p.Admit(w.row, Batch{Reader: reader, Drained: word, Tables: []string{"rows"}}, w.now)
-		if err == nil {
-			w.row = next
-		} else if !errors.Is(err, ErrReader) {
-			t.Fatal(err)
-		}
-		return err == nil
-	}
-	function := Drained{Shard, w.now.Add(time.Second)}
-	for _, no := range []Drained{{}, {Process, function.At}, {Shard, w.now}, {Shard, w.now.Add(2 * time.Minute)}} {
-		if takes(Process, no) {
-			t.Errorf("%v took the stream", no)
-		}
-	}
-	if !takes(Process, function) || !takes(Shard, Drained{Process, w.now.Add(2 * time.Second)}) {
-		t.Fatal("the stream is not handed over and back")
-	}
-	for range 2 {
-		if takes(Process, function) {
-			t.Error("the first word took the stream again")
-		}
-		w.now = w.now.Add(time.Hour)
-	}
-	pin := w.row.Tables["rows"]
-	if word := drained(pin, w.now); !takes(Process, word) {
-		t.Errorf("%v, which the refusal names, does not take the stream of %v", word, pin)
-	}
-	for word, want := range map[Drained]bool{{Shard, w.now}: true, {Shard, w.now.Add(-26 * time.Hour)}: false, {Shard, pin.Read}: false, {Process, w.now}: false} {
-		if got := word.Repeats(pin, w.now); got != want {
-			t.Errorf("%v repeats: %v", word, got)
-		}
-	}
-	for _, bad := range []string{"", "any@2026-11-24T20:00:00Z", "shard", "shard@", "shard@yesterday", "item@2026-11-24T20:00:00Z"} {
-		if _, err := ParseDrained(bad); err == nil {
-			t.Errorf("%q is read", bad)
-		}
-	}
-	if again, err := ParseDrained(function.String()); err != nil || again != function {
-		t.Errorf("%v is read as %v, %v", function, again, err)
-	}
-}
-
-func TestReaders(t *testing.T) {
-	for _, first := range []Reader{Process, Shard} {
-		if again, err := parseReader(first.Name()); err != nil || again != first || first.IsFunction() != (first != Process) {
-			t.Errorf("%q is read as %q, %v", first.Name(), again, err)
-		}
-		for _, second := range []Reader{Process, Shard} {
-			w, p := newWorld(t, true), programOf(t, albums)
-			w.must(w.start(p))
-			w.must(w.batch(p, first, "rows"))
-			w.must(w.batch(p, first, "rows"))
-			if first == second {
-				continue
-			}
-			w.refused(w.batch(p, second, "rows"), ErrReader, "the stream of rows is read by "+first.String(), "this is "+second.String(), "each would count every record", map[bool]string{true: "--drained ", false: "WEIR_DRAINED="}[second == Process]+first.Name()+"@2026-11-23T06:00:01Z (")
-			w.must(w.batch(p, second, "more")) // the other stream is free
-			w.refused(w.batch(p, first, "more"), ErrReader)
-			next, err := p.Admit(w.row, Batch{Reader: second, Drained: Drained{first, now.Add(time.Second)}, Tables: []string{"rows"}}, now)
-			if err != nil || Reader(next.Tables["rows"].Reader) != second {
-				t.Errorf("%s after %s is drained: %v", second, first, err)
-			}
-			w.row = next
-			w.must(w.batch(p, second, "rows"))
-			w.refused(w.batch(p, first, "rows"), ErrReader)
+	for _, is := range []struct{ reads, noted Reader }{{Process, Process}, {Shard, Shard}, {Process, Shard}, {Shard, Shard}} {
+		w.must(w.batch(p, is.reads, "rows"))
+		if pin := w.row.Tables["rows"]; Reader(pin.Reader) != is.noted {
+			t.Errorf("after %s the catalog says %s", is.reads, pin.Reader)
 		}
 	}
 }

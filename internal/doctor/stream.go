@@ -119,9 +119,6 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	if strings.Contains(strings.ToLower(m.Last), "problem") || strings.Contains(strings.ToLower(m.Last), "error") {
 		s.bad("mapping", of+" failed last: "+m.Last, "aws logs tail /aws/lambda/"+m.Function)
 	}
-	if program.Group != "search" && t.Reader == ByProcess {
-		s.bad("mapping", m.Function+" and weir's processes would both derive rows; the second is refused", "stop the processes, or disable the mapping: docs/guide/operations.md, Functions")
-	}
 	if len(s.x.all) == n {
 		s.ok("mapping", of+" has the settings of deploy template")
 	}

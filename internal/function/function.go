@@ -19,7 +19,6 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
 	"weir/internal/budget"
-	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/lambda"
@@ -36,7 +35,7 @@ const (
 	envModel      = "WEIR_MODEL"        // a built-in name or a path
 	envGroup      = "WEIR_GROUP"        // rows or search; rows if there is no cluster
 	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster, for the group search
-	envDrained    = "WEIR_DRAINED"      // the reader before, once the stream has run empty
+	envDrained    = "WEIR_DRAINED"      // refused
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
 	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
@@ -107,9 +106,8 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	if name == "" {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
-	drained, err := drainedOfEnvironment()
-	if err != nil {
-		return nil, nil, err
+	if os.Getenv(envDrained) != "" {
+		return nil, nil, cli.Usage("%s is not needed any more, delete it: functions and processes move the same checkpoints, so a function goes on where a process was", envDrained)
 	}
 	in, err := cli.StageOfEnvironment()
 	if err != nil {
@@ -137,7 +135,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, cli.Usage("%s is %s, and model %s has no searches", envGroup, group, name)
 	}
 	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: at.Writes}
-	h := lambda.New(s.Models[0].Runner, drained, func(ctx context.Context) error {
+	h := lambda.New(s.Models[0].Runner, func(ctx context.Context) error {
 		if units > 0 {
 			if err := sharing.count(ctx); err != nil {
 				return err
@@ -164,19 +162,6 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		stdout.Write(metrics(at.Stage, model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
 	}
 	return h, s, nil
-}
-
-// drainedOfEnvironment returns the reader of which nothing comes again, the zero value for none.
-func drainedOfEnvironment() (catalog.Drained, error) {
-	text := os.Getenv(envDrained)
-	if text == "" {
-		return catalog.Drained{}, nil
-	}
-	is, err := catalog.ParseDrained(text)
-	if err != nil {
-		return catalog.Drained{}, cli.Usage("%s: %v", envDrained, err)
-	}
-	return is, nil
 }
 
 // unitsOfEnvironment returns the write budget, 0 for any number of units.

@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -29,7 +28,6 @@ type slip struct {
 	sameEpoch    bool // a removal leaves the epoch
 	atTake       bool // the frontier rises when an event is begun
 	whole        bool // it rises to the event's end when a part is applied
-	restartsLow  bool // a restart forgets it
 }
 
 const mostRecords = 2
@@ -60,7 +58,6 @@ type scene struct {
 	done     int // records that the mapping does not deliver again
 	calls    []sleeper
 	prunes   []pruner
-	lost     bool // the row's marks were lost
 	back     bool // the mapping went back
 	most     int  // how many invocations there are
 }
@@ -99,9 +96,9 @@ func (s *scene) key() string {
 	for n := 1; n <= mostRecords; n++ {
 		number(s.ledger.Get(counter(n)))
 	}
-	position(s.progress.Frontier)
+	position(s.progress.At)
 	position(s.progress.Last)
-	b = append(append(b, s.progress.Marks...), byte(s.progress.Done), byte(s.done), said(s.lost), said(s.back))
+	b = append(append(b, s.progress.Marks...), byte(s.progress.AppliedMarks), byte(s.done), said(s.back))
 	for _, c := range s.calls {
 		if b = append(b, c.step...); c.step != "" {
 			b = append(b, byte(c.first), byte(c.last), byte(c.part), byte(c.at), said(c.read), said(c.live))
@@ -176,9 +173,6 @@ func (s *scene) next() (out []*scene, wrong bool) {
 		if !s.back && s.done > 0 {
 			add(func(n *scene) { n.done, n.back = n.done-1, true })
 		}
-		if !s.lost && s.progress.Marks != "" {
-			add(func(n *scene) { n.lost, n.progress.Marks, n.progress.Done = true, "", 0 })
-		}
 	}
 	if waiting >= 0 {
 		add(func(n *scene) { n.calls[waiting].live = false }) // it waits no longer, or the answer is lost
@@ -210,29 +204,22 @@ func (s *scene) step(c *sleeper) (wrong bool) {
 	later := time.Unix(1e9, 0)
 	switch c.step {
 	case "begin":
-		l, err := s.progress.take(records, later, time.Unix(0, 0))
-		if errors.Is(err, errPassed) && s.lost {
-			again := s.progress.restarted(records)
-			if s.restartsLow {
-				again.Frontier = events.Position{}
-			}
-			l, err = again.take(records, later, time.Unix(0, 0))
-		}
+		l, err := s.progress.take(records, later, time.Unix(0, 0), nil)
 		if err != nil {
 			c.step, c.live = "", false
 			return false
 		}
-		if s.atTake && l.Last.Compare(l.Frontier) > 0 {
-			l.Frontier = l.Last
+		if s.atTake && l.Last.Compare(l.At) > 0 {
+			l.At = l.Last
 		}
 		s.progress, c.step = l, "count"
 		if s.early {
-			c.frontier, c.read = s.progress.Frontier, true
+			c.frontier, c.read = s.progress.At, true
 		}
 	case "look":
 		s.look(c)
 	case "frontier":
-		if c.frontier = s.progress.Frontier; s.noFrontier {
+		if c.frontier = s.progress.At; s.noFrontier {
 			c.frontier = events.Position{}
 		}
 		c.read, c.step = true, "count"
@@ -263,7 +250,7 @@ func (s *scene) step(c *sleeper) (wrong bool) {
 			return false
 		}
 		if s.whole && c.part > 0 {
-			l.Frontier = records[len(records)-1]
+			l.At = records[len(records)-1]
 		}
 		s.progress, c.step = l, "answer"
 	case "answer":
@@ -306,7 +293,7 @@ func (s *scene) prune(p *pruner) {
 	case "ledger":
 		p.row, p.step = owntable.LedgerRow(s.ledger), "frontier"
 	case "frontier":
-		p.keep = p.row.PositionIn(shardKey).Compare(s.progress.Frontier) > 0 && !s.anyPosition
+		p.keep = p.row.PositionIn(shardKey).Compare(s.progress.At) > 0 && !s.anyPosition
 		p.step = "write"
 	case "write":
 		p.step = ""
@@ -325,18 +312,18 @@ func (s *scene) prune(p *pruner) {
 }
 
 // interleave goes through all orders of all steps of some invocations and prunings, until one is
-// wrong. It returns how many scenes there are. tame leaves out that the row's marks are lost, and
-// that the mapping goes back.
+// wrong. It returns how many scenes there are. tame leaves out that
+// the mapping goes back.
 func interleave(m slip, invocations, prunings int, tame bool) (scenes int, wrong bool) {
-	return from(&scene{slip: m, most: invocations, lost: tame, back: tame}, prunings)
+	return from(&scene{slip: m, most: invocations, back: tame}, prunings)
 }
 
 // halfway goes through what follows an invocation of two records that has met an epoch, and read the
 // frontier, after the first record was counted and its position removed.
 func halfway(m slip) (scenes int, wrong bool) {
-	s := &scene{slip: m, most: 2, done: 1, lost: true, back: true}
+	s := &scene{slip: m, most: 2, done: 1, back: true}
 	later := time.Unix(1e9, 0)
-	s.progress, _ = s.progress.take(span(1, 2), later, time.Unix(0, 0))
+	s.progress, _ = s.progress.take(span(1, 2), later, time.Unix(0, 0), nil)
 	s.progress, _ = s.progress.applied(span(1, 2), 1)
 	s.write(owntable.CountLedger(ledgerAt, shardKey, offset(1), offset(1), []value.Attr{{Name: counter(1), Value: value.OfInt(1)}}, value.OfInt(1), value.Value{}))
 	s.write(owntable.LedgerRow(s.ledger).Forget(ledgerAt, []string{shardKey}))
@@ -415,7 +402,6 @@ func TestFrontierSlips(t *testing.T) {
 		"a removal leaves the epoch":                           {sameEpoch: true},
 		"the frontier rises when an event is begun":            {atTake: true},
 		"the frontier rises to the end when a part is applied": {whole: true},
-		"a restart forgets the frontier":                       {restartsLow: true},
 	} {
 		if m.whatever && testing.Short() {
 			continue // 100,000 scenes

@@ -40,10 +40,6 @@ type Handler struct {
 	Runner *runner.Runner
 	// Names are the names of the tables in events.
 	Names stage.Names
-	// Drained says of the reader that the streams had before that no record read by it can be
-	// delivered again. It is zero if the reader never changed. If it was catalog.Shard, events that
-	// are out of order are taken for a repetition of records that were applied before, for a day.
-	Drained catalog.Drained
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
@@ -60,11 +56,9 @@ type Handler struct {
 
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
 // reads nothing: what a function needs of the store is read by the first event.
-func New(r *runner.Runner, drained catalog.Drained, admit func(context.Context) error) *Handler {
-	run := *r
-	h := &Handler{Runner: &run, Drained: drained, Admit: admit}
-	h.Runner.Reader, h.Runner.Drained = catalog.Shard, drained
-	h.Runner.Frontiers, h.Runner.Pruned = h.frontiers, &runner.PrunedLedgers{}
+func New(r *runner.Runner, admit func(context.Context) error) *Handler {
+	h := &Handler{Runner: r.Reads(), Admit: admit}
+	h.Runner.Reader = catalog.Shard
 	return h
 }
 
@@ -318,6 +312,6 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 		return err
 	}
 	err = h.begin(ctx, w)
-	w.looked.Frontier = w.progress.Frontier
+	w.looked.Frontier = w.progress.At
 	return err
 }

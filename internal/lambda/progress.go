@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,10 +16,10 @@ import (
 	"weir/internal/summed"
 )
 
-// By shard, positions are correct only while all records of a shard are applied one
+// Positions by shard are correct only while all records of a shard are applied one
 // after the other, and an event does not tell whether they are: with a parallelization
 // factor above 1, several batches of the same shard are processed in parallel. So our
-// table has a row for each shard (owntable.FunctionShardRow). It holds a mark for each of the last
+// table has a row for each shard (owntable.FunctionShardRow), its checkpoint. It holds a mark for each of the last
 // records that came, the position of the last one, how many of these records are
 // applied, and the time until which an invocation may still be applying the rest.
 // Nothing of an event is applied before the event is found to continue the row.
@@ -30,6 +31,11 @@ import (
 // that are not applied, and that no invocation can be applying any more, were given up
 // by the event source mapping. Their marks are removed, so that they are not accepted
 // if they come after all.
+//
+// A process moves the same row. What it has read, page after page, is a stretch, which the row has: records in it
+// are applied, and an event that begins in it goes on behind it. One that begins above it goes on only if the
+// stream has no record in between, so nothing is passed over when a function takes over from a process. A process that
+// takes over from a function reads on from the frontier.
 //
 // The row also has the shard's frontier: all records up to it are applied, or were given up, so
 // an invocation that has one of them counts it no more. Rows that keep a position of the shard
@@ -93,44 +99,75 @@ var (
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
 
+// errBehind says that nothing shows what is between a process's last record and the event.
+var errBehind = errors.New("a process has read the shard up to before it")
+
 // errView says that another invocation has applied events of the shard by a newer catalog.
 var errView = errors.New("what is built changed while the event was applied; it comes again")
 
-// restarted is the row for an event that does not continue it, when the operator has
-// vouched (Handler.Drained) that the event holds only records that were applied before,
-// and then records that follow them.
-func (l *progress) restarted(records []events.Position) progress {
-	out := *l
-	out.Marks, out.Done = marksOf(records), 0
-	if last := records[len(records)-1]; last.Compare(l.Last) > 0 {
-		out.Last = last
+// read reports whether a process has read a record.
+func (l *progress) read(p events.Position) bool {
+	return p.Compare(l.From) > 0 && p.Compare(l.To) <= 0
+}
+
+// rest leaves out the first of an event's records if the row has no marks of them, and a process has read them.
+func (l *progress) rest(records []events.Position) []events.Position {
+	if _, _, ok := l.find(records); ok {
+		return records
 	}
-	return out
+	for len(records) > 0 && l.read(records[0]) {
+		records = records[1:]
+	}
+	return records
 }
 
 // take is the row after an invocation has started to apply an event, which it may do
-// until the time given. The error is errPassed or errBusy.
-func (l *progress) take(records []events.Position, now, until time.Time) (progress, error) {
+// until the time given. next reports whether a record is the first that the stream has behind another one.
+// The error is errPassed, errBusy, errBehind or that of next.
+func (l *progress) take(records []events.Position, now, until time.Time, next func(behind, p events.Position) (bool, error)) (progress, error) {
+	if records = l.rest(records); len(records) == 0 {
+		return *l, nil
+	}
 	at, n, ok := l.find(records)
 	if !ok {
 		return progress{}, errPassed
 	}
 	out := *l
-	if l.Done < at {
+	if l.At.Compare(l.Last) >= 0 { // a process applied what was left
+		out.AppliedMarks = l.len()
+	}
+	read := 0 // by a process since the last event
+	for n+read < len(records) && l.read(records[n+read]) {
+		read++
+	}
+	if fresh := records[n+read:]; len(fresh) > 0 && l.To == l.At && l.To.Compare(l.Last) > 0 {
+		switch {
+		case read > 0 && records[n+read-1] != l.To, fresh[0].Compare(l.To) < 0:
+			return progress{}, errPassed
+		case read == 0:
+			if follows, err := next(l.To, fresh[0]); err != nil || !follows {
+				return progress{}, cmp.Or(err, errBehind)
+			}
+		}
+	}
+	if out.AppliedMarks < at {
 		if now.Before(l.Until) {
 			return progress{}, errBusy
 		}
-		out.Marks, at = l.Marks[:l.Done*markBytes]+l.Marks[at*markBytes:], l.Done
+		out.Marks, at = l.Marks[:out.AppliedMarks*markBytes]+l.Marks[at*markBytes:], out.AppliedMarks
 	}
 	if n < len(records) {
 		out.Marks += marksOf(records[n:])
 		out.Last = records[len(records)-1]
 	}
-	if out.Done < at+len(records) && until.After(out.Until) {
+	if read > 0 {
+		out.AppliedMarks = at + n + read
+	}
+	if out.AppliedMarks < at+len(records) && until.After(out.Until) {
 		out.Until = until
 	}
-	if spare := out.len() - max(leastMarks, len(records), out.len()-out.Done); spare > 0 {
-		out.Marks, out.Done = out.Marks[spare*markBytes:], out.Done-spare
+	if spare := out.len() - max(leastMarks, len(records), out.len()-out.AppliedMarks); spare > 0 {
+		out.Marks, out.AppliedMarks = out.Marks[spare*markBytes:], out.AppliedMarks-spare
 	}
 	return out, nil
 }
@@ -138,15 +175,20 @@ func (l *progress) take(records []events.Position, now, until time.Time) (progre
 // applied is the row after the first n of an event's records are applied and the
 // invocation is about to end.
 func (l *progress) applied(records []events.Position, n int) (progress, error) {
+	whole := len(records)
+	if records = l.rest(records); len(records) == 0 {
+		return *l, nil
+	}
+	n = max(0, n-(whole-len(records)))
 	at, came, ok := l.find(records)
 	if !ok || came < len(records) {
 		return progress{}, errPassed
 	}
 	out := *l
-	if n > 0 && at <= l.Done && at+n > l.Done && records[n-1].Compare(l.Frontier) > 0 {
-		out.Frontier = records[n-1]
+	if n > 0 && at <= l.AppliedMarks && at+n > l.AppliedMarks && records[n-1].Compare(l.At) > 0 {
+		out.At = records[n-1]
 	}
-	out.Done = max(out.Done, at+n)
+	out.AppliedMarks = max(out.AppliedMarks, at+n)
 	if n < len(records) {
 		out.Until = time.Unix(0, 0)
 	}
@@ -156,36 +198,28 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 // same reports whether two are the same row, so that a write would change nothing. Times are
 // compared to the second, as they are stored.
 func (l *progress) same(o *progress) bool {
-	return l.Marks == o.Marks && l.Last == o.Last && l.Done == o.Done && l.Until.Unix() == o.Until.Unix() && l.Frontier == o.Frontier && l.Fence.Same(o.Fence)
+	return l.Marks == o.Marks && l.Last == o.Last && l.AppliedMarks == o.AppliedMarks && l.Until.Unix() == o.Until.Unix() && l.At == o.At && l.Fence.Same(o.Fence)
 }
 
 // progressRef is the row of the event's shard in the own table.
-func (h *Handler) progressRef(w *work) store.Ref {
-	return owntable.FunctionShard(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard))
+func (h *Handler) progressRef(w *work) owntable.ShardRef {
+	return owntable.Checkpoint(h.Runner.Model.Name, runner.GroupRows, w.table, w.shard)
 }
 
-// frontiers reads how far shards are done for good.
-func (h *Handler) frontiers(ctx context.Context, shardKeys []string) ([]runner.Frontier, error) {
-	refs := make([]store.Ref, len(shardKeys))
-	for i, key := range shardKeys {
-		refs[i] = owntable.FunctionShard(h.Runner.Model.Name, key)
+// follows reports whether a record is the first that the stream has behind another one. What the stream has forgotten in between is a gap.
+func (h *Handler) follows(ctx context.Context, w *work, behind, p events.Position) (bool, error) {
+	read, err := h.Runner.Store.Read(ctx, w.table, w.shard, behind, 1)
+	if errors.Is(err, store.ErrTrimmed) {
+		_, err = h.Runner.KeepDead(ctx, runner.ShardGap(w.table, w.shard, behind, p.String(), "the stream had forgotten what came after it, up to "+p.String(), h.Runner.Now()))
+		return err == nil, err
 	}
-	rows, err := h.Runner.Get(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]runner.Frontier, len(rows))
-	for i, row := range rows {
-		l, err := owntable.DecodeFunctionShard(row)
-		out[i] = runner.Frontier{At: l.Frontier, Gone: row == nil, Err: err}
-	}
-	return out, nil
+	return err == nil && len(read.Records) > 0 && read.Records[0].Position == p, err
 }
 
 // begin claims an event for this invocation. Its error says why the event must not be
 // applied. After a crash the claim ends with the invocation's time.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	row, err := h.Runner.GetRow(ctx, h.progressRef(w))
+	row, err := h.Runner.GetRow(ctx, h.progressRef(w).Ref)
 	if err != nil {
 		return err
 	}
@@ -197,13 +231,9 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		until = time.Until(deadline) + clockSlack
 	}
 	err = h.change(ctx, w, func(l *progress) (progress, error) {
-		next, err := l.take(w.records, now, now.Add(until))
-		if errors.Is(err, errPassed) && h.Drained.Repeats(w.view.Tables[w.table], now) {
-			again := l.restarted(w.records)
-			next, err = again.take(w.records, now, now.Add(until))
-		}
+		next, err := l.take(w.records, now, now.Add(until), func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) })
 		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
-			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.Frontier)
+			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
 		}
 		return next, err
 	})

@@ -48,7 +48,7 @@ func TestProgressTakes(t *testing.T) {
 		var l progress
 		now := time.Unix(1000, 0)
 		for i, s := range tries {
-			got, err := l.take(s.records, now, now.Add(time.Minute))
+			got, err := l.take(s.records, now, now.Add(time.Minute), nil)
 			want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
 			if !errors.Is(err, want) || want == nil && err != nil {
 				t.Errorf("%s: event %d: %v, want %v", name, i, err, want)
@@ -70,28 +70,74 @@ func TestProgressTakes(t *testing.T) {
 func TestProgressGivesUp(t *testing.T) {
 	var l progress
 	now := time.Unix(1000, 0)
-	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute))
-	if _, err := l.take(positions(3), now.Add(59*time.Second), now); !errors.Is(err, errBusy) {
+	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute), nil)
+	if _, err := l.take(positions(3), now.Add(59*time.Second), now, nil); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
 	slow := l
-	l, err := l.take(positions(3), now.Add(61*time.Second), now)
+	l, err := l.take(positions(3), now.Add(61*time.Second), now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now); !errors.Is(err, errPassed) {
+	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now, nil); !errors.Is(err, errPassed) {
 		t.Error(err)
 	}
-	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.Done != 0 {
+	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.AppliedMarks != 0 {
 		t.Error(err)
 	}
-	if l, err = l.applied(positions(3), 1); err != nil || l.Done != l.len() {
+	if l, err = l.applied(positions(3), 1); err != nil || l.AppliedMarks != l.len() {
 		t.Error(l, err)
 	}
-	if again := l.restarted(positions(1, 2)); again.Last != l.Last {
-		t.Error("it went back")
-	} else if l, err = again.take(positions(1, 2), now, now); err != nil || l.len() != 2 {
-		t.Error(l, err)
+}
+
+// TestProgressBesideAProcess: what a process has read is done, and behind it an event goes on; one that begins later does so only
+// if the stream has nothing in between.
+func TestProgressBesideAProcess(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(n uint64) events.Position { return events.PositionOf(n) }
+	for name, s := range map[string]struct {
+		from, to, last uint64 // a process read behind from up to to; the function came to last before, and applied it
+		records        []events.Position
+		follows        bool
+		err            error
+		applied        int // of all that the row has marks of
+	}{
+		"nothing new":                       {0, 4, 0, positions(2, 3), false, nil, 2},
+		"part of it":                        {0, 4, 0, positions(3, 4, 5, 6), false, nil, 2},
+		"behind it, and the stream says so": {0, 4, 0, positions(5, 6), true, nil, 0},
+		"behind it, and nothing says so":    {0, 4, 0, positions(6, 7), false, errBehind, 0},
+		"its last record is passed over":    {0, 4, 0, positions(3, 5), true, errPassed, 0},
+		"before it":                         {3, 5, 0, positions(2, 3), true, errPassed, 0},
+		"the rest of an event":              {3, 5, 3, positions(2, 3, 4, 5, 6), false, nil, 5},
+		"the function was last":             {0, 2, 3, positions(4), false, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := progress{}
+			for n := uint64(1); n <= s.last; n++ {
+				l.Marks += marksOf(positions(n))
+			}
+			l.AppliedMarks, l.Last = l.len(), at(s.last)
+			l.From, l.To, l.At = at(s.from), at(s.to), at(max(s.to, s.last))
+			next, err := l.take(s.records, now, now.Add(time.Minute), func(behind, p events.Position) (bool, error) {
+				if behind != at(s.to) || p != s.records[0] {
+					t.Errorf("%v behind %v is asked for", p, behind)
+				}
+				return s.follows, nil
+			})
+			if !errors.Is(err, s.err) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			if next.AppliedMarks != s.applied {
+				t.Errorf("%d of %d are applied", next.AppliedMarks, next.len())
+			}
+			over, err := next.applied(s.records, len(s.records))
+			if err != nil || over.At != at(max(s.to, s.last, s.records[len(s.records)-1].Uint64())) || over.AppliedMarks != over.len() {
+				t.Errorf("%+v, %v", over, err)
+			}
+		})
 	}
 }
 
@@ -100,11 +146,11 @@ func TestProgressIsBounded(t *testing.T) {
 	var l progress
 	for n := uint64(0); n < 3000; n += 3 {
 		event := positions(n+1, n+2, n+3)
-		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0))
+		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), nil)
 		l, _ = l.applied(event, 3)
 	}
-	if l.len() != leastMarks || l.Done != leastMarks || l.Last != events.PositionOf(3000) {
-		t.Error(l.len(), l.Done, l.Last)
+	if l.len() != leastMarks || l.AppliedMarks != leastMarks || l.Last != events.PositionOf(3000) {
+		t.Error(l.len(), l.AppliedMarks, l.Last)
 	}
 }
 
@@ -148,7 +194,7 @@ func (s *shard) apply(p events.Position) {
 func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 	switch {
 	case !c.begun:
-		l, err := s.take(c.records, s.now, s.now.Add(time.Minute))
+		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), nil)
 		if err != nil {
 			if !c.old {
 				s.refused++

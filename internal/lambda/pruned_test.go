@@ -3,14 +3,12 @@ package lambda_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -284,7 +282,7 @@ func zombies(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 func TestNotYetDone(t *testing.T) {
 	inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 		w.must(h(), c.event(w, "s1", 11))
-		slow := &sleepy{Store: w, before: "lambda|", after: 1} // the end of its event
+		slow := &sleepy{Store: w, before: "check|", after: 1} // the end of its event
 		dies := false
 		slow.meets = func() {
 			for n := 20; n < 30; n++ {
@@ -368,47 +366,15 @@ func TestPrunedAndParked(t *testing.T) {
 	}
 }
 
-// TestPrunedAndRestarted: when the operator vouches that older records were applied, a frontier
-// stays, and what is delivered from the stream's beginning counts once.
-func TestPrunedAndRestarted(t *testing.T) {
-	inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
-		var all []int
-		for n := 11; n < 11+300; n++ { // more than the row has marks of
-			all = append(all, n)
-		}
-		w.must(h(), c.event(w, "s1", all[:10]...))
-		for _, n := range all[10:] {
-			w.must(h(), c.event(w, "s1", n))
-		}
-		w.next = 1000
-		w.must(h(), c.event(w, "other", 1000))
-		w.next = 0
-		for n := 2000; c.has(w, "s1"); n++ {
-			w.must(h(), c.event(w, fmt.Sprint("other", n), n))
-		}
-		was := c.says(w)
-		if _, err := h().Invoke(t.Context(), c.event(w, "s1", all[:10]...)); !errors.Is(err, lambda.ErrOrder) {
-			t.Fatalf("the first records come again: %v", err)
-		}
-		vouched := h()
-		vouched.Drained = catalog.Drained{Reader: catalog.Shard, At: w.now}
-		w.must(vouched, c.event(w, "s1", all[:10]...))
-		w.must(vouched, c.event(w, "s1", all[200:]...))
-		if now := c.says(w); !slices.Equal(now, was) {
-			t.Errorf("delivered again: %.300q, before %.300q", now, was)
-		}
-	})
-}
-
 // TestShardsThatAreGone: the position of a shard whose row expired leaves a row. While the row of a
 // shard cannot be read, its position stays, and others leave.
 func TestShardsThatAreGone(t *testing.T) {
 	inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 		at := func(shard string) store.Ref {
-			return owntable.FunctionShard(c.model, owntable.ShardKey(w.model.Tables[0].Name, shard))
+			return owntable.Checkpoint(c.model, runner.GroupRows, w.model.Tables[0].Name, shard).Ref
 		}
 		w.must(h(), c.event(w, "s1", 11))
-		w.set(at("s1"), "d", value.OfInt(7))
+		w.set(at("s1"), "p", value.OfInt(7))
 		for n := 12; n < 30; n++ {
 			w.must(h(), c.event(w, fmt.Sprint("s", n), n))
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
 	"weir/internal/projections/kinds"
@@ -36,7 +35,7 @@ func inWindow(rest string) string {
 // over is a handler over a store.
 func (w *world) over(s store.Store) *lambda.Handler {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
-	return lambda.New(run, catalog.Drained{}, func(context.Context) error { return nil })
+	return lambda.New(run, func(context.Context) error { return nil })
 }
 
 // ofShard is an event with records of a shard, as a mapping with a tumbling window sends it.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
@@ -100,7 +99,7 @@ func (w *world) twice(h *lambda.Handler, records ...string) {
 
 func (w *world) handler() *lambda.Handler {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
-	return lambda.New(run, catalog.Drained{}, func(context.Context) error { return nil })
+	return lambda.New(run, func(context.Context) error { return nil })
 }
 
 // add invokes the function with a record of the shard that puts a picture into an
@@ -241,9 +240,9 @@ func TestUnreadableShard(t *testing.T) {
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := owntable.FunctionShard("gallery", owntable.ShardKey("gallery", "s1"))
-	w.set(at, "d", value.OfInt(7))
-	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "shard s1 of gallery") || !strings.Contains(err.Error(), "attribute d is 7") {
+	at := owntable.Checkpoint("gallery", runner.GroupRows, "gallery", "s1").Ref
+	w.set(at, "a", value.OfInt(7))
+	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "shard s1 of gallery") || !strings.Contains(err.Error(), "attribute a is 7") {
 		t.Error(err)
 	}
 	w.next = 2

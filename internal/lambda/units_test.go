@@ -53,7 +53,7 @@ func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 		switch {
 		case isLedger(refs[i]):
 			m.reads += units(row, 4096)
-		case owntable.Kind(refs[i].Key.Partition.Text()) == owntable.KindLambda:
+		case owntable.Kind(refs[i].Key.Partition.Text()) == owntable.KindCheckpoint:
 			m.reads += units(row, 4096)
 			m.other++
 		}

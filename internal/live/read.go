@@ -120,11 +120,7 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, to, w
 	if !stands {
 		return runner.ErrElsewhere
 	}
-	return r.keepGap(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: fmt.Sprintf("shard %s of %s", at.shard, at.table), Position: after, Time: r.run.Now().UTC(),
-		Source: fmt.Sprintf("after %v, up to %s", after, to),
-		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", after, what),
-	})
+	return r.keepGap(ctx, runner.ShardGap(at.table, at.shard, after, to, what, r.run.Now()))
 }
 
 // old is the age from which the records that are read are close to expiry.

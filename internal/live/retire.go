@@ -87,6 +87,9 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 		v.unread = append(v.unread, err)
 		for _, p := range places {
 			at := place{p.Table, p.Shard}
+			if p.Expires && !v.there[at] { // a function read it, and its mapping knows how far
+				continue
+			}
 			s := v.begun[at]
 			if p.Done {
 				finished[at]++

@@ -20,7 +20,6 @@ import (
 //	catalog|MODEL         g:GEN      which builds there are, and their states
 //	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
 //	check|MODEL|rows      s SHARD    b, f:GEN and h:GEN: the shard's fence, its floors and its cuts
-//	lambda|MODEL          s SHARDKEY b and f:GEN: likewise, of a function; it cuts nothing
 //	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
 //	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
 //	dead|MODEL#GEN        s ID       dead letters of the generation
@@ -228,19 +227,7 @@ func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) s
 	if was.View > 0 {
 		w.If[1] = equal(viewAttr, was.View)
 	}
-	w.Ops = append(ref.named(), set(viewAttr, value.OfInt(next.View)))
-	taken := func(name func(int64) string, was, next map[int64]events.Position) {
-		for _, n := range slices.Sorted(maps.Keys(next)) {
-			w.Ops = append(w.Ops, set(name(n), placeOf(next[n])))
-		}
-		for _, n := range slices.Sorted(maps.Keys(was)) {
-			if _, left := next[n]; !left {
-				w.Ops = append(w.Ops, remove(name(n)))
-			}
-		}
-	}
-	taken(floorName, was.Floors, next.Floors)
-	taken(cutName, was.Cuts, next.Cuts)
+	w.Ops = append(append(ref.named(), plus(checkMoves, 1)), fenceOps(was, next)...)
 	for _, n := range slices.Sorted(maps.Keys(next.Floors)) {
 		is := value.Value{}
 		if cut, there := was.Cuts[n]; there {
@@ -251,16 +238,22 @@ func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) s
 	return w
 }
 
-// fenceAttrs are the attributes of a fence in a row that is put as a whole.
-func fenceAttrs(f contribution.Fence) (out []value.Attr) {
-	if f.View == 0 {
-		return nil
+// fenceOps are the operations that make a row's fence another one.
+func fenceOps(was, next contribution.Fence) []store.Op {
+	ops := []store.Op{set(viewAttr, value.OfInt(next.View))}
+	taken := func(name func(int64) string, was, next map[int64]events.Position) {
+		for _, n := range slices.Sorted(maps.Keys(next)) {
+			ops = append(ops, set(name(n), placeOf(next[n])))
+		}
+		for _, n := range slices.Sorted(maps.Keys(was)) {
+			if _, left := next[n]; !left {
+				ops = append(ops, remove(name(n)))
+			}
+		}
 	}
-	out = append(out, value.Attr{Name: viewAttr, Value: value.OfInt(f.View)})
-	for _, n := range slices.Sorted(maps.Keys(f.Floors)) {
-		out = append(out, value.Attr{Name: floorName(n), Value: placeOf(f.Floors[n])})
-	}
-	return out
+	taken(floorName, was.Floors, next.Floors)
+	taken(cutName, was.Cuts, next.Cuts)
+	return ops
 }
 
 // placeOf is a floor or a cut as a checkpoint has it.

@@ -9,14 +9,18 @@ import (
 )
 
 // The rows of check|MODEL|GROUP are checkpoints: how far a group of consumers has come in
-// a shard, and what happened to the records up to there. The group's consumer writes
-// them. It deletes the checkpoint of a shard that is closed and no longer listed; it looks
-// for these whenever it lists shards. So the number of checkpoints does not grow with
+// a shard, and what happened to the records up to there. Processes and functions move the same row (FunctionShardRow).
+// A process deletes the checkpoint of a shard that is closed and no longer listed; it looks
+// for these whenever it lists shards. What a function moved last expires. So the number of checkpoints does not grow with
 // time: there is one for each shard that the stream lists, about 200 bytes each. The sort key is the
 // short key of the shard, under which ledgers keep its position.
 const (
 	checkPosition = Position // of the last applied record; absent before the first
-	checkTable    = "t"      // whose stream has the shard
+	checkFrom     = "r"      // a process read all records behind it, up to checkTo
+	checkTo       = "e"
+	checkMoves    = Count  // how often the row was written
+	checkExpiry   = Expiry // of a row that a function moved last
+	checkTable    = "t"    // whose stream has the shard
 	checkShard    = "i"
 	checkDone     = "d"       // the shard is applied to its end
 	checkMissing  = "g"       // on a finished shard: when the stream ceased to list it, Unix seconds
@@ -32,6 +36,9 @@ type CheckpointRow struct {
 	At           events.Position // zero before the first record
 	Done         bool
 	Missing      time.Time // zero while the stream lists the shard, or until its absence is noted
+	// A process applied all records behind From, up to and with To, one page after the other. To is zero if none did.
+	From, To events.Position
+	Expires  bool // a function moved it last
 	Counts
 }
 
@@ -66,9 +73,18 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 		}
 		c.Missing = time.Unix(since, 0)
 	}
+	if c.To, err = position(row, checkTo, checkDo); err != nil {
+		return of, err
+	}
+	if row.Get(checkFrom).Kind() != value.Null { // else from the beginning
+		if c.From, err = position(row, checkFrom, checkDo); err != nil {
+			return of, err
+		}
+	}
 	if c.Counts, err = counts(row, checkDo); err != nil {
 		return of, err
 	}
+	c.Expires = row.Has(checkExpiry)
 	return c, nil
 }
 
@@ -104,20 +120,24 @@ func (at ShardRef) named() []store.Op {
 // BeginCheckpoint makes a checkpoint before the first record of its shard, if there is none. The write
 // returns the row.
 func BeginCheckpoint(at ShardRef) store.Write {
-	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: at.named()}
+	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: append(at.named(), plus(checkMoves, 1))}
 }
 
 // MoveCheckpoint moves a checkpoint from one position to another and adds n, the counts of
-// the records in between. Its condition is that the checkpoint is still at from.
-func MoveCheckpoint(at ShardRef, from, to events.Position, n Counts) store.Write {
-	ops := append(at.named(), set(checkPosition, to.Value()))
+// the records in between. Its condition is that the checkpoint is still at from. With begins, no process moved it
+// to from.
+func MoveCheckpoint(at ShardRef, from, to events.Position, begins bool, n Counts) store.Write {
+	ops := append(at.named(), set(checkPosition, to.Value()), set(checkTo, to.Value()), plus(checkMoves, 1), remove(checkExpiry))
+	if begins {
+		ops = append(ops, set(checkFrom, placeOf(from)))
+	}
 	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(from)}}, Ops: append(ops, n.ops()...)}
 }
 
 // EndCheckpoint records that a shard is applied to its end, on condition that the
 // checkpoint is where it was when that was seen.
 func EndCheckpoint(at ShardRef, p events.Position) store.Write {
-	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(p)}}, Ops: append(at.named(), set(checkDone, value.OfBool(true)))}
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(p)}}, Ops: append(at.named(), set(checkDone, value.OfBool(true)), plus(checkMoves, 1), remove(checkExpiry))}
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
@@ -125,7 +145,7 @@ func EndCheckpoint(at ShardRef, p events.Position) store.Write {
 func OvertakeCheckpoint(at ShardRef, to events.Position, done bool) store.Write {
 	w := store.Write{
 		Ref: at.Ref, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
-		Ops: append(at.named(), set(checkPosition, to.Value())),
+		Ops: append(at.named(), set(checkPosition, to.Value()), plus(checkMoves, 1)),
 	}
 	if done {
 		w.Ops = append(w.Ops, set(checkDone, value.OfBool(true)))

@@ -22,7 +22,7 @@ func TestCheckpointRow(t *testing.T) {
 	p := events.PositionOf
 	move := func(from, to events.Position) bool {
 		t.Helper()
-		return o.writes(owntable.MoveCheckpoint(at, from, to, owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}))
+		return o.writes(owntable.MoveCheckpoint(at, from, to, from.IsZero(), owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}))
 	}
 	if is(owntable.CheckpointRow{}); !o.writes(owntable.BeginCheckpoint(at)) || o.writes(owntable.BeginCheckpoint(at)) {
 		t.Error("a checkpoint is made once")
@@ -31,7 +31,7 @@ func TestCheckpointRow(t *testing.T) {
 	if is(want); !move(events.Position{}, p(7)) || move(events.Position{}, p(8)) {
 		t.Error("a checkpoint is moved once from where it was read")
 	}
-	want.At, want.Counts = p(7), owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}
+	want.At, want.To, want.Counts = p(7), p(7), owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}
 	if is(want); o.writes(owntable.OvertakeCheckpoint(at, p(7), false)) || !o.writes(owntable.OvertakeCheckpoint(at, p(9), false)) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
@@ -49,7 +49,7 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a shard is found, and missed again")
 	}
 	read := is(want)
-	for _, attr := range []string{"t", "i", "p", "d", "g", "applied", "skipped", "dead"} {
+	for _, attr := range []string{"t", "i", "p", "r", "e", "d", "g", "applied", "skipped", "dead"} {
 		for i, wrong := range []value.Value{{}, value.OfNull(), value.OfBinary("x")} {
 			is, err := owntable.DecodeCheckpoint(o.row(at.Ref).With(value.Attr{Name: attr, Value: wrong}))
 			switch {

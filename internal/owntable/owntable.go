@@ -27,7 +27,6 @@
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
 //	deadpart|MODEL|HASH   s NUMBER  a part of a record that dead letters name; "" how many do
-//	lambda|MODEL          s SHARD   how far a Lambda function has read a shard
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
@@ -252,7 +251,6 @@ const (
 	KindDead        = "dead"
 	KindFact        = "fact"
 	KindFollow      = "follow"
-	KindLambda      = "lambda"
 	KindLease       = "lease"
 	KindSubscribers = "feed"
 	KindMark        = "mark"

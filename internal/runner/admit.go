@@ -55,7 +55,7 @@ func (r *Runner) admit(ctx context.Context, b catalog.Batch, groups ...string) (
 	if !slices.Contains(groups, GroupRows) {
 		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b, r.switched)
 	}
-	b.Reader, b.Drained = cmp.Or(r.Reader, catalog.Process), r.Drained
+	b.Reader = cmp.Or(r.Reader, catalog.Process)
 	return r.Catalog.Admit(ctx, b, r.switched)
 }
 

@@ -312,8 +312,8 @@ func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, erro
 	return w.Frontiers(ctx, keys)
 }
 
-// reads returns the runner of a process, whose shards' frontiers are their checkpoints.
-func (r *Runner) reads() *Runner {
+// Reads returns a runner of records of streams: the frontiers of shards are their checkpoints.
+func (r *Runner) Reads() *Runner {
 	in := *r
 	in.Frontiers, in.Pruned = r.checkpoints, &PrunedLedgers{}
 	return &in

@@ -65,10 +65,8 @@ type Runner struct {
 	// Catalog decides before each batch whether this program may apply it. nil admits
 	// every batch: for programs that have a store to themselves, such as measurements.
 	Catalog *catalog.Catalog
-	// Reader is who reads the streams, "" for processes; Drained are readers from which it
-	// may take them over. See catalog.Batch.
-	Reader  catalog.Reader
-	Drained catalog.Drained
+	// Reader is who reads the streams, "" for processes. See catalog.Batch.
+	Reader catalog.Reader
 	// Frontiers, if set, reads how far shards are done for good, given their short keys. A
 	// reader sets it.
 	Frontiers func(ctx context.Context, shardKeys []string) ([]Frontier, error)

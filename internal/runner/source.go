@@ -115,7 +115,7 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 
 // resumes notes a checkpoint as it was read.
 func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
-	c.at[at], c.ended[at] = is.At, is.Done
+	c.at[at], c.ended[at], c.goesOn[at] = is.At, is.Done, !is.At.IsZero() && is.To == is.At
 	delete(c.floors, at)
 }
 
@@ -213,7 +213,7 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	if err != nil {
 		return true, err
 	}
-	c.ended[at] = !known || is.Done
+	c.ended[at] = !known || is.Done || is.Expires // a mapping reads parents before children
 	return !c.ended[at], nil
 }
 
@@ -245,12 +245,13 @@ type Place struct {
 	// Since when the stream does not list the shard; zero if it does, or if that was not
 	// recorded yet.
 	Missing time.Time
+	Expires bool // a function moved it last
 }
 
 // Place returns how far a group has come in one shard.
 func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
 	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard).Ref)
-	return Place{table, shard, is.At, is.Done, is.Missing}, err
+	return Place{table, shard, is.At, is.Done, is.Missing, is.Expires}, err
 }
 
 // Places returns all shards that a group has read from, except those that were forgotten.
@@ -261,7 +262,7 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name, group), func(row value.Item) error {
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
-		out = append(out, Place{is.Table, is.Shard, is.At, is.Done, is.Missing})
+		out = append(out, Place{is.Table, is.Shard, is.At, is.Done, is.Missing, is.Expires})
 		return nil
 	})
 	if err == nil {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,6 +20,7 @@ import (
 type mapping struct {
 	*world
 	apart  bool // each shard has processes of its own
+	beside bool // a process reads the same streams now and then
 	batch  int  // the most records in an invocation during the rough part
 	queues []*queue
 	left   string // short key of the shard whose position last left a row
@@ -58,8 +59,33 @@ func newMapping(w *world) *mapping {
 			w.faults.rates[k] /= 20
 		}
 	}
+	m.beside = !w.built && d.chance(0.4)
 	return m
 }
+
+// reads begins or ends a process that reads the streams beside the function.
+func (m *mapping) reads() {
+	for _, n := range m.nodes {
+		if n.handler == nil && !n.builds {
+			if m.sched.chance(0.2) {
+				n.die()
+			}
+			return
+		}
+	}
+	if m.sched.chance(0.5) {
+		m.reach("a process reads beside a function")
+		n := m.start()
+		r := n.runner(nil)
+		r.MostPositions = 1
+		n.follow(&runner.Follower{Runner: r, Source: kept{r.Store}}, runner.GroupRows)
+	}
+}
+
+// kept is a source of which nothing is forgotten because it was read, as of DynamoDB.
+type kept struct{ store.Source }
+
+func (kept) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // look finds new shards and new records.
 func (m *mapping) look() {
@@ -144,7 +170,7 @@ func (m *mapping) invoke(q *queue, from, n int) {
 // its own, a process knows of the other shards what it read when it began.
 func (m *mapping) instance(q *queue) *node {
 	for _, n := range m.nodes {
-		if !n.busy && !n.builds && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
+		if n.handler != nil && !n.busy && !n.builds && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
 			return n
 		}
 	}
@@ -152,7 +178,7 @@ func (m *mapping) instance(q *queue) *node {
 	n.of = q.shard
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
-	h := lambda.New(r, catalog.Drained{}, func(context.Context) error { return nil })
+	h := lambda.New(r, func(context.Context) error { return nil })
 	h.Portion, h.Runner.MostPositions = 1+m.sched.n(5), 1
 	n.handler = h
 	return n

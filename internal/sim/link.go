@@ -373,7 +373,7 @@ func isPosition(ws []store.Write) bool {
 		return false
 	}
 	kind := owntable.Kind(ws[0].Key.Partition.Text())
-	return kind == owntable.KindCheckpoint || kind == owntable.KindLambda
+	return kind == owntable.KindCheckpoint
 }
 
 // indexLink is a fiber's access to the search index.

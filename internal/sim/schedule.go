@@ -151,6 +151,9 @@ func (w *world) rough(o Options) (acts int) {
 				w.mapping.slow()
 				w.mapping.poll()
 			}
+			if w.mapping != nil && w.mapping.beside && w.sched.chance(0.05) {
+				w.mapping.reads()
+			}
 			w.turn()
 		}
 		if next >= acts && turn > least && w.sched.chance(0.01) {

@@ -35,7 +35,7 @@ func (n *node) share() {
 		n.reader.Run(ctx)
 		return nil
 	})
-	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}})
+	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}}, n.groups()...)
 	n.drag()
 }
 

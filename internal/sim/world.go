@@ -179,7 +179,7 @@ func (w *world) spawn() *node {
 	if w.way == byReader {
 		n.share()
 	} else {
-		n.follow(&runner.Follower{Runner: n.runner(nil)})
+		n.follow(&runner.Follower{Runner: n.runner(nil)}, n.groups()...)
 	}
 	return n
 }
@@ -233,14 +233,14 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow begins a fiber for each group that follows the streams.
-func (n *node) follow(follower *runner.Follower) {
+// follow begins a fiber for each of some groups that follows the streams.
+func (n *node) follow(follower *runner.Follower, groups ...string) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
 		gather = 1 + d.n(40)
 		n.counted["gathers documents"]++
 	}
-	for _, g := range n.groups() {
+	for _, g := range groups {
 		n.fiber(g, func(f *fiber) error {
 			for {
 				s := follower.Stepper(g)

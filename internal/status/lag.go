@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
@@ -73,14 +72,10 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 				l.Unknown = "its stream is off, so what is written now is in no stream"
 			case !rows && byFunction:
 				l.Unknown = "functions keep no position of it: see their metric IteratorAge"
-			case rows && t.reader == catalog.Shard:
-				err = l.look(ctx, part.Runner, t.Table, func(shards []store.Shard) ([]runner.Place, error) {
-					return functionPlaces(ctx, part.Runner, t.Table, shards)
-				})
 			case bad != nil:
 				l.Unknown = bad.Error()
 			default:
-				err = l.look(ctx, part.Runner, t.Table, func([]store.Shard) ([]runner.Place, error) { return places, nil })
+				err = l.look(ctx, part.Runner, t.Table, places)
 			}
 			if err != nil {
 				return out, err
@@ -91,34 +86,10 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 	return out, nil
 }
 
-// functionPlaces returns up to where a function has applied the shards of a table: their frontiers.
-func functionPlaces(ctx context.Context, run *runner.Runner, table string, shards []store.Shard) (out []runner.Place, err error) {
-	refs := make([]store.Ref, len(shards))
-	for i, s := range shards {
-		refs[i] = owntable.FunctionShard(run.Model.Name, owntable.ShardKey(table, s.ID))
-	}
-	rows, err := run.Get(ctx, refs)
-	if err != nil {
-		return nil, err
-	}
-	for i, row := range rows {
-		is, err := owntable.DecodeFunctionShard(row)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, runner.Place{Table: table, Shard: shards[i].ID, At: is.Frontier})
-	}
-	return out, nil
-}
-
 // look finds out the lag of a table from its shards and from up to where each is applied. Only the end
 // of ctx is an error: what cannot be read is not known.
-func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, placesOf func([]store.Shard) ([]runner.Place, error)) error {
+func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, places []runner.Place) error {
 	shards, err := shardsOf(ctx, run, table)
-	var places []runner.Place
-	if err == nil {
-		places, err = placesOf(shards)
-	}
 	if err != nil {
 		l.Unknown = err.Error()
 		return ctx.Err()
@@ -129,7 +100,7 @@ func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, places
 			continue
 		}
 		at[p.Shard] = p
-		if listed := slices.ContainsFunc(shards, func(s store.Shard) bool { return s.ID == p.Shard }); !listed && !p.Done {
+		if listed := slices.ContainsFunc(shards, func(s store.Shard) bool { return s.ID == p.Shard }); !listed && !p.Done && !p.Expires {
 			l.Shards++
 			l.Unknown = fmt.Sprintf("the stream no longer lists shard %s, which is not known to be applied to its end; a process finds out whether records are missing", p.Shard)
 		}

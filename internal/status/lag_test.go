@@ -206,8 +206,8 @@ func TestLagOfAFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := owntable.FunctionShard("shop", owntable.ShardKey("Shop", shards[0].ID))
-	row, err := store.GetRow(t.Context(), c.Store, at)
+	at := owntable.Checkpoint("shop", runner.GroupRows, "Shop", shards[0].ID)
+	row, err := store.GetRow(t.Context(), c.Store, at.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestLagOfAFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half.Frontier = all.Records[len(all.Records)-2].Position
+	half.At = all.Records[len(all.Records)-2].Position
 	c.put(is.Becomes(at, half, c.at.Add(time.Hour)))
 	c.at = c.at.Add(time.Second)
 	if got := c.lagging(); !strings.HasPrefix(got, "rows: 2s behind, in 1 of 2 shards") && !strings.HasPrefix(got, "rows: 1s behind, in 1 of 2 shards") {
@@ -232,17 +232,17 @@ func TestLagOfAFunction(t *testing.T) {
 func (c *clocked) invoke() {
 	c.Helper()
 	run := c.Models[0].Runner
-	h := lambda.New(run, catalog.Drained{}, func(context.Context) error { return nil })
+	h := lambda.New(run, func(context.Context) error { return nil })
 	shards, err := c.Store.Shards(c.Context(), "Shop")
 	if err != nil {
 		c.Fatal(err)
 	}
-	places, err := functionPlaces(c.Context(), run, "Shop", shards)
-	if err != nil {
-		c.Fatal(err)
-	}
-	for i, s := range shards {
-		page, err := c.Store.Read(c.Context(), "Shop", s.ID, places[i].At, 100)
+	for _, s := range shards {
+		place, err := run.Place(c.Context(), runner.GroupRows, "Shop", s.ID)
+		if err != nil {
+			c.Fatal(err)
+		}
+		page, err := c.Store.Read(c.Context(), "Shop", s.ID, place.At, 100)
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
@@ -318,7 +317,7 @@ func (y *years) apply() {
 // invoke gives the function what the stream has, and reports whether that was anything.
 func (y *years) invoke() (again bool) {
 	y.Helper()
-	h := lambda.New(y.Models[0].Runner, catalog.Drained{}, func(context.Context) error { return nil })
+	h := lambda.New(y.Models[0].Runner, func(context.Context) error { return nil })
 	shards, err := y.Store.Shards(y.Context(), "lives")
 	ok(y, err)
 	for _, s := range shards {

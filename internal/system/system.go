@@ -91,10 +91,9 @@ type Options struct {
 	// AssumeComplete says that the streams of the models' tables still have every change
 	// since the tables were made, where that is not known. See catalog.Found.
 	AssumeComplete bool
-	DeriveIn       string          // see catalog.Found
-	Drained        catalog.Drained // see runner.Runner
-	Tracer         runner.Tracer   // is told of each batch; nil for none
-	Log            *slog.Logger    // nil is slog.Default()
+	DeriveIn       string        // see catalog.Found
+	Tracer         runner.Tracer // is told of each batch; nil for none
+	Log            *slog.Logger  // nil is slog.Default()
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
@@ -177,7 +176,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 				p.Runner.Generation = g.hash
 			}
 		}
-		p.Runner.Drained, p.Runner.Tracer = o.Drained, o.Tracer
+		p.Runner.Tracer = o.Tracer
 		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete, DeriveIn: o.DeriveIn})
 		if !o.NoQueries {
 			var err error
