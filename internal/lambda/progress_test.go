@@ -178,6 +178,51 @@ type shard struct {
 	lost    map[events.Position]bool // dropped, and never counted
 	now     time.Time
 	refused int
+	all     []events.Position // what the stream has
+	pages   []page            // that a process has read, and not applied to the end
+	moves   int               // by processes
+}
+
+// page is what a process has read behind a checkpoint.
+type page struct {
+	behind  progress
+	records []events.Position
+	applied int
+}
+
+// process reads a page, or goes on with one that was read before; it may be overtaken.
+func (s *shard) process(r *rand.Rand) {
+	from := slices.IndexFunc(s.all, func(p events.Position) bool { return p.Compare(s.At) > 0 })
+	if from >= 0 && (len(s.pages) == 0 || r.IntN(20) == 0) {
+		s.pages = append(s.pages, page{behind: s.progress, records: s.all[from:min(len(s.all), from+1+r.IntN(8))]})
+	}
+	if len(s.pages) == 0 {
+		return
+	}
+	i := r.IntN(len(s.pages))
+	p := &s.pages[i]
+	if p.applied < len(p.records) {
+		s.apply(p.records[p.applied])
+		p.applied++
+		return
+	}
+	if s.At == p.behind.At && s.Last == p.behind.Last { // as CheckpointRow.Move does
+		if s.To != s.At || s.To.Compare(s.Last) < 0 {
+			s.From = s.At
+			if s.Last.Compare(s.From) > 0 {
+				s.From = s.Last
+			}
+		}
+		s.At, s.To = p.records[len(p.records)-1], p.records[len(p.records)-1]
+		s.moves++
+	}
+	s.pages = slices.Delete(s.pages, i, i+1)
+}
+
+// next is what the stream has.
+func (s *shard) next(behind, p events.Position) (bool, error) {
+	i := slices.IndexFunc(s.all, func(q events.Position) bool { return q.Compare(behind) > 0 })
+	return i >= 0 && s.all[i] == p, nil
 }
 
 func (s *shard) apply(p events.Position) {
@@ -194,7 +239,7 @@ func (s *shard) apply(p events.Position) {
 func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 	switch {
 	case !c.begun:
-		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), nil)
+		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), s.next)
 		if err != nil {
 			if !c.old {
 				s.refused++
@@ -233,7 +278,7 @@ func (p *poller) live() *call {
 // no lost record is ever answered for.
 func TestProgressAlone(t *testing.T) {
 	for seed := range uint64(600) {
-		s := pollers(t, seed, 1)
+		s := pollers(t, seed, 1, false)
 		if s.refused > 0 {
 			t.Fatalf("seed %d: %d refused", seed, s.refused)
 		}
@@ -246,7 +291,7 @@ func TestProgressAlone(t *testing.T) {
 func TestProgressSideBySide(t *testing.T) {
 	refused := 0
 	for seed := range uint64(1000) {
-		if pollers(t, seed, 2+int(seed%2)).refused > 0 {
+		if pollers(t, seed, 2+int(seed%2), false).refused > 0 {
 			refused++
 		}
 	}
@@ -255,7 +300,26 @@ func TestProgressSideBySide(t *testing.T) {
 	}
 }
 
-func pollers(t *testing.T, seed uint64, width int) *shard {
+// TestProgressAndProcesses is both with processes that read the same shard, and with mappings that are made anew where the shard ends then.
+func TestProgressAndProcesses(t *testing.T) {
+	refused, moves := 0, 0
+	for seed := range uint64(3000) {
+		width := 1 + int(seed%3)
+		s := pollers(t, seed, width, true)
+		moves += s.moves
+		if s.refused > 0 {
+			refused++
+		}
+		if width == 1 && len(s.lost) > 0 {
+			t.Fatalf("seed %d: %d lost", seed, len(s.lost))
+		}
+	}
+	if refused < 1000 || moves < 3000 {
+		t.Errorf("only %d were refused, and processes moved only %d times", refused, moves)
+	}
+}
+
+func pollers(t *testing.T, seed uint64, width int, beside bool) *shard {
 	r := rand.New(rand.NewPCG(seed, 5))
 	s := &shard{counted: map[events.Position]bool{}, lost: map[events.Position]bool{}, now: time.Unix(1, 0)}
 	ps := make([]*poller, width)
@@ -265,9 +329,17 @@ func pollers(t *testing.T, seed uint64, width int) *shard {
 	for n := range uint64(60) {
 		p := ps[r.IntN(width)]
 		p.records = append(p.records, events.PositionOf(n+1))
+		s.all = append(s.all, events.PositionOf(n+1))
 	}
 	for range 3000 {
+		if beside && r.IntN(3) == 0 {
+			s.process(r)
+			continue
+		}
 		p := ps[r.IntN(width)]
+		if beside && r.IntN(200) == 0 && p.live() == nil { // made anew, with the starting position LATEST
+			p.done = min(len(p.records), p.done+r.IntN(5))
+		}
 		if width > 1 { // of one run, an invocation that should be over may take for ever
 			s.now = s.now.Add(time.Duration(r.IntN(20)) * time.Second)
 		}
@@ -299,6 +371,11 @@ func pollers(t *testing.T, seed uint64, width int) *shard {
 				}
 			}
 			p.done = c.from + len(c.records)
+		}
+	}
+	for _, rec := range s.all { // a process went on, and nothing was refused in between
+		if rec.Compare(s.At) <= 0 && !s.counted[rec] && width == 1 {
+			t.Fatalf("seed %d: record %s was passed over", seed, rec)
 		}
 	}
 	return s

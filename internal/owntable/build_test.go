@@ -84,7 +84,7 @@ func TestBuilds(t *testing.T) {
 func TestFenceRow(t *testing.T) {
 	at := owntable.Checkpoint("m", "rows", "t", "s")
 	p, q := events.PositionOf(7), events.PositionOf(9)
-	row, ok := written(nil, owntable.MoveCheckpoint(at, events.Position{}, p, true, owntable.Counts{}))
+	row, ok := written(nil, owntable.CheckpointRow{}.Move(at, events.Position{}, p, owntable.Counts{}))
 	if !ok {
 		t.Fatal("the first move is refused")
 	}
@@ -100,7 +100,7 @@ func TestFenceRow(t *testing.T) {
 	if _, ok := written(fenced, owntable.TakeFence(at, none, fence, p)); ok {
 		t.Error("a fence is taken twice")
 	}
-	move := owntable.MoveCheckpoint(at, p, q, false, owntable.Counts{})
+	move := owntable.CheckpointRow{}.Move(at, p, q, owntable.Counts{})
 	for view, want := range map[int64]bool{0: false, 2: false, 3: true, 4: true} {
 		if _, ok := written(fenced, owntable.Under(view, move)); ok != want {
 			t.Errorf("under view %d the checkpoint moves: %v", view, ok)

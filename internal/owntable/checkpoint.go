@@ -18,6 +18,7 @@ const (
 	checkPosition = Position // of the last applied record; absent before the first
 	checkFrom     = "r"      // a process read all records behind it, up to checkTo
 	checkTo       = "e"
+	checkLast     = "l"    // the last record that a function was given
 	checkMoves    = Count  // how often the row was written
 	checkExpiry   = Expiry // of a row that a function moved last
 	checkTable    = "t"    // whose stream has the shard
@@ -38,7 +39,8 @@ type CheckpointRow struct {
 	Missing      time.Time // zero while the stream lists the shard, or until its absence is noted
 	// A process applied all records behind From, up to and with To, one page after the other. To is zero if none did.
 	From, To events.Position
-	Expires  bool // a function moved it last
+	Last     events.Position // the last record that a function was given
+	Expires  bool            // a function moved it last
 	Counts
 }
 
@@ -74,6 +76,9 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 		c.Missing = time.Unix(since, 0)
 	}
 	if c.To, err = position(row, checkTo, checkDo); err != nil {
+		return of, err
+	}
+	if c.Last, err = position(row, checkLast, checkDo); err != nil {
 		return of, err
 	}
 	if row.Get(checkFrom).Kind() != value.Null { // else from the beginning
@@ -123,15 +128,23 @@ func BeginCheckpoint(at ShardRef) store.Write {
 	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: append(at.named(), plus(checkMoves, 1))}
 }
 
-// MoveCheckpoint moves a checkpoint from one position to another and adds n, the counts of
-// the records in between. Its condition is that the checkpoint is still at from. With begins, no process moved it
-// to from.
-func MoveCheckpoint(at ShardRef, from, to events.Position, begins bool, n Counts) store.Write {
+// Move moves a checkpoint from one position to another and adds n, the counts of
+// the records in between. Its condition is that the checkpoint is still at from, and that no function has begun an event since it
+// was read. What a function has begun is its own to judge, so the stretch that processes read does not begin before that.
+func (c CheckpointRow) Move(at ShardRef, from, to events.Position, n Counts) store.Write {
 	ops := append(at.named(), set(checkPosition, to.Value()), set(checkTo, to.Value()), plus(checkMoves, 1), remove(checkExpiry))
-	if begins {
-		ops = append(ops, set(checkFrom, placeOf(from)))
+	if c.To != from || c.To.IsZero() || c.To.Compare(c.Last) < 0 {
+		begin := from
+		if c.Last.Compare(begin) > 0 {
+			begin = c.Last
+		}
+		ops = append(ops, set(checkFrom, placeOf(begin)))
 	}
-	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(from)}}, Ops: append(ops, n.ops()...)}
+	last := value.Value{}
+	if !c.Last.IsZero() {
+		last = c.Last.Value()
+	}
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(from)}, {store.AsRead(checkLast, last)}}, Ops: append(ops, n.ops()...)}
 }
 
 // EndCheckpoint records that a shard is applied to its end, on condition that the

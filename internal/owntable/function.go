@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"weir/internal/contribution"
-	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,7 +16,6 @@ import (
 // for each record of an event where that is more, and 25 for each build.
 const (
 	readMarks = "m" // a mark of FunctionMark bytes for each of the latest records, in order
-	readLast  = "l" // the last of these records
 	readDone  = "a" // how many of these records, from the first, are applied
 	readUntil = "u" // until when an invocation may be applying the rest, in Unix seconds
 )
@@ -32,9 +30,8 @@ type FunctionShardRow struct {
 	// more: each is applied, or was given up. It never moves back.
 	CheckpointRow
 	// Marks has a checksum of each record of the event in progress, so that a repeated event is
-	// recognised. Last is the event's last record, AppliedMarks how many are applied.
+	// recognised. CheckpointRow.Last is the last of these records, AppliedMarks how many are applied.
 	Marks        string
-	Last         events.Position
 	AppliedMarks int
 	// Until is when the invocation must have ended; before that, the next event of the shard is
 	// refused if this one is not done.
@@ -62,15 +59,12 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 		return FunctionShardRow{}, err
 	}
 	l.was = row.Get(checkMoves)
-	if l.Until = time.Unix(0, 0); !row.Has(readLast) { // no function has read the shard
+	if l.Until = time.Unix(0, 0); !row.Has(checkLast) { // no function has read the shard
 		return l, nil
 	}
 	marks := row.Get(readMarks)
 	if l.Marks = marks.Text(); marks.Kind() != value.Binary || len(l.Marks)%FunctionMark != 0 {
 		return FunctionShardRow{}, unreadable(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), readDo)
-	}
-	if l.Last, err = position(row, readLast, readDo); err != nil {
-		return FunctionShardRow{}, err
 	}
 	applied, err := whole(row, readDone, 0, readDo)
 	if most := len(l.Marks) / FunctionMark; err == nil && applied > int64(most) {
@@ -94,7 +88,7 @@ func (l FunctionShardRow) Becomes(at ShardRef, next FunctionShardRow, expires ti
 		Ref: at.Ref, If: store.Cond{{store.AsRead(checkMoves, l.was)}}, Return: true,
 		Ops: append(at.named(),
 			set(readMarks, value.OfBinary(next.Marks)),
-			set(readLast, next.Last.Value()),
+			set(checkLast, next.Last.Value()),
 			set(readDone, value.OfInt(int64(next.AppliedMarks))),
 			set(readUntil, value.OfInt(next.Until.Unix())),
 			plus(checkMoves, 1),

@@ -31,7 +31,7 @@ func TestLaneRow(t *testing.T) {
 	if o.writes(was.Becomes(at, was, time.Unix(2e9, 0))) || o.row(at.Ref).Get(owntable.Expiry).Text() != "2000000000" {
 		t.Error("a shard that is there is written as one that is not; or it does not expire")
 	}
-	for _, attr := range []string{"m", "l", "a", "u", "n"} {
+	for _, attr := range []string{"m", "a", "u", "n"} {
 		for _, row := range spoilt(o.row(at.Ref), attr) {
 			_, err := owntable.DecodeFunctionShard(row)
 			o.unread(err, attr)

@@ -247,8 +247,8 @@ type consumer struct {
 	noJob    string           // why a job does
 	refused  map[string]bool  // the tables that refused a call since a batch was applied
 	ended    map[place]bool
-	goesOn   map[place]bool               // a process moved the checkpoint to where it is
-	floors   map[place]contribution.Fence // as they were last read or taken, not before at
+	seen     map[place]owntable.CheckpointRow // as they were last read or moved
+	floors   map[place]contribution.Fence     // as they were last read or taken, not before at
 	asides   map[place]*aside
 	leases
 }
@@ -258,7 +258,7 @@ type consumer struct {
 func (f *Follower) consumer(group string) *consumer {
 	c := &consumer{
 		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, goesOn: map[place]bool{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, refused: map[string]bool{},
+		at: map[place]events.Position{}, ended: map[place]bool{}, seen: map[place]owntable.CheckpointRow{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, refused: map[string]bool{},
 		leases: leases{map[place]int64{}, map[place]time.Time{}},
 	}
 	if KindOf(group) != GroupSearch {
@@ -644,7 +644,7 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
 	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
-	maps.DeleteFunc(c.goesOn, func(at place, _ bool) bool { return over(at) })
+	maps.DeleteFunc(c.seen, func(at place, _ owntable.CheckpointRow) bool { return over(at) })
 	maps.DeleteFunc(c.asides, func(at place, _ *aside) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
@@ -804,7 +804,7 @@ func (p *piece) changes() []projections.Change {
 func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, view *View) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(view, owntable.MoveCheckpoint(c.checkpoint(p.place), p.from, p.last(), !c.goesOn[p.place], owntable.Counts(counts[i].Counts)))
+		ws[i] = under(view, c.seen[p.place].Move(c.checkpoint(p.place), p.from, p.last(), owntable.Counts(counts[i].Counts)))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
@@ -818,7 +818,9 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 			delete(c.asides, p.place)
 			continue
 		}
-		c.goesOn[p.place] = true
+		is := c.seen[p.place]
+		is.At, is.To = last, last
+		c.seen[p.place] = is
 		c.at[p.place], c.ended[p.place], c.did = last, p.page.End, true
 		if p.page.End {
 			if err := c.finish(ctx, p.place); err != nil {

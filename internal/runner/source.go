@@ -115,7 +115,7 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 
 // resumes notes a checkpoint as it was read.
 func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
-	c.at[at], c.ended[at], c.goesOn[at] = is.At, is.Done, !is.At.IsZero() && is.To == is.At
+	c.at[at], c.ended[at], c.seen[at] = is.At, is.Done, is
 	delete(c.floors, at)
 }
 
