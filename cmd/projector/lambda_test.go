@@ -418,11 +418,6 @@ func TestLambdaOrder(t *testing.T) {
 	if got, want := told(t, f), (counts{Done: 5 + 5 + 7 + 10, Again: 10, OutOfOrder: 1}); got != want {
 		t.Errorf("metrics %+v, want %+v", got, want)
 	}
-	// Somebody says that what is out of order was applied: after a new mapping.
-	f = startFunction(t, "WEIR_DATA="+dir, "WEIR_DRAINED="+drained("shard"))
-	answerTo(t, f, shard(5, 10, `{}`))
-	answerTo(t, f, shard(10, 41, `{}`))
-	f.Kill()
 
 	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=shard"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)

@@ -100,7 +100,7 @@ var (
 )
 
 // errBehind says that nothing shows what is between a process's last record and the event.
-var errBehind = errors.New("a process has read the shard up to before it")
+var errBehind = errors.New("a process was last in the shard")
 
 // errView says that another invocation has applied events of the shard by a newer catalog.
 var errView = errors.New("what is built changed while the event was applied; it comes again")
@@ -290,6 +290,9 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 func (h *Handler) disorder(w *work, err error) error {
 	if errors.Is(err, errBusy) {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
+	}
+	if errors.Is(err, errBehind) {
+		return fmt.Errorf("%w: shard %s of %s: the event begins at %s, %w, and the stream has records that nothing applied in between; nothing of the event is let go of. projector run MODEL reads what lies in between, and then the function goes on", ErrOrder, w.shard, w.table, w.records[0], err)
 	}
 	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/guide/operations.md, \"Out of order\"",
 		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.progress.Last, err)
