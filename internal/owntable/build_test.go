@@ -109,7 +109,7 @@ func TestFenceRow(t *testing.T) {
 			t.Errorf("under view %d a checkpoint without a fence does not move", view)
 		}
 	}
-	if len(move.If) != 1 {
+	if len(move.If) != 2 {
 		t.Error("Under changed the write that it was given")
 	}
 	later, _ := fence.Take(5, []int64{3, 5}, q)

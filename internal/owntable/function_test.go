@@ -11,12 +11,12 @@ import (
 	"weir/internal/value"
 )
 
-func TestLaneRow(t *testing.T) {
+func TestFunctionShardRow(t *testing.T) {
 	o, at := ownTable(t), owntable.Checkpoint("gallery", "rows", "Pictures", "shard-1")
 	var was owntable.FunctionShardRow
 	for i := range 3 {
 		was, err := owntable.DecodeFunctionShard(o.row(at.Ref))
-		want := owntable.FunctionShardRow{Marks: strings.Repeat("1234", i+2), Last: events.PositionOf(uint64(i + 1)), AppliedMarks: i, Until: time.Unix(int64(i), 0)}
+		want := owntable.FunctionShardRow{CheckpointRow: owntable.CheckpointRow{Last: events.PositionOf(uint64(i + 1))}, Marks: strings.Repeat("1234", i+2), AppliedMarks: i, Until: time.Unix(int64(i), 0)}
 		if want.At = events.PositionOf(uint64(i)); i > 0 {
 			want.Fence = contribution.Fence{View: int64(i), Floors: map[int64]events.Position{3: {}, 5: events.PositionOf(uint64(i))}}
 		}
