@@ -12,6 +12,8 @@ import (
 
 	"weir/internal/drivers"
 	"weir/internal/lambda/lambdatest"
+	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -118,6 +120,27 @@ func (l *life) applies(m string, behind places, env ...string) {
 	maps.Copy(behind, last)
 }
 
+// read is how far each shard was read.
+func (l *life) read() (at places) {
+	l.Helper()
+	of, _ := l.records(places{})
+	at = places{}
+	l.store(func(db store.Store) {
+		for shard := range of {
+			row, err := store.GetRow(l.Context(), db, owntable.Checkpoint("shop", runner.GroupRows, "Shop", shard).Ref)
+			if err != nil {
+				l.Fatal(err)
+			}
+			c, err := owntable.DecodeCheckpoint(row)
+			if err != nil {
+				l.Fatal(err)
+			}
+			at[shard] = c.At
+		}
+	})
+	return at
+}
+
 // bare is a deployment of a model without searches.
 func (l *life) bare() (m string) {
 	l.Helper()
@@ -158,10 +181,11 @@ func (l *life) newMapping() {
 	m := l.bare()
 	l.write(6)
 	l.runs(m, l.shown())
-	_, at := l.records(places{})
+	at := l.read()
 	l.write(3)
 	l.applies(m, at)
 	l.exact(m)
+	l.write(2)
 	l.runs(m, l.shown())
 	l.write(2)
 	_, at = l.records(places{})

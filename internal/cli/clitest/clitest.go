@@ -107,7 +107,7 @@ func Environment(t *testing.T, page string, program func() *cli.Program) {
 		help := strings.Join(strings.Fields(out.String()), " ")
 		for _, f := range node.Flags {
 			for _, name := range f.Envs {
-				if !strings.Contains(help, "($"+name+")") {
+				if !f.Hidden && !strings.Contains(help, "($"+name+")") {
 					t.Errorf("%s --help does not name %s", node.FullPath(), name)
 				}
 			}
