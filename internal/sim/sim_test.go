@@ -199,7 +199,7 @@ var states = []string{
 	"a gap is named", "a gap that grew is named",
 	"a stream forgets what is not applied", "a shard is gone that is not applied", "a shard is gone that is not read",
 	"a stream forgets what a sleeper reads next", "a sleeper wakes where another has written",
-	"the power fails where only a spool has records", "a file of a spool is damaged that others go on from",
+	"a process reads beside a function",
 }
 
 // long are lists that are longer than what is done at once; few schedules have some.
