@@ -93,7 +93,7 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	}
 	of := "the mapping of " + m.Function
 	if !strings.HasPrefix(m.State, "Enabl") && m.State != "Updating" {
-		s.warn("mapping", of+" is "+m.State+": nothing is derived, and records expire after 24 hours", change("--enabled"))
+		s.bad("mapping", of+" is "+m.State+": unless a process reads the stream, nothing is derived, and records expire after 24 hours", change("--enabled")+", or delete the mapping if a process took its place")
 	}
 	if !m.Partial {
 		s.bad("mapping", of+" lacks ReportBatchItemFailures: what the function leaves for later would count as done", change("--function-response-types ReportBatchItemFailures"))
