@@ -211,7 +211,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 			a := replay.NewArrangement(r, int(window), scratchIn(""))
 			defer a.Close()
-			_, unread, err := p.arrange([]input{{paths: []string{path}}}, r, a)
+			unread, err := p.arrange([]input{{paths: []string{path}}}, r, a)
 			if err == nil {
 				err = replayArranged(ctx, reading, a, r, 0)
 			}

@@ -57,7 +57,9 @@ command.
 A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and
 feeds. An incremental export whose window begins later than what is known is a gap, until
-what covers the time between is replayed. A data file without its manifest has no time: it fills only rows of which no change is
+what covers the time between is replayed. Each file of a stream covers the time from its first
+to its last record; that one is missing is known only where a row's changes do not follow
+each other, or such a window begins in its time. A data file without its manifest has no time: it fills only rows of which no change is
 known. Export and stream may overlap; give what was recorded within a minute of an
 export in the same command as the export, and records of one moment that have no sequence
 numbers, such as Kinesis records, in one command, in their order: where nothing tells their
@@ -155,7 +157,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	a := replay.NewArrangement(r, int(c.Memory.Share(window)), scratchIn(dir))
 	defer a.Close()
-	exports, unread, err := p.arrange(inputs, r, a)
+	unread, err := p.arrange(inputs, r, a)
 	if err == nil {
 		err = r.Begin(p.ctx)
 	}
@@ -166,9 +168,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err == nil {
 		err = p.fill(s) // after the bulk: the indexes are made from the rows
 	}
-	lacking, lack := 0, map[*model.Table]*events.Export{}
+	lack := map[*model.Table]*events.Export{}
 	if err == nil && unread == nil {
-		lack, err = r.Lacking(p.ctx, a, exports)
+		lack, err = r.Lacking(p.ctx, a)
 	}
 	if err == nil && (!whole || len(lack) > 0) {
 		reading := progress.New(p.stderr, "records")
@@ -177,20 +179,18 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 			if err := replayArranged(ctx, reading, a, r, landed); err != nil {
 				return err
 			}
-			var err error
-			lacking, err = r.RemoveLacking(ctx, lack)
-			return err
+			return r.RemoveLacking(ctx, lack)
 		})
 	}
 	if err == nil && unread == nil {
-		err = r.CheckWindows(p.ctx, a, exports)
+		err = r.CheckWindows(p.ctx, a)
 	}
 	bad.end()
 	if err == nil {
 		err = unread // what was read before it is replayed
 	}
-	if lacking > 0 {
-		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", lacking)
+	if n := r.Summary.Lacking; n > 0 {
+		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", n)
 	}
 	open, failed := r.Gaps(p.ctx)
 	for _, d := range open {
@@ -276,6 +276,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 type input struct {
 	table string
 	paths []string
+	files *events.Files // once eachBatch has opened them
 }
 
 // inputsOf reads the arguments: FILE, DIRECTORY, - or TABLE=FILE. A file whose own name has "=" in it is a file.
@@ -298,7 +299,7 @@ func inputsOf(args []string) ([]input, error) {
 			out[n-1].paths = append(out[n-1].paths, paths...)
 			continue
 		}
-		out = append(out, input{table, paths})
+		out = append(out, input{table: table, paths: paths})
 	}
 	return out, nil
 }
@@ -329,23 +330,25 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// arrange reads all records, and puts them in order. It returns the exports that have manifests. unread is why the
+// arrange reads all records, and puts them in order. unread is why the
 // rest of the files cannot be read; what was read before is replayed nevertheless.
-func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (exports []*events.Export, unread, err error) {
+func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (unread, err error) {
 	reading := progress.New(p.stderr, "records read")
 	defer reading.End()
 	unread = eachBatch(p.ctx, reading, inputs, &r.Names, func(entries []events.Entry, table string) error {
-		for i := range entries {
-			if x := entries[i].Export; x != nil && !slices.Contains(exports, x) {
-				exports = append(exports, x)
-			}
-		}
 		return a.Add(entries, table)
 	})
 	if p.ctx.Err() != nil {
-		return nil, nil, context.Cause(p.ctx)
+		return nil, context.Cause(p.ctx)
 	}
-	return exports, unread, a.Arrange(p.ctx)
+	for i := 0; i < len(inputs) && unread == nil; i++ {
+		for _, x := range inputs[i].files.Exports() {
+			if err := a.AddExport(x, r.Names.Said(inputs[i].table)); err != nil {
+				return nil, usage("%v", err)
+			}
+		}
+	}
+	return unread, a.Arrange(p.ctx)
 }
 
 // scratchIn makes files to sort in, which are gone when they are closed, in a directory, or in that for such files.
@@ -382,19 +385,19 @@ func replayArranged(ctx context.Context, reading *progress.Progress, a *replay.A
 // All files are opened before the first batch. An error of yield ends it and is returned; a file that cannot be read
 // as records, or a table that the names do not have, is a usage error.
 func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(entries []events.Entry, table string) error) error {
-	files := make([]*events.Files, len(inputs))
-	var err error
-	for i, in := range inputs {
-		if files[i], err = events.Open(in.paths...); errors.Is(err, events.ErrExport) {
+	for i := range inputs {
+		in := &inputs[i]
+		var err error
+		if in.files, err = events.Open(in.paths...); errors.Is(err, events.ErrExport) {
 			return usage("%v", err)
 		} else if err != nil {
 			return err
 		}
-		reading.Total += files[i].Size()
+		reading.Total += in.files.Size()
 	}
 	var before, records int64 // bytes of the inputs that are done; records of all
-	for i, in := range inputs {
-		for entries, err := range files[i].Batches(ctx) {
+	for _, in := range inputs {
+		for entries, err := range in.files.Batches(ctx) {
 			if errors.Is(err, events.ErrNoRecords) {
 				return usage("%v", err)
 			}
@@ -408,9 +411,9 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 				return err
 			}
 			records += int64(len(entries))
-			reading.Set(records, before+files[i].Consumed())
+			reading.Set(records, before+in.files.Consumed())
 		}
-		before += files[i].Size()
+		before += in.files.Size()
 	}
 	return nil
 }
@@ -464,7 +467,7 @@ func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, 
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(replayed{
 			Model: r.Model.Name, Records: sum.Records(), Applied: sum.Applied, Skipped: sum.Skipped, Dead: sum.Dead,
-			Gaps: sum.Gaps, Bulk: bulk, Seconds: took.Seconds(), Derived: derived, Missing: missing,
+			Gaps: sum.Gaps, Bulk: min(bulk, sum.Records()), Seconds: took.Seconds(), Derived: derived, Missing: missing,
 		})
 	}
 	fmt.Fprintf(p.stdout, "%s: %d records in %.1f s: %d applied, %d skipped, %d dead, %d gaps\n",

@@ -407,6 +407,7 @@ func (b *Bulk) commit(ctx context.Context) error {
 	}
 	n, sum := b.replay.Summary, &b.to.Summary
 	sum.Applied, sum.Skipped, sum.Dead, sum.Gaps = sum.Applied+n.Applied, sum.Skipped+n.Skipped, sum.Dead+n.Dead, sum.Gaps+n.Gaps
+	sum.Lacking += n.Lacking
 	for _, say := range b.said {
 		say()
 	}

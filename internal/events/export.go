@@ -40,7 +40,8 @@ var ErrExport = errors.New("the export is not whole")
 
 // Export is an export to S3 that has its manifest and all its files. Its entries share one.
 type Export struct {
-	Name string // its folder
+	Name  string // its folder
+	Table string // the name that its table had, "" if it does not say
 	// Full says that the export has all rows of its table as they were at To. Otherwise it has the rows that changed after
 	// From, up to To.
 	Full     bool
@@ -58,6 +59,7 @@ type source struct {
 // summary holds the fields that weir reads from a manifest-summary.json.
 type summary struct {
 	ExportARN    string `json:"exportArn"`
+	TableARN     string `json:"tableArn"`
 	ManifestKey  string `json:"manifestFilesS3Key"`
 	ItemCount    *int64 `json:"itemCount"`
 	OutputFormat string `json:"outputFormat"`
@@ -71,7 +73,7 @@ type summary struct {
 
 // export is what the summary says of the export in a folder; nil if it does not say its time.
 func (s *summary) export(dir string) (*Export, error) {
-	e := &Export{Name: dir, Full: s.ExportType != "INCREMENTAL_EXPORT"}
+	e := &Export{Name: dir, Table: tableIn(s.TableARN), Full: s.ExportType != "INCREMENTAL_EXPORT"}
 	from, to := "", s.ExportTime
 	if !e.Full {
 		from, to = s.Window.From, s.Window.To
@@ -99,9 +101,8 @@ type dataFile struct {
 
 // sources returns the files to read for some paths. The data files of an export take the
 // place of the first path that belongs to it.
-// Paths that belong to no export come as they are, in their order.
-func sources(paths []string) ([]source, error) {
-	var out []source
+// Paths that belong to no export come as they are, in their order. whole has the exports whose time is known.
+func sources(paths []string) (out []source, whole []*Export, err error) {
 	var exports []string // their folders
 	data := map[string][]source{}
 	owner := map[string]string{} // the export of each data file, by absolute path
@@ -113,14 +114,16 @@ func sources(paths []string) ([]source, error) {
 		if _, known := data[dir]; known {
 			continue
 		}
-		files, ok, err := exported(dir)
+		files, export, ok, err := exported(dir)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !ok {
 			continue // it has the name alone
 		}
-		data[dir], exports = files, append(exports, dir)
+		if data[dir], exports = files, append(exports, dir); export != nil {
+			whole = append(whole, export)
+		}
 		for _, f := range files {
 			owner[absolute(f.path)] = dir
 		}
@@ -139,7 +142,7 @@ func sources(paths []string) ([]source, error) {
 			out = append(out, data[dir]...)
 		}
 	}
-	return out, nil
+	return out, whole, nil
 }
 
 // absolute is a path by which files are compared. Links are not followed.
@@ -167,44 +170,43 @@ func belongs(p string, exports []string) bool {
 
 // exported lists the data files of the export in a folder. ok is false if the files with
 // the names of manifests are something else.
-func exported(dir string) (files []source, ok bool, err error) {
+func exported(dir string) (files []source, export *Export, ok bool, err error) {
 	var s summary
 	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	whole := err == nil
 	if whole && (json.Unmarshal(text, &s) != nil || s.ExportARN == "" && s.ManifestKey == "") {
 		if !bytes.Contains(text, []byte(`"exportArn"`)) {
-			return nil, false, nil
+			return nil, nil, false, nil
 		}
-		return nil, false, fmt.Errorf("%s: %w: it cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
+		return nil, nil, false, fmt.Errorf("%s: %w: it cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if f := s.OutputFormat; whole && f != "" && f != "DYNAMODB_JSON" {
-		return nil, false, fmt.Errorf("%s: %w: its format is %s; export the table in the format DYNAMODB_JSON", dir, ErrNoRecords, f)
+		return nil, nil, false, fmt.Errorf("%s: %w: its format is %s; export the table in the format DYNAMODB_JSON", dir, ErrNoRecords, f)
 	}
 	name := filepath.Join(dir, listFile)
 	lines, err := readManifest(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, false, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
+		return nil, nil, false, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
 	case err != nil:
-		return nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
+		return nil, nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
 	case len(lines) == 0 && !whole:
-		return nil, false, nil
+		return nil, nil, false, nil
 	}
 	if err := s.check(lines); err != nil {
-		return nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
+		return nil, nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
 	}
-	export, err := s.export(dir)
-	if err != nil {
-		return nil, false, err
+	if export, err = s.export(dir); err != nil {
+		return nil, nil, false, err
 	}
 	files, err = present(dir, s.ManifestKey, lines)
 	for i := range files {
 		files[i].export = export
 	}
-	return files, true, err
+	return files, export, true, err
 }
 
 // readManifest reads the lines of a manifest-files.json. It returns none if the file is

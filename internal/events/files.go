@@ -14,19 +14,20 @@ import (
 // Files reads recorded files one after another.
 // A Files is read once. Its methods other than Consumed are for one goroutine.
 type Files struct {
-	from []source
-	size int64
-	read atomic.Int64
+	from    []source
+	exports []*Export
+	size    int64
+	read    atomic.Int64
 }
 
 // Open looks the files up, so that a wrong path is an error before anything is read. A
 // manifest of an export stands for the export's data files, all of which must exist.
 func Open(paths ...string) (*Files, error) {
-	from, err := sources(paths)
+	from, exports, err := sources(paths)
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{from: from}
+	f := &Files{from: from, exports: exports}
 	for _, s := range from {
 		path := s.path
 		info, err := os.Stat(path)
@@ -41,6 +42,9 @@ func Open(paths ...string) (*Files, error) {
 	}
 	return f, nil
 }
+
+// Exports returns the exports whose time is known, also those without entries.
+func (f *Files) Exports() []*Export { return f.exports }
 
 // Size returns the total size of the files in bytes, as they are stored. Pipes count as 0.
 func (f *Files) Size() int64 { return f.size }

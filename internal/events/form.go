@@ -170,12 +170,15 @@ func (p *scanner) tableOf(arn string) string {
 	case p.arn:
 		return p.arnTable
 	}
-	table := ""
-	if _, rest, ok := strings.Cut(arn, ":table/"); ok {
-		table, _, _ = strings.Cut(rest, "/")
-	}
-	p.arn, p.arnTable = strings.Clone(arn), strings.Clone(table)
+	p.arn, p.arnTable = strings.Clone(arn), strings.Clone(tableIn(arn))
 	return p.arnTable
+}
+
+// tableIn is the table that an ARN names, "" for none.
+func tableIn(arn string) string {
+	_, rest, _ := strings.Cut(arn, ":table/")
+	table, _, _ := strings.Cut(rest, "/")
+	return table
 }
 
 // noRecord returns the error for a completely read unit that is not a record.

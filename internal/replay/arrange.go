@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -29,13 +30,13 @@ type Arrangement struct {
 	sorted *sorter.Sorter // by time
 	n      uint64         // of what was added to a sorter
 
-	timed, exports bool // some record has no sequence number; some is of an export
+	timed, exports bool // some record has no sequence number; some is of an export, or an export has none
+	whole          []*events.Export
 	texts          []string
 	index          map[string]uint64
 	of             []*events.Export
 	tables         map[*events.Export]*model.Table
-	streams        map[*model.Table]*covered // by their records
-	oldest         map[*model.Table]int64    // of all records that have times
+	covered        map[*model.Table][]covered
 	name, val      []byte
 }
 
@@ -43,7 +44,7 @@ type Arrangement struct {
 func NewArrangement(r *Replay, memory int, newFile func() (sorter.File, error)) *Arrangement {
 	return &Arrangement{
 		r: r, rows: sorter.New(memory/2, newFile), sorted: sorter.New(memory/2, newFile),
-		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, streams: map[*model.Table]*covered{}, oldest: map[*model.Table]int64{},
+		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, covered: map[*model.Table][]covered{},
 	}
 }
 
@@ -53,8 +54,29 @@ func (a *Arrangement) Close() error { return errors.Join(a.rows.Close(), a.sorte
 // Len is about how many bytes were added.
 func (a *Arrangement) Len() int64 { return max(a.rows.Len(), a.sorted.Len()) }
 
-// Table is the table that an export's rows are of, nil if it has none.
-func (a *Arrangement) Table(e *events.Export) *model.Table { return a.tables[e] }
+// AddExport takes an export, all of whose entries were added. table is as for Replay.Batch. It is an error if nothing tells the table
+// of an export without rows.
+func (a *Arrangement) AddExport(x *events.Export, table string) error {
+	t, name := a.tables[x], cmp.Or(table, x.Table)
+	if t == nil {
+		t = a.r.Model.Table(name)
+	}
+	if t == nil && table == "" && len(a.r.Model.Tables) == 1 {
+		t = a.r.Model.Tables[0]
+	}
+	if t == nil && !slices.Contains(a.of, x) {
+		return fmt.Errorf("%s: the export has no rows, and the model has no table %q; say of which table it is: TABLE=%s", x.Name, name, x.Name)
+	} else if t == nil {
+		return nil
+	}
+	a.tables[x], a.exports, a.whole = t, true, append(a.whole, x)
+	c := covered{to: x.To.UnixMicro(), window: !x.Full, full: x.Full}
+	if c.window && !x.From.IsZero() {
+		c.from = x.From.UnixMicro()
+	}
+	a.covered[t] = append(a.covered[t], c)
+	return nil
+}
 
 // The keys of the first sorter end in the class of a record, its position or time, and its number.
 const (
@@ -82,14 +104,11 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 				if e.Export != nil && a.tables[e.Export] == nil {
 					a.tables[e.Export] = t
 				}
-				if oldest, ok := a.oldest[t]; time != 0 && (!ok || time < oldest) {
-					a.oldest[t] = time
-				}
 				if !rec.Export && time != 0 {
-					if a.streams[t] == nil {
-						a.streams[t] = &covered{from: time}
+					if n := len(a.covered[t]); n == 0 || a.covered[t][n-1].file != e.File {
+						a.covered[t] = append(a.covered[t], covered{file: e.File, from: time})
 					}
-					c := a.streams[t]
+					c := &a.covered[t][len(a.covered[t])-1]
 					c.from, c.to = min(c.from, time), max(c.to, time)
 				}
 			}
@@ -126,7 +145,9 @@ type arranging struct {
 	name   []byte
 	table  *model.Table
 	ref    store.Ref
-	last   uint64 // the time of its last record with a sequence number
+	input  string           // the table of the input
+	has    []*events.Export // that have the row
+	last   uint64           // the time of its last record with a sequence number
 	images []imaged
 	twins  map[twin]int
 	now    digest // of the last record without sequence number
@@ -176,14 +197,14 @@ func (a *Arrangement) Arrange(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(row.untie(ctx), a.rows.Close())
+	return errors.Join(row.end(ctx), a.rows.Close())
 }
 
 // add takes the next record in the order of rows.
 func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	name, suffix := key[:len(key)-suffixBytes], key[len(key)-suffixBytes:]
 	if !bytes.Equal(name, x.name) || x.name == nil {
-		if err := x.untie(ctx); err != nil {
+		if err := x.end(ctx); err != nil {
 			return err
 		}
 		*x = arranging{Arrangement: x.Arrangement, name: bytes.Clone(name), twins: map[twin]int{}}
@@ -242,6 +263,23 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	return x.emit(0, events.Position{}, 0, val)
 }
 
+// end is after the last record of a row. It adds that full exports do not have the row.
+func (x *arranging) end(ctx context.Context) error {
+	if err := x.untie(ctx); err != nil {
+		return err
+	}
+	for _, full := range x.whole {
+		if !full.Full || x.table == nil || x.tables[full] != x.table || slices.Contains(x.has, full) {
+			continue
+		}
+		e, at := lackingEntry(x.table, x.ref.Key, full), uint64(full.To.UnixMicro())
+		if err := x.emit(at+minute, events.Position{}, noteLacking, x.encode(make([]byte, 8), &e, x.input)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // saw notes images of the row, if some record is of an export.
 func (x *arranging) saw(time int64, old, new digest) {
 	if x.exports && len(x.images) < mostKept {
@@ -251,10 +289,11 @@ func (x *arranging) saw(time int64, old, new digest) {
 
 // What an arrangement notes of a record for the replay.
 const (
-	noteFits   = 1 + iota // of an export: its row is one that the recording has; of a bare row: its row has no other record
-	noteTwin              // another form of a record that exists
-	noteChain             // it follows the record before it, of the same moment
-	noteCircle            // records of its moment lead back to where they begin, and nothing tells where that is
+	noteFits    = 1 + iota // of an export: its row is one that the recording has; of a bare row: its row has no other record
+	noteTwin               // another form of a record that exists
+	noteChain              // it follows the record before it, of the same moment
+	noteLacking            // no record: a full export does not have the row
+	noteCircle             // records of its moment lead back to where they begin, and nothing tells where that is
 )
 
 func noteIf(is bool, note byte) byte {
@@ -284,7 +323,10 @@ func (x *arranging) digests(val []byte) (old, new digest, id uint64, err error) 
 		if err != nil {
 			return old, new, 0, err
 		}
-		x.table, x.ref = t, store.Ref{Table: t.Name, Key: key}
+		x.table, x.ref, x.input = t, store.Ref{Table: t.Name, Key: key}, table
+	}
+	if e.Export != nil && e.Export.Full {
+		x.has = append(x.has, e.Export)
 	}
 	old, new = digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
 	return old, new, idOf(&e.Record, old, new), nil

@@ -104,27 +104,29 @@ func (k *known) decide(l link, now digest) verdict {
 	case aNet, aRow, aBare:
 		return k.decideExport(l, now)
 	}
-	switch k.place(&l, now) {
+	switch at := k.place(&l, now); at {
 	case isSame:
 		return verdict{told: true}
 	case isSeen:
 		return k.takeLate(l)
-	case isBefore:
+	case isBefore, reaches:
 		k.start, k.flags = l.old.short(), k.flags&^apart
 		k.seen, k.before = l.mark, append(k.before, l.old.short(), l.new.short())
 		k.remember(l)
+		if at == reaches {
+			k.begin(l, now)
+			k.fill(l, true)
+			return verdict{outcome: noted, told: true}
+		}
 		if v := k.takeLate(l); v.outcome == noted {
 			return v
 		}
-		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: k.until(), have: l.new.short(), want: now.short(), near: nearTo})
+		to := mark{time: k.at}
+		if k.flags&ofBare != 0 {
+			to.time = math.MaxInt64
+		}
+		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: to, have: l.new.short(), want: now.short(), near: nearTo})
 		return verdict{outcome: noted, told: true, gap: notNext}
-	case reaches:
-		k.start, k.flags = l.old.short(), k.flags&^apart
-		k.begin(l, now)
-		k.fill(l, true)
-		k.seen, k.before = l.mark, append(k.before, l.old.short())
-		k.remember(l)
-		return verdict{outcome: noted, told: true}
 	}
 	k.pass(l)
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
@@ -211,14 +213,6 @@ func (k *known) place(l *link, now digest) place {
 		return isSeen
 	}
 	return isNext
-}
-
-// until is the mark up to which changes may have led to the row of an export.
-func (k *known) until() mark {
-	if k.flags&ofBare != 0 {
-		return mark{time: math.MaxInt64}
-	}
-	return mark{time: k.at}
 }
 
 // time is that of what is newest.
@@ -411,7 +405,11 @@ func (k *known) extend(l link) verdict {
 		v.gap = notNext
 		fallthrough
 	default:
-		k.open(hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.short(), want: k.want, near: k.firstNear()})
+		h := hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.short(), want: k.want}
+		if k.flags&byExport != 0 {
+			h.near = nearTo
+		}
+		k.open(h)
 	}
 	if before == 0 {
 		k.start = l.old.short()
@@ -427,14 +425,6 @@ func (k *known) holeTo(to mark, now, want digest) hole {
 		h.from, h.near = mark{time: k.at}, nearFrom
 	}
 	return h
-}
-
-// firstNear is hole.near of a hole that ends with what is known first.
-func (k *known) firstNear() byte {
-	if k.flags&byExport != 0 {
-		return nearTo
-	}
-	return 0
 }
 
 // begin notes the first change before the row of an export.

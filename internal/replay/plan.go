@@ -34,6 +34,9 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		e.digest = digestItem(e.stored)
 	}
 	l := linkOf(e.Entry, digestItem(old.row), digestItem(image.row))
+	if l.stays(e.table, e.now) {
+		return p
+	}
 	l.moved = e.now.Has(owntable.Moved)
 	l.kept = keepsHistory(image.entity) || keepsHistory(e.table.Classify(e.now))
 	v := e.decide(l, e.digest)

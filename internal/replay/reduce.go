@@ -428,12 +428,13 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 // The order of calls for one row is that of the recordings. The store is not asked: c has what the row was before.
 func (x *Reduction) decide(c *chain, r *record) error {
 	r.moved = c.moved
-	v := c.known.decide(r.link, c.row.digest)
-	if v.applied {
-		x.r.Summary.Applied++
-	} else {
-		x.r.Summary.Skipped++
+	if r.note == noteLacking && c.there {
+		if row, err := decoded(c.image); err != nil || r.stays(c.table, row) {
+			return err
+		}
 	}
+	v := c.known.decide(r.link, c.row.digest)
+	x.r.Summary.add(r.note, v.applied)
 	if v.gap != "" {
 		c.gaps = append(c.gaps, gapAt{v.gap, r.file, r.line, r.offset, r.mark})
 	}

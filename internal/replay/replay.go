@@ -71,6 +71,7 @@ type Summary struct {
 	Skipped int // seen before, written by another projector, or no change
 	Dead    int // cannot be used; is a dead letter
 	Gaps    int // found; what is missing may still come
+	Lacking int // rows removed since a full export does not have them; they are no entries
 }
 
 // Records is the number of entries.
@@ -322,12 +323,22 @@ func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 	switch {
 	case e.Bad != nil:
 		return r.keep(ctx, e.Entry, table)
-	case e.applied:
-		r.Summary.Applied++
-	default:
-		r.Summary.Skipped++
 	}
+	r.Summary.add(e.Note, e.applied)
 	return nil
+}
+
+// add counts an entry by what the arrangement notes of it, and by whether it changed its row.
+func (s *Summary) add(note byte, applied bool) {
+	switch {
+	case note == noteLacking && !applied:
+	case note == noteLacking:
+		s.Lacking++
+	case applied:
+		s.Applied++
+	default:
+		s.Skipped++
+	}
 }
 
 // keep stores an entry that cannot be used as a dead letter. table is that of the whole

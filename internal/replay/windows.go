@@ -8,42 +8,29 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
 
-// covered is the time that an export or the records of a stream cover, in µs. A full export covers everything up to its time.
+// covered is the time that an export or the records of one file of a stream cover, in µs. A full export covers everything up to its time.
 type covered struct {
+	file         string // of the records
 	from, to     int64
 	window, full bool // of an incremental or a full export
 }
 
 // CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
-// incremental export, deletes letters about times that are covered now, and notes up to when tables are known, and their newest full exports. exports are those of
-// the command. Call it when everything is written, before Gaps.
-func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement, exports []*events.Export) error {
-	all := map[*model.Table][]covered{}
-	for t, c := range a.streams {
-		all[t] = append(all[t], *c)
-	}
-	for _, x := range exports {
-		c := covered{to: x.To.UnixMicro(), window: !x.Full, full: x.Full}
-		if c.window && !x.From.IsZero() {
-			c.from = x.From.UnixMicro()
-		}
-		if t := a.Table(x); t != nil {
-			all[t] = append(all[t], c)
-		}
-	}
+// incremental export, deletes letters about times that are covered now, and notes up to when tables are known, and their newest full
+// exports. Call it when everything is written, before Gaps.
+func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
 	letters, err := r.Runner.Gaps(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range r.Model.Tables {
-		some := all[t]
+		some := a.covered[t]
 		if len(some) == 0 {
 			continue
 		}
