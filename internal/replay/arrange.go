@@ -153,6 +153,7 @@ type arranging struct {
 	now    digest // of the last record without sequence number
 	told   bool   // now is known
 	tie    []tied
+	next   *digest // with which the record after tie begins, if there is one
 }
 
 // imaged is an image that the row had at a time.
@@ -238,6 +239,7 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	}
 	if class == classTime {
 		if len(x.tie) > 0 && x.tie[0].time != int64(time) {
+			x.next = &old
 			if err := x.untie(ctx); err != nil {
 				return err
 			}
@@ -336,7 +338,7 @@ func (x *arranging) digests(val []byte) (old, new digest, id uint64, err error) 
 // the files.
 func (x *arranging) untie(ctx context.Context) error {
 	ties := x.tie
-	x.tie = nil
+	defer func() { x.tie, x.next = nil, nil }()
 	ids := map[uint64]bool{}
 	var chain []tied
 	for _, t := range ties {
@@ -403,8 +405,11 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	}
 	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
 	start, late := now.short(), circle && k.ever && k.flags&byExport == 0 && all[0].time < k.first.time
-	if late {
-		start = k.want // where a circle ends, it begins
+	if late { // where a circle ends, it begins
+		start = k.want
+		if x.next != nil {
+			start = x.next.short()
+		}
 	}
 	i := slices.IndexFunc(rest, func(t tied) bool { return t.old.short() == start })
 	if i >= 0 && (late || k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time) {
