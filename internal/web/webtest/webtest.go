@@ -27,17 +27,17 @@ var shown = []string{
 
 // HTTP is a command for scripts:
 //
-//	http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
+//	http [-until REGEXP | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]
 //
 // It asks http://$ADDR, waiting a minute for the server to come, and prints the status, some
 // headers and the body. A body is JSON unless a header says something else. With
-// -until it asks again until the body holds the text, for a minute. With -abreast
+// -until it asks again until the answer matches, for a minute. With -abreast
 // it asks N times, up to 200 at once, # in the body being a number each time, and prints how
 // often which status came. It is no program of its own, because a script asks dozens
 // of times, and a program takes long to start under the race detector.
 func HTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: http [-until TEXT | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]")
+		ts.Fatalf("usage: http [-until REGEXP | -abreast N] METHOD PATH [NAME:VALUE…] [BODY|@FILE]")
 	}
 	until := ""
 	switch args[0] {
@@ -47,15 +47,19 @@ func HTTP(ts *testscript.TestScript, neg bool, args []string) {
 		abreast(ts, args[1], args[2:])
 		return
 	}
+	match, err := regexp.Compile(until)
+	ts.Check(err)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		res, err := ask(ts, args)
 		switch {
 		case err != nil && time.Now().Before(deadline):
 		case err != nil:
 			ts.Fatalf("%v", err)
-		case strings.Contains(res, until) || time.Now().After(deadline):
+		case match.MatchString(res):
 			fmt.Fprint(ts.Stdout(), res)
 			return
+		case time.Now().After(deadline):
+			ts.Fatalf("nothing matches %s in a minute: %s", until, res)
 		}
 	}
 }
