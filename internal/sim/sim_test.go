@@ -148,7 +148,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("%s: %d times, fewer than %d", what, loads.Counted[what], *full/100)
 		}
 	}
-	least := min(600, *full/8)
+	least := min(250, *full/20)
 	for _, k := range Kinds {
 		if r.Kinds[k] < least {
 			t.Errorf("%s struck %d times, fewer than %d", k, r.Kinds[k], least)
