@@ -150,12 +150,19 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
 		}
 		switch err := errs[j]; {
-		case errors.Is(err, store.ErrCondition): // by now, more may have been told
-			raised, err := raise(ctx, r, refs[i:i+1], nil, parked)
+		case errors.Is(err, store.ErrCondition): // another worker raised the version: what is read from now on serves under that one
+			ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, refs[i]))
 			if err != nil {
 				return nil, err
 			}
-			if ledgers[i] = raised[0]; raised[0] != nil {
+			if ledger == nil {
+				raised, err := raise(ctx, r, refs[i:i+1], nil, parked)
+				if err != nil {
+					return nil, err
+				}
+				ledger = raised[0]
+			}
+			if ledgers[i] = ledger; ledger != nil && (parked || !owntable.LedgerRow(ledger).Parked()) {
 				again = append(again, i)
 			}
 		case errors.Is(err, store.ErrRefused):
