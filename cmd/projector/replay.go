@@ -341,14 +341,17 @@ func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangemen
 	if p.ctx.Err() != nil {
 		return nil, context.Cause(p.ctx)
 	}
-	for i := 0; i < len(inputs) && unread == nil; i++ {
-		for _, x := range inputs[i].files.Exports() {
-			if err := a.AddExport(x, r.Names.Said(inputs[i].table)); err != nil {
+	if unread != nil {
+		return unread, a.Arrange(p.ctx)
+	}
+	for _, in := range inputs {
+		for _, x := range in.files.Exports() {
+			if err := a.AddExport(x, r.Names.Said(in.table)); err != nil {
 				return nil, usage("%v", err)
 			}
 		}
 	}
-	return unread, a.Arrange(p.ctx)
+	return nil, a.Arrange(p.ctx)
 }
 
 // scratchIn makes files to sort in, which are gone when they are closed, in a directory, or in that for such files.

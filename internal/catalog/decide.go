@@ -626,10 +626,8 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	next = row
 	for _, t := range b.Tables {
 		pin, known := row.Tables[t]
-		if _, ours := p.Needs[t]; !known || !ours || Reader(pin.Reader) == b.Reader {
-			continue
-		}
-		if pin.Reader != "" && b.Reader == Process { // a function may go on beside it
+		began := Reader(pin.Reader) == b.Reader || pin.Reader != "" && b.Reader == Process // a function may go on beside a process
+		if _, ours := p.Needs[t]; !known || !ours || began {
 			continue
 		}
 		pin.Reader, pin.Read = string(b.Reader), now

@@ -77,8 +77,11 @@ func lackingEntry(t *model.Table, key store.Key, x *events.Export) events.Entry 
 
 // stays reports whether a row stays though an export does not have it: weir makes it, or it had expired.
 func (l *link) stays(t *model.Table, row value.Item) bool {
-	if l.note != noteLacking || strip(t, row).ours {
-		return l.note == noteLacking
+	if l.note != noteLacking {
+		return false
+	}
+	if strip(t, row).ours {
+		return true
 	}
 	expires := row.Get(t.TTL)
 	if t.TTL == "" || expires.Kind() != value.Number {

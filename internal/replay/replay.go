@@ -320,8 +320,7 @@ func (r *Replay) count(ctx context.Context, e *entry, table string) error {
 	if e.gap != "" {
 		r.sayGap(e.ref, e.Location, e.gap)
 	}
-	switch {
-	case e.Bad != nil:
+	if e.Bad != nil {
 		return r.keep(ctx, e.Entry, table)
 	}
 	r.Summary.add(e.Note, e.applied)
