@@ -22,7 +22,7 @@ import (
 var handovers = map[string]func(*life){"beside marks": (*life).handedOver, "a new mapping": (*life).newMapping}
 
 // TestHandedOver has a function and a process take over from each other while what is derived is
-// counted by the marks of a build, on the embedded store; and a function whose mapping is made anew.
+// counted by the marks of a build, on the embedded store. A second test gives the function a new mapping.
 func TestHandedOver(t *testing.T) {
 	for name, do := range handovers {
 		t.Run(name, func(t *testing.T) {

@@ -105,17 +105,17 @@ var errBehind = errors.New("a process was last in the shard")
 // errView says that another invocation has applied events of the shard by a newer catalog.
 var errView = errors.New("what is built changed while the event was applied; it comes again")
 
-// read reports whether a process has read a record.
-func (l *progress) read(p events.Position) bool {
+// isRead reports whether a process has read a record.
+func (l *progress) isRead(p events.Position) bool {
 	return p.Compare(l.From) > 0 && p.Compare(l.To) <= 0
 }
 
-// rest leaves out the first of an event's records if the row has no marks of them, and a process has read them.
-func (l *progress) rest(records []events.Position) []events.Position {
+// withoutRead leaves out the first of an event's records if the row has no marks of them, and a process has read them.
+func (l *progress) withoutRead(records []events.Position) []events.Position {
 	if _, _, ok := l.find(records); ok {
 		return records
 	}
-	for len(records) > 0 && l.read(records[0]) {
+	for len(records) > 0 && l.isRead(records[0]) {
 		records = records[1:]
 	}
 	return records
@@ -125,7 +125,7 @@ func (l *progress) rest(records []events.Position) []events.Position {
 // until the time given. next reports whether a record is the first that the stream has behind another one.
 // The error is errPassed, errBusy, errBehind or that of next.
 func (l *progress) take(records []events.Position, now, until time.Time, next func(behind, p events.Position) (bool, error)) (progress, error) {
-	if records = l.rest(records); len(records) == 0 {
+	if records = l.withoutRead(records); len(records) == 0 {
 		return *l, nil
 	}
 	at, n, ok := l.find(records)
@@ -137,7 +137,7 @@ func (l *progress) take(records []events.Position, now, until time.Time, next fu
 		out.AppliedMarks = l.len()
 	}
 	read := 0 // by a process since the last event
-	for n+read < len(records) && l.read(records[n+read]) {
+	for n+read < len(records) && l.isRead(records[n+read]) {
 		read++
 	}
 	if fresh := records[n+read:]; len(fresh) > 0 && l.To == l.At && l.To.Compare(l.Last) > 0 {
@@ -176,7 +176,7 @@ func (l *progress) take(records []events.Position, now, until time.Time, next fu
 // invocation is about to end.
 func (l *progress) applied(records []events.Position, n int) (progress, error) {
 	whole := len(records)
-	if records = l.rest(records); len(records) == 0 {
+	if records = l.withoutRead(records); len(records) == 0 {
 		return *l, nil
 	}
 	n = max(0, n-(whole-len(records)))

@@ -181,7 +181,7 @@ type shard struct {
 	all     []events.Position        // what the stream has
 	pages   []page                   // that a process has read, and not applied to the end
 	moves   int                      // by processes
-	jumped  map[events.Position]bool // by a mapping that was made anew
+	jumped  map[events.Position]bool // passed over by a new mapping
 }
 
 // page is what a process has read behind a checkpoint.
@@ -308,7 +308,8 @@ func TestProgressSideBySide(t *testing.T) {
 	}
 }
 
-// TestProgressAndProcesses is both with processes that read the same shard, and with mappings that are made anew where the shard ends then.
+// TestProgressAndProcesses is both, with processes that read the same shard. A mapping may be deleted and created again: the new one
+// begins at the end of the stream.
 func TestProgressAndProcesses(t *testing.T) {
 	refused, moves := 0, 0
 	for seed := range uint64(3000) {
@@ -345,7 +346,7 @@ func pollers(t *testing.T, seed uint64, width int, beside bool) *shard {
 			continue
 		}
 		p := ps[r.IntN(width)]
-		if beside && r.IntN(200) == 0 && p.live() == nil { // made anew, with the starting position LATEST
+		if beside && r.IntN(200) == 0 && p.live() == nil { // a new mapping with the starting position LATEST
 			for n := r.IntN(5); n > 0 && p.done < len(p.records); n-- {
 				s.jumped[p.records[p.done]] = true
 				p.done++

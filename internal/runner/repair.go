@@ -137,8 +137,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 	}
 }
 
-// ByFunction reports whether a Lambda function reads one of the model's streams. A function
-// keeps no checkpoints for which a caller could wait.
+// ByFunction reports whether a Lambda function reads one of the model's streams. A repair does not wait for one.
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	for _, t := range r.Model.Tables {
 		pin, err := r.Pin(ctx, t.Name)
