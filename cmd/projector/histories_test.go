@@ -25,51 +25,56 @@ var (
 	historySeed = flag.Uint64("historyseed", 1, "the seed of the first history; 0 is any")
 )
 
-// The models of TestHistories: one whose rows are reduced, one with everything that is derived in steps, and one with a feed.
-const (
-	plainModel = `model: cart
+// The models of TestHistories are made of these: what is derived, with the entities and queries that belong to it.
+const historyModel = `model: cart
 tables: {cart: {key: [pk, sk]}}
 entities:
   User: {where: {kind: user}, key: {pk: "USER#{user}", sk: PROFILE}, attributes: {name: string}}
   Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
-derive:
-  User.orders: {count: Order}
-  User.spent: {sum: Order.total}
-  User.paid: {count: Order, where: {status: paid}}
-  User.states: {distinct: Order.status}
-queries:
-  user: {get: User, with: [user]}
-  orders: {list: Order, with: [user]}
 `
-	auditModel = `model: cart
-tables: {cart: {key: [pk, sk]}}
-entities:
-  User: {where: {kind: user}, key: {pk: "USER#{user}", sk: PROFILE}, attributes: {name: string}}
-  Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
-  Log: {where: {kind: log}, key: {pk: "LOG#{user}", sk: "{at}#{position}"}, attributes: {what: string, at: time, total: number, order: string}}
-derive:
-  User.orders: {count: Order}
-  User.spent: {sum: Order.total}
-  User.last: {latest: Order.status, by: total}
-  Log: {row: Order, keep: [insert, modify, remove], set: {user: user, at: $time, position: $position, what: $event, total: total, order: order}}
-queries:
-  user: {get: User, with: [user]}
-  orders: {list: Order, with: [user]}
-  log: {list: Log, with: [user]}
-`
-	feedModel = `model: cart
-tables: {cart: {key: [pk, sk]}}
-entities:
-  Order: {where: {kind: order}, key: {pk: "USER#{user}", sk: "ORDER#{order}"}, attributes: {total: number, status: string}}
-  Fan: {where: {kind: user}, key: {pk: "USER#{author}", sk: PROFILE}, attributes: {name: string}}
-  Entry: {where: {kind: entry}, key: {pk: "INBOX#{user}", sk: "{order}#{position}"}, attributes: {total: number}}
-derive:
-  Entry: {row: Order, keep: insert, each: {of: Fan, by: {author: user}}, set: {user: Fan.author, order: order, position: $position, total: total}}
-queries:
-  orders: {list: Order, with: [user]}
-  log: {list: Entry, with: [user]}
-`
-)
+
+var historyParts = []struct{ name, entity, derive, query string }{
+	{"spent", "", `User.spent: {sum: Order.total}`, ""},
+	{"paid", "", `User.paid: {count: Order, where: {status: paid}}`, ""},
+	{"states", "", `User.states: {distinct: Order.status}`, ""},
+	{"last", "", `User.last: {latest: Order.status, by: total}`, ""},
+	{"copy", `Paid: {where: {kind: paid}, key: {pk: "PAID#{user}", sk: "{order}"}, attributes: {total: number}}`,
+		`Paid: {row: Order, where: {status: paid}, set: {user: user, order: order, total: total}}`, `list: Paid, with: [user]`},
+	{"log", `Log: {where: {kind: log}, key: {pk: "LOG#{user}", sk: "{at}#{position}"}, attributes: {what: string, at: time, total: number, order: string}}`,
+		`Log: {row: Order, keep: [insert, modify, remove], set: {user: user, at: $time, position: $position, what: $event, total: total, order: order}}`, `list: Log, with: [user]`},
+	{"feed", `Entry: {where: {kind: entry}, key: {pk: "INBOX#{user}", sk: "{order}#{position}"}, attributes: {total: number}}`,
+		`Entry: {row: Order, keep: insert, each: {of: User, by: {user: user}}, set: {user: User.user, order: order, position: $position, total: total}}`, `list: Entry, with: [user]`},
+	{"found", "", "", `search: found, with: [user]`},
+}
+
+// plainModel has what adds up.
+func plainModel() (text string, queries []string) {
+	return historyModelOf("spent", "paid", "states")
+}
+
+// historyModelOf is the model of some parts, and the queries that show all that it has.
+func historyModelOf(parts ...string) (text string, queries []string) {
+	derive, ask, queries := "derive:\n  User.orders: {count: Order}\n", "queries:\n  user: {get: User, with: [user]}\n  order: {list: Order, with: [user]}\n", []string{"user", "order"}
+	text = historyModel
+	for _, p := range historyParts {
+		if !slices.Contains(parts, p.name) {
+			continue
+		}
+		if p.derive != "" {
+			derive += "  " + p.derive + "\n"
+		} else {
+			derive += "search:\n  found: {of: Order, text: [status], filters: [user], sorts: [total]}\n"
+		}
+		if p.entity != "" {
+			text += "  " + p.entity + "\n"
+		}
+		if p.query != "" {
+			ask += "  " + p.name + ": {" + p.query + "}\n"
+			queries = append(queries, p.name)
+		}
+	}
+	return text + derive + ask, queries
+}
 
 // past is a made-up history of a table.
 type past struct {
@@ -290,7 +295,7 @@ func (p *past) cut(t *testing.T, dir string, all []pastChange, whole bool) (file
 // replayFiles replays files, and says what comes out and the exit code.
 func replayFiles(ctx context.Context, model, data string, files ...string) (said string, code int) {
 	var out bytes.Buffer
-	code = run(ctx, append([]string{"replay", model, "--data", data, "--no-search"}, files...), strings.NewReader(""), &out, &out)
+	code = run(ctx, append([]string{"replay", model, "--data", data}, files...), strings.NewReader(""), &out, &out)
 	return out.String(), code
 }
 
@@ -304,7 +309,7 @@ func stopReplay(t *testing.T, after time.Duration, model, data string, files ...
 	}
 	ctx, stop := context.WithTimeout(t.Context(), processStart+5*after)
 	defer stop()
-	said, err := exec.CommandContext(ctx, built(t), append([]string{"replay", model, "--data", data, "--no-search"}, files...)...).CombinedOutput()
+	said, err := exec.CommandContext(ctx, built(t), append([]string{"replay", model, "--data", data}, files...)...).CombinedOutput()
 	return fmt.Sprint(string(said), err)
 }
 
@@ -318,7 +323,11 @@ func asked(t *testing.T, model, data string, queries ...string) string {
 	for _, q := range queries {
 		for _, user := range []string{"u0", "u1"} {
 			fmt.Fprintln(&out, q, user)
-			if code := run(t.Context(), []string{"query", model, q, "user=" + user, "--data", data}, strings.NewReader(""), &out, &out); code != 0 {
+			args := []string{"query", "--data", data, model, q, "user=" + user}
+			if q == "found" {
+				args = append(args, "q=", "sort=total")
+			}
+			if code := run(t.Context(), args, strings.NewReader(""), &out, &out); code != 0 {
 				t.Fatalf("query %s: exit code %d\n%s", q, code, out.String())
 			}
 		}
@@ -327,27 +336,28 @@ func asked(t *testing.T, model, data string, queries ...string) string {
 }
 
 // check compares what one pass has come to with what the test knows by itself: which orders there are, and how many entries.
-func check(t *testing.T, all []pastChange, got string, feed bool) {
+func check(t *testing.T, all []pastChange, got string, parts []string) {
 	t.Helper()
 	var want []string
 	for _, x := range all {
 		user, is, order := strings.TrimPrefix(strings.Split(x.row, "|")[0], "USER#"), strings.Contains(x.row, "|ORDER#"), x.row[strings.LastIndex(x.row, "#")+1:]
-		switch {
-		case feed && is && x.event["eventName"] == "INSERT" && x.state["USER#"+user+"|PROFILE"] != nil:
+		if is && slices.Contains(parts, "feed") && x.event["eventName"] == "INSERT" && x.state["USER#"+user+"|PROFILE"] != nil {
 			want = append(want, fmt.Sprintf("INBOX#%s %s %07d", user, order, x.n))
-		case !feed && is:
+		}
+		if is && slices.Contains(parts, "log") {
 			want = append(want, fmt.Sprintf("LOG#%s %s %s", user, order, x.event["eventName"]))
 		}
 	}
 	for row := range all[len(all)-1].state {
 		if pk, sk, _ := strings.Cut(row, "|"); sk != "PROFILE" {
 			want = append(want, pk+" "+sk)
+			if slices.Contains(parts, "found") {
+				want = append(want, pk+" "+sk)
+			}
 		}
 	}
 	var have []string
-	log := false
 	for _, line := range strings.Split(got, "\n") {
-		log = log || strings.HasPrefix(line, "log ")
 		var row struct{ PK, SK, Kind, Order, Position, What string }
 		if json.Unmarshal([]byte(line), &row) != nil {
 			continue
@@ -360,9 +370,6 @@ func check(t *testing.T, all []pastChange, got string, feed bool) {
 		case "log":
 			have = append(have, row.PK+" "+row.Order+" "+row.What)
 		}
-	}
-	if !log {
-		want = slices.DeleteFunc(want, func(s string) bool { return strings.HasPrefix(s, "LOG#") })
 	}
 	slices.Sort(want)
 	slices.Sort(have)
@@ -400,9 +407,16 @@ func TestHistories(t *testing.T) {
 
 func testHistory(t *testing.T, seed uint64) (unclear bool) {
 	p := &past{Rand: rand.New(rand.NewPCG(seed, 7)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
-	kind := p.IntN(3)
-	text, queries := []string{plainModel, auditModel, feedModel}[kind], [][]string{{"user", "orders"}, {"user", "orders", "log"}, {"orders", "log"}}[kind]
-	feed := kind == 2
+	var parts []string
+	for len(parts) == 0 {
+		for _, part := range historyParts {
+			if p.IntN(3) == 0 {
+				parts = append(parts, part.name)
+			}
+		}
+	}
+	text, queries := historyModelOf(parts...)
+	feed := slices.Contains(parts, "feed")
 	p.ticks = !feed && p.IntN(2) == 0
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model.yaml")
@@ -417,7 +431,7 @@ func testHistory(t *testing.T, seed uint64) (unclear bool) {
 	}
 	want := asked(t, model, once, queries...)
 
-	check(t, all, want, feed)
+	check(t, all, want, parts)
 
 	missing := -1
 	if p.IntN(4) == 0 { // one that others of its row surround
@@ -524,7 +538,8 @@ func testExports(t *testing.T, seed uint64) {
 	p.ticks = p.IntN(2) == 0
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model.yaml")
-	must(os.WriteFile(model, []byte(plainModel), 0o644))
+	text, queries := plainModel()
+	must(os.WriteFile(model, []byte(text), 0o644))
 	var all []pastChange
 	var steps [][]pastChange
 	for range 2 + p.IntN(4) {
@@ -534,7 +549,7 @@ func testExports(t *testing.T, seed uint64) {
 		}
 		steps, p.now = append(steps, all[from:]), p.now+300_000
 	}
-	once, queries := filepath.Join(dir, "once"), []string{"user", "orders"}
+	once := filepath.Join(dir, "once")
 	if said, code := replayFiles(t.Context(), model, once, p.file(t, dir, all)); code != 0 {
 		t.Fatalf("one pass: exit code %d\n%s", code, said)
 	}
