@@ -22,7 +22,8 @@ func (statusCommand) Help() string {
 behind the end they are, and every derivation with its state, generation, definition and
 the time since when. For search indexes, it lists every definition that has one.
 A lag is the age of the oldest record that is not applied. Of a build, it prints the
-units that it has used and will have used, and their price.
+units that it has used and will have used, and their price. It looks at the first rows of
+each table, and says how many count for targets that do not exist.
 If this program and model would be refused, or the stream of a table is off, it says
 why, and exits with 1.
 Of a model whose file is gone it prints what the catalog has.

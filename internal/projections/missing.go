@@ -28,9 +28,32 @@ func (m Missing) String() string {
 // MissingTargets finds out which targets are missing. Add all rows of a model's tables, in any order.
 // It keeps eight bytes for each target. Rows that weir makes are never missing targets.
 type MissingTargets struct {
+	// Sampled says that not all rows are added. Then Unseen has the targets to look for.
+	Sampled bool
+
 	wanted map[string]map[uint64]int // by derivation, how many rows count for a target
 	there  map[uint64]bool
+	rows   map[uint64]Wanted // of a sample
 }
+
+// Wanted is a row for which others count.
+type Wanted struct {
+	Entity *model.Entity
+	Row    store.Ref
+}
+
+// Unseen returns the targets of a sample that are not among its rows. Those that exist are given to Exists.
+func (m *MissingTargets) Unseen() (out []Wanted) {
+	for hash, t := range m.rows {
+		if !m.there[hash] {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Exists takes in that a target exists.
+func (m *MissingTargets) Exists(t Wanted) { m.there[targetHash(t.Entity, t.Row.Key)] = true }
 
 // Add takes in a row of an entity.
 func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
@@ -38,7 +61,7 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 		return
 	}
 	if m.there == nil {
-		m.wanted, m.there = map[string]map[uint64]int{}, map[uint64]bool{}
+		m.wanted, m.there, m.rows = map[string]map[uint64]int{}, map[uint64]bool{}, map[uint64]Wanted{}
 	}
 	if key, ok := e.Table.KeyOf(row); ok && (Publishes(e) || e.IsRecomputed()) {
 		m.there[targetHash(e, key)] = true
@@ -51,7 +74,11 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 		if m.wanted[derivation] == nil {
 			m.wanted[derivation] = map[uint64]int{}
 		}
-		m.wanted[derivation][targetHash(target, key)]++
+		hash := targetHash(target, key)
+		m.wanted[derivation][hash]++
+		if m.Sampled {
+			m.rows[hash] = Wanted{target, store.Ref{Table: target.Table.Name, Key: key}}
+		}
 	}
 	for _, s := range e.Sources {
 		if t := s.Tally; t.Shows() && t.Group == nil && !t.IsSet() && s.Input.Uses(row) && s.Given.Uses(row) && (s.Amount == nil || !s.Amount.Lacks(row)) {

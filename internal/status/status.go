@@ -2,8 +2,8 @@
 // them, its derivations, builds and search indexes, for people and for programs.
 //
 // It reads the catalog, the positions of readers, the rows of builds and of each shard one record at
-// the most, and no row of an application; so a status costs the same however large the tables are and
-// however far readers are behind. Reading takes several requests and is not atomic: a build that ends
+// the most, and the first 10,000 rows of an application's table at the most; so a status costs the same however large
+// the tables are and however far readers are behind. Reading takes several requests and is not atomic: a build that ends
 // meanwhile may show in one part and not in another. A time left is absent where nothing says how fast the work is. The names of the
 // fields are a contract: projector status -o json prints them, and the API serves them.
 package status
@@ -23,6 +23,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -41,6 +42,9 @@ type Status struct {
 	Builds  []Build `json:"builds,omitempty"`
 	Search  []Index `json:"search,omitempty"`
 	Refused string  `json:"refused,omitempty"` // why the program would be
+	// Missing has the targets for which rows count and that do not exist, among the first rows of each table. That is
+	// normal while parents come later.
+	Missing []projections.Missing `json:"missingTargets,omitempty"`
 	// LagAt is when the lags were found out, zero if they were not.
 	LagAt time.Time `json:"lagAt"`
 	// Process is what the server that answers has used; nil if it counts nothing, as on the embedded store.
@@ -208,6 +212,9 @@ type Index struct {
 func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	st, err := known(ctx, s, part)
 	if err != nil {
+		return Status{}, err
+	}
+	if st.Missing, err = s.MissingTargets(ctx, part); err != nil {
 		return Status{}, err
 	}
 	is, err := lagsOf(ctx, part, &st)
@@ -502,6 +509,9 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprint(to, behind(d.Lag))
 		}
 		fmt.Fprintln(to)
+	}
+	for _, m := range st.Missing {
+		fmt.Fprintln(to, m.String()+", among the first rows of each table")
 	}
 	for _, b := range st.Builds {
 		fmt.Fprintln(to, b.text())

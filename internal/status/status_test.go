@@ -233,3 +233,26 @@ func TestStatusOfAProcess(t *testing.T) {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 }
+
+// TestStatusOfMissingTargets: status counts rows whose target does not exist, and not those whose target
+// lies behind the rows that it looks at.
+func TestStatusOfMissingTargets(t *testing.T) {
+	c := openClocked(t, strings.Replace(shop, `PK: "C#{id}"`, `PK: "Z#{id}"`, 1))
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.orders(0, 10_003)
+	key := store.Key{Partition: value.OfString("Z#7"), Sort: value.OfString("METADATA")}
+	customer := store.Write{Ref: store.Ref{Table: "Shop", Key: key}, Put: value.NewItem(runner.Attr("PK", key.Partition), runner.Attr("SK", key.Sort), runner.Attr("kind", value.OfString("customer")))}
+	if out, err := c.Store.Write(t.Context(), []store.Write{customer}); err != nil || out[0].Err != nil {
+		t.Fatal(err, out)
+	}
+	st, err := Of(t.Context(), c.System, c.Models[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if st.Write(&text); !strings.Contains(text.String(), "Customer.orderCount: 9999 rows count for 9999 targets that do not exist (yet), among the first rows of each table") {
+		t.Errorf("%+v\n%s", st.Missing, text.String())
+	}
+}

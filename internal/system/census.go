@@ -41,6 +41,48 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 	return counted(p.Model, rows, sums), targets.Missing(), nil
 }
 
+// How much of each table MissingTargets reads.
+const (
+	sampledRows  = 10_000
+	sampledPages = 4
+)
+
+// MissingTargets looks for targets for which rows count and that do not exist, among the first rows of each table: 10,000, or as
+// many as 4 pages have. So it costs the same however large the tables are.
+func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Missing, error) {
+	targets := projections.MissingTargets{Sampled: true}
+	for _, t := range p.Model.Tables {
+		q := store.Query{Table: t.Name, Limit: sampledRows / sampledPages}
+		for range sampledPages {
+			page, err := s.Store.Query(ctx, q)
+			if err != nil {
+				return nil, fmt.Errorf("looking at rows of %s: %w", t.Name, err)
+			}
+			for _, row := range page.Rows {
+				targets.Add(t.Classify(row), row)
+			}
+			if q.After = page.Next; q.After == nil {
+				break
+			}
+		}
+	}
+	unseen := targets.Unseen()
+	var refs []store.Ref
+	for _, t := range unseen {
+		refs = append(refs, t.Row)
+	}
+	rows, err := s.Store.Get(ctx, refs)
+	if err != nil {
+		return nil, fmt.Errorf("looking for targets: %w", err)
+	}
+	for i, t := range unseen {
+		if rows[i] != nil && t.Entity.Table.Classify(rows[i]) == t.Entity {
+			targets.Exists(t)
+		}
+	}
+	return targets.Missing(), nil
+}
+
 // addShown adds what a row shows to the sums. A total that no number can hold stays as it was.
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
 	for _, t := range e.Values {
