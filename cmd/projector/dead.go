@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func (c *deadList) Run(p *program) error {
 
 // letterLine prints a letter as a line of a table.
 func letterLine(table io.Writer, s *console.Letter) {
-	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(cmp.Or(s.Source, s.Position)), brief(s.Reason))
+	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(s.From()), brief(s.Reason))
 }
 
 // brief is a text as a column of a table shows it; dead show has the whole.

@@ -84,7 +84,11 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
 		}
-		line := deadLine{Kind: string(d.Kind), Target: brief(d.Target, cellRunes), Reason: brief(d.Shown(r.part.Model).Reason, 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
+		target := d.Target
+		if d.Kind == runner.DeadImage && d.Row.Table != "" {
+			target += " from " + r.part.Runner.Describe(d.Row)
+		}
+		line := deadLine{Kind: string(d.Kind), Target: brief(target, cellRunes), Reason: brief(d.Shown(r.part.Model).Reason, 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
 		if d.Time.Unix() > 0 {
 			line.Time = stamp(&d.Time)
 		}

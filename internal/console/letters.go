@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -26,6 +27,8 @@ type Letter struct {
 	Kind runner.DeadKind `json:"kind"`
 	// Target is for what it was, in words: a row, a rule, an index.
 	Target string `json:"target"`
+	// Row is the row that the target is, or that cannot be used; empty if it is none of the model's tables.
+	Row    string `json:"row,omitempty"`
 	Reason string `json:"reason"`
 	Source string `json:"source,omitempty"`
 	// Position is the sequence number of the record, and Time its time in RFC 3339; either may be
@@ -45,6 +48,9 @@ func LetterOf(m *model.Model, d *runner.Dead) Letter {
 	shown := d.Shown(m)
 	d = &shown
 	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: m.Typed(d.Reason), Source: d.Source, Raw: d.Raw}
+	if m.Table(d.Row.Table) != nil {
+		s.Row = runner.RowText(m, d.Row)
+	}
 	for _, a := range d.Adds {
 		s.Adds = append(s.Adds, a.Field+" "+a.Amount.Text())
 	}
@@ -58,6 +64,14 @@ func LetterOf(m *model.Model, d *runner.Dead) Letter {
 		s.Record = value.AppendTypedItem(nil, d.Record)
 	}
 	return s
+}
+
+// From says which row cannot be used, or else from where the letter is.
+func (l *Letter) From() string {
+	if l.Kind == runner.DeadImage && l.Row != "" {
+		return l.Row
+	}
+	return cmp.Or(l.Source, l.Position)
 }
 
 // Letters are the first dead letters of a model, at most as many as a page reads. More says that there are others.

@@ -13,7 +13,6 @@ import (
 	"weir/internal/projections/copies"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // keepGap keeps a dead letter about records of a row that are missing before an entry. It stands until the row has no
@@ -85,11 +84,7 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 	var unusable []runner.Dead
 	rules := slices.DeleteFunc(slices.Clone(r.Model.Rows), func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
 	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
-		c := &changes[i]
-		unusable = append(unusable, runner.Dead{
-			Kind: runner.DeadImage, Target: f.Derivation, Reason: f.Reason,
-			Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
-		})
+		unusable = append(unusable, runner.Unusable(&changes[i], "", f.Derivation, f.Reason))
 	})
 	if err := r.keepUnusable(ctx, unusable); err != nil {
 		return err
@@ -115,21 +110,15 @@ func (r *Replay) keepUnusable(ctx context.Context, ds []runner.Dead) error {
 		return nil
 	}
 	name := func(d *runner.Dead) [sha256.Size]byte {
-		rec := owntable.RecordFrom(d.Record)
-		return sha256.Sum256(value.AppendPlainItem([]byte(string(d.Kind)+"|"+d.Target+"|"+d.Reason+"|"+rec.Table+"|"), rec.Keys))
+		return sha256.Sum256([]byte(string(d.Kind) + "|" + d.Target + "|" + d.Reason + "|" + owntable.RowText(d.Row)))
 	}
 	if r.unusable == nil {
 		r.unusable = map[[sha256.Size]byte]bool{}
 		err := r.Runner.Dead(ctx, func(d runner.Dead) error {
-			if d.Kind != runner.DeadImage && d.Kind != runner.DeadRow {
-				return nil
+			if d.Kind == runner.DeadImage || d.Kind == runner.DeadRow {
+				r.unusable[name(&d)] = true
 			}
-			whole, err := r.Runner.DeadByID(ctx, d.ID)
-			if errors.Is(err, runner.ErrNoDead) { // discarded meanwhile
-				return nil
-			}
-			r.unusable[name(&whole)] = true
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

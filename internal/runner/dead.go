@@ -48,7 +48,7 @@ type Dead struct {
 	ShardKey string
 	Position events.Position
 	Time     time.Time         // of the record
-	Row      store.Ref         // the target, if that is a row
+	Row      store.Ref         // the target, if that is a row; of a DeadImage the row that cannot be used
 	Adds     []projections.Add // the amounts that wait: field and amount
 	Record   value.Item        // see owntable.RecordItem
 	Raw      string            // of a DeadRecord that could not be decoded: its bytes
@@ -77,7 +77,7 @@ func (d *Dead) identify() {
 		row = store.Ref{}
 	}
 	parts := []string{string(d.Kind), target, owntable.RowText(row), d.ShardKey, d.Position.String(), d.Source}
-	if d.Kind == DeadParked || d.Kind == DeadImage { // of a letter that names no shard, records of two rows may have one position
+	if d.Kind == DeadParked { // of a letter that names no shard, records of two rows may have one position
 		rec := owntable.RecordFrom(d.Record)
 		parts = append(parts, rec.Table, string(value.AppendPlainItem(nil, rec.Keys)))
 	}
@@ -88,6 +88,11 @@ func (d *Dead) identify() {
 // RecordOf returns a change as a dead letter keeps it (owntable.RecordItem).
 func RecordOf(c *projections.Change) value.Item {
 	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key), Old: c.Old, New: c.New})
+}
+
+// Unusable returns the letter of a change of a row from which a target cannot be derived.
+func Unusable(c *projections.Change, shard, target, reason string) Dead {
+	return Dead{Kind: DeadImage, Target: target, Reason: reason, Row: c.Row, ShardKey: shard, Position: c.Position, Record: RecordOf(c), Time: c.Time}
 }
 
 // keysOf returns a change without its images, for a letter that keeps amounts: one change of a

@@ -431,10 +431,7 @@ func (w *Work) faults(ctx context.Context) error {
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
 		w.Kept(w.FaultOf[i], f.Derivation)
-		ds = append(ds, Dead{
-			Kind: DeadImage, Target: f.Derivation, Reason: f.Reason,
-			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
-		})
+		ds = append(ds, Unusable(c, w.ShardKey, f.Derivation, f.Reason))
 	}
 	return w.KeepAll(ctx, ds)
 }

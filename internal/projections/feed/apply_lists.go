@@ -93,11 +93,8 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 // unlisted keeps a dead letter for a change that a list of subscribers cannot take in,
 // because the own table refuses the write. All other changes and lists go on.
 func (w *work) unlisted(ctx context.Context, list string, change int, reason string) error {
-	c := &w.Changes[change]
 	w.Kept(change)
-	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadImage, Target: list, Reason: reason, ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
-	})
+	_, err := w.KeepDead(ctx, runner.Unusable(&w.Changes[change], w.ShardKey, list, reason))
 	return err
 }
 

@@ -60,8 +60,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 		i := of[n]
 		c := &w.Changes[w.factOf[i]]
 		w.Kept(w.factOf[i], w.facts[i].derivations()...)
-		d := runner.Dead{Kind: runner.DeadImage, Target: w.facts[i].List, Reason: out[n].Err.Error(), ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time}
-		if _, err := w.KeepDead(ctx, d); err != nil {
+		if _, err := w.KeepDead(ctx, runner.Unusable(c, w.ShardKey, w.facts[i].List, out[n].Err.Error())); err != nil {
 			return err
 		}
 	}
