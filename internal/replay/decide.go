@@ -343,6 +343,19 @@ func (k *known) fill(l link, missing bool) bool {
 	return false
 }
 
+// explain has the row of a full export close the hole before a change within a minute of it that began with that row: the
+// export says what was made of the changes in between. It reports whether there is such a hole.
+func (k *known) explain(l link) bool {
+	for i := range k.holes {
+		h := &k.holes[i]
+		if h.have != h.want && h.want == l.new.short() && h.from.time <= l.time && max(h.to.time-l.time, l.time-h.to.time) <= minute {
+			h.have = h.want
+			return true
+		}
+	}
+	return false
+}
+
 // pass takes a change that follows from the row of an export, beside which holes may reach beyond the change: the row may have
 // been as the export has it more than once.
 func (k *known) pass(l link) {
@@ -450,6 +463,9 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 		}
 		return v
 	case k.ever && now == l.new, near && (l.note == noteFits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
+		if l.kind == aRow && !l.kept && near && k.explain(l) {
+			v.outcome = noted
+		}
 		if lacks {
 			return v
 		}
