@@ -1,6 +1,8 @@
 package owntable
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,11 +124,40 @@ func IsSilent(old, new value.Item) bool {
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 
 // Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
-// model's first table), up to when they know the table, and its newest full export.
-type Replayed struct{ Fed, Known, Full int64 }
+// model's first table), up to when they know the table, its newest full export, and of which time its histories have records with
+// sequence numbers, and without them.
+type Replayed struct {
+	Fed, Known, Full int64
+	Placed, Timed    Times
+}
+
+// Times is a stretch of time in µs, both ends included; 0 and 0 is none.
+type Times struct{ From, To int64 }
+
+// With returns the span that has both.
+func (s Times) With(o Times) Times {
+	switch (Times{}) {
+	case s:
+		return o
+	case o:
+		return s
+	}
+	return Times{min(s.From, o.From), max(s.To, o.To)}
+}
+
+// Both returns what is in both spans.
+func (s Times) Both(o Times) Times {
+	if both := (Times{max(s.From, o.From), min(s.To, o.To)}); both.From <= both.To {
+		return both
+	}
+	return Times{}
+}
 
 func (r *Replayed) all() map[string]*int64 {
-	return map[string]*int64{"fed": &r.Fed, "known": &r.Known, "full": &r.Full}
+	return map[string]*int64{
+		"fed": &r.Fed, "known": &r.Known, "full": &r.Full,
+		"placedFrom": &r.Placed.From, "placedTo": &r.Placed.To, "timedFrom": &r.Timed.From, "timedTo": &r.Timed.To,
+	}
 }
 
 // ReplayedOf reads it.
@@ -140,8 +171,9 @@ func ReplayedOf(row value.Item) (r Replayed) {
 // SetReplayed stores what is not 0.
 func SetReplayed(table string, r Replayed) store.Write {
 	w := store.Write{Ref: Forgotten(table)}
-	for _, name := range []string{"fed", "known", "full"} {
-		if at := *r.all()[name]; at != 0 {
+	all := r.all()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if at := *all[name]; at != 0 {
 			w.Ops = append(w.Ops, set(name, value.OfInt(at)))
 		}
 	}

@@ -106,7 +106,7 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 				}
 				if !rec.Export && time != 0 {
 					if n := len(a.covered[t]); n == 0 || a.covered[t][n-1].file != e.File {
-						a.covered[t] = append(a.covered[t], covered{file: e.File, from: time})
+						a.covered[t] = append(a.covered[t], covered{file: e.File, from: time, timed: rec.Position.IsZero()})
 					}
 					c := &a.covered[t][len(a.covered[t])-1]
 					c.from, c.to = min(c.from, time), max(c.to, time)

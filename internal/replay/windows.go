@@ -19,6 +19,49 @@ type covered struct {
 	file         string // of the records
 	from, to     int64
 	window, full bool // of an incremental or a full export
+	timed        bool // the records have no sequence numbers
+}
+
+// CheckForms refuses records of a table with a history whose times an earlier command brought in another form: what has a sequence
+// number, and the same without one, are two changes to a history, unless one command has both. It notes first of which times this command has records.
+// Call it before anything is written.
+func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
+	for _, t := range r.Model.Tables {
+		if !slices.ContainsFunc(r.Model.Rows, func(rule *model.RowRule) bool { return len(rule.Keep) > 0 && rule.Source.Table == t }) {
+			continue
+		}
+		var placed, timed owntable.Times
+		for _, c := range a.covered[t] {
+			switch is := (owntable.Times{From: c.from, To: c.to}); {
+			case c.window, c.full:
+			case c.timed:
+				timed = timed.With(is)
+			default:
+				placed = placed.With(is)
+			}
+		}
+		rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
+		if err != nil {
+			return err
+		}
+		is := owntable.ReplayedOf(rows[0])
+		twice := timed.Both(is.Placed)
+		if placed.Both(twice) == twice {
+			if twice = placed.Both(is.Timed); timed.Both(twice) == twice {
+				twice = owntable.Times{}
+			}
+		}
+		if twice != (owntable.Times{}) {
+			return fmt.Errorf("table %s has records from %s to %s in two forms, with sequence numbers and without, in two commands: a history would have each of these changes twice. "+
+				"Replay one form only, or both in one command into a new directory", t.Name, timeText(twice.From), timeText(twice.To))
+		}
+		if to := (owntable.Replayed{Placed: is.Placed.With(placed), Timed: is.Timed.With(timed)}); to.Placed != is.Placed || to.Timed != is.Timed {
+			if err := r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
