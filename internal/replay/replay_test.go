@@ -503,3 +503,14 @@ func record(n int, old, new string) events.Entry {
 	}
 	return e
 }
+
+// TestMovedRow: a migration that moved a row is in no recording. What the recording says next of the row follows from it.
+func TestMovedRow(t *testing.T) {
+	for moved, gaps := range map[string]int{`,"weir.moved":"from ALBUM#old"`: 0, ``: 1} {
+		w := newWorld(t)
+		w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","type":"Album","title":"one","year":1` + moved + `}`)})
+		if s := w.replay([]events.Entry{album(5, `{"title":"one"}`, `{"title":"two"}`)}, 1); s.Gaps != gaps || s.Applied != 1 {
+			t.Errorf("%q: %+v", moved, s)
+		}
+	}
+}
