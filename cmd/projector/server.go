@@ -32,7 +32,7 @@ type running struct {
 }
 
 // Bounds of an answer: how long it may take, which is longer than a server works on one, and how
-// large it may be: a page has at most 16 MB of rows, and reading takes several times an answer's bytes.
+// large it may be: a page has about 4 MB of rows, and reading takes several times an answer's bytes.
 const (
 	answerTime = time.Minute
 	answerSize = 40 << 20

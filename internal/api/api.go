@@ -45,12 +45,12 @@ import (
 // maxSeconds bounds the work of a request, the wait for its turn included.
 const maxSeconds = 30
 
-// Queries that are worked on at once, and pages above smallPage that are written at once,
+// Queries that are worked on at once, and pieces of pages above smallPage that are written at once,
 // which bounds what they hold in memory; a key, or an address without one, may have half of
 // each. How long others wait for their turn; and how long a page may take to be read.
 const (
 	maxQueries = 16
-	maxPages   = 16
+	maxPages   = 256      // pieces of smallPage
 	smallPage  = 64 << 10 // bytes of rows
 	maxWait    = 2 * time.Second
 	maxWrite   = 15 * time.Second
@@ -64,7 +64,7 @@ type API struct {
 	talk    web.Talk
 	handler http.Handler
 	turns   *turns // of queries
-	pages   *turns // of pages that are written
+	pages   *turns // of pieces of pages that are written
 }
 
 // Options are the options of an API. The zero Options are right for tests.
@@ -232,11 +232,11 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
 	defer cancel()
 	who := web.AskerOf(r)
-	if !a.turns.take(ctx, who) {
+	if !a.turns.take(ctx, who, 1) {
 		busy(w)
 		return
 	}
-	defer a.turns.give(who)
+	defer a.turns.give(who, 1)
 	st, err := a.options.Status(ctx, r.PathValue("model"))
 	if err != nil {
 		a.fail(w, r, err)
@@ -253,10 +253,10 @@ var errBusy = errors.New("there are too many queries")
 // written is never nil and has to be called once, also after an error.
 func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
 	who, written := web.AskerOf(r), func() {}
-	if !a.turns.take(ctx, who) {
+	if !a.turns.take(ctx, who, 1) {
 		return res, written, errBusy
 	}
-	defer a.turns.give(who)
+	defer a.turns.give(who, 1)
 	if res, err = e.Run(ctx, r.PathValue("query"), params, page); err != nil {
 		return res, written, err
 	}
@@ -265,10 +265,11 @@ func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params 
 		size += row.Size()
 	}
 	if size > smallPage {
-		if !a.pages.take(ctx, who) {
+		n := min(1+size/smallPage, a.pages.share)
+		if !a.pages.take(ctx, who, n) {
 			return query.Result{}, written, errBusy
 		}
-		written = func() { a.pages.give(who) }
+		written = func() { a.pages.give(who, n) }
 	}
 	return res, written, nil
 }

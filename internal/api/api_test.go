@@ -468,7 +468,7 @@ func TestBusy(t *testing.T) {
 	r.api.turns.wait = time.Millisecond
 	other := [2]web.Asker{askerOf("10.0.0.1:1"), askerOf("10.0.0.2:1")}
 	for i := range maxQueries {
-		if !r.api.turns.take(t.Context(), other[i%2]) {
+		if !r.api.turns.take(t.Context(), other[i%2], 1) {
 			t.Fatal(i)
 		}
 	}
@@ -479,7 +479,7 @@ func TestBusy(t *testing.T) {
 	if w := r.do("GET", "/v1/gallery"); w.Code != http.StatusOK {
 		t.Errorf("what costs nothing: %d", w.Code)
 	}
-	r.api.turns.give(other[0])
+	r.api.turns.give(other[0], 1)
 	for range 3 { // each gives its turn back
 		r.page("/v1/gallery/albums")
 	}

@@ -25,6 +25,7 @@ type turns struct {
 // waiter is one who waits for a turn, in the order of arrival.
 type waiter struct {
 	who   web.Asker
+	n     int
 	ready chan struct{} // closed with mu held when the turn was handed over
 }
 
@@ -33,11 +34,11 @@ func newTurns(n int, wait time.Duration) *turns {
 	return &turns{wait: wait, free: n, share: (n + 1) / 2, held: map[web.Asker]int{}}
 }
 
-// take reports whether the asker has a turn now. An asker that has one gives it back.
-// It returns false after t.wait, or when ctx is done. A turn that is free is given also if ctx is done already.
-func (t *turns) take(ctx context.Context, who web.Asker) bool {
+// take reports whether the asker has n turns now, of no more than its share. An asker that has them gives them back.
+// It returns false after t.wait, or when ctx is done. What is free is given also if ctx is done already.
+func (t *turns) take(ctx context.Context, who web.Asker, n int) bool {
 	t.mu.Lock()
-	w := &waiter{who: who, ready: make(chan struct{})}
+	w := &waiter{who: who, n: n, ready: make(chan struct{})}
 	t.waiting = append(t.waiting, w)
 	t.hand()
 	t.mu.Unlock()
@@ -57,12 +58,12 @@ func (t *turns) take(ctx context.Context, who web.Asker) bool {
 	return !t.leave(w)
 }
 
-// give gives a turn back, and hands it to the next who may have it. It is called once for each take that was true.
-func (t *turns) give(who web.Asker) {
+// give gives n turns back, and hands them to the next who may have them. It is called once for each take that was true.
+func (t *turns) give(who web.Asker, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.free++
-	if t.held[who]--; t.held[who] == 0 {
+	t.free += n
+	if t.held[who] -= n; t.held[who] == 0 {
 		delete(t.held, who)
 	}
 	t.hand()
@@ -71,13 +72,17 @@ func (t *turns) give(who web.Asker) {
 // hand gives what is free to those who wait. mu is held.
 func (t *turns) hand() {
 	left := t.waiting[:0]
-	for _, w := range t.waiting {
-		if t.free == 0 || t.held[w.who] >= t.share {
+	for i, w := range t.waiting {
+		if t.free < w.n { // the next may have it all
+			left = append(left, t.waiting[i:]...)
+			break
+		}
+		if t.held[w.who]+w.n > t.share {
 			left = append(left, w)
 			continue
 		}
-		t.free--
-		t.held[w.who]++
+		t.free -= w.n
+		t.held[w.who] += w.n
 		close(w.ready)
 	}
 	clear(t.waiting[len(left):])

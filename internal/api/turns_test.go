@@ -29,32 +29,32 @@ func TestTurnsAreShared(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i, want := range []bool{true, true, false, false} {
-		if turns.take(over, one) != want {
+		if turns.take(over, one, 1) != want {
 			t.Errorf("turn %d of one", i)
 		}
 	}
 	next := make(chan bool)
-	go func() { next <- turns.take(t.Context(), one) }()
+	go func() { next <- turns.take(t.Context(), one, 1) }()
 	for waits := 0; waits == 0; time.Sleep(time.Millisecond) {
 		turns.mu.Lock()
 		waits = len(turns.waiting)
 		turns.mu.Unlock()
 	}
 	for i, want := range []bool{true, true, false} {
-		if turns.take(over, two) != want {
+		if turns.take(over, two, 1) != want {
 			t.Errorf("turn %d of another, while one waits", i)
 		}
 	}
-	turns.give(two)
-	if turns.take(over, one) {
+	turns.give(two, 1)
+	if turns.take(over, one, 1) {
 		t.Error("one has more than its share")
 	}
-	turns.give(one)
+	turns.give(one, 1)
 	if !<-next {
 		t.Error("the turn is not handed over")
 	}
 	for _, who := range []web.Asker{one, one, two} {
-		turns.give(who)
+		turns.give(who, 1)
 	}
 	if turns.free != 4 || len(turns.held) > 0 || len(turns.waiting) > 0 {
 		t.Errorf("%d are free, %v held, %v wait", turns.free, turns.held, turns.waiting)
@@ -78,7 +78,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 // ones, which hold memory, are written so many at once.
 func TestSlowReadersKeepNoTurn(t *testing.T) {
 	r := newRig(t, 1)
-	r.api.turns, r.api.pages = newTurns(2, time.Minute), newTurns(2, time.Millisecond)
+	r.api.turns, r.api.pages = newTurns(2, time.Minute), newTurns(4, time.Millisecond)
 	for i := range 3 {
 		r.put(fmt.Sprintf("ALBUM#big%d", i), "METADATA", "EntityType", "Album", "id", fmt.Sprintf("big%d", i), "title", strings.Repeat("x", smallPage), "isPublic", "true",
 			"GSI1PK", "ALBUM", "GSI1SK", "2025-01-02T00:00:00Z#big", "createdAt", "2025-01-02T00:00:00Z")
@@ -91,7 +91,7 @@ func TestSlowReadersKeepNoTurn(t *testing.T) {
 		r.api.ServeHTTP(slow, httptest.NewRequest(http.MethodGet, "/v1/gallery/album?albumId=big0", nil))
 	}()
 	<-begun
-	if r.api.turns.free != 2 || r.api.pages.free != 1 {
+	if r.api.turns.free != 2 || r.api.pages.free != 2 {
 		t.Errorf("%d turns are free, and %d pages", r.api.turns.free, r.api.pages.free)
 	}
 	if w := r.do("GET", "/v1/gallery/album?albumId=big1"); w.Code != http.StatusServiceUnavailable {
@@ -100,7 +100,7 @@ func TestSlowReadersKeepNoTurn(t *testing.T) {
 	r.page("/v1/gallery/album?albumId=a0")
 	close(slow.read)
 	<-done
-	if r.page("/v1/gallery/album?albumId=big2"); r.api.pages.free != 2 {
+	if r.page("/v1/gallery/album?albumId=big2"); r.api.pages.free != 4 {
 		t.Errorf("%d pages are free", r.api.pages.free)
 	}
 }

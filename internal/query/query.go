@@ -160,9 +160,9 @@ type run struct {
 // The bounds of the work that a page may cost. Reading stops at the first place
 // beyond one of them from which it can go on later.
 const (
-	maxReads = 256      // calls of the store or the search index
-	maxBytes = 16 << 20 // of rows read, given out or not
-	maxBatch = 100      // rows that are fetched by key at once
+	maxReads = 256     // calls of the store or the search index
+	maxBytes = 4 << 20 // of rows read, given out or not
+	maxBatch = 100     // rows that are fetched by key at once
 )
 
 // spent reports whether the page has cost what it may.
