@@ -525,6 +525,16 @@ func testHistory(t *testing.T, seed uint64) (unclear bool) {
 		}
 		said, code = replayFiles(t.Context(), model, data, p.file(t, dir, all[missing:missing+1]))
 		log += said
+		last := int64(-1)
+		for _, x := range all {
+			if x.row != all[missing].row {
+				continue
+			}
+			if x.time/1000 == last && p.ticks && code == 1 { // a moment was put in an order without what is missing
+				return true
+			}
+			last = x.time / 1000
+		}
 	}
 	if p.ticks && code == 1 && strings.Contains(said, "nothing tells the order") {
 		return true
