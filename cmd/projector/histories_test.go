@@ -259,6 +259,19 @@ func (p *past) exported(t *testing.T, dir string, items []any, summary map[strin
 	return dir
 }
 
+// hides reports whether a change before another of its row left the row as one behind it found it.
+func (p *past) hides(all []pastChange, missing int) bool {
+	image := func(x pastChange, name string) string { return imageText(x.event["dynamodb"].(map[string]any)[name]) }
+	for _, x := range all[:missing] {
+		for _, y := range all[missing+1:] {
+			if row := all[missing].row; x.row == row && y.row == row && image(x, "NewImage") == image(y, "OldImage") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // imageText is an image, without its keys.
 func imageText(v any) string {
 	m, _ := v.(map[string]any)
@@ -509,11 +522,15 @@ func testHistory(t *testing.T, seed uint64) (unclear bool) {
 		}
 		said, code = replayFiles(t.Context(), model, data, c...)
 		log += fmt.Sprintf("%v\n%s%d\n", c, said, code)
-		if slices.Contains(parts, "log") && mixed && code != 0 && strings.Contains(said, "in two forms") && len(commands) > 1 {
+		if mixed && code != 0 && strings.Contains(said, "in two forms") && len(commands) > 1 {
 			return false // refused
 		}
 	}
 	if missing >= 0 {
+		// Between commands, a row remembers no change in its middle: one that is missing there is known only if images around it tell.
+		if said, code = replayFiles(t.Context(), model, data, commands[len(commands)-1]...); code == 0 && len(commands) > 1 && p.hides(all, missing) {
+			return false
+		}
 		if code != 1 || !strings.Contains(said, "gap: ") {
 			t.Fatalf("%d of %s is missing, and the exit code is %d\n%s", missing, all[missing].row, code, log)
 		}
@@ -703,8 +720,8 @@ func TestExportBeforeAChange(t *testing.T) {
 	}
 }
 
-// TestTwoForms: a history takes a change once that one command has in two forms. In two commands the second form is refused, and nothing of it
-// is written; other derivations take both.
+// TestTwoForms: a change is taken once that one command has in two forms. In two commands the second form is refused, and nothing of it
+// is written.
 func TestTwoForms(t *testing.T) {
 	p := &past{Rand: rand.New(rand.NewPCG(1, 11)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
 	var all, again []pastChange
@@ -734,12 +751,41 @@ func TestTwoForms(t *testing.T) {
 					t.Errorf("%v %v: exit code %d\n%s", parts, commands, code, said)
 				}
 			}
-			if two := len(parts) > 1 && i > 0; refused != two {
+			if two := i > 0; refused != two {
 				t.Errorf("%v %v: refused: %v", parts, commands, refused)
 			}
 			if have := asked(t, model, data, queries...); i < 2 && have != want {
 				t.Errorf("%v %v: %s", parts, commands, cmp.Diff(strings.Split(want, "\n"), strings.Split(have, "\n")))
 			}
+		}
+	}
+}
+
+// TestMomentBesideAnExport: a row that was made and removed in a moment is gone, though a full export within it has the row. Records without
+// sequence numbers that come in another order are a gap.
+func TestMomentBesideAnExport(t *testing.T) {
+	p := &past{Rand: rand.New(rand.NewPCG(1, 12)), rows: map[string]map[string]any{}, now: 1_700_000_000_000, ticks: true}
+	made := p.next()
+	for made.event["eventName"] != "INSERT" || !strings.Contains(made.row, "ORDER") {
+		made = p.next()
+	}
+	d := made.event["dynamodb"].(map[string]any)
+	event := maps.Clone(made.event)
+	event["eventName"], event["eventID"], event["dynamodb"] = "REMOVE", "removed", map[string]any{"Keys": d["Keys"], "OldImage": d["NewImage"], "ApproximateCreationDateTime": d["ApproximateCreationDateTime"]}
+	removed := pastChange{row: made.row, event: event}
+	dir := t.TempDir()
+	text, _ := plainModel()
+	model := filepath.Join(dir, "model.yaml")
+	must(os.WriteFile(model, []byte(text), 0o644))
+	export := p.export(t, dir, map[string]map[string]any{made.row: d["NewImage"].(map[string]any)}, made.time+130)
+	for i, files := range [][]pastChange{{made, removed}, {removed, made}} {
+		data := filepath.Join(dir, fmt.Sprint(i))
+		if said, code := replayFiles(t.Context(), model, data, export); code != 0 {
+			t.Fatal(said)
+		}
+		said, code := replayFiles(t.Context(), model, data, p.file(t, dir, files))
+		if gone := !strings.Contains(asked(t, model, data, "order"), "pk"); code == 0 && !gone || i == 0 && code != 0 {
+			t.Errorf("in the order %d: exit code %d, removed %v\n%s", i, code, gone, said)
 		}
 	}
 }

@@ -124,11 +124,12 @@ func IsSilent(old, new value.Item) bool {
 func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 
 // Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
-// model's first table), up to when they know the table, its newest full export, and of which time its histories have records with
-// sequence numbers, and without them.
+// model's first table), up to when they know the table, its newest full export, of which time it has records with sequence numbers,
+// and without them, and what the last command brought, as a digest.
 type Replayed struct {
 	Fed, Known, Full int64
 	Placed, Timed    Times
+	Last             int64
 }
 
 // Times is a stretch of time in µs, both ends included; 0 and 0 is none.
@@ -155,7 +156,7 @@ func (s Times) Both(o Times) Times {
 
 func (r *Replayed) all() map[string]*int64 {
 	return map[string]*int64{
-		"fed": &r.Fed, "known": &r.Known, "full": &r.Full,
+		"fed": &r.Fed, "known": &r.Known, "full": &r.Full, "last": &r.Last,
 		"placedFrom": &r.Placed.From, "placedTo": &r.Placed.To, "timedFrom": &r.Timed.From, "timedTo": &r.Timed.To,
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/sorter"
 	"weir/internal/store"
 )
@@ -37,6 +38,7 @@ type Arrangement struct {
 	of             []*events.Export
 	tables         map[*events.Export]*model.Table
 	covered        map[*model.Table][]covered
+	timedAlone     map[*model.Table]owntable.Times // of records without sequence numbers that are there in no other form
 	name, val      []byte
 }
 
@@ -44,7 +46,7 @@ type Arrangement struct {
 func NewArrangement(r *Replay, memory int, newFile func() (sorter.File, error)) *Arrangement {
 	return &Arrangement{
 		r: r, rows: sorter.New(memory/2, newFile), sorted: sorter.New(memory/2, newFile),
-		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, covered: map[*model.Table][]covered{},
+		index: map[string]uint64{}, tables: map[*events.Export]*model.Table{}, covered: map[*model.Table][]covered{}, timedAlone: map[*model.Table]owntable.Times{},
 	}
 }
 
@@ -370,6 +372,7 @@ func (x *arranging) untie(ctx context.Context) error {
 			note = 0
 		}
 		x.now, x.told = t.new, true
+		x.timedAlone[x.table] = x.timedAlone[x.table].With(owntable.Times{From: t.time, To: t.time})
 		if err := x.emit(uint64(t.time), events.Position{}, note, t.val); err != nil {
 			return err
 		}
@@ -404,7 +407,11 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 		again = len(seen)
 	}
 	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
-	start, late := now.short(), circle && k.ever && k.flags&byExport == 0 && all[0].time < k.first.time
+	begins := k.first.time
+	if k.flags&ofUnknown != 0 { // it may be the row of an export, known to a minute
+		begins -= minute
+	}
+	start, late := now.short(), circle && k.ever && k.flags&byExport == 0 && all[0].time < begins
 	if late { // where a circle ends, it begins
 		start = k.want
 		if x.next != nil {

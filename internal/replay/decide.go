@@ -115,7 +115,7 @@ func (k *known) decide(l link, now digest) verdict {
 		k.remember(l)
 		if at == reaches {
 			k.begin(l, now)
-			k.fill(l, true)
+			k.pass(l)
 			return verdict{outcome: noted, told: true}
 		}
 		if v := k.takeLate(l); v.outcome == noted {
@@ -131,7 +131,9 @@ func (k *known) decide(l link, now digest) verdict {
 	k.pass(l)
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
-		k.open(k.holeTo(l.mark, now, l.old))
+		h := k.holeTo(l.mark, now, l.old)
+		h.ids = append(h.ids, l.id)
+		k.open(h)
 	}
 	if k.startMoment(l, now); l.note == noteCircle || k.flags&apart != 0 && k.start == l.new.short() {
 		k.flags |= ambiguous
@@ -323,6 +325,9 @@ func (k *known) fill(l link, missing bool) bool {
 		old, new := l.old.short(), l.new.short()
 		switch {
 		case old == h.have && to <= 0:
+			if h.near&nearFrom != 0 {
+				k.trim(l)
+			}
 			h.have, h.from, h.near = new, l.mark, h.near&^nearFrom
 			h.moved(l)
 		case new == h.want && from >= 0:
@@ -356,15 +361,20 @@ func (k *known) explain(l link) bool {
 	return false
 }
 
-// pass takes a change that follows from the row of an export, beside which holes may reach beyond the change: the row may have
-// been as the export has it more than once.
+// pass takes a change that made the row of an export, or follows from it.
 func (k *known) pass(l link) {
+	k.trim(l)
+	k.fill(l, true)
+}
+
+// trim ends the holes before the row of an export at a change that made it or follows from it. They may reach beyond the change: the row may
+// have been as the export has it more than once.
+func (k *known) trim(l link) {
 	for i := range k.holes {
-		if h := &k.holes[i]; h.near&nearTo != 0 && h.have == h.want && l.compare(h.to) <= 0 {
+		if h := &k.holes[i]; h.near&nearTo != 0 && h.have == h.want && l.compare(h.to) <= 0 && l.compare(h.from) > 0 {
 			h.to, h.near = l.mark, h.near&^nearTo
 		}
 	}
-	k.fill(l, true)
 }
 
 // moved notes the id of a change that moved from or to.

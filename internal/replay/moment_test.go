@@ -91,3 +91,31 @@ func orders(n int) (all [][]int) {
 	}
 	return all
 }
+
+// TestRepeatedInHoles: changes that filled a hole come again, and open no other.
+func TestRepeatedInHoles(t *testing.T) {
+	const second = 1e6
+	none, a, b := digest{}, digest{1}, digest{2}
+	change := func(id uint64, at int64, old, new digest) link {
+		return link{mark: mark{time: at}, id: id, old: old, new: new, kept: true}
+	}
+	row := func(at int64, new digest) link {
+		return link{mark: mark{time: at}, new: new, kind: aRow, kept: true}
+	}
+	filled := []link{change(2, 9*second, a, none), change(3, 10*second, none, a), change(4, 11*second, a, b), change(5, 11*second, b, none)}
+	made := []link{change(1, 2*second, none, a), change(2, 5*second, a, b)}
+	for name, x := range map[string]struct{ first, again []link }{
+		"the end of a hole":    {[]link{change(1, 8*second, none, a), change(5, 11*second, b, none), change(6, 600*second, none, a)}, filled},
+		"between full exports": {[]link{row(5.125*second, a), row(162*second, b)}, made},
+	} {
+		k, now := known{}, none
+		for _, l := range slices.Concat(x.first, x.again, x.again) {
+			if v := k.decide(l, now); v.applied {
+				now = l.new
+			}
+		}
+		if k.isMissing() {
+			t.Errorf("%s: a gap: %+v", name, k.holes)
+		}
+	}
+}

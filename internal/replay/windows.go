@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -22,40 +23,31 @@ type covered struct {
 	timed        bool // the records have no sequence numbers
 }
 
-// CheckForms refuses records of a table with a history whose times an earlier command brought in another form: what has a sequence
-// number, and the same without one, are two changes to a history, unless one command has both. It notes first of which times this command has records.
-// Call it before anything is written.
+// CheckForms refuses records whose times another command has brought in another form: a change with a sequence number, and the same
+// without one, are told to be one only in one command. The command before may be repeated.
+// It notes first which times this command brings. Call it before anything is written.
 func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 	for _, t := range r.Model.Tables {
-		if !slices.ContainsFunc(r.Model.Rows, func(rule *model.RowRule) bool { return len(rule.Keep) > 0 && rule.Source.Table == t }) {
-			continue
-		}
-		var placed, timed owntable.Times
+		var placed owntable.Times
+		brings := fnv.New64a()
 		for _, c := range a.covered[t] {
-			switch is := (owntable.Times{From: c.from, To: c.to}); {
-			case c.window, c.full:
-			case c.timed:
-				timed = timed.With(is)
-			default:
-				placed = placed.With(is)
+			fmt.Fprintln(brings, c.from, c.to, c.window, c.full, c.timed)
+			if !c.window && !c.full && !c.timed {
+				placed = placed.With(owntable.Times{From: c.from, To: c.to})
 			}
 		}
 		rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
 		if err != nil {
 			return err
 		}
-		is := owntable.ReplayedOf(rows[0])
-		twice := timed.Both(is.Placed)
-		if placed.Both(twice) == twice {
-			if twice = placed.Both(is.Timed); timed.Both(twice) == twice {
-				twice = owntable.Times{}
-			}
-		}
-		if twice != (owntable.Times{}) {
-			return fmt.Errorf("table %s has records from %s to %s in two forms, with sequence numbers and without, in two commands: a history would have each of these changes twice. "+
+		is, timed := owntable.ReplayedOf(rows[0]), a.timedAlone[t]
+		to := owntable.Replayed{Placed: is.Placed.With(placed), Timed: is.Timed.With(timed), Last: int64(brings.Sum64() >> 1)}
+		twice := cmp.Or(timed.Both(is.Placed), placed.Both(is.Timed))
+		if twice != (owntable.Times{}) && to.Last != is.Last {
+			return fmt.Errorf("table %s has records from %s to %s in two forms, with sequence numbers and without, in two commands: nothing tells which of them are the same change. "+
 				"Replay one form only, or both in one command into a new directory", t.Name, timeText(twice.From), timeText(twice.To))
 		}
-		if to := (owntable.Replayed{Placed: is.Placed.With(placed), Timed: is.Timed.With(timed)}); to.Placed != is.Placed || to.Timed != is.Timed {
+		if to.Placed != is.Placed || to.Timed != is.Timed || to.Last != is.Last {
 			if err := r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
 				return err
 			}
