@@ -207,7 +207,7 @@ func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntabl
 	next = was.Clone()
 	b := &next.Builds[n]
 	b.State, b.Since = to, now
-	p.handOver(&next, b, at)
+	p.handOver(b, at)
 	state := owntable.Live
 	if to == owntable.BuildVerified {
 		state = owntable.Verified
@@ -230,18 +230,10 @@ func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntabl
 // approximate: this is larger than their error, and than the life of a batch or invocation.
 const HandOverAfter = time.Hour
 
-// handOver announces that a verified build's ledgers go over to positions, if processes read
-// the streams: functions have no checkpoints, and go on with marks.
-func (p *Program) handOver(row *owntable.CatalogRow, b *owntable.Build, at Moment) {
+// handOver announces that a verified build's ledgers go over to positions.
+func (p *Program) handOver(b *owntable.Build, at Moment) {
 	if b.State != owntable.BuildVerified || b.HandOver.Announced() || !p.HasMarks(b.Entity) {
 		return
-	}
-	for _, i := range p.tallies(b.Entity) {
-		for _, t := range p.Derivations[i].Reads {
-			if Reader(row.Tables[t].Reader) != Process {
-				return
-			}
-		}
 	}
 	b.HandOver.At, b.HandOver.After = at.Time.Add(HandOverAfter), at.Given
 }
@@ -254,15 +246,22 @@ func (p *Program) HasMarks(build string) bool {
 
 // HandOver decides what the catalog becomes when builds could go over to positions: it
 // announces that where it was not announced. waits tells of builds how many shards have
-// records to be counted by mark; those with 0 have passed.
+// records to be counted by mark; those with 0 have passed, and those before which a stream has forgotten all that was written
+// before the announcement. It returns was if there is nothing to do.
 func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Moment) owntable.CatalogRow {
-	next := was.Clone()
+	next := was
+	next.Builds = slices.Clone(was.Builds)
 	for i := range next.Builds {
 		b := &next.Builds[i]
-		p.handOver(&next, b, at)
-		if left, known := waits[b.Generation]; known && left == 0 && b.HandOver.Announced() && b.HandOver.Passed.IsZero() {
+		p.handOver(b, at)
+		left, known := waits[b.Generation]
+		forgotten := b.HandOver.After.IsZero() && at.Time.Sub(b.HandOver.At) > AuditAfter+HandOverAfter
+		if b.HandOver.Announced() && b.HandOver.Passed.IsZero() && (known && left == 0 || forgotten) {
 			b.HandOver.Passed = at.Time
 		}
+	}
+	if slices.Equal(next.Builds, was.Builds) {
+		return was
 	}
 	return next
 }
@@ -276,23 +275,6 @@ func Unmarked(was owntable.CatalogRow, generation int64, now time.Time) owntable
 		}
 	}
 	return next
-}
-
-// handing refuses a function while ledgers go over from marks to positions, and as long as
-// a stream may have records that were counted by marks which are gone.
-func (p *Program) handing(row owntable.CatalogRow, now time.Time) error {
-	for _, b := range row.Builds.Counting() {
-		switch h := b.HandOver; {
-		case !h.Announced():
-		case h.Over.IsZero():
-			return refuse(ErrReader, "model %s: what was built of %s goes over from marks to positions, which only a process can do. Run %s until %s says that it counts by positions; or build it again while the function reads: %s (%s)",
-				p.Model, b.Entity, p.Command("run"), p.Command("status"), p.Command("build", "--again"), guide)
-		case now.Sub(h.Passed) < AuditAfter:
-			return refuse(ErrReader, "model %s: what was built of %s counts by positions since %s, and the streams may still have records from before. A function can read them from %s on (%s)",
-				p.Model, b.Entity, stamp(h.Passed), stamp(h.Passed.Add(AuditAfter)), guide)
-		}
-	}
-	return nil
 }
 
 // Abort decides what the catalog becomes when builds of entities are ended that rows do not

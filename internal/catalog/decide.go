@@ -615,11 +615,6 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	if err := p.current(row, now); err != nil {
 		return row, err
 	}
-	if b.Reader != Process {
-		if err := p.handing(row, now); err != nil {
-			return row, err
-		}
-	}
 	if err := b.earlier(row); err != nil {
 		return row, err
 	}

@@ -42,6 +42,13 @@ func (h HandOver) Late(written time.Time, at events.Position) bool {
 	return h.Announced() && written.After(h.At) && at.Compare(h.After) > 0
 }
 
+// Begins reports whether a shard of which nothing was applied is cut at its beginning, by the first record that is read
+// of it. That was written after the build was audited, which was an hour before At. And if a shard from which it descends is cut, its records
+// are later than that one's, so the half hour is for the error of both times.
+func (h HandOver) Begins(written time.Time, at events.Position) bool {
+	return h.Announced() && written.After(h.At.Add(-30*time.Minute)) && at.Compare(h.After) > 0
+}
+
 // Way is how a record is counted.
 type Way int
 

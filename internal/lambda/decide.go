@@ -42,8 +42,9 @@ type work struct {
 	table    string
 	label    string // of the stream; "" if the event does not say
 	shard    string // "" of documents alone, and if the event names none
-	records  []events.Position
-	progress progress // of the shard, as last read
+	entries  []events.Entry
+	records  []events.Position // of the entries that have one
+	progress progress          // of the shard, as last read
 	portions []portion
 
 	done   int   // records applied or kept as dead letters
@@ -66,6 +67,7 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	}
 	w.shard = ev.Shard
 	_, w.label, _ = strings.Cut(ev.Stream, "/stream/")
+	w.entries = ev.Entries
 	for i := range ev.Entries {
 		e := &ev.Entries[i]
 		if e.Bad != nil && (errors.Is(e.Bad.Err, events.ErrTruncated) || errors.Is(e.Bad.Err, events.ErrNoTable)) {

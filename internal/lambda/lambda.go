@@ -304,7 +304,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	w.view = &runner.View{CatalogRow: row}
+	w.view = &runner.View{CatalogRow: row, Cuts: true}
 	if len(w.records) == 0 {
 		return nil
 	}

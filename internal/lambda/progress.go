@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -234,11 +235,25 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		next, err := l.take(w.records, now, now.Add(until), func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) })
 		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
+			next.Fence = w.cut(next.Fence, l)
 		}
 		return next, err
 	})
 	w.view.Fence = w.progress.Fence
 	return err
+}
+
+// cut cuts the shard for builds that hand over: before the first record of the event that was written after the announcement, and
+// at its beginning if that is near and nothing was applied of the shard, which may descend from one that was cut.
+func (w *work) cut(f contribution.Fence, l *progress) contribution.Fence {
+	isNew := l.At.IsZero() && l.Last.IsZero()
+	return runner.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
+		for i := range w.entries {
+			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
+				return
+			}
+		}
+	})
 }
 
 // end notes how many of an event's records are applied.

@@ -83,8 +83,8 @@ type Generation struct {
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
 		g := &Generation{Entity: w.Model.Entity(b.Entity), Build: b, all: w}
-		if h := b.HandOver; !w.View.cuts && h.Announced() && h.Over.IsZero() {
-			return nil, fmt.Errorf("%w: %q of model %s goes over to positions, which only a process can do", errGeneration, b.Entity, w.Model.Name)
+		if h := b.HandOver; !w.View.Cuts && h.Announced() && h.Over.IsZero() {
+			return nil, fmt.Errorf("%w: %q of model %s goes over to positions, which only readers of streams do", errGeneration, b.Entity, w.Model.Name)
 		}
 		if !w.Model.CanBuild(b.Entity) {
 			return nil, fmt.Errorf("%w: %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
@@ -106,7 +106,7 @@ func (g *Generation) Counts(c *projections.Change) bool {
 // way returns how the generation counts a change of the batch in ledgers and sets.
 func (g *Generation) way(c *projections.Change) contribution.Way {
 	switch h := g.Build.HandOver; {
-	case g.View.cuts || !h.Announced():
+	case g.View.Cuts || !h.Announced():
 		return g.View.Fence.Way(g.Build.Generation, h, c.Position)
 	case h.Over.IsZero():
 		return contribution.ByMark

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"weir/internal/contribution"
@@ -22,9 +23,8 @@ import (
 // View is by which builds a batch is applied.
 type View struct {
 	owntable.CatalogRow
-	// Fence is that of the batch's shard. That of a function has no cuts.
-	Fence  contribution.Fence
-	cuts   bool                         // shards are cut for builds that hand over, which only processes do
+	Fence  contribution.Fence           // of the batch's shard
+	Cuts   bool                         // shards are cut for builds that hand over, as by all that read a stream
 	fences map[place]contribution.Fence // of several batches; see of
 }
 
@@ -33,7 +33,7 @@ func (v *View) of(at place) *View {
 	if v == nil {
 		return nil
 	}
-	return &View{CatalogRow: v.CatalogRow, Fence: v.fences[at], cuts: true}
+	return &View{CatalogRow: v.CatalogRow, Fence: v.fences[at], Cuts: true}
 }
 
 // viewed gives a view to a batch that has none.
@@ -76,7 +76,7 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	if len(row.Builds) == 0 {
 		return c.floors[p.place], nil
 	}
-	if f, known := c.floors[p.place]; known && f.View == row.Count && c.cut(p, row, f, events.Position{}).Same(f) {
+	if f, known := c.floors[p.place]; known && f.View == row.Count && p.cut(row, f, events.Position{}).Same(f) {
 		return f, nil
 	}
 	ref := c.checkpoint(p.place)
@@ -107,7 +107,7 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 				next = next.Inherit(above, is.At)
 			}
 		}
-		if next = c.cut(p, row, next, is.At); next.Same(was) {
+		if next = p.cut(row, next, is.At); next.Same(was) {
 			c.floors[p.place] = was
 			return was, nil
 		}
@@ -123,17 +123,28 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", p.shard, p.place.table)
 }
 
-// cut returns a fence that is cut for each build of the view before the first record of a
-// piece that was written after its hand-over was announced. The checkpoint is at a position.
-func (c *consumer) cut(p *piece, row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
+// cut is Cut by the records of the piece.
+func (p *piece) cut(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
+	return Cut(row, f, checkpoint, false, func(yield func(*events.Record) bool) {
+		for i := range p.page.Records {
+			if !yield(&p.page.Records[i]) {
+				return
+			}
+		}
+	})
+}
+
+// Cut returns a fence that is cut for each build of the view before the first of some records of its shard that was written after the
+// hand-over was announced. The checkpoint is at a position. Of a new shard nothing was applied, and who reads it does not know its parents.
+func Cut(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position, isNew bool, records iter.Seq[*events.Record]) contribution.Fence {
 	for _, b := range row.Builds.Counting() {
 		if _, taken := f.Cuts[b.Generation]; taken || !b.HandOver.Announced() || f.View != row.Count {
 			continue
 		}
 		before := events.Position{}
-		for i := range p.page.Records {
-			r := &p.page.Records[i]
-			if r.Origin.IsZero() && b.HandOver.Late(r.Time, r.Position) { // others may have the time of a recording
+		for r := range records {
+			late := b.HandOver.Late(r.Time, r.Position) || isNew && before.IsZero() && b.HandOver.Begins(r.Time, r.Position)
+			if r.Origin.IsZero() && late { // others may have the time of a recording
 				f = f.Cut(b.Generation, checkpoint, before)
 				break
 			}

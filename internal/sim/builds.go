@@ -119,9 +119,9 @@ func (b *builds) run(o Options) (acts int) {
 }
 
 // handOver lets what is verified go over from marks to positions while everything goes wrong
-// again: first while shards are cut, and then without marks. Only processes do that.
+// again: first while shards are cut, and then without marks.
 func (b *builds) handOver() {
-	if b.mapping != nil || len(b.failures) > 0 {
+	if len(b.failures) > 0 {
 		return
 	}
 	for range 2 {
