@@ -66,7 +66,7 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 				return nil, err
 			}
 			s := all[checkpoint.Shard]
-			s.At, s.Done = checkpoint.At, checkpoint.Done
+			s.At, s.Done, s.Moved = checkpoint.At, checkpoint.Done, checkpoint.Expires
 			s.Fence, err = owntable.FenceOf(row)
 			all[checkpoint.Shard] = s
 			return nil, err

@@ -350,7 +350,6 @@ func TestFunctionWhileHandingOver(t *testing.T) {
 		t.Fatalf("%d marks, and then %d: ledgers are not counted by positions", marks, n)
 	}
 	b := f.builder("Movie")
-	f.clock.Add(26)
 	f.ok(b.HandOver(t.Context()))
 	f.clock.Add(2)
 	_, err := b.Unmark(t.Context())

@@ -246,22 +246,15 @@ func (p *Program) HasMarks(build string) bool {
 
 // HandOver decides what the catalog becomes when builds could go over to positions: it
 // announces that where it was not announced. waits tells of builds how many shards have
-// records to be counted by mark; those with 0 have passed, and those before which a stream has forgotten all that was written
-// before the announcement. It returns was if there is nothing to do.
+// records to be counted by mark; those with 0 have passed.
 func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Moment) owntable.CatalogRow {
-	next := was
-	next.Builds = slices.Clone(was.Builds)
+	next := was.Clone()
 	for i := range next.Builds {
 		b := &next.Builds[i]
 		p.handOver(b, at)
-		left, known := waits[b.Generation]
-		forgotten := b.HandOver.After.IsZero() && at.Time.Sub(b.HandOver.At) > AuditAfter+HandOverAfter
-		if b.HandOver.Announced() && b.HandOver.Passed.IsZero() && (known && left == 0 || forgotten) {
+		if left, known := waits[b.Generation]; known && left == 0 && b.HandOver.Announced() && b.HandOver.Passed.IsZero() {
 			b.HandOver.Passed = at.Time
 		}
-	}
-	if slices.Equal(next.Builds, was.Builds) {
-		return was
 	}
 	return next
 }

@@ -103,6 +103,7 @@ type Shard struct {
 	Parent string
 	Listed bool
 	Done   bool            // applied to its end
+	Moved  bool            // a function moved its checkpoint last, which does not note the end
 	At     events.Position // of the checkpoint
 	Fence
 }
@@ -110,11 +111,13 @@ type Shard struct {
 // Waits returns how many shards may still have a record that a build is to count by mark.
 // all are the shards that are listed, which was read first, and those with a checkpoint.
 func Waits(build int64, all map[string]Shard) (n int) {
-	children := map[string]bool{}
+	children, begun := map[string]bool{}, map[string]bool{}
 	for _, s := range all {
 		children[s.Parent] = children[s.Parent] || s.Listed
+		begun[s.Parent] = begun[s.Parent] || !s.At.IsZero()
 	}
 	for name, s := range all {
+		s.Done = s.Done || s.Moved && (begun[name] || !s.Listed) // an event source mapping reads a shard to its end before its children
 		if cut, taken := s.Cuts[build]; taken && s.At.Compare(cut) >= 0 {
 			continue
 		} else if !taken && s.Done && (!s.Listed || children[name]) {
