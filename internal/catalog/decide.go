@@ -42,9 +42,6 @@ func (r Reader) String() string {
 	return "a process"
 }
 
-// IsFunction reports whether the reader is a Lambda function.
-func (r Reader) IsFunction() bool { return r == Shard }
-
 // ErrRefused is wrapped by all errors that say that this program must not derive from
 // these tables as they are. Nothing was applied. The text says what to do.
 var ErrRefused = errors.New("refused")
@@ -67,8 +64,6 @@ var (
 	ErrFormat = kind("format")
 	// ErrModel: another model shows values on the same rows.
 	ErrModel = kind("model")
-	// ErrReader: another reader has the stream.
-	ErrReader = kind("reader")
 )
 
 func kind(name string) error { return fmt.Errorf("%w: %s", ErrRefused, name) }

@@ -141,7 +141,7 @@ func (r *Runner) endOf(ctx context.Context, table, shard string, after events.Po
 func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
 	for _, t := range r.Model.Tables {
 		pin, err := r.Pin(ctx, t.Name)
-		if err != nil || catalog.Reader(pin.Reader).IsFunction() {
+		if err != nil || catalog.Reader(pin.Reader) == catalog.Shard {
 			return err == nil, err
 		}
 	}
