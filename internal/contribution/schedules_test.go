@@ -31,6 +31,7 @@ type mistake struct {
 	noMargin      bool // the hand-over is when it is announced
 	byTime        bool // there are no cuts: the time of each record says how it is counted
 	orphans       bool // a shard whose parent was cut is cut like any other
+	lateAlone     bool // so is that of a function
 	parentOnly    bool // an empty shard does not pass on that its parent was cut
 	clockOnly     bool // a clock that may be set back is trusted
 	anyRecord     bool // a shard is cut before the first record that comes, whatever its time
@@ -131,6 +132,7 @@ func (w *world) end(consumers []*consumer, builders []*builder, audits []*audito
 		if w.pass(); w.IntN(3) == 0 {
 			w.write()
 		}
+		w.cross()
 		for range w.IntN(12) {
 			w.now++
 			consumers[w.IntN(len(consumers))].step()
@@ -141,6 +143,7 @@ func (w *world) end(consumers []*consumer, builders []*builder, audits []*audito
 		if w.pass(); w.IntN(5) == 0 {
 			w.write()
 		}
+		w.cross()
 		consumers[w.IntN(len(consumers))].step()
 	}
 	w.applyAll(consumers)
@@ -252,6 +255,7 @@ func TestMistakes(t *testing.T) {
 		"the hand-over is when it is announced":                              {noMargin: true},
 		"the time of each record says how it is counted":                     {byTime: true},
 		"a child of a shard that was cut is cut like any other":              {orphans: true},
+		"a function cuts a shard before a late record alone":                 {lateAlone: true},
 		"a shard is cut before any record":                                   {anyRecord: true},
 		"an empty shard does not pass the cut on":                            {parentOnly: true},
 		"a clock that may be set back is trusted":                            {clockOnly: true},

@@ -44,6 +44,7 @@ type shard struct {
 	closed  bool
 	done    int // the checkpoint: how many records are applied
 	fence   contribution.Fence
+	begun   bool // a batch has
 	holder  *consumer
 }
 
@@ -74,6 +75,7 @@ type world struct {
 	audits    int  // the auditor that holds the fence of the audit; -1 once the audit is over
 	jitter    int  // by how much the times of records may be wrong
 	numbered  bool // the store numbers all changes, and its clock may be set
+	blind     bool // functions do not know from which shards one descends
 	dropped   bool
 	dropAfter int
 	owner     int // the builder that holds the fence
@@ -89,14 +91,17 @@ type counter struct {
 	shard  *shard
 }
 
-// margin is by how much later than its announcement a hand-over is.
+// margin is by how much later than its announcement a hand-over is: an hour.
 const margin = 30
 
-func (w *world) time() time.Time { return time.Unix(int64(w.now), 0) }
+// second is what a step takes.
+const second = time.Hour / margin
+
+func (w *world) time() time.Time { return time.Unix(0, 0).Add(time.Duration(w.now) * second) }
 
 // roughly is the time as a record has it.
 func (w *world) roughly() time.Time {
-	return w.time().Add(time.Duration(w.IntN(2*w.jitter+1)-w.jitter) * time.Second)
+	return w.time().Add(time.Duration(w.IntN(2*w.jitter+1)-w.jitter) * second)
 }
 
 func newWorld(seed uint64, m mistake) *world {
@@ -106,12 +111,26 @@ func newWorld(seed uint64, m mistake) *world {
 	if w.numbered = w.IntN(4) == 0; w.numbered {
 		w.jitter = 300
 	}
+	if w.blind = seed%3 == 0 && !w.numbered; w.blind {
+		w.jitter /= 4
+	}
 	for range w.IntN(6) {
 		w.rows[w.IntN(rowCount)] = image{w.IntN(targetCount), w.IntN(4)} // before the stream
 	}
 	a, b := &shard{}, &shard{}
 	w.shards, w.of = []*shard{a, b}, []*shard{a, b, a}
 	return w
+}
+
+// cross has a function meet new shards while it hands over: they split, and rows change.
+func (w *world) cross() {
+	if !w.blind || !w.over.Announced() || w.time().Sub(w.over.At).Abs() > 10*second {
+		return
+	}
+	if w.IntN(4) == 0 {
+		w.split()
+	}
+	w.write()
 }
 
 // write changes a row, as an application does.
@@ -282,6 +301,7 @@ func (c *consumer) hold() {
 		}
 		c.shard.fence, c.fence = next, next
 	}
+	c.shard.begun = true
 	c.offers, c.steps = nil, nil
 	if c.view > 0 {
 		c.gather()
@@ -299,12 +319,13 @@ func (c *consumer) next() contribution.Fence {
 		return next
 	}
 	for _, above := range c.above {
-		if changed && !c.mistake.orphans {
+		if changed && !c.mistake.orphans && !c.blind {
 			next = next.Inherit(above, c.place)
 		}
 	}
 	for i, r := range c.shard.records[c.from:c.to] {
-		if c.over.Late(r.written, r.at) || c.mistake.anyRecord {
+		first := c.blind && i == 0 && !c.shard.begun && c.over.Begins(r.written, r.at) && !c.mistake.lateAlone
+		if c.over.Late(r.written, r.at) || first || c.mistake.anyRecord {
 			before := events.Position{}
 			if i > 0 {
 				before = c.shard.records[c.from+i-1].at
@@ -509,13 +530,13 @@ func (a *auditor) announce() {
 	}
 	a.audits = -1
 	a.world.view++
-	a.world.over.At = a.time().Add(margin * time.Second)
+	a.world.over.At = a.time().Add(margin * second)
 	if a.numbered && !a.mistake.clockOnly {
 		a.world.over.After = events.PositionOf(a.sequence)
 	}
 	switch {
 	case a.mistake.early:
-		a.world.over.At = time.Unix(int64(a.begin+margin), 0)
+		a.world.over.At = time.Unix(0, 0).Add(time.Duration(a.begin+margin) * second)
 	case a.mistake.noMargin:
 		a.world.over.At = a.time()
 	}
