@@ -103,11 +103,7 @@ func (c *devCommand) Run(p *program) (err error) {
 	if err := together(p.ctx, s, server, log, followers.follow(s, log, told, activity, indexed), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stderr, "stopped")
-	if errors.Is(context.Cause(p.ctx), errTerminated) {
-		return nil
-	}
-	return failed(exitInterrupted)
+	return p.stopped()
 }
 
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity

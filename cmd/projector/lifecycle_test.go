@@ -145,14 +145,16 @@ func lifecycleTable(t *testing.T) (lines []string) {
 // life is a deployment of a shop whose only customer has orders.
 type life struct {
 	*testing.T
-	at     drivers.Place
-	flags  []string
-	db     *sdk.Client // nil on the embedded store
-	env    []string
-	orders map[string]int // the totals of the customer's orders
-	next   int
-	to     store.Store // the store, if it is open
-	serves string      // the name of the model, "" for shop
+	at      drivers.Place
+	flags   []string
+	db      *sdk.Client // nil on the embedded store
+	env     []string
+	orders  map[string]int // the totals of the customer's orders
+	next    int
+	to      store.Store   // the store, if it is open
+	serves  string        // the name of the model, "" for shop
+	command string        // "" for run
+	says    func(*buffer) // is given what begins says as it says it
 }
 
 const (
@@ -288,9 +290,12 @@ func (l *life) runs(model string, shows map[string]int, more ...string) string {
 // begins starts the program with a model. until waits until the customer's row shows attributes
 // with the values wanted; stop ends the program and returns what it said.
 func (l *life) begins(model string, more ...string) (until func(shows map[string]int), stop func() string) {
-	args := slices.Concat([]string{"run", model, "--addr", "127.0.0.1:0"}, l.flags, more)
+	args := slices.Concat([]string{cmp.Or(l.command, "run"), model, "--addr", "127.0.0.1:0"}, l.flags, more)
 	ctx, end := context.WithCancelCause(l.Context())
 	var said buffer
+	if l.says != nil {
+		l.says(&said)
+	}
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, args, strings.NewReader(""), io.Discard, &said) }()
 	serves := regexp.MustCompile(`http://\S+/v1`)

@@ -65,6 +65,7 @@ var (
 type commands struct {
 	Replay replayCommand  `cmd:"" help:"Derive from recorded streams: source rows, derived rows, search."`
 	Run    runCommand     `cmd:"" help:"Follow the store's streams and serve queries over HTTP."`
+	Serve  serveCommand   `cmd:"" help:"Serve queries over HTTP beside functions or processes that derive."`
 	Dev    devCommand     `cmd:"" help:"Everything in one process, with sample data, to try a model out."`
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`

@@ -5,25 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
-	"weir/internal/api"
 	"weir/internal/budget"
-	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/live"
-	"weir/internal/logs"
 	"weir/internal/metrics"
 	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/status"
 	"weir/internal/system"
-	"weir/internal/traces"
 	"weir/internal/web"
 )
 
@@ -32,18 +25,12 @@ type runCommand struct {
 	data
 	assume
 	Drained string `hidden:""`
-	web.Flags
-	logs.Logging
-	traces.Flag
-	Console    consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
-	Recordings []string      `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
-	Build      string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
-	Models     []string      `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Lease      time.Duration `default:"30s" help:"On AWS, for how long a process may be silent before another reads in its place (default ${default})."`
-	Rate       float64       `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`
-	Budget     float64       `name:"write-budget" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
-	Window     time.Duration `name:"batching-window" placeholder:"DURATION" help:"On AWS, let records gather for so long before they are applied, 10s at the most, so that a row for which many count is written once: fewer write units, and rows that show older values. Without it, records are applied as they come."`
-	Addr       string        `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where queries are served, port 0 for any free one (default ${default})."`
+	serving
+	Console consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
+	Build   string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
+	Lease   time.Duration `default:"30s" help:"On AWS, for how long a process may be silent before another reads in its place (default ${default})."`
+	Budget  float64       `name:"write-budget" placeholder:"UNITS" help:"On AWS, at most so many write units in a second on each table of the models, of all processes together; weir's own table has no limit. 0 is any number (default)."`
+	Window  time.Duration `name:"batching-window" placeholder:"DURATION" help:"On AWS, let records gather for so long before they are applied, 10s at the most, so that a row for which many count is written once: fewer write units, and rows that show older values. Without it, records are applied as they come."`
 }
 
 func (runCommand) Help() string {
@@ -103,26 +90,11 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	defer s.Close()
 	told := metrics.New()
-	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
 	follow, read, leaveStreams, held := c.following(s, log, told, activity, writes, indexed)
 	defer leaveStreams()
-	status, lagging := statuses(s)
-	units := func() []budget.Use { return usesOf(s, writes) }
-	told.Builds(buildsOf(status))
-	handler, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(spending(lagging, units)), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
-	if err != nil {
-		return usage("%v", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+metrics.Path, told.Handler())
-	mux.Handle("/", handler)
-	recorded, err := recordings(s, "--recordings", c.Recordings)
-	if err != nil {
-		return err
-	}
-	o := console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Units: units}
+	o := console.Options{Log: log, Activity: activity}
 	if held != nil {
 		o.Shards = func(model string) []live.Status { return held[model].Status() }
 		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
@@ -131,15 +103,11 @@ func (c *runCommand) Run(p *program) (err error) {
 			return owner
 		}
 	}
-	pages, leave, err := c.Console.beside(mux, s, o)
+	server, leave, err := c.listen(s, told, writes, c.Console, o)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), pages, log)
-	if err != nil {
-		return usage("%v", err)
-	}
 	defer server.Close()
 	// What may refuse this process has to be known before a build is announced, since that stops
 	// programs with the older model.
@@ -147,18 +115,14 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	read()
-	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), c.at().Store().Name(c.at()), cli.OfStage(&s.Names))
+	c.tell(p, s, c.data, server)
 	ready := func(ctx context.Context) error {
 		return c.building(ctx, s, log, func() error { return c.reach(ctx, p, s, log, indexed) })
 	}
 	if err := together(p.ctx, s, server, log, follow, ready, indexed); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stderr, "stopped")
-	if errors.Is(context.Cause(p.ctx), errTerminated) {
-		return nil
-	}
-	return failed(exitInterrupted)
+	return p.stopped()
 }
 
 // buildsOf returns the builds of a model that are not settled, as its status says them.
