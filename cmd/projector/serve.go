@@ -100,7 +100,7 @@ it needs keys, or --open:
 // Run returns when the process is asked to stop, after the requests in progress are answered.
 func (c *serveCommand) Run(p *program) error {
 	if !c.shared() {
-		return usage("serve is for --aws; the process that derives in a directory answers queries too: projector run")
+		return usage("serve is for --aws; the process that derives in a directory answers queries too: projector run MODEL")
 	}
 	log, stderr := c.Logging.Open(p.stderr)
 	p.log, p.stderr = log, stderr

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ func (b *Builder) moment() catalog.Moment {
 	return catalog.Moment{Time: b.Runner.Now(), Given: b.Runner.Store.Tip().Given}
 }
 
+// streamKeeps is how long a stream of DynamoDB has a record.
+const streamKeeps = 24 * time.Hour
+
 // HandOver announces that verified builds go over from marks to positions, where that was
 // not done, and notes those of which all records up to the cuts are counted. It is cheap:
 // call it now and then.
@@ -34,7 +38,9 @@ func (b *Builder) HandOver(ctx context.Context) error {
 	waits := map[int64]int{}
 	for _, is := range row.Builds.Counting() {
 		if h := is.HandOver; slices.Contains(b.Names, is.Entity) && h.Announced() && h.Passed.IsZero() {
-			if waits[is.Generation], err = b.waits(ctx, is); err != nil {
+			if h.After.IsZero() && b.Runner.Now().Sub(h.At) > streamKeeps+InUse { // also where functions read, which move no shard without records
+				waits[is.Generation] = 0
+			} else if waits[is.Generation], err = b.waits(ctx, is); err != nil {
 				return err
 			}
 		}
@@ -74,9 +80,30 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 		if err != nil {
 			return 0, err
 		}
+		for name, s := range all {
+			if s.At.IsZero() && s.Listed {
+				if s.Done, err = b.ended(ctx, t.Name, name); err != nil {
+					return 0, err
+				}
+				all[name] = s
+			}
+		}
 		n += contribution.Waits(is.Generation, all)
 	}
 	return n, nil
+}
+
+// ended reports whether a shard that no row tells of is closed and has no record any more.
+func (b *Builder) ended(ctx context.Context, table, shard string) (bool, error) {
+	from, err := b.Runner.Store.Horizon(ctx, table, shard)
+	if err != nil {
+		return false, err
+	}
+	page, err := b.Runner.Store.Read(ctx, table, shard, from, 1)
+	if errors.Is(err, store.ErrTrimmed) { // it is trimmed just now
+		return false, nil
+	}
+	return page.End && len(page.Records) == 0, err
 }
 
 // unmarks reports whether the marks of a build can be removed: no batch is left that may

@@ -12,10 +12,12 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/system"
 	"weir/internal/value"
 	"weir/internal/verify"
 )
@@ -30,6 +32,11 @@ type approximate struct {
 
 // wrong is by how much a time may be: less than catalog.HandOverAfter.
 const wrong = 25 * time.Minute
+
+// Horizon is zero, as of DynamoDB: what reads a shard begins at its oldest record.
+func (a *approximate) Horizon(context.Context, string, string) (events.Position, error) {
+	return events.Position{}, nil
+}
 
 func (a *approximate) Tip() store.Tip { return store.Tip{Lag: 1} }
 
@@ -490,4 +497,34 @@ func TestRepairBesideABuild(t *testing.T) {
 		t.Errorf("it leaves %+v, and of %v\n%v", left, before, after)
 	}
 	f.compare()
+}
+
+// TestHandOverOfIdleShards: a function moves no shard without records, so time ends what waits for such a shard: a day later the stream has no
+// record any more that was written before.
+func TestHandOverOfIdleShards(t *testing.T) {
+	f := open(t, load(t, films))
+	var err error
+	f.System, err = system.Over(t.Context(), &approximate{Store: f.Store}, "", []*model.Model{f.model}, system.Options{Now: f.now, NoSearch: true})
+	f.ok(err)
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.rate(1, 4, "m")
+	f.catchUp()
+	f.build(owntable.BuildLive, "Movie")
+	f.clock.Add(25)
+	f.build(owntable.BuildVerified, "Movie")
+	passed := func() bool {
+		b := f.builder("Movie")
+		f.ok(b.HandOver(t.Context()))
+		row, err := b.Runner.Catalog.Row(t.Context())
+		f.ok(err)
+		return !row.Builds[0].HandOver.Passed.IsZero()
+	}
+	for _, x := range []struct {
+		hours int64
+		want  bool
+	}{{3, false}, {20, false}, {5, true}} {
+		if f.clock.Add(x.hours); passed() != x.want {
+			t.Errorf("after %d hours more: all is counted by positions: %v", x.hours, !x.want)
+		}
+	}
 }

@@ -46,6 +46,7 @@ var events = []Event{
 	{"build.unreadable", slog.LevelError, "the builds cannot be read", "tried again"},
 	{"build.no_handover", slog.LevelError, "builds do not go over to positions", "tried again"},
 	{"build.not_released", slog.LevelWarn, "a build is not released, so the next process waits before it goes on", "nothing to do"},
+	{"search.unbuilt", slog.LevelWarn, "searches are refused until the search indexes are built", "nothing while they are built; else `projector build`"},
 	{"search.unreachable", slog.LevelWarn, "searches are refused, and rows are applied: the search indexes cannot be built", "tried again; start the cluster"},
 	{"search.refused", slog.LevelWarn, "the search indexes cannot be opened; rows are applied, and searches are refused until then", "start the cluster"},
 	{"search.refilled", slog.LevelWarn, "the search indexes are filled again, for the row that says what is in them cannot be read", "nothing to do"},
