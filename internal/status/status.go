@@ -214,8 +214,10 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 	if err != nil {
 		return Status{}, err
 	}
-	if st.Missing, err = s.MissingTargets(ctx, part); err != nil {
-		return Status{}, err
+	if st.Refused == "" { // else a table may be missing
+		if st.Missing, err = s.MissingTargets(ctx, part); err != nil {
+			return Status{}, err
+		}
 	}
 	is, err := lagsOf(ctx, part, &st)
 	return st.with(is, part.Model), err

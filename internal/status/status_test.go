@@ -256,3 +256,24 @@ func TestStatusOfMissingTargets(t *testing.T) {
 		t.Errorf("%+v\n%s", st.Missing, text.String())
 	}
 }
+
+// gone is a store that says of a table which is not there what DynamoDB says.
+type gone struct{ store.Store }
+
+func (gone) Identity(context.Context, string) (store.Identity, error) { return store.Identity{}, nil }
+
+// TestStatusWithoutATable: a model whose table is not there has a status, which says what is missing.
+func TestStatusWithoutATable(t *testing.T) {
+	c := openClocked(t, shop)
+	m, err := model.Parse("shop.yaml", []byte(strings.ReplaceAll(shop, "Shop", "Store")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.Over(t.Context(), gone{c.Store}, "", []*model.Model{m}, system.Options{Now: func() time.Time { return c.at }, NoSearch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := Of(t.Context(), s, s.Models[0]); err != nil || !strings.Contains(st.Refused, "there is no table Store") {
+		t.Errorf("%q %v", st.Refused, err)
+	}
+}
