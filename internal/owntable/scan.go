@@ -135,7 +135,7 @@ type Replayed struct {
 // Times is a stretch of time in µs, both ends included; 0 and 0 is none.
 type Times struct{ From, To int64 }
 
-// With returns the span that has both.
+// With returns the time from the earlier beginning to the later end.
 func (s Times) With(o Times) Times {
 	switch (Times{}) {
 	case s:
@@ -146,7 +146,7 @@ func (s Times) With(o Times) Times {
 	return Times{min(s.From, o.From), max(s.To, o.To)}
 }
 
-// Both returns what is in both spans.
+// Both returns the time that both have.
 func (s Times) Both(o Times) Times {
 	if both := (Times{max(s.From, o.From), min(s.To, o.To)}); both.From <= both.To {
 		return both

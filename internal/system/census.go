@@ -18,13 +18,11 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 	rows := map[*model.Entity]int{}
 	sums := map[*model.Tally]value.Value{}
 	for _, t := range p.Model.Tables {
-		q := store.Query{Table: t.Name}
-		for {
-			page, err := s.Store.Query(ctx, q)
+		for page, err := range store.Pages(ctx, s.Store, store.Query{Table: t.Name}) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("counting the rows of %s: %w", t.Name, err)
 			}
-			for _, row := range page.Rows {
+			for _, row := range page {
 				e := t.Classify(row)
 				rows[e]++
 				targets.Add(e, row)
@@ -32,10 +30,6 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 					addShown(sums, e, row)
 				}
 			}
-			if page.Next == nil {
-				break
-			}
-			q.After = page.Next
 		}
 	}
 	return counted(p.Model, rows, sums), targets.Missing(), nil
@@ -52,16 +46,15 @@ const (
 func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Missing, error) {
 	targets := projections.MissingTargets{Sampled: true}
 	for _, t := range p.Model.Tables {
-		q := store.Query{Table: t.Name, Limit: sampledRows / sampledPages}
-		for range sampledPages {
-			page, err := s.Store.Query(ctx, q)
+		n := 0
+		for page, err := range store.Pages(ctx, s.Store, store.Query{Table: t.Name, Limit: sampledRows / sampledPages}) {
 			if err != nil {
 				return nil, fmt.Errorf("looking at rows of %s: %w", t.Name, err)
 			}
-			for _, row := range page.Rows {
+			for _, row := range page {
 				targets.Add(t.Classify(row), row)
 			}
-			if q.After = page.Next; q.After == nil {
+			if n++; n == sampledPages {
 				break
 			}
 		}

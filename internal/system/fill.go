@@ -46,10 +46,8 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 		}
 		return nil
 	}
-	if s.late != nil {
-		if err := s.late.reach(ctx); err != nil {
-			return err
-		}
+	if err := s.late.reach(ctx); err != nil {
+		return err
 	}
 	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
 		return err

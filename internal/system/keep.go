@@ -46,10 +46,8 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	if g == nil {
 		return nil
 	}
-	if s.late != nil {
-		if err := s.late.reach(ctx); err != nil {
-			return err
-		}
+	if err := s.late.reach(ctx); err != nil {
+		return err
 	}
 	row, by, err := s.read(ctx, g)
 	f := filler{System: s, generation: g, row: row}

@@ -25,8 +25,11 @@ type late struct {
 	ended bool
 }
 
-// reach opens the index if it is not open.
+// reach opens the index if it is not open. A nil one is of an index that was opened at once.
 func (l *late) reach(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
 	l.opening.Lock()
 	defer l.opening.Unlock()
 	if _, err := l.index(); err == nil {
