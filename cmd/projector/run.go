@@ -76,13 +76,12 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Budget < 0 || c.Budget > 0 && !c.shared() {
 		return usage("--write-budget is for --aws, and not below 0")
 	}
-	log, stderr := c.Logging.Open(p.stderr)
-	p.log, p.stderr = log, stderr
-	end, err := p.traced(c.Flag)
+	end, err := c.begin(p)
 	if err != nil {
 		return err
 	}
 	defer end()
+	log := p.log
 	writes := budget.New(c.Budget, c.Deployment().Own())
 	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete})
 	if err != nil {

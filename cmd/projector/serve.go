@@ -33,6 +33,12 @@ type serving struct {
 	Models     []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 }
 
+// begin has the program log and trace as the flags say, until end.
+func (c *serving) begin(p *program) (end func(), err error) {
+	p.log, p.stderr = c.Logging.Open(p.stderr)
+	return p.traced(c.Flag)
+}
+
 // listen makes the server of queries, metrics and console, which answers once it runs. The caller calls end when it has stopped.
 // o says what the console has of those who derive.
 func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget.Writes, mode consoleMode, o console.Options) (_ *web.Server, end func(), err error) {
@@ -102,9 +108,7 @@ func (c *serveCommand) Run(p *program) error {
 	if !c.shared() {
 		return usage("serve is for --aws; the process that derives in a directory answers queries too: projector run MODEL")
 	}
-	log, stderr := c.Logging.Open(p.stderr)
-	p.log, p.stderr = log, stderr
-	end, err := p.traced(c.Flag)
+	end, err := c.begin(p)
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	server, leave, err := c.listen(s, metrics.New(), writes, c.Console, console.Options{Log: log, Activity: console.NewActivity(s.Models)})
+	server, leave, err := c.listen(s, metrics.New(), writes, c.Console, console.Options{Log: p.log, Activity: console.NewActivity(s.Models)})
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (c *serveCommand) Run(p *program) error {
 	c.tell(p, s, c.data, server)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { searchable(ctx, s, log) })
+	beside.Go(func() { awaitIndexes(ctx, s, p.log) })
 	defer beside.Wait()
 	defer cancel()
 	if err := server.Run(p.ctx); err != nil {
@@ -133,8 +137,8 @@ func (c *serveCommand) Run(p *program) error {
 	return p.stopped()
 }
 
-// searchable asks until each model's indexes are built, from when on searches are answered.
-func searchable(ctx context.Context, s *system.System, log *slog.Logger) {
+// awaitIndexes asks until each model's indexes are built, from when on searches are answered.
+func awaitIndexes(ctx context.Context, s *system.System, log *slog.Logger) {
 	for _, part := range s.Models {
 		for said := false; ; said = true {
 			err := s.Built(ctx, part)
