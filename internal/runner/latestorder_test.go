@@ -90,3 +90,19 @@ func TestLatestSkipHoles(t *testing.T) {
 		t.Errorf("a skip whose holes cannot be read is taken: %+v", s)
 	}
 }
+
+// TestLatestBeforeASkip: a fact put before the first that a skip leaves out is read.
+func TestLatestBeforeASkip(t *testing.T) {
+	q := newTasks(t)
+	q.add(20, 32)
+	q.end(20, 28)
+	row, err := q.runner.GetRow(t.Context(), owntable.Ledger(q.model.Name, q.about))
+	must(t, err)
+	if s := owntable.LedgerRow(row).Skip("next"); s.End == "" {
+		t.Fatalf("nothing is skipped: %+v", s)
+	}
+	q.add(3, 4)
+	q.shows(3, 31)
+	q.end(3, 4)
+	q.shows(28, 31)
+}
