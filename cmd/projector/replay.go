@@ -62,8 +62,8 @@ to its last record; that one is missing is known only where a row's changes do n
 each other, or such a window begins in its time. A data file without its manifest has no time: it fills only rows of which no change is
 known. Export and stream may overlap; give what was recorded within a minute of an
 export in the same command as the export, and records of one moment that have no sequence
-numbers, such as Kinesis records, in one command, in their order: where nothing tells their
-order, that is a gap which only a replay into a new directory ends.
+numbers, such as Kinesis records, in one command with the change before them, in their order:
+where nothing tells their order, that is a gap which only a replay into a new directory ends.
 
 If only replays in bulk have written into the directory, the rows of many records are
 written at a time. The result is the same; -o json says how many records were in bulk.
