@@ -137,7 +137,6 @@ func (f *flight) send(ctx context.Context, s *sending) error {
 		e.leaves = false
 		switch err := out[i].Err; {
 		case err == nil:
-			e.sent = true
 		case s == &f.marks && errors.Is(err, store.ErrCondition): // a newer removal has its mark
 		case errors.Is(err, store.ErrCondition):
 			e.again, e.stale = true, true

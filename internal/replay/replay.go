@@ -102,7 +102,6 @@ type row struct {
 	digest digest     // of stored
 	known
 	read   bool // this batch has read it
-	lost   bool // something that was decided did not happen, so what follows is decided again
 	stale  bool // the store rejected a write of the batch, so the later decisions are wrong
 	leaves bool // the batch removes it, and the removal is not sent yet
 	// forgot is, of a row that does not exist, up to when removals in its table were forgotten; nil if they were not.
@@ -119,7 +118,6 @@ type entry struct {
 	applied bool   // it changes its row
 	told    bool   // history takes it from the record
 	again   bool   // the store rejected it; decide it again
-	sent    bool   // the store took what it writes
 }
 
 // rounds is how often a batch's writes are decided again because another writer changed
@@ -194,13 +192,13 @@ func (r *Replay) write(ctx context.Context, b *batch) error {
 		for i := range b.entries {
 			e := &b.entries[i]
 			refused := e.row != nil && e.Bad != nil
-			if e.again || e.row != nil && e.lost && !e.sent && !refused {
-				e.read, e.lost = false, true
+			if e.again {
+				e.read = false
 				again = append(again, entry{Entry: e.Entry, row: e.row})
 				continue
 			}
 			if refused {
-				e.lost, round = true, -1
+				round = -1
 			}
 			if e.told && !refused {
 				told = append(told, &entry{Entry: e.Entry, row: e.row})
@@ -279,7 +277,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	gone := make([]*row, 0, len(rows))
 	var tables []string
 	for i, w := range rows {
-		w.now, w.stale, w.lost, w.stripped, w.forgot = got[i], false, false, false, nil
+		w.now, w.stale, w.stripped, w.forgot = got[i], false, false, nil
 		w.known = knownOf(w.now)
 		if w.now == nil {
 			refs = append(refs, owntable.Seen(w.ref))

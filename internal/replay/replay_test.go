@@ -236,7 +236,7 @@ func TestRefused(t *testing.T) {
 // TestBehindRefused: an older record that comes behind one that the table refuses is written,
 // however they are cut into batches.
 func TestBehindRefused(t *testing.T) {
-	all := []events.Entry{album(5, ``, `{"mood":7}`), album(2, ``, `{"title":"two"}`), album(3, `{"title":"two"}`, `{"title":"three"}`)}
+	all := []events.Entry{album(5, `{"title":"four"}`, `{"title":"`+strings.Repeat("x", 410<<10)+`"}`), album(2, ``, `{"title":"two"}`), album(3, `{"title":"two"}`, `{"title":"three"}`)}
 	for size := 1; size <= len(all); size++ {
 		w := newWorld(t)
 		if s := w.replay(all, size); s != (replay.Summary{Applied: 2, Dead: 1}) {
