@@ -393,8 +393,9 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if chain = all; !is {
 		chain = inChain(all, x.told, x.now)
 	}
+	isCircle := func(all []tied) bool { return isChain(all, false, digest{}) && all[0].old == all[len(all)-1].new }
 	if x.told {
-		return chain, 0, 0, nil
+		return chain, noteIf(isCircle(chain), noteCircle), 0, nil
 	}
 	k, now, err := x.r.knownNow(ctx, x.ref)
 	if err != nil {
@@ -406,7 +407,7 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if slices.ContainsFunc(chain[:len(seen)], func(t tied) bool { return !isSeen(t) }) {
 		again = len(seen)
 	}
-	circle := isChain(chain, false, now) && chain[0].old == chain[len(chain)-1].new
+	circle := isCircle(chain)
 	begins := k.first.time
 	if k.flags&ofUnknown != 0 { // it may be the row of an export, known to a minute
 		begins -= minute
@@ -420,7 +421,9 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	}
 	i := slices.IndexFunc(rest, func(t tied) bool { return t.old.short() == start })
 	if i >= 0 && (late || k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time) {
-		return append(seen, inChain(rest, true, rest[i].old)...), 0, again, nil
+		chain = inChain(rest, true, rest[i].old)
+		asGiven := is && slices.EqualFunc(chain, rest, func(a, b tied) bool { return a.id == b.id })
+		return append(seen, chain...), noteIf(!late && !asGiven && isCircle(chain), noteCircle), again, nil
 	}
 	// A circle in the order of its file is taken as it is, unless it may be of a row that was made and removed.
 	removes := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool { return t.new == digest{} })
