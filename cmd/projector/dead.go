@@ -21,7 +21,7 @@ import (
 type deadCommands struct {
 	List    deadList    `cmd:"" help:"List what could not be applied."`
 	Show    deadShow    `cmd:"" help:"Show a dead letter, with its record."`
-	Retry   deadRetry   `cmd:"" help:"Apply a dead letter again; for a parked target, its whole queue in order."`
+	Retry   deadRetry   `cmd:"" help:"Apply a dead letter again."`
 	Discard deadDiscard `cmd:"" help:"Drop a dead letter for good."`
 }
 
@@ -40,9 +40,9 @@ type deadList struct {
 }
 
 func (deadCommands) Help() string {
-	return `A change that cannot be applied becomes a dead letter, whole, and stops nothing but its target:
-later changes of the same target wait behind it, in order, until it is retried or
-discarded.
+	return `A change that cannot be applied becomes a dead letter, whole, and stops nothing else. A row that
+refuses what is derived on it has one; later changes go on counting, and the first that the
+row takes shows all and removes the letter.
 
   projector dead list gallery
   projector dead show gallery ID
@@ -55,7 +55,7 @@ discarded.
 func (deadList) Help() string {
 	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
-parked (waits in the queue of a target), publish, row, set, notification and follow
+parked (a ledger refused an amount), publish, row, set, notification and follow
 (a table refused it; follow: a row has no room for what it follows), document (an index
 refused it), number (a distinct has more values than its max; it goes by itself when it
 has fewer), status (a stage has more rows than its max; the same) and gap (records that the stream no longer had).
@@ -210,9 +210,7 @@ func (c *deadRetry) Run(p *program) error {
 	})
 }
 
-// retry applies one dead letter, and what waits behind it. It returns how much was applied, also
-// with an error.
-// A parked target is retried as a queue: all before the first refusal is applied, and counted.
+// retry applies one dead letter. It returns how much was applied, also with an error.
 func (p *program) retry(s *system.System, id string) (applied int, err error) {
 	part := s.Models[0]
 	d, err := part.Runner.DeadByID(p.ctx, id)

@@ -35,8 +35,8 @@ value that it corrects. Applications may go on writing. After an interruption, t
 command continues. When verify finds nothing more, repair discards the gaps that were
 reported before it began from the list of dead letters.
 
-History of lost records (activities, notifications, audit) stays lost. A value with
-parked effects is left until they are retried or discarded. Exits with 1 if something is
+History of lost records (activities, notifications, audit) stays lost. Dead letters with
+amounts of a value that it corrects go. Exits with 1 if something is
 left that the same command would leave again, if a value cannot be computed or derived
 from the rows, or if a dry run found something; with 4 if all that is left was written as
 fast as it was recounted.

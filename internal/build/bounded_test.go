@@ -116,13 +116,16 @@ func TestReplacedLetters(t *testing.T) {
 	f := rated(t)
 	f.catchUp()
 	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
-	f.ok(f.runner().ParkShown(t.Context(), movie, "as if the row had refused it"))
+	f.rate(8, 3, "m")
+	f.catchUp()
+	ledger, err := f.runner().GetRow(t.Context(), owntable.Ledger(f.model.Name, movie))
+	f.ok(err)
+	_, err = f.runner().NoteShown(t.Context(), movie, ledger, errors.New("as if the row had refused it"))
+	f.ok(err)
 	was := f.dead()
 	if len(was) != 1 {
 		t.Fatalf("%+v", was)
 	}
-	f.rate(8, 3, "m")
-	f.catchUp() // parked
 	f.build(owntable.BuildLive, "Movie")
 	f.compare()
 	if left := f.dead(); len(left) > 0 {
@@ -133,7 +136,7 @@ func TestReplacedLetters(t *testing.T) {
 	}
 	f.compare()
 	f.clock.Add(2)
-	_, _, err := f.builder("Movie").Prune(t.Context())
+	_, _, err = f.builder("Movie").Prune(t.Context())
 	f.ok(err)
 	for name := range f.rows(owntable.TableName) {
 		if strings.Contains(name, `"dead|`) {

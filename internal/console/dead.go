@@ -19,15 +19,8 @@ type deadPage struct {
 	More    bool // there are more than were read
 	Read    int
 	All     string
-	Parked  []parkedTarget
 	Done    string // what an action came to
 	Failed  bool   // it came to less than it should
-}
-
-// parkedTarget is a row that waits for effects, and how many of those that were read do.
-type parkedTarget struct {
-	Row   link
-	Waits int
 }
 
 // deadKind is a kind of dead letters in the list of kinds, with how many of those that were read it
@@ -60,11 +53,9 @@ var errEnough = errors.New("enough")
 func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK, "") }
 
 // listLetters shows dead letters, and what an action came to.
-// Counts and parked targets are those of the first readLetters letters; More says that there are
-// others. Nothing is changed by listing.
+// Counts are those of the first readLetters letters; More says that there are others. Nothing is changed by listing.
 func (c *Console) listLetters(r *request, status int, done string) error {
 	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
-	parked := map[string]int{} // where each target is in the list
 	counts := map[string]int{}
 	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
 		if p.Read == readLetters {
@@ -72,15 +63,6 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 		}
 		p.Read++
 		counts[string(d.Kind)]++
-		if d.Kind == runner.DeadParked && r.part.Model.Table(d.Row.Table) != nil {
-			row := rowLink(r.part.Model, d.Row)
-			i, known := parked[row.Href]
-			if !known {
-				i = len(p.Parked)
-				parked[row.Href], p.Parked = i, append(p.Parked, parkedTarget{Row: row})
-			}
-			p.Parked[i].Waits++
-		}
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
 		}

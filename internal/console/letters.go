@@ -35,7 +35,7 @@ type Letter struct {
 	// unknown.
 	Position string `json:"position,omitempty"`
 	Time     string `json:"time,omitempty"`
-	// Adds has the amounts of a parked target, as people read them; Record the record in DynamoDB's
+	// Adds has the amounts that a ledger refused, as people read them; Record the record in DynamoDB's
 	// JSON; Raw the bytes of one that could not be decoded.
 	Adds   []string        `json:"adds,omitempty"`
 	Record json.RawMessage `json:"record,omitempty"`

@@ -54,9 +54,8 @@ func (c *Console) refusal(r *request, err error) string {
 	return brief(r.part.Model.ShownText(err.Error()), longRunes)
 }
 
-// retry applies a dead letter again, and what waits behind it, as projector dead retry does.
-// A record that a replay could not use is replayed again; every other kind is the runner's. applied
-// counts effects of the queue, also of those before an error.
+// retry applies a dead letter again, as projector dead retry does.
+// A record that a replay could not use is replayed again; every other kind is the runner's.
 func (c *Console) retry(r *request, id string) (applied int, err error) {
 	d, err := r.part.Runner.DeadByID(r.ctx, id)
 	if err != nil {

@@ -207,8 +207,8 @@ func ledgerWord(name string) string {
 		return "position of a shard"
 	case owntable.IsSum(name):
 		return "accumulator"
-	case owntable.IsParked(name):
-		return "effects that wait"
+	case name == owntable.Stale:
+		return "dead letter of a row that refuses it"
 	case name == owntable.Expiry:
 		return "expiry"
 	}

@@ -326,46 +326,6 @@ func (w *world) forget(sort string) {
 	}
 }
 
-// TestPrunedAndParked: what waits for the target of a pruned ledger is parked once, also by a function that
-// sleeps before it parks a record that another one counts.
-func TestPrunedAndParked(t *testing.T) {
-	w := newWorld(t)
-	c := &countings[0]
-	h := func() *lambda.Handler {
-		h := w.handler()
-		h.Runner.MostPositions = 1
-		return h
-	}
-	ledger := owntable.Ledger("gallery", store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString("ALBUM#a"), Sort: value.OfString("METADATA")}})
-	letters := func(want int) {
-		t.Helper()
-		if have := len(own(w, "dead|")); have != want {
-			t.Errorf("%d dead letters, want %d", have, want)
-		}
-	}
-	w.must(h(), c.event(w, "s1", 11))
-	c.prunes(w, h, "s1")
-	w.set(ledger, owntable.Parked, value.OfInt(1))
-	for range 2 {
-		w.must(h(), c.event(w, "s9", 40, 41))
-		w.must(h(), c.event(w, "s1", 11))
-		letters(2)
-	}
-	slow := &sleepy{Store: w, before: "ledger|", after: 1} // the first one says that effects wait
-	var was []string
-	slow.meets = func() {
-		w.set(ledger, owntable.Parked, value.OfInt(0))
-		w.must(h(), c.event(w, "s1", 13))
-		c.prunes(w, h, "s1")
-		w.set(ledger, owntable.Parked, value.OfInt(1))
-		was = c.says(w)
-	}
-	w.must(w.over(slow), c.event(w, "s1", 13))
-	if letters(2); was == nil || !slices.Equal(was, c.says(w)) {
-		t.Errorf("a zombie leaves %q, before %q", c.says(w), was)
-	}
-}
-
 // TestShardsThatAreGone: the position of a shard whose row expired leaves a row. While the row of a
 // shard cannot be read, its position stays, and others leave.
 func TestShardsThatAreGone(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
 )
 
-// checkWidths reports what is too wide to be written: each record would be parked, or refused.
+// checkWidths reports what is too wide to be written: each record would be a dead letter, or refused.
 // It is reported at the first declaration that is too much, in the order of the file.
 func checkWidths(c *compiler) {
 	for _, e := range c.Entities {

@@ -19,7 +19,7 @@ import (
 // letter goes with its letter, or once the target is gone.
 const (
 	ledgerVersion = Count
-	ledgerParked  = Parked
+	ledgerStale   = Stale
 	ledgerUnshown = Unshown
 	ledgerUnmoved = Unmoved
 	ledgerPruned  = Pruned // how often positions of shards were removed; absent for never
@@ -35,6 +35,7 @@ type Lack struct{ attr string }
 var (
 	LacksTallies  = Lack{ledgerUnshown} // distincts over their max
 	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
+	LacksAll      = Lack{ledgerStale}   // the row refuses what it should show
 )
 
 // LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
@@ -42,9 +43,6 @@ type LedgerRow value.Item
 
 // Version returns the ledger's version, Missing if there is no ledger.
 func (l LedgerRow) Version() value.Value { return value.Item(l).Get(ledgerVersion) }
-
-// Parked reports whether effects wait for the target.
-func (l LedgerRow) Parked() bool { return value.Item(l).Get(ledgerParked).Sign() > 0 }
 
 // PositionIn returns the position of the last record of a shard that the ledger includes,
 // zero for none.
@@ -80,6 +78,7 @@ func (l LedgerRow) Lacks(what Lack) (letter, why string) {
 func (l LedgerRow) sameNotes() store.Cond {
 	return store.Cond{
 		{store.AsRead(ledgerUnshown, value.Item(l).Get(ledgerUnshown))}, {store.AsRead(ledgerUnmoved, value.Item(l).Get(ledgerUnmoved))},
+		{store.AsRead(ledgerStale, value.Item(l).Get(ledgerStale))},
 	}
 }
 
@@ -89,11 +88,6 @@ func (l LedgerRow) Based(version int64) LedgerRow {
 		return l
 	}
 	return LedgerRow(value.Item(l).With(attr(ledgerVersion, value.OfInt(version))))
-}
-
-// Open is the test that no effects wait for the ledger's target.
-func Open() []store.Test {
-	return []store.Test{{Attr: ledgerParked, Is: store.Absent}, {Attr: ledgerParked, Is: store.Le, Value: value.OfInt(0)}}
 }
 
 // sameVersion holds while nothing was counted or taken back since the row was read.
@@ -138,18 +132,17 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 }
 
 // CountLedger adds amounts of the records of a shard from first to last, unless the ledger
-// has seen the first of them, or effects before them are parked. epoch is the ledger's as it is
+// has seen the first of them. epoch is the ledger's as it is
 // known (LedgerRow.Epoch). The write returns the row.
 func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before, epoch value.Value) store.Write {
 	name := PositionOf(shardKey)
 	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
-	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: append(uncounted(shardKey, first, epoch), Open())}
+	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: uncounted(shardKey, first, epoch)}
 }
 
-// AddLedger adds amounts, unless effects before them are parked. Other writes of the same
-// transaction say that they were not added before.
+// AddLedger adds amounts. Other writes of the same transaction say that they were not added before.
 func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Write {
-	return store.Write{Ref: at, Ops: adding(raise(before), amounts), If: store.Cond{Open()}}
+	return store.Write{Ref: at, Ops: adding(raise(before), amounts)}
 }
 
 // RaiseLedger raises the version of a ledger whose sums stay, unless a fact that was put is within
@@ -178,30 +171,16 @@ type PutFacts struct {
 	Names []string
 }
 
-// ParkLedger moves a ledger past the records of a shard from first to last, which n dead
-// letters of the same transaction keep, unless it has seen the first of them. epoch is the
-// ledger's as it is known.
-func ParkLedger(at store.Ref, shardKey string, first, last events.Position, n int, before, epoch value.Value) store.Write {
-	ops := append([]store.Op{set(PositionOf(shardKey), last.Value()), plus(ledgerParked, int64(n))}, raise(before)...)
-	return store.Write{Ref: at, If: uncounted(shardKey, first, epoch), Ops: ops}
-}
-
-// WaitLedger adds n to the effects that wait for the target; n is negative for effects that
-// leave the queue. Dead letters of the same transaction say that they were not before.
-func WaitLedger(at store.Ref, n int) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{plus(ledgerParked, int64(n)), remove(Expiry)}}
-}
-
-// UnparkLedger takes n effects out of the queue and adds their amounts.
-func UnparkLedger(at store.Ref, n int, amounts []value.Attr, before value.Value) store.Write {
-	ops := append([]store.Op{plus(ledgerParked, int64(-n))}, raise(before)...)
-	return store.Write{Ref: at, Ops: adding(ops, amounts)}
+// PassLedger moves a ledger past the records of a shard from first to last, which dead letters of the same transaction
+// keep, unless it has seen the first of them. epoch is the ledger's as it is known.
+func PassLedger(at store.Ref, shardKey string, first, last events.Position, before, epoch value.Value) store.Write {
+	return store.Write{Ref: at, If: uncounted(shardKey, first, epoch), Ops: append([]store.Op{set(PositionOf(shardKey), last.Value())}, raise(before)...)}
 }
 
 // Forget removes the positions of shards that are redundant, and begins the ledger's next epoch,
-// unless effects wait for the target, or one of these positions has changed since the ledger was read.
+// unless one of these positions has changed since the ledger was read.
 func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
-	w := store.Write{Ref: at, If: store.Cond{Open()}, Ops: []store.Op{plus(ledgerPruned, 1)}}
+	w := store.Write{Ref: at, Ops: []store.Op{plus(ledgerPruned, 1)}}
 	for _, a := range l.Positions(shardKeys) {
 		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, l.samePosition(a.Name))
 	}
@@ -209,14 +188,15 @@ func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
 }
 
 // Empty reports whether the ledger says what a new one would say, except how far shards are
-// counted: all sums are 0, and nothing waits.
+// counted: all sums are 0, and it notes no letter.
 func (l LedgerRow) Empty() bool {
 	for _, a := range l {
 		if IsSum(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
 			return false
 		}
 	}
-	return !l.Parked() && !value.Item(l).Has(ledgerUnshown) && !value.Item(l).Has(ledgerUnmoved)
+	is := value.Item(l)
+	return !is.Has(ledgerStale) && !is.Has(ledgerUnshown) && !is.Has(ledgerUnmoved)
 }
 
 // Expires reports whether TTL will delete the ledger.
@@ -226,9 +206,7 @@ func (l LedgerRow) Expires() bool { return value.Item(l).Has(Expiry) }
 // was read. Other writes of the same transaction say that the target is gone. Each write that
 // raises the version, and KeepLedger, take it back.
 func (l LedgerRow) Expire(at store.Ref, expiry value.Value) store.Write {
-	is := value.Item(l)
-	cond := store.Cond{l.sameVersion(), {store.AsRead(ledgerParked, is.Get(ledgerParked))}}
-	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: append(cond, l.sameNotes()...)}
+	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: append(store.Cond{l.sameVersion()}, l.sameNotes()...)}
 }
 
 // KeepLedger keeps a ledger from expiring, if it has not expired yet.
@@ -246,6 +224,11 @@ func (l LedgerRow) Unchanged(at store.Ref) store.Write {
 // condition that the ledger's version is the same as when it was read.
 func (l LedgerRow) NoteLack(what Lack, at store.Ref, letter, why string) store.Write {
 	return store.Write{Ref: at, Ops: []store.Op{store.Assign(what.attr, lackNote(letter, why)), remove(Expiry)}, If: store.Cond{l.sameVersion()}}
+}
+
+// ForgetLack removes the note about a letter that is deleted in the same transaction.
+func ForgetLack(what Lack, at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: []store.Op{remove(what.attr)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
 }
 
 // Noting returns the ledger as NoteLack leaves it.
@@ -272,13 +255,12 @@ type Applied struct {
 const AddsAtOnce = 250
 
 // Repair makes the ledger hold exactly the given sums, and moves its positions forward to
-// where the shards are applied, on condition that it has not changed since it was read and
-// no effects wait for the target. differs is false if it holds the sums already, unless also says
+// where the shards are applied, on condition that it has not changed since it was read. differs is false if it holds the sums already, unless also says
 // that values beside it change. More than
 // AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
 // another writer spoilt the version, so that it cannot be raised.
 func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, before value.Value, also bool) (w store.Write, differs bool, err error) {
-	w.Ref, w.If = at, append(note(value.Item(l), ledgerVersion).same(ledgerVersion), Open())
+	w.Ref, w.If = at, note(value.Item(l), ledgerVersion).same(ledgerVersion)
 	for _, a := range l {
 		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
 			w.Ops = append(w.Ops, remove(a.Name))
@@ -309,9 +291,9 @@ func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, befo
 }
 
 // Raise raises the version of a ledger for values beside it that change in the same transaction, on
-// condition that it has the version that it had when it was read, and no effects wait for the target.
+// condition that it has the version that it had when it was read.
 func (l LedgerRow) Raise(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: raise(l.Version()), If: store.Cond{l.sameVersion(), Open()}}
+	return store.Write{Ref: at, Ops: raise(l.Version()), If: store.Cond{l.sameVersion()}}
 }
 
 // Ledger refers to the ledger of a target row.

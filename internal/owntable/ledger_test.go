@@ -38,19 +38,22 @@ func TestLedgers(t *testing.T) {
 	holds(5, 103)
 
 	was := read()
-	if o.writes(owntable.ParkLedger(ref, "s1", off(4), off(6), 2, before, never)) || !o.writes(owntable.ParkLedger(ref, "s1", off(5), off(6), 2, before, never)) {
-		t.Error("what the ledger has seen is parked")
+	if o.writes(owntable.PassLedger(ref, "s1", off(4), off(6), before, never)) || !o.writes(owntable.PassLedger(ref, "s1", off(5), off(6), before, never)) {
+		t.Error("what the ledger has seen is passed")
 	}
-	if l := read(); !l.Parked() || l.PositionIn("s1") != off(6) {
-		t.Errorf("the parked ledger is %v", o.row(ref))
+	if l := read(); l.PositionIn("s1") != off(6) {
+		t.Errorf("the ledger is %v", o.row(ref))
 	}
-	if o.writes(owntable.CountLedger(ref, "s1", off(7), off(7), amounts(1), before, never)) || o.writes(owntable.AddLedger(ref, amounts(1), before)) || o.writes(was.Forget(ref, []string{"s1"})) {
-		t.Error("something passed what is parked")
+	if o.writes(was.Forget(ref, []string{"s1"})) {
+		t.Error("a position that has changed is removed")
 	}
-	if !o.writes(owntable.WaitLedger(ref, 1)) || !o.writes(owntable.UnparkLedger(ref, 3, amounts(4), before)) || read().Parked() {
-		t.Error("the queue is not empty")
+	if !o.writes(owntable.AddLedger(ref, amounts(4), before)) {
+		t.Error("not added")
 	}
 	holds(9, 105)
+	if !o.writes(read().NoteLack(owntable.LacksAll, ref, "letter", "why")) || read().Empty() || !o.writes(owntable.ForgetLack(owntable.LacksAll, ref)) || o.row(ref).Has(owntable.Stale) {
+		t.Error("the note of a row that refuses is left")
+	}
 
 	if o.writes(was.NoteLack(owntable.LacksTallies, ref, "letter", "why")) || o.Transact(t.Context(), []store.Write{was.Unchanged(ref)}) == nil || o.writes(was.Forget(ref, []string{"s1"})) {
 		t.Error("what was decided by an older state was written")
@@ -90,13 +93,13 @@ func TestLedgers(t *testing.T) {
 		t.Error("the position of a shard that is over is left")
 	}
 	holds(7, 107)
-	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || none.Parked() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(107)) {
 		t.Error("only a ledger without a version gets one")
 	}
 }
 
 // TestRepairPastManyShards: a repair moves the positions of any number of shards, with few sums and
-// with more than one expression holds, and writes over nothing that was parked and discarded meanwhile.
+// with more than one expression holds, and writes over nothing that was kept and discarded meanwhile.
 func TestRepairPastManyShards(t *testing.T) {
 	var logs []owntable.Applied
 	for i := range int64(400) {
@@ -113,7 +116,7 @@ func TestRepairPastManyShards(t *testing.T) {
 			t.Fatal("not counted")
 		}
 		was := owntable.LedgerRow(o.row(ref))
-		park := owntable.ParkLedger(ref, logs[0].Key, off(10), off(10), 1, before, value.Value{})
+		pass := owntable.PassLedger(ref, logs[0].Key, off(10), off(10), before, value.Value{})
 		repair := func(l owntable.LedgerRow) bool {
 			t.Helper()
 			w, differs, err := l.Repair(ref, value.NewItem(many...), logs, before, false)
@@ -122,11 +125,11 @@ func TestRepairPastManyShards(t *testing.T) {
 			}
 			return o.writes(w)
 		}
-		if !o.writes(park) || !o.writes(owntable.WaitLedger(ref, -1)) {
-			t.Fatal("not parked and discarded")
+		if !o.writes(pass) {
+			t.Fatal("not passed")
 		}
 		if repair(was) {
-			t.Errorf("%d sums: written over what was parked and discarded", sums)
+			t.Errorf("%d sums: written over what was kept and discarded", sums)
 		}
 		if !repair(owntable.LedgerRow(o.row(ref))) {
 			t.Fatalf("%d sums: not repaired", sums)
@@ -140,7 +143,7 @@ func TestRepairPastManyShards(t *testing.T) {
 				t.Fatalf("%d sums: shard %s is at %v", sums, log.Key, at)
 			}
 		}
-		if sumsIn(now) != sums || o.writes(park) {
+		if sumsIn(now) != sums || o.writes(pass) {
 			t.Errorf("%d sums: the ledger is %v", sums, now)
 		}
 	}
@@ -163,7 +166,7 @@ func TestEpochs(t *testing.T) {
 	if !o.writes(was.Forget(ref, []string{key})) || !value.Equal(read().Epoch(), value.OfInt(1)) {
 		t.Fatal("not removed")
 	}
-	if count(key, 1, none) || o.writes(owntable.ParkLedger(ref, key, off(1), off(1), 1, before, none)) {
+	if count(key, 1, none) || o.writes(owntable.PassLedger(ref, key, off(1), off(1), before, none)) {
 		t.Error("counted by an epoch that is over")
 	}
 	if !count(other, 2, none) {

@@ -127,7 +127,7 @@ const (
 	Sort      = "s"
 	Position  = "p"
 	Count     = "n"
-	Parked    = "q"
+	Stale     = "q"
 	Unshown   = "u"
 	Unmoved   = "m"
 	Pruned    = "e"
@@ -174,9 +174,6 @@ func EscapesValues(attr string) bool { return strings.ContainsAny(attr, "%:") }
 
 // IsPosition reports whether an attribute of a ledger is the position of a shard.
 func IsPosition(name string) bool { return strings.HasPrefix(name, PositionOf("")) }
-
-// IsParked reports whether an attribute of a ledger says how many effects wait.
-func IsParked(name string) bool { return name == Parked }
 
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {

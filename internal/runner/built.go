@@ -198,7 +198,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 	}
 	noted := !projections.MayLack(e)
 	note := func(row value.Item) (changed bool, err error) {
-		if noted || row == nil || isParked(row) {
+		if noted || row == nil {
 			return false, nil
 		}
 		noted = true
@@ -214,11 +214,10 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 				return err
 			}
 		}
-		err := k.Show(ctx, in, target, false)
-		if errors.Is(err, store.ErrRefused) {
-			return in.ParkShown(ctx, target, err.Error())
+		if err := k.Show(ctx, in, target); !errors.Is(err, store.ErrRefused) {
+			return err
 		}
-		return err
+		return nil
 	}
 	for range showTries {
 		rows, err := r.Get(ctx, []store.Ref{target, ledger})
@@ -230,18 +229,19 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		} else if changed {
 			continue
 		}
-		if rows[0] == nil || isParked(rows[1]) || r.Model.Table(target.Table).Classify(rows[0]) != e {
+		if rows[0] == nil || r.Model.Table(target.Table).Classify(rows[0]) != e {
 			return nil
 		}
 		wr := in.PublishWrite(target, e, in.based(rows[1]))
-		if len(wr.Ops) == 0 || Shows(rows[0], &wr) {
-			return nil
+		again, err := false, error(nil)
+		if len(wr.Ops) > 0 && !Shows(rows[0], &wr) {
+			again, err = in.showBuilt(ctx, target, e, wr, rows[1])
 		}
-		again, err := in.showBuilt(ctx, target, e, wr, rows[1])
-		if errors.Is(err, store.ErrRefused) {
-			return in.ParkShown(ctx, target, err.Error())
+		if err != nil && !errors.Is(err, store.ErrRefused) {
+			return err
 		}
-		if err != nil || !again {
+		if !again {
+			_, err = in.NoteShown(ctx, target, rows[1], err)
 			return err
 		}
 	}

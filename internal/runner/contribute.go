@@ -19,17 +19,17 @@ import (
 // A generation of ledgers that was built has its own rows in our table: ledgers, marks and
 // dead letters under a name of its own in place of the model's. So a runner of the same
 // model under that name does with them all that is done with the first generation, which
-// counts by positions: parking, publishing, dead letters. Only the counting is by
+// counts by positions: publishing, dead letters. Only the counting is by
 // contribution.
 
 // markLife is how long a mark of nothing stays while its build is not verified.
 const markLife = catalog.BuildLife + 5*24*time.Hour
 
-// marksAtOnce keeps a transaction with marks, a ledger and dead letters below its limit. parkMarked
-// is how many contributions are parked in one.
+// marksAtOnce keeps a transaction with marks, a ledger and dead letters below its limit. passMarked
+// is how many contributions are kept as letters in one.
 const (
 	marksAtOnce = 90
-	parkMarked  = 20
+	passMarked  = 20
 )
 
 // markedBytes bounds the marks of one transaction, which has 4 MB.
@@ -331,9 +331,6 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 		return err
 	}
 	for i, t := range w.Targets {
-		if isParked(rows[i]) {
-			continue
-		}
 		ledgers[t] = w.based(rows[i])
 		if _, err := w.unshown(ctx, refs[i], t.Row, t.Entity, rows[i]); err != nil {
 			return err
@@ -432,7 +429,7 @@ type counted struct {
 	key     value.Item
 	amounts []value.Attr
 	step    func(contribution.Mark) (contribution.Step, bool)
-	letter  Dead // what is kept if the target is parked
+	letter  Dead // what is kept if the ledger refuses it
 	change  int  // of the batch; -1 for none
 }
 
@@ -499,7 +496,7 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 // contributeTries is how often a transaction is tried again that others interfered with.
 const contributeTries = 20
 
-// contributeSome counts contributions in one transaction, or parks them.
+// contributeSome counts contributions in one transaction, or keeps them as dead letters.
 // What is too large for one expression is counted in halves, each in a transaction with its marks: after a crash between
 // them the same contributions, delivered again, count the other half alone. After contributeTries the last
 // conflict is the error, and the batch comes again.
@@ -521,15 +518,8 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			}
 			return w.contributeSome(ctx, target, cs[half:], guard)
 		case errors.Is(last, store.ErrRefused):
-			return w.parkContributions(ctx, target, cs, guard, last.Error())
+			return w.passContributions(ctx, target, cs, guard, last.Error())
 		case errors.Is(last, store.ErrCondition), errors.Is(last, store.ErrConflict):
-			ledger, err := w.GetRow(ctx, owntable.Ledger(w.Model.Name, target))
-			if err != nil {
-				return err
-			}
-			if isParked(ledger) {
-				return w.parkContributions(ctx, target, cs, guard, "effects that came before are parked")
-			}
 			if err := w.CheckGuard(ctx, guard); err != nil {
 				return err
 			}
@@ -603,18 +593,18 @@ func total(steps []contribution.Step) []value.Attr {
 	return contribution.Sum(all)
 }
 
-// parkContributions keeps contributions as dead letters that wait for their target. Their
-// marks say that they were made: ledger and queue together hold what the marks say.
-func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
+// passContributions keeps contributions as dead letters. Their
+// marks say that they were made: ledger and letters together hold what the marks say.
+func (w *Work) passContributions(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
 	for len(cs) > 0 {
-		some := cs[:min(parkMarked, len(cs))]
+		some := cs[:min(passMarked, len(cs))]
 		for tries := 0; ; tries++ {
-			err := w.parkSome(ctx, target, some, guard, reason)
+			err := w.passSome(ctx, target, some, guard, reason)
 			if err == nil {
 				break
 			}
 			if tries == contributeTries || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
-				return fmt.Errorf("parking: %w", err)
+				return fmt.Errorf("keeping what %s cannot count: %w", w.Describe(target), err)
 			}
 			if err := w.CheckGuard(ctx, guard); err != nil {
 				return err
@@ -625,11 +615,11 @@ func (w *Work) parkContributions(ctx context.Context, target store.Ref, cs []cou
 	return nil
 }
 
-// parkSome keeps dead letters for contributions that their target refused, each with the
-// amounts by which the ledger would have changed. Marks, letters and the ledger's count of what
-// waits are one transaction, under guard: a redelivered batch finds the marks and keeps no
+// passSome keeps dead letters for contributions that their ledger refused, each with the
+// amounts by which the ledger would have changed. Marks and letters
+// are one transaction, under guard: a redelivered batch finds the marks and keeps no
 // second letter.
-func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
+func (w *Work) passSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
 	marks, steps, err := w.decide(ctx, cs, w.readMarks)
 	if err != nil || len(marks) == 0 {
 		return err
@@ -653,9 +643,5 @@ func (w *Work) parkSome(ctx context.Context, target store.Ref, cs []counted, gua
 	if err != nil {
 		return err
 	}
-	ws := slices.Concat(slices.Clip(guard), slices.Concat(letters...), marks)
-	if len(ds) > 0 {
-		ws = append(ws, owntable.WaitLedger(owntable.Ledger(w.Model.Name, target), len(ds)))
-	}
-	return w.Store.Transact(ctx, ws)
+	return w.Store.Transact(ctx, slices.Concat(slices.Clip(guard), slices.Concat(letters...), marks))
 }

@@ -21,7 +21,7 @@ type DeadKind string
 
 // The kinds of dead letters.
 const (
-	DeadParked       DeadKind = "parked"       // an effect that queues behind a refused one on its target
+	DeadParked       DeadKind = "parked"       // an effect that a ledger refused, with its amounts
 	DeadPublish      DeadKind = "publish"      // a target row that refused the value that its ledger holds
 	DeadNumber       DeadKind = "number"       // a distinct over its max, as long as it is
 	DeadStatus       DeadKind = "status"       // a status with more rows or elements than its max, until it has fewer
@@ -66,12 +66,12 @@ type Dead struct {
 
 // identify sets the id of a dead letter. The same letter always gets the same id, so
 // keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
-// argument. The id of a DeadNumber or DeadStatus depends only on its row, not on how
+// argument. The id of a DeadNumber, DeadStatus or DeadPublish depends only on its row, not on how
 // the model describes the row.
 func (d *Dead) identify() {
 	target, row := d.Target, d.Row
 	switch d.Kind {
-	case DeadNumber, DeadStatus:
+	case DeadNumber, DeadStatus, DeadPublish:
 		target = ""
 	case DeadDocument: // the target says it
 		row = store.Ref{}

@@ -16,7 +16,7 @@ import (
 // their number in the ledger. Whatever counts in a ledger changes both in one transaction: the
 // values on condition that they are as they were read, the ledger on its own conditions. So all that is
 // true of a ledger is true of its values: an effect counts once, by the ledger's positions, by marks
-// beside it, or by contribution; what is parked is in neither; and the ledger's version rises when a
+// beside it, or by contribution; what a letter has is in neither; and the ledger's version rises when a
 // value changes. A crash leaves both as they were, or both changed.
 
 // spreading is what amounts for a ledger come to.

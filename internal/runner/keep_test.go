@@ -151,47 +151,6 @@ func keptHarness(t *testing.T) *harness {
 	return newHarness(t, m)
 }
 
-// TestParkedSmall: an effect that waits for its target keeps its amounts and the key of its
-// record, not the images, which the record's other effects would repeat.
-func TestParkedSmall(t *testing.T) {
-	m, err := loadText(t, `
-model: films
-tables: {films: {key: [PK, SK]}}
-entities:
-  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {pad: string}}
-  User: {where: {type: User}, key: {PK: "USER#{id}", SK: PROFILE}, attributes: {pad: string}}
-  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {note: string}}
-derive:
-  Movie.ratings: {count: Rating, to: {id: movie}}
-  User.ratings: {count: Rating, to: {id: user}}
-`)
-	must(t, err)
-	h := newHarness(t, m)
-	defer h.close()
-	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie","pad":{"$noise":409550}}`))
-	must(t, h.write(`put films {"PK":"USER#a","SK":"PROFILE","type":"User","pad":{"$noise":409555}}`))
-	must(t, h.write(`put films {"PK":"USER#a","SK":"RATING#1","type":"Rating"}`))
-	must(t, h.settle(1))
-	for range 5 {
-		must(t, h.write(`set films {"PK":"USER#a","SK":"RATING#1"} {"type":"Other","note":{"$noise":300000}}`))
-		must(t, h.write(`set films {"PK":"USER#a","SK":"RATING#1"} {"type":"Rating"}`))
-	}
-	must(t, h.settle(1))
-	letters, bytes := 0, 0
-	for _, row := range h.scan(owntable.TableName) {
-		switch kind := owntable.Kind(row.Get(owntable.Partition).Text()); kind {
-		case owntable.KindDead:
-			letters++
-			bytes += row.Size()
-		case owntable.Kind(owntable.DeadPart("films", "", 0).Key.Partition.Text()):
-			t.Errorf("a part of a letter: %d bytes", row.Size())
-		}
-	}
-	if letters < 20 || bytes > 1000*letters {
-		t.Errorf("%d letters have %d bytes", letters, bytes)
-	}
-}
-
 // TestRecordInManyLetters: a record that many derivations cannot use is kept once, whole for the letter
 // of each of them, until the last one is discarded.
 func TestRecordInManyLetters(t *testing.T) {

@@ -35,9 +35,8 @@ type Kind interface {
 	// them. It is pure.
 	Shows(e *model.Entity) bool
 	// Show makes a row show all that is derived on it. An error that wraps
-	// store.ErrRefused says why the row cannot. parked says that effects that wait for the
-	// row are no reason to leave it out.
-	Show(ctx context.Context, r *Runner, target store.Ref, parked bool) error
+	// store.ErrRefused says why the row cannot; it has a letter then (Runner.NoteShown).
+	Show(ctx context.Context, r *Runner, target store.Ref) error
 	// Letters returns the kinds of dead letters that Retry applies again.
 	Letters() []DeadKind
 	// Retry applies again what a dead letter keeps, and deletes the letter with
@@ -112,7 +111,7 @@ func (Base) Limits(*projections.Limits, *projections.Change, projections.Origin)
 func (Base) Shows(*model.Entity) bool { return false }
 
 // Show is never called, because Shows returns false.
-func (Base) Show(context.Context, *Runner, store.Ref, bool) error { return nil }
+func (Base) Show(context.Context, *Runner, store.Ref) error { return nil }
 
 // shower returns the kind that shows all that is derived on rows of the entity, or nil if
 // such rows show only their ledgers, also because a status is pending.

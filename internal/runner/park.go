@@ -15,23 +15,21 @@ import (
 	"weir/internal/value"
 )
 
-// A write that can never succeed parks its target: the effect becomes a dead letter, and
-// the ledger counts it in its attribute q. From then on every effect on that target
-// queues behind it, while all other targets continue. One transaction keeps the effect
-// and moves the ledger's position past it, so it is neither lost nor kept twice. The
-// target stays parked until retries or discards have emptied the queue.
+// A ledger that refuses an addition keeps its steps as dead letters with their amounts. One transaction keeps the letters and moves the
+// ledger's position past the steps, so none is lost or kept twice. Others go on: a sum is the same in any order. A row that refuses
+// what its ledger says has one letter, which its ledger names (unshown.go); the ledger goes on counting.
 
-// parkAtOnce is the most dead letters in a transaction. Their heads, of 85 KB at most, and a
+// passAtOnce is the most dead letters in a transaction. Their heads, of 85 KB at most, and a
 // ledger stay below store.MaxTransactBytes.
-const parkAtOnce = 40
+const passAtOnce = 40
 
-// park keeps the target's steps as dead letters instead of adding them to the ledger.
-// Each part is a transaction of letters and ledger, so a crash leaves every step either parked or
-// to be parked by the repetition. Afterwards the target has no steps left.
-func (w *Work) park(ctx context.Context, t *projections.Target, reason string) error {
+// pass keeps the target's steps as dead letters instead of adding them to the ledger.
+// Each part is a transaction of letters and ledger, so a crash leaves every step either kept or
+// to be kept by the repetition. Afterwards the target has no steps left.
+func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
-		steps := t.Steps[:min(parkAtOnce, len(t.Steps))]
-		ws, err := w.parkWrites(ctx, t, steps, reason)
+		steps := t.Steps[:min(passAtOnce, len(t.Steps))]
+		ws, err := w.passWrites(ctx, t, steps, reason)
 		if err == nil {
 			err = w.Store.Transact(ctx, ws)
 		}
@@ -45,20 +43,19 @@ func (w *Work) park(ctx context.Context, t *projections.Target, reason string) e
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("parking %s: %w", w.Describe(t.Row), err)
+			return fmt.Errorf("keeping what %s cannot count: %w", w.Describe(t.Row), err)
 		}
 		for _, s := range steps {
 			w.Kept(s.Change, s.Of()...)
 		}
 		t.Steps = t.Steps[len(steps):]
 	}
-	t.Check = false
 	return nil
 }
 
-// parkWrites returns the writes, for one transaction, that park steps: their dead
-// letters, and the ledger's position past them and its higher count of waiting effects.
-func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
+// passWrites returns the writes, for one transaction, that keep steps: their dead
+// letters, and the ledger's position past them.
+func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
 	ds := make([]Dead, 0, len(steps))
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
@@ -70,7 +67,7 @@ func (w *Work) parkWrites(ctx context.Context, t *projections.Target, steps []pr
 	ws := slices.Concat(letters...)
 	first, last := steps[0].Position, steps[len(steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return append(ws, owntable.ParkLedger(ledger, w.ShardKey, first, last, len(steps), w.First(), w.epoch(ledger))), err
+	return append(ws, owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), err
 }
 
 // parked returns the dead letter of a step of a tally that its target cannot take. It has the
@@ -84,7 +81,7 @@ func (w *Work) parked(t *projections.Target, s projections.Step, reason string) 
 	return d
 }
 
-// dropSeen leaves out the steps that the ledger has seen, whether counted or parked.
+// dropSeen leaves out the steps that the ledger has seen, whether counted or kept.
 func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 	ref := owntable.Ledger(w.Model.Name, t.Row)
 	ledger, err := w.GetRow(ctx, ref)
@@ -95,61 +92,21 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 	if err := w.passed(ctx); err != nil {
 		return err
 	}
-	before := t.Steps
 	t.Steps = unseen(t.Steps, w.seen(ledger))
-	return w.wasParked(ctx, t, before[:len(before)-len(t.Steps)])
-}
-
-// wasParked finds out which of the seen steps are parked, so that their records count as
-// kept, however often they are delivered.
-func (w *Work) wasParked(ctx context.Context, t *projections.Target, steps []projections.Step) error {
-	refs := make([]store.Ref, len(steps))
-	for i, s := range steps {
-		d := w.parked(t, s, "")
-		d.identify()
-		refs[i] = w.letter(d.ID)
-	}
-	rows, err := w.Get(ctx, refs)
-	if err != nil {
-		return err
-	}
-	for i, row := range rows {
-		if row != nil {
-			w.Kept(steps[i].Change, steps[i].Of()...)
-		}
-	}
 	return nil
 }
 
-// ParkTarget parks a target whose row refuses the value that its ledger holds. The ledger
-// has counted everything; only showing it waits.
-func (w *Work) ParkTarget(ctx context.Context, t *projections.Target, refused error) error {
+// KeptBy notes that the records of a batch that count for a target have a dead letter.
+func (w *Work) KeptBy(t *projections.Target) {
 	for _, s := range t.Steps {
 		w.Kept(s.Change, s.Of()...)
 	}
 	for _, change := range t.Asked {
 		w.Kept(change, t.Entity.Recomputes()...)
 	}
-	return w.ParkShown(ctx, t.Row, refused.Error())
 }
 
-// ParkShown parks a target, with a dead letter that says that its row refuses what it
-// must show.
-func (r *Runner) ParkShown(ctx context.Context, row store.Ref, reason string) error {
-	letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.Describe(row), Row: row, Reason: reason}})
-	if err != nil {
-		return err
-	}
-	err = r.Store.Transact(ctx, append(slices.Concat(letters...), owntable.WaitLedger(owntable.Ledger(r.Model.Name, row), 1)))
-	// A failed condition means that it is already parked for this.
-	if err != nil && !errors.Is(err, store.ErrCondition) {
-		return fmt.Errorf("parking %s: %w", r.Describe(row), err)
-	}
-	return nil
-}
-
-// Retry applies a dead letter again. For a parked target it applies the whole queue in
-// order, up to the first effect that is refused again. done is the number of dead letters
+// Retry applies a dead letter again. done is the number of dead letters
 // that were settled. Package replay retries what a replay could not use.
 func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	r, d, err := r.holding(ctx, id)
@@ -159,8 +116,10 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	switch {
 	case r.isReplaced(&d):
 		return 1, r.Forget(ctx, &d)
-	case d.Kind == DeadParked, d.Kind == DeadPublish:
-		return r.retryTarget(ctx, d.Row)
+	case d.Kind == DeadParked:
+		err = r.addKept(ctx, &d)
+	case d.Kind == DeadPublish:
+		return r.retryRefused(ctx, &d)
 	case d.Kind == DeadNumber:
 		return r.retryUnshown(ctx, &d)
 	case d.Kind == DeadStatus:
@@ -199,7 +158,7 @@ func (r *Runner) Forget(ctx context.Context, d *Dead) error {
 // ErrNoRetry says that another attempt cannot have another result.
 var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
 
-// Discard deletes a dead letter without applying it. The result of discarding a parked
+// Discard deletes a dead letter without applying it. The result of discarding an
 // effect is as if its record had added nothing.
 func (r *Runner) Discard(ctx context.Context, id string) error {
 	r, d, err := r.holding(ctx, id)
@@ -210,11 +169,8 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 		return r.Forget(ctx, &d)
 	}
 	var with []store.Write
-	if d.Kind == DeadParked || d.Kind == DeadPublish {
-		if err := r.show(ctx, d.Row); err != nil && !errors.Is(err, store.ErrRefused) {
-			return err
-		}
-		with = append(with, r.unpark(d.Row, 1))
+	if d.Kind == DeadPublish { // what is refused from now on is said again
+		with = append(with, owntable.ForgetLack(owntable.LacksAll, owntable.Ledger(r.Model.Name, d.Row)))
 	}
 	if err := r.remove(ctx, &d, with...); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
@@ -222,167 +178,79 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	return nil
 }
 
-// unpark returns the write that takes n effects out of a target's queue. The target is
-// open again when q has reached 0.
-func (r *Runner) unpark(target store.Ref, n int) store.Write {
-	return owntable.WaitLedger(owntable.Ledger(r.Model.Name, target), -n)
-}
-
-// isParked reports whether effects wait for the ledger's target.
-func isParked(b value.Item) bool { return owntable.LedgerRow(b).Parked() }
-
-// retryTarget applies a target's queue and then shows what the ledger holds. Until the value is shown, the
-// queue has a DeadPublish, so a crash on the way leaves a dead letter to retry.
-func (r *Runner) retryTarget(ctx context.Context, target store.Ref) (done int, err error) {
-	var queue []Dead
-	publish := Dead{Kind: DeadPublish, Target: r.Describe(target), Row: target, Reason: "a retry of its queue was broken off, or its row refused to show the result"}
-	publish.identify()
-	standing := false
-	err = r.Dead(ctx, func(d Dead) error {
-		switch {
-		case d.ID == publish.ID:
-			standing, done = true, 1
-		case d.Kind == DeadParked && projections.SameRow(d.Row, target):
-			queue = append(queue, d)
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	slices.SortStableFunc(queue, func(a, b Dead) int { return a.Position.Compare(b.Position) })
-	for len(queue) > 0 && err == nil {
-		n := 0
-		if n, err = r.unqueue(ctx, queue, publish, standing); err == nil {
-			done, queue, standing = done+n, queue[n:], true
-		}
-	}
-	if !standing {
-		return done, err
-	}
-	if shown := r.show(ctx, target); shown != nil {
-		return max(0, done-1), errors.Join(err, fmt.Errorf("%s: %w", publish.Target, shown))
-	}
-	end := r.Store.Transact(ctx, append(r.forget(&publish), r.unpark(target, 1)))
-	if errors.Is(end, store.ErrCondition) { // settled by another worker
-		end = nil
-	}
-	return done, errors.Join(err, end)
-}
-
-// unqueue applies the front of a queue: as many effects as a transaction can hold or, if
-// they cannot be applied together, only the first one.
-func (r *Runner) unqueue(ctx context.Context, queue []Dead, publish Dead, standing bool) (n int, err error) {
-	n = r.fit(queue)
-	err = r.applyQueued(ctx, queue[:n], publish, standing)
-	if n > 1 && (errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrCondition)) {
-		n = 1
-		err = r.applyQueued(ctx, queue[:n], publish, standing)
-	}
-	switch {
-	case errors.Is(err, store.ErrCondition): // settled by another worker
-		return n, nil
-	case err != nil:
-		return 0, fmt.Errorf("%s: %w", queue[0].Target, err)
-	}
-	return n, r.dropped(ctx, queue[:n]...)
-}
-
-// fit returns how many effects at the front of a queue one transaction can settle,
-// together with a DeadPublish and the ledger.
-func (r *Runner) fit(queue []Dead) (n int) {
-	adds := 0
-	for writes := 2; n < min(parkAtOnce, len(queue)); n++ {
-		adds += len(queue[n].Adds)
-		for _, a := range queue[n].Adds {
-			if owntable.IsHeld(a.Field) {
-				writes++
-			}
-		}
-		if writes += len(r.forget(&queue[n])); (writes > store.MaxTransact || adds > addsAtOnce) && n > 0 {
-			break
-		}
-	}
-	return n
-}
-
-// load reads the amounts of a dead letter that its head has no room for. The error is
-// store.ErrCondition if another worker settled the letter.
-func (r *Runner) load(ctx context.Context, d *Dead) error {
-	if !d.more {
-		return nil
-	}
-	whole, err := r.deadByID(ctx, d.ID)
-	if errors.Is(err, ErrNoDead) {
-		err = store.ErrCondition
-	}
-	if err != nil {
-		return err
-	}
-	*d = whole
-	return nil
-}
-
-// applyQueued applies effects and deletes their dead letters in one transaction. The
-// transaction also adds the DeadPublish, unless there already is one.
-func (r *Runner) applyQueued(ctx context.Context, queue []Dead, publish Dead, standing bool) error {
-	var adds []projections.Add
-	var ws []store.Write
-	for i := range queue {
-		d := &queue[i]
-		if err := r.load(ctx, d); err != nil {
-			return err
-		}
-		adds = append(adds, d.Adds...)
-		ws = append(ws, r.forget(d)...)
-	}
-	out := len(queue)
-	if !standing {
-		letters, err := r.keeping(ctx, []Dead{publish})
-		if err != nil {
-			return err
-		}
-		ws, out = append(ws, slices.Concat(letters...)...), out-1
-	}
-	ledger := owntable.Ledger(r.Model.Name, queue[0].Row)
+// addKept adds the amounts of a dead letter to the ledger that refused them, deletes the letter in the same transaction, and shows
+// the ledger. Until it is shown the row has a DeadPublish, so a crash in between leaves a dead letter to retry.
+func (r *Runner) addKept(ctx context.Context, d *Dead) error {
+	ledger := owntable.Ledger(r.Model.Name, d.Row)
 	for {
-		s, err := r.spread(ctx, ledger, projections.Sum(adds))
+		s, err := r.spread(ctx, ledger, projections.Sum(d.Adds))
 		if err != nil {
 			return err
 		}
-		err = r.Store.Transact(ctx, slices.Concat(ws, s.values, []store.Write{owntable.UnparkLedger(ledger, out, s.adds, r.First())}))
-		if !errors.Is(err, store.ErrCondition) {
+		is, err := r.GetRow(ctx, ledger)
+		if err != nil {
 			return err
 		}
-		// The effects were settled, or values are not as they were read.
+		add, stale := owntable.AddLedger(ledger, s.adds, r.First()), []store.Write(nil)
+		if named, _ := owntable.LedgerRow(is).Lacks(owntable.LacksAll); named == "" {
+			const why = "a retry was broken off"
+			letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.Describe(d.Row), Row: d.Row, Reason: why}})
+			if err != nil {
+				return err
+			}
+			stale = letters[0]
+			stale[0].If = nil // an existing letter may have another reason
+			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.id(d.Row), why).Ops[0])
+		}
+		err = r.Store.Transact(ctx, slices.Concat(r.forget(d), stale, s.values, []store.Write{add}))
+		if err == nil {
+			return errors.Join(r.dropped(ctx, *d), r.ShowLedger(ctx, d.Row))
+		}
+		if !errors.Is(err, store.ErrCondition) {
+			return fmt.Errorf("%s: %w", d.Target, err)
+		}
+		// The letter was settled, or values are not as they were read.
 		if again, failed := r.moved(ctx, s); failed != nil || !again {
 			return errors.Join(err, failed)
 		}
 	}
 }
 
-// ShowLedger publishes a target's ledger. A target that refuses it is parked, and one that is parked is left.
-// It reads both once.
-func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
-	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
-	if err != nil || isParked(rows[1]) {
-		return err
-	}
-	if err = r.showRead(ctx, target, rows[0], rows[1]); errors.Is(err, store.ErrRefused) {
-		return r.ParkShown(ctx, target, err.Error())
-	}
-	return err
+// ForgetKept deletes the dead letters with amounts that a target's ledger refused. Call it before the ledger is made what the rows say,
+// under the version that it has: a crash in between leaves the ledger as it was, and a letter that was retried meanwhile has raised the version.
+func (r *Runner) ForgetKept(ctx context.Context, target store.Ref) error {
+	return r.everyDead(ctx, func(d Dead) error {
+		if d.Kind != DeadParked || !projections.SameRow(d.Row, target) {
+			return nil
+		}
+		return r.Forget(ctx, &d)
+	})
 }
 
-// show publishes a target's ledger.
+// ShowLedger is show of a target that may refuse what its ledger says.
+func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
+	if err := r.show(ctx, target); !errors.Is(err, store.ErrRefused) {
+		return err
+	}
+	return nil
+}
+
+// show publishes a target's ledger, and keeps or settles the letter of a row that refuses it; then the error wraps ErrRefused.
 // A row that does not exist, or is of no entity that shows anything, is left alone, without an
-// error.
+// error. It reads both once.
 func (r *Runner) show(ctx context.Context, target store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err
 	}
-	return r.showRead(ctx, target, rows[0], rows[1])
+	refused := r.showRead(ctx, target, rows[0], rows[1])
+	if refused != nil && !errors.Is(refused, store.ErrRefused) {
+		return refused
+	}
+	if _, err := r.NoteShown(ctx, target, rows[1], refused); err != nil {
+		return err
+	}
+	return refused
 }
 
 // showRead is show of a target and its ledger as they were read together.
@@ -404,7 +272,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 		return nil
 	}
 	if k := r.shower(e); k != nil {
-		return k.Show(ctx, r, target, true)
+		return k.Show(ctx, r, target)
 	}
 	wr := r.PublishWrite(target, e, r.based(ledger))
 	if len(wr.Ops) == 0 {

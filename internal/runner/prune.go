@@ -178,9 +178,7 @@ func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, led
 				w.frontier = w.Looked.Frontier
 			}
 			w.met(ref, owntable.LedgerRow(row).Epoch())
-			if left, err = w.counted(ctx, t, row, ledgers, left); err != nil {
-				return nil, err
-			}
+			left = w.counted(t, row, ledgers, left)
 		case w.Runner.Pruned.has(ref):
 			refs, of = append(refs, ref), append(of, t)
 		default:
@@ -198,9 +196,7 @@ func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, led
 		return nil, err
 	}
 	for i, t := range of {
-		if left, err = w.counted(ctx, t, rows[i], ledgers, left); err != nil {
-			return nil, err
-		}
+		left = w.counted(t, rows[i], ledgers, left)
 	}
 	return left, nil
 }
@@ -236,13 +232,12 @@ func (w *Work) seen(ledger value.Item) events.Position {
 }
 
 // prune removes redundant positions from ledgers that the batch has read
-// anyway. The ledger of a parked
-// target keeps them, because its queued effects refer to them.
+// anyway.
 func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var rows [][]owntable.Applied
 	var of []*projections.Target
 	for _, t := range w.Targets {
-		if row, have := ledgers[t]; have && !isParked(row) {
+		if row, have := ledgers[t]; have {
 			rows, of = append(rows, owntable.Positions(row)), append(of, t)
 		}
 	}

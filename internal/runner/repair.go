@@ -36,10 +36,6 @@ import (
 // A Repair function reports done = false if a row changed between the note and the write; the
 // caller may note and try again. differs reports whether there was anything to repair.
 
-// ErrParked says that effects wait for a target. They must be retried or discarded before
-// the target can be repaired.
-var ErrParked error = Unfixable("effects on it are parked; see projector dead list MODEL")
-
 // ErrNotOurs says that another program made a row, so weir does not delete it.
 var ErrNotOurs error = Unfixable("weir did not write this row, and leaves it alone")
 
@@ -184,7 +180,7 @@ func (*ShownFix) Stage() Stage { return StageShown }
 
 // Correct shows the row again by the ledger that it has now. It writes under the row's version and the
 // ledger's, so a change that is applied meanwhile is not overwritten. It refuses a row whose target is
-// parked (ErrParked), and a row of a group that an application wrote (ErrNotOurs). A crash leaves the
+// refused, and a row of a group that an application wrote (ErrNotOurs). A crash leaves the
 // row as it was or as it should be.
 func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, differs bool, err error) {
 	if r, err = r.shown(ctx, f.Row); err != nil {
@@ -200,9 +196,6 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 		now, err := r.settleGone(ctx, f.Row, before[1])
 		return true, !value.EqualItems(now, before[1]), err
 	}
-	if isParked(before[1]) {
-		return false, true, ErrParked
-	}
 	if group && before[0] != nil && of.Group.RowsIn(before[1]).Sign() <= 0 && notOurs(of, before[0]) {
 		return false, true, ErrNotOurs
 	}
@@ -211,7 +204,7 @@ func (f *ShownFix) Correct(ctx context.Context, r *Runner, _ *Recounted) (done, 
 	} else if e := r.Model.Table(f.Row.Table).Classify(before[0]); e == nil {
 		return true, false, nil
 	} else if k := r.shower(e); k != nil {
-		err = k.Show(ctx, r, f.Row, false)
+		err = k.Show(ctx, r, f.Row)
 	} else {
 		err = r.show(ctx, f.Row)
 	}

@@ -18,8 +18,7 @@
 //   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
 //     it did not count these records before, and then what the row shows of it.
 //   - documents.go, flush.go: the search group, which has positions of its own and holds up no row.
-//   - park.go: a write that can never succeed parks its target alone; the
-//     effects behind it wait in order.
+//   - park.go: what a ledger refuses is kept with its amounts, and retried.
 //   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
 //   - follower.go: when all that is done, the positions are saved.
 //

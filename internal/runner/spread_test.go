@@ -187,28 +187,6 @@ func TestSpreadRepaired(t *testing.T) {
 	h.holds("gone", 0)
 }
 
-// TestSpreadParked: what waits for a target is counted in its values when the queue is retried, each once.
-func TestSpreadParked(t *testing.T) {
-	h := newSpread(t)
-	defer h.close()
-	h.each(0, 3, tagOf)
-	must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
-	h.each(3, 250, tagOf)
-	h.each(0, 2, gone)
-	if n := len(h.values()); n != 6 { // of 3 tags and 3 moods
-		t.Errorf("%d values are counted while the target is parked", n)
-	}
-	for id := range h.letters() {
-		_, err := h.runner(nil).Retry(t.Context(), id)
-		must(t, err)
-		break
-	}
-	must(t, h.settle(len(h.records)+1))
-	h.shows("retried", 248, 248, 3)
-	h.letterOf("retried", "")
-	h.holds("retried", 248)
-}
-
 const spreadRounds = `
 model: rounds
 tables: {rounds: {key: [PK, SK]}}
@@ -257,9 +235,19 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	h := newSpread(t)
 	defer h.close()
 	h.each(0, 3, tagOf)
-	must(t, h.runner(nil).ParkShown(t.Context(), theMovie, "for the test"))
-	h.each(3, 4, func(int) string { return strings.Replace(tagOf(0), "USER#0", "USER#3", 1) })
 	ledger := owntable.Ledger("films", theMovie)
+	sum := owntable.Sum("ratings")
+	set := func(v value.Value) (was value.Value) {
+		rows, err := h.store.Get(t.Context(), []store.Ref{ledger})
+		must(t, err)
+		out, err := h.store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{store.Assign(sum, v)}}})
+		must(t, err)
+		must(t, out[0].Err)
+		return rows[0].Get(sum)
+	}
+	was := set(value.OfString("no number")) // something else wrote it
+	h.each(3, 4, func(int) string { return strings.Replace(tagOf(0), "USER#0", "USER#3", 1) })
+	set(was)
 	value0 := owntable.Held("tags", fmt.Sprintf("%036d", 0))
 	r := h.runner(nil)
 	r.Store = &overtaken{h.store, func() {
@@ -272,7 +260,6 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	for id := range h.letters() {
 		_, err := r.Retry(t.Context(), id)
 		must(t, err)
-		break
 	}
 	rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
 	must(t, err)

@@ -79,5 +79,9 @@ func (r *Runner) showSummary(ctx context.Context, target store.Ref, e *model.Ent
 	if !wr.Delete {
 		return nil
 	}
+	ledger, err := r.NoteShown(ctx, target, ledger, nil) // an empty ledger has no letter
+	if err != nil {
+		return err
+	}
 	return r.Expire(ctx, []store.Ref{target}, []value.Item{ledger})
 }

@@ -92,9 +92,9 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
-			err = w.park(ctx, t, out[i].Err.Error())
+			err = w.pass(ctx, t, out[i].Err.Error())
 		default:
-			again, err = w.counted(ctx, t, out[i].Row, ledgers, again)
+			again = w.counted(t, out[i].Row, ledgers, again)
 		}
 		if err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ func fitting(steps []projections.Step) []projections.Step {
 }
 
 // countWrite is statement 1: it adds the sum of the steps to the ledger, unless the
-// ledger has seen the first of them, or effects before them are parked.
+// ledger has seen the first of them.
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
@@ -141,23 +141,13 @@ func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write
 }
 
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
-// are published. If it has seen some, these are left out and the rest is sent again. If
-// effects before them are parked, the steps are parked too.
-func (w *Work) counted(ctx context.Context, t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) ([]*projections.Target, error) {
-	before := t.Steps
-	t.Steps = unseen(t.Steps, w.seen(row))
-	if !isParked(row) {
-		if len(t.Steps) > 0 {
-			return append(again, t), nil
-		}
-		ledgers[t] = row
-		return again, nil
+// are published. If it has seen some, these are left out and the rest is sent again.
+func (w *Work) counted(t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) []*projections.Target {
+	if t.Steps = unseen(t.Steps, w.seen(row)); len(t.Steps) > 0 {
+		return append(again, t)
 	}
-	t.Check = false
-	if err := w.wasParked(ctx, t, before[:len(before)-len(t.Steps)]); err != nil {
-		return nil, err
-	}
-	return again, w.park(ctx, t, "effects that came before are parked")
+	ledgers[t] = row
+	return again
 }
 
 // unseen leaves out the first steps, which are not behind an offset.
@@ -183,9 +173,7 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 		return err
 	}
 	for i, t := range of {
-		if !isParked(rows[i]) {
-			ledgers[t] = rows[i]
-		}
+		ledgers[t] = rows[i]
 	}
 	return nil
 }
@@ -208,10 +196,17 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			keep = append(keep, owntable.KeepLedger(owntable.Ledger(w.Model.Name, t.Row)))
 		}
 		wr := w.PublishWrite(t.Row, t.Entity, b)
+		quiet := ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr)
+		if quiet {
+			if err := w.refused(ctx, t, ledgers, nil); err != nil {
+				return err
+			}
+			b = ledgers[t]
+		}
 		if ShowsNothing(&wr) && !t.Check || wr.Delete && t.Check && t.Image == nil {
 			gone, empty = append(gone, t.Row), append(empty, b)
 		}
-		if ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr) {
+		if quiet {
 			continue
 		}
 		wr.Return = t.Check || isGroup(t.Entity) || ledger.Empty()
@@ -226,16 +221,21 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		return err
 	}
 	for i, t := range of {
+		if !errors.Is(out[i].Err, store.ErrRefused) {
+			if err := w.refused(ctx, t, ledgers, nil); err != nil {
+				return err
+			}
+		}
 		switch e := out[i].Err; {
 		case e == nil && ws[i].Delete:
 			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
 			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		case errors.Is(e, store.ErrRefused):
-			err = w.ParkTarget(ctx, t, e)
+			err = w.refused(ctx, t, ledgers, e)
 		case e != nil && (t.Check || notOurs(t.Entity, out[i].Row)):
 			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
-				err = w.ParkTarget(ctx, t, err)
+				err = w.refused(ctx, t, ledgers, err)
 			}
 		}
 		if err != nil {
@@ -245,11 +245,20 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 	return w.Expire(ctx, gone, empty)
 }
 
+// refused notes that the row of a target refuses what its ledger says, nil that it does not.
+func (w *Work) refused(ctx context.Context, t *projections.Target, ledgers map[*projections.Target]value.Item, why error) (err error) {
+	if why != nil {
+		w.KeptBy(t)
+	}
+	ledgers[t], err = w.NoteShown(ctx, t.Row, ledgers[t], why)
+	return err
+}
+
 // reclaim publishes on a row with a version that weir never gave it, for example a row
 // that was made as a copy of another row. No version of its own ledger might ever be
 // above that one. The ledger is read after the row, so it is not behind what another
 // worker published there meanwhile. It may also be ahead of b, the ledger that the caller
-// was to show, and parked: then the row stays as it is, and the end of the target's queue shows it.
+// was to show.
 func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
 	shown := row.Get(owntable.Version)
 	switch other := notOurs(e, row); {
@@ -266,9 +275,6 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, target))
 	if err != nil {
 		return err
-	}
-	if isParked(ledger) && !value.Equal(VersionOf(ledger), VersionOf(b)) {
-		return nil
 	}
 	wr := r.PublishWrite(target, e, r.based(ledger))
 	if ShowsNothing(&wr) {

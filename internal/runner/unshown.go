@@ -29,6 +29,7 @@ type lack struct {
 var (
 	lackOfTallies  = lack{DeadNumber, owntable.LacksTallies}
 	lackOfStatuses = lack{DeadStatus, owntable.LacksStatuses}
+	lackOfAll      = lack{DeadPublish, owntable.LacksAll}
 )
 
 // letterTries is how often a letter is made to agree with a ledger that others change meanwhile.
@@ -68,6 +69,20 @@ func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *mode
 func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger value.Item, why string) (value.Item, error) {
 	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why)
 	return ledger, err
+}
+
+// NoteShown makes the dead letter of a target say that its row refuses what its ledger says, nil for no letter. It returns the ledger as it is then.
+// If that has another version by now, who raised it says what it finds.
+func (r *Runner) NoteShown(ctx context.Context, target store.Ref, ledger value.Item, refused error) (value.Item, error) {
+	why := ""
+	if refused != nil {
+		why = refused.Error()
+	}
+	now, _, err := r.say(ctx, lackOfAll, owntable.Ledger(r.Model.Name, target), target, ledger, why)
+	if errors.Is(err, store.ErrCondition) {
+		return ledger, nil
+	}
+	return now, err
 }
 
 // say makes a dead letter of a target agree with why, and its ledger name it, on condition of
@@ -146,7 +161,7 @@ var ErrStands = errors.New("correct the rows that the value comes of, and this g
 // retryUnshown shows a target again. It deletes the dead letter if everything can be
 // shown, or if another letter has replaced it.
 func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error) {
-	if err := r.show(ctx, d.Row); err != nil {
+	if err := r.ShowLedger(ctx, d.Row); err != nil {
 		return 0, err
 	}
 	ref := owntable.Ledger(r.Model.Name, d.Row)
@@ -173,10 +188,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 // shows all, or if it is gone.
 func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) {
 	ledger := owntable.Ledger(r.Model.Name, d.Row)
-	if row, err := r.GetRow(ctx, ledger); err != nil || isParked(row) {
-		return 0, cmp.Or(err, ErrParked)
-	}
-	if err := r.show(ctx, d.Row); err != nil {
+	if err := r.ShowLedger(ctx, d.Row); err != nil {
 		return 0, err
 	}
 	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ledger})
@@ -199,12 +211,23 @@ func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) 
 	return 1, r.Forget(ctx, d)
 }
 
+// retryRefused shows a target whose row refused it again. It deletes the dead letter if the row takes it now, or if it is gone.
+func (r *Runner) retryRefused(ctx context.Context, d *Dead) (done int, err error) {
+	if err := r.show(ctx, d.Row); err != nil {
+		return 0, fmt.Errorf("%s: %w", d.Target, err)
+	}
+	if left, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || left == nil {
+		return 1, err
+	}
+	return 1, r.Forget(ctx, d)
+}
+
 // Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
 // in a table of the model. Where a derivation was retired, give the ids to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
 		switch d.Kind {
-		case DeadNumber, DeadStatus:
+		case DeadNumber, DeadStatus, DeadPublish:
 			if r.Model.Table(d.Row.Table) != nil && of(d.Row) {
 				ids = append(ids, d.ID)
 			}
@@ -223,7 +246,7 @@ func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() e
 		if err == nil {
 			_, err = r.Retry(ctx, id)
 		}
-		stays := errors.Is(err, ErrStands) || errors.Is(err, ErrParked) || errors.Is(err, ErrNoDead) || errors.Is(err, store.ErrCondition)
+		stays := errors.Is(err, ErrStands) || errors.Is(err, store.ErrRefused) || errors.Is(err, ErrNoDead) || errors.Is(err, store.ErrCondition)
 		if err != nil && !stays {
 			return err
 		}

@@ -192,7 +192,7 @@ func (t *truth) emptyLedgers() {
 		_, name, _ = strings.Cut(name, "|")
 		to, told := owntable.RowOf(name)
 		e := t.ofGroup(to)
-		if !told || e == nil || at != under[e]+name || row.Has(owntable.Expiry) || row.Get(owntable.Parked).Sign() > 0 {
+		if !told || e == nil || at != under[e]+name || row.Has(owntable.Expiry) || row.Has(owntable.Stale) {
 			return
 		}
 		for _, a := range row {

@@ -26,8 +26,6 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 	}
 	w.forgot(old, now)
 	switch kind := owntable.Kind(key.Partition.Text()); kind {
-	case owntable.KindLedger:
-		w.queue(who, key, old, now)
 	case owntable.KindCheckpoint:
 		w.lineage(who, key, now)
 	case owntable.KindSubscribers:
@@ -81,42 +79,6 @@ func leftShards(old, now value.Item) (shardKeys []string) {
 		}
 	}
 	return shardKeys
-}
-
-// queue checks that nothing is counted on a parked target, except by a retry of the effects
-// that wait for it.
-func (w *world) queue(who string, key store.Key, old, now value.Item) {
-	if strings.HasPrefix(who, "retry") || !counts(old, now) {
-		return
-	}
-	q := old.Get(owntable.Parked)
-	if !q.IsMissing() && q.Sign() > 0 || w.waits(key.Partition.Text()) {
-		w.fail(Reordered, "queue: %s counted in %s, whose effects before wait: %s", who, key.Partition.Text(), plain(now))
-	}
-}
-
-// counts reports whether a ledger's sums have changed.
-func counts(old, now value.Item) bool {
-	for _, a := range now {
-		if owntable.IsSum(a.Name) && !value.Equal(a.Value, old.Get(a.Name)) {
-			return true
-		}
-	}
-	return false
-}
-
-// waits reports whether effects are parked for the target of a ledger.
-func (w *world) waits(of string) bool {
-	for _, d := range w.kept() {
-		if d.Kind != string(runner.DeadParked) {
-			continue
-		}
-		mt := w.base.tables[d.Table]
-		if key, ok := mt.KeyOf(d.Key); ok && owntable.Ledger(w.model.Name, store.Ref{Table: mt.Name, Key: key}).Key.Partition.Text() == of {
-			return true
-		}
-	}
-	return false
 }
 
 // lineage checks that no process moves on in a shard before its parent is done.

@@ -30,8 +30,8 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 func (Kind) Shows(e *model.Entity) bool { return e.IsRecomputed() }
 
 // Show recomputes the statuses of a row and shows all that is derived on it.
-func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref, parked bool) error {
-	refused, err := recompute(ctx, r, []store.Ref{target}, nil, parked)
+func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref) error {
+	refused, err := recompute(ctx, r, []store.Ref{target}, nil)
 	if err != nil {
 		return err
 	}

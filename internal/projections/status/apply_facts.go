@@ -138,24 +138,20 @@ func showLedgers(ctx context.Context, w *runner.Work, targets []*projections.Tar
 	return nil
 }
 
-// recomputeSome recomputes what targets show of facts, of which those of the batch are kept,
-// and parks targets that refuse it.
+// recomputeSome recomputes what targets show of facts, of which those of the batch are kept.
 func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target, facts []Fact) error {
 	var refs []store.Ref
 	var put [][]owntable.PutFacts
 	for _, t := range targets {
 		refs, put = append(refs, t.Row), append(put, putFor(facts, t.Row))
 	}
-	refused, err := recompute(ctx, w.Runner, refs, put, false)
+	refused, err := recompute(ctx, w.Runner, refs, put)
 	if err != nil {
 		return err
 	}
 	for i, reason := range refused {
-		if reason == nil {
-			continue
-		}
-		if err := w.ParkTarget(ctx, targets[i], reason); err != nil {
-			return err
+		if reason != nil {
+			w.KeptBy(targets[i])
 		}
 	}
 	return nil

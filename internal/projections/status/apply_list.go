@@ -22,16 +22,8 @@ func recomputeAll(ctx context.Context, r *runner.Runner, list, after string) (la
 			refs = append(refs, ref)
 		}
 	}
-	refused, err := recompute(ctx, r, refs, nil, false)
-	if err != nil {
+	if _, err := recompute(ctx, r, refs, nil); err != nil {
 		return "", err
-	}
-	for i, reason := range refused {
-		if reason != nil {
-			if err := r.ParkShown(ctx, refs[i], reason.Error()); err != nil {
-				return "", err
-			}
-		}
 	}
 	if page.Next == nil || len(page.Rows) == 0 {
 		return "", nil

@@ -21,14 +21,13 @@ const recomputesAtOnce = 10
 
 // recompute recomputes the statuses of rows. A row that does not exist needs none: when it is
 // inserted, its own record leads to a recompute. For each row recompute returns why the row
-// refuses what it must show, or nil. It leaves out parked targets, unless parked says that their
-// turn has come. put are the facts that were put for each row, nil if that is not known.
-func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts, parked bool) (refused []error, err error) {
+// refuses what it must show, or nil; such a row has a dead letter. put are the facts that were put for each row, nil if that is not known.
+func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) (refused []error, err error) {
 	refused = make([]error, len(refs))
 	if len(refs) == 0 {
 		return refused, nil
 	}
-	ledgers, err := raise(ctx, r, refs, put, parked)
+	ledgers, err := raise(ctx, r, refs, put)
 	if err != nil {
 		return nil, err
 	}
@@ -39,16 +38,31 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]
 		}
 	}
 	for range recomputesAtOnce {
-		if todo, err = recomputeOnce(ctx, r, refs, ledgers, todo, refused, parked); err != nil || len(todo) == 0 {
-			return refused, err
+		if todo, err = recomputeOnce(ctx, r, refs, ledgers, todo, refused); err != nil {
+			return nil, err
+		}
+		if len(todo) == 0 {
+			return refused, noteRefused(ctx, r, refs, ledgers, refused)
 		}
 	}
 	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.Describe(refs[todo[0]]))
 }
 
-// raise gives each target's ledger a new version and returns the ledgers. The result is
-// nil for a parked target. A skip of a ledger loses the part in which facts may have been put.
-func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts, parked bool) ([]value.Item, error) {
+// noteRefused has dead letters say which rows refuse what they must show.
+func noteRefused(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, refused []error) error {
+	for i := range refs {
+		if ledgers[i] == nil {
+			continue
+		}
+		if _, err := r.NoteShown(ctx, refs[i], ledgers[i], refused[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raise gives each target's ledger a new version and returns the ledgers. A skip of a ledger loses the part in which facts may have been put.
+func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) ([]value.Item, error) {
 	ledgers := make([]value.Item, len(refs))
 	todo := make([]int, len(refs))
 	for i := range refs {
@@ -65,9 +79,7 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]ownt
 			default:
 				ws[j] = raiseAsRead(at, r.First(), ledgers[i], put[i])
 			}
-			if ledgers[i] = nil; !parked {
-				ws[j].If = append(ws[j].If, owntable.Open())
-			}
+			ledgers[i] = nil
 		}
 		out, err := r.Write(ctx, ws)
 		if err != nil {
@@ -80,7 +92,7 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]ownt
 				return nil, out[j].Err
 			case out[j].Err == nil:
 				ledgers[i] = out[j].Row
-			case put != nil && try < raisesAtOnce && len(put[i]) > 0 && !owntable.LedgerRow(out[j].Row).Parked():
+			case put != nil && try < raisesAtOnce && len(put[i]) > 0:
 				ledgers[i] = out[j].Row // with the skips that facts are within
 				again = append(again, i)
 			}
@@ -126,7 +138,7 @@ func noSkips(t *model.Table) (none []owntable.Skip) {
 // recomputeOnce recomputes the rows of todo once and returns those that changed meanwhile.
 // Each write holds only under the version of its ledger. A row that is gone has its ledger expire;
 // one that a write was refused on is noted in refused and stops no other.
-func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error, parked bool) ([]int, error) {
+func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, todo []int, refused []error) ([]int, error) {
 	ask := make([]store.Ref, len(todo))
 	for j, i := range todo {
 		ask[j] = refs[i]
@@ -156,20 +168,21 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 				return nil, err
 			}
 			if ledger == nil {
-				raised, err := raise(ctx, r, refs[i:i+1], nil, parked)
+				raised, err := raise(ctx, r, refs[i:i+1], nil)
 				if err != nil {
 					return nil, err
 				}
 				ledger = raised[0]
 			}
-			if ledgers[i] = ledger; ledger != nil && (parked || !owntable.LedgerRow(ledger).Parked()) {
-				again = append(again, i)
-			}
+			ledgers[i], again = ledger, append(again, i)
 		case errors.Is(err, store.ErrRefused):
 			refused[i] = err
 		case err != nil:
 			return nil, err
 		case rows[j] == nil:
+			if ledgers[i], err = r.NoteShown(ctx, refs[i], ledgers[i], nil); err != nil {
+				return nil, err
+			}
 			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
 		case all[j].write.Ops != nil:
 			ws, of = append(ws, all[j].write), append(of, i)

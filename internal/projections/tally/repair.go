@@ -44,8 +44,7 @@ func (f *LedgerFix) Note(ctx context.Context, r *runner.Runner) (err error) {
 }
 
 // Correct writes the recounted accumulators, without those that are 0, and then what its
-// target cannot show of them. The error is ErrParked if the ledger is wrong and effects wait
-// for the target. A ledger that a build has replaced since it was found is left.
+// target cannot show of them. A ledger that a build has replaced since it was found is left.
 func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
 	recounted := runner.RecountOf[*recount](now.Recounts)
 	if !recounted.generation(f.Name) {
@@ -63,11 +62,12 @@ func (f *LedgerFix) Correct(ctx context.Context, r *runner.Runner, now *runner.R
 	w, differs, err := owntable.LedgerRow(f.noted).Repair(f.ref(), sums, now.Applied, r.First(), len(values) > 0)
 	switch {
 	case !differs:
-	case owntable.LedgerRow(f.noted).Parked():
-		return false, true, runner.ErrParked
 	case err != nil:
 		return false, true, err
 	default:
+		if err := r.ForgetKept(ctx, of.row); err != nil {
+			return false, true, err
+		}
 		if done, err := f.write(ctx, r, w, values); !done || err != nil {
 			return false, true, err
 		}
