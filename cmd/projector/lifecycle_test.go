@@ -601,10 +601,17 @@ func (l *life) searchChanged() {
 	was := l.begun()
 	finds := func(m, q string, n int) {
 		l.Helper()
-		l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
 		var out, said bytes.Buffer
-		if code := run(l.Context(), slices.Concat([]string{"query", m, "find", "q=" + q}, l.flags), strings.NewReader(""), &out, &said); code != exitGood {
-			l.Fatalf("exit code %d: %s", code, &said)
+		for tries := 20; ; tries-- { // it ends when the counts are right: the index may have to be filled on
+			l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
+			said.Reset()
+			code := run(l.Context(), slices.Concat([]string{"query", m, "find", "q=" + q}, l.flags), strings.NewReader(""), &out, &said)
+			if code == exitGood {
+				break
+			}
+			if tries == 0 || !strings.Contains(said.String(), system.ErrNotBuilt.Error()) {
+				l.Fatalf("exit code %d: %s", code, &said)
+			}
 		}
 		if got := strings.Count(out.String(), "\n"); got != n {
 			l.Errorf("%d rows for %s, want %d: %s", got, q, n, &out)
