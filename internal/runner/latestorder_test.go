@@ -45,11 +45,17 @@ func inNoOrder(t *testing.T, withdrawn int) (c taskCost, most float64, ledger in
 			}
 			q.shows(first, spread+2)
 		}
-		row, err := q.runner.GetRow(t.Context(), owntable.Ledger(q.model.Name, q.about))
-		must(t, err)
-		ledger = max(ledger, row.Size())
+		ledger = max(ledger, q.ledger().Size())
 	}
 	return taskCost{c.wrote / times / 3, c.read / times / 3}, most, ledger
+}
+
+// ledger is the ledger of the target row.
+func (q *tasks) ledger() value.Item {
+	q.Helper()
+	row, err := q.runner.GetRow(q.Context(), owntable.Ledger(q.model.Name, q.about))
+	must(q, err)
+	return row
 }
 
 // TestLatestInNoOrder: where values come in no order, a change costs about the same after 100 withdrawn facts and
@@ -73,15 +79,13 @@ func TestLatestSkipHoles(t *testing.T) {
 	q := newTasks(t)
 	q.add(0, 12)
 	q.end(0, 8)
-	row, err := q.runner.GetRow(t.Context(), owntable.Ledger(q.model.Name, q.about))
-	must(t, err)
+	row := q.ledger()
 	if s := owntable.LedgerRow(row).Skip("next"); s.End == "" || len(s.But) > 0 || row.Has("i:next") {
 		t.Fatalf("%+v", s)
 	}
 	q.add(3, 4)
 	q.shows(3, 11)
-	row, err = q.runner.GetRow(t.Context(), owntable.Ledger(q.model.Name, q.about))
-	must(t, err)
+	row = q.ledger()
 	if s := owntable.LedgerRow(row).Skip("next"); len(s.But) != 1 {
 		t.Fatalf("%+v", s)
 	}
@@ -96,9 +100,7 @@ func TestLatestBeforeASkip(t *testing.T) {
 	q := newTasks(t)
 	q.add(20, 32)
 	q.end(20, 28)
-	row, err := q.runner.GetRow(t.Context(), owntable.Ledger(q.model.Name, q.about))
-	must(t, err)
-	if s := owntable.LedgerRow(row).Skip("next"); s.End == "" {
+	if s := owntable.LedgerRow(q.ledger()).Skip("next"); s.End == "" {
 		t.Fatalf("nothing is skipped: %+v", s)
 	}
 	q.add(3, 4)
