@@ -194,12 +194,9 @@ func (r *Runner) addKept(ctx context.Context, d *Dead) error {
 		add, stale := owntable.AddLedger(ledger, s.adds, r.First()), []store.Write(nil)
 		if named, _ := owntable.LedgerRow(is).Lacks(owntable.LacksAll); named == "" {
 			const why = "a retry was broken off"
-			letters, err := r.keeping(ctx, []Dead{{Kind: DeadPublish, Target: r.Describe(d.Row), Row: d.Row, Reason: why}})
-			if err != nil {
+			if stale, err = r.lacking(ctx, lackOfAll, d.Row, why); err != nil {
 				return err
 			}
-			stale = letters[0]
-			stale[0].If = nil // an existing letter may have another reason
 			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.id(d.Row), why).Ops[0])
 		}
 		err = r.Store.Transact(ctx, slices.Concat(r.forget(d), stale, s.values, []store.Write{add}))

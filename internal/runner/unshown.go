@@ -95,12 +95,10 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 	id := what.id(target)
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
 	if why != "" {
-		letters, err := r.keeping(ctx, []Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
-		if err != nil {
+		var err error
+		if ws, err = r.lacking(ctx, what, target, why); err != nil {
 			return ledger, false, err
 		}
-		ws = letters[0]
-		ws[0].If = nil // an existing letter may have another reason
 	}
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
@@ -111,6 +109,16 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 	}
 	err = r.Store.Transact(ctx, append(slices.Clip(ws), is.NoteLack(what.note, ref, noted, why)))
 	return value.Item(is.Noting(what.note, noted, why)), true, err
+}
+
+// lacking returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
+func (r *Runner) lacking(ctx context.Context, what lack, target store.Ref, why string) ([]store.Write, error) {
+	letters, err := r.keeping(ctx, []Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
+	if err != nil {
+		return nil, err
+	}
+	letters[0][0].If = nil
+	return letters[0], nil
 }
 
 // id returns the id of the letter that says what a target cannot show.
