@@ -221,25 +221,23 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		return err
 	}
 	for i, t := range of {
-		if !errors.Is(out[i].Err, store.ErrRefused) {
-			if err := w.refused(ctx, t, ledgers, nil); err != nil {
+		e, why := out[i].Err, error(nil)
+		isGone := e == nil && ws[i].Delete || e != nil && ws[i].Return && out[i].Row == nil
+		switch {
+		case errors.Is(e, store.ErrRefused):
+			isGone, why = false, e
+		case e != nil && !isGone && (t.Check || notOurs(t.Entity, out[i].Row)):
+			if err := w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
+				why = err
+			} else if err != nil {
 				return err
 			}
 		}
-		switch e := out[i].Err; {
-		case e == nil && ws[i].Delete:
-			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
-		case e != nil && ws[i].Return && out[i].Row == nil && !errors.Is(e, store.ErrRefused):
-			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
-		case errors.Is(e, store.ErrRefused):
-			err = w.refused(ctx, t, ledgers, e)
-		case e != nil && (t.Check || notOurs(t.Entity, out[i].Row)):
-			if err = w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
-				err = w.refused(ctx, t, ledgers, err)
-			}
-		}
-		if err != nil {
+		if err := w.refused(ctx, t, ledgers, why); err != nil {
 			return err
+		}
+		if isGone {
+			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		}
 	}
 	return w.Expire(ctx, gone, empty)
