@@ -393,9 +393,9 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if chain = all; !is {
 		chain = inChain(all, x.told, x.now)
 	}
-	isCircle := func(all []tied) bool { return isChain(all, false, digest{}) && all[0].old == all[len(all)-1].new }
+	circle := isCircle(chain)
 	if x.told {
-		return chain, noteIf(isCircle(chain), noteCircle), 0, nil
+		return chain, noteIf(circle, noteCircle), 0, nil
 	}
 	k, now, err := x.r.knownNow(ctx, x.ref)
 	if err != nil {
@@ -407,7 +407,6 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if slices.ContainsFunc(chain[:len(seen)], func(t tied) bool { return !isSeen(t) }) {
 		again = len(seen)
 	}
-	circle := isCircle(chain)
 	begins := k.first.time
 	if k.flags&ofUnknown != 0 { // it may be the row of an export, known to a minute
 		begins -= minute
@@ -442,6 +441,11 @@ func isChain(all []tied, known bool, start digest) bool {
 		}
 	}
 	return true
+}
+
+// isCircle reports whether records follow each other as they are, and lead back to where they begin.
+func isCircle(all []tied) bool {
+	return isChain(all, false, digest{}) && all[0].old == all[len(all)-1].new
 }
 
 // inChain returns records as chains of images that use each once, as few as possible: the first begins with start if that
