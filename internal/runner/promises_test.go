@@ -448,16 +448,18 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 		return out, err
 	case len(ids) == 0:
 		return "nothing is kept", nil
-	case len(words) == 0 || words[0] != "all":
+	}
+	others := ids[1:]
+	if len(words) == 0 || words[0] != "all" {
 		ids = ids[:1]
 	}
 	switch {
 	case args["crash"] != "":
-		first := ids[0]
 		return s.everyCrash(args, func(h *harness, b *breaker) error {
 			_, ids, err := h.dead()
+			ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(others, id) }) // the letter, or what it left when it broke
 			switch {
-			case err != nil || len(ids) == 0 || cmd == "discard" && ids[0] != first:
+			case err != nil || len(ids) == 0:
 			case cmd == "retry":
 				_, err = h.runner(b).Retry(context.Background(), ids[0])
 			default:
