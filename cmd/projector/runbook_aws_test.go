@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/drivers"
 	"weir/internal/owntable"
@@ -81,7 +83,16 @@ func TestBehindOnDynamoDB(t *testing.T) {
 	if code := <-ended; code != exitGood {
 		t.Fatalf("exit code %d: %s", code, said.text())
 	}
-	l.runs(m, map[string]int{"orders": len(l.orders), "total": l.want()["total"]}, "--write-budget", "4000")
+	until, stop := l.begins(m, "--write-budget", "4000")
+	until(map[string]int{"orders": len(l.orders), "total": l.want()["total"]})
+	await("all copies are made", func() bool { // the customer's row shows its values before
+		isSlip := func(row map[string]types.AttributeValue) bool {
+			pk, ok := row["PK"].(*types.AttributeValueMemberS)
+			return ok && strings.HasPrefix(pk.Value, "SLIP#")
+		}
+		return len(slices.DeleteFunc(l.rows(), func(row map[string]types.AttributeValue) bool { return !isSlip(row) })) == len(l.orders)
+	})
+	stop()
 	l.exact(m)
 }
 
