@@ -45,7 +45,7 @@ var pure = map[string][]string{
 // know the runner.
 const rooms = "internal/projections/"
 
-var acts = []string{"apply", "recount", "repair", "explain", "preview"}
+var acts = []string{"apply", "compare", "fix", "explain", "preview"}
 
 // isRoomRule reports whether a file is one of a room that only decides.
 func isRoomRule(f file) bool {
@@ -72,12 +72,12 @@ func TestRoomsDecideApart(t *testing.T) {
 	}
 }
 
-// TestDriversKnowNoKind: the runner, and the packages that verify, repair and explain, go
+// TestDriversKnowNoKind: the runner, and the packages that derive again and explain, go
 // through the list of kinds. They import no room, so nothing in them can ask which kind a
 // thing is of.
 func TestDriversKnowNoKind(t *testing.T) {
 	imports := weirImports(t)
-	for _, from := range []string{"runner", "verify", "repair", "why"} {
+	for _, from := range []string{"runner", "scratch", "why"} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)
 		}

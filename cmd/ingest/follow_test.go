@@ -12,10 +12,10 @@ import (
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/runner"
+	again "weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // rows writes rows as an application does that knows nothing of weir: each line of
@@ -96,7 +96,7 @@ func follow() {
 		if err := f.CatchUp(ctx, done); err != nil {
 			return err
 		}
-		if err := s.Verify(p).Run(ctx, func(d verify.Difference) { fmt.Printf("%+v\n", d) }); err != nil {
+		if err := again.Of(s, p).Run(ctx, func(d runner.Difference) { fmt.Printf("%+v\n", d) }); err != nil {
 			return err
 		}
 		params := map[string]string{}

@@ -13,10 +13,10 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	again "weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // TestAcceptedIsDerived: of rows whose texts are about as long as anything may be,
@@ -107,5 +107,5 @@ func noneDead(t *testing.T, s *system.System) {
 	for _, row := range page.Rows {
 		t.Errorf("dead: %.600s", value.AppendPlainItem(nil, row))
 	}
-	check(t, s.Verify(p).Run(t.Context(), func(d verify.Difference) { t.Errorf("%.300v", d) }))
+	check(t, again.Of(s, p).Run(t.Context(), func(d runner.Difference) { t.Errorf("%.300v", d) }))
 }

@@ -30,6 +30,9 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 			system.Settled:   "the function has taken over",
 		}[b])
 	})
+	if err == nil && c.Again && rows == 0 { // they were filled before
+		err = s.IndexAgain(p.ctx, part, func(n int) { rows = n; reading.Set(int64(n), 0) })
+	}
 	if err != nil {
 		return cli.Partly(err, rows > 0)
 	}

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"weir/internal/cli"
 	"weir/internal/console"
+	"weir/internal/owntable"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
-	"weir/internal/verify"
+	"weir/internal/why"
 )
 
 // deadCommands are the commands on dead letters. List and show only read; retry and discard write, and need the
@@ -95,7 +97,7 @@ func (c *deadList) Run(p *program) error {
 		enc := json.NewEncoder(p.stdout)
 		all := []console.Letter{}
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
-			if only != nil && !only(&verify.Difference{Row: runner.RowText(r.Model, d.Row)}) {
+			if only != nil && !only(runner.RowText(r.Model, d.Row)) {
 				return nil
 			}
 			switch s := console.LetterOf(r.Model, &d); c.Output {
@@ -258,14 +260,13 @@ func (p *program) retryAll(s *system.System) error {
 	return nil
 }
 
-// deadDiscard gives a dead letter up. That cannot be undone; on an embedded store,
-// repair can still make the value right from the rows.
+// deadDiscard gives a dead letter up. That cannot be undone;
+// build --again can still make the value right from the rows.
 type deadDiscard struct{ deadOne }
 
 func (deadDiscard) Help() string {
 	return `Drops one dead letter for good: its record never counts for this target. Run projector
-repair afterwards, which corrects the value from the rows. On AWS, repair leaves counts,
-sums, means and sets as they are, so prefer a retry there.
+build --again afterwards, which derives the value from the rows again.
 
   projector dead discard gallery ID`
 }
@@ -283,4 +284,34 @@ func (c *deadDiscard) Run(p *program) error {
 		fmt.Fprintln(p.stderr, "discarded")
 		return nil
 	})
+}
+
+// rowsOnly chooses the rows that a person names, nil where they name
+// none. A place that verify prints and that is no row is named as it is printed.
+// It reads the store to find rows whose key parts were escaped in another way. Of a target that could be several
+// rows, all count.
+func rowsOnly(p *program, s *system.System, targets []string) (func(row string) bool, error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	m, rows := s.Models[0].Model, map[string]bool{}
+	for _, t := range targets {
+		rows[t] = true
+		all, err := why.Parse(m, t)
+		if err != nil && (strings.HasPrefix(t, "#") || strings.Contains(t, "|") || strings.HasPrefix(t, "[") || strings.HasPrefix(t, "{")) {
+			continue
+		}
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		known, err := why.Known(p.ctx, s.Store, all)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range known {
+			rows[runner.RowText(m, row)] = true
+			rows[owntable.RowText(row)] = true // as a ledger is named whose row counts nothing
+		}
+	}
+	return func(row string) bool { return rows[row] }, nil
 }

@@ -23,7 +23,6 @@ import (
 	"weir/internal/stage"
 	"weir/internal/status"
 	"weir/internal/store"
-	"weir/internal/verify"
 )
 
 // jsonPage describes what commands print with -o json.
@@ -99,7 +98,6 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("projector verify", reflect.TypeFor[recounted](), on(data, exitCheck, "verify", "gallery"))
-	check("projector repair", reflect.TypeFor[[]verify.Difference](), on(data, exitGood, "repair", "gallery"))
 	list := on(bad, exitGood, "dead", "list", "gallery")
 	check("projector dead list", reflect.TypeFor[[]console.Letter](), list)
 	var letters []console.Letter

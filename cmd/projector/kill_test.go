@@ -10,8 +10,8 @@ import (
 	"weir/internal/console"
 	"weir/internal/metrics"
 	"weir/internal/sample"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/verify"
 )
 
 // TestFollowersAreKilled: what is derived is right after a follower was killed again and again while rows are
@@ -48,7 +48,7 @@ func TestFollowersAreKilled(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		lag := 0 // documents come behind their rows
-		if err := s.Verify(part).Run(t.Context(), func(verify.Difference) { lag++ }); err != nil {
+		if err := scratch.Of(s, part).Run(t.Context(), func(scratch.Difference) { lag++ }); err != nil {
 			t.Fatal(err)
 		}
 		if lag == 0 {
@@ -62,8 +62,8 @@ func TestFollowersAreKilled(t *testing.T) {
 	if kills < 3 {
 		t.Errorf("only %d kills", kills)
 	}
-	v := s.Verify(part)
-	if err := v.Run(t.Context(), func(d verify.Difference) {
+	v := scratch.Of(s, part)
+	if err := v.Run(t.Context(), func(d scratch.Difference) {
 		t.Errorf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want)
 	}); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/verify"
 )
 
 // newFunction prepares the program as a function of the gallery.
@@ -173,9 +173,9 @@ func verified(t *testing.T, dir string) (kept []runner.Dead) {
 	t.Helper()
 	s := openGallery(t, dir)
 	defer s.Close()
-	v := s.Verify(s.Models[0])
+	v := scratch.Of(s, s.Models[0])
 	n := 0
-	err := v.Run(t.Context(), func(d verify.Difference) {
+	err := v.Run(t.Context(), func(d scratch.Difference) {
 		if n++; n < 5 {
 			t.Error(d)
 		}

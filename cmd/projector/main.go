@@ -12,7 +12,7 @@
 //	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
 //	build.go           builds by command: values here, search indexes in build_search.go
 //	server.go          what asks a running process instead of opening rows
-//	verify.go          recounts; repair.go corrects, why.go explains
+//	verify.go          derives again and compares; why.go explains
 //	dead.go            dead letters
 //	lambda.go          the program as a function: its environment, and its metrics
 //	deploy*.go         tables, and templates for CloudFormation, SAM and Terraform
@@ -70,8 +70,7 @@ type commands struct {
 	Query  queryCommand   `cmd:"" help:"Answer a named query, one JSON object a line."`
 	Build  buildCommand   `cmd:"" help:"Derive from existing rows, beside the live stream; fill indexes."`
 	Status statusCommand  `cmd:"" help:"Show the catalog of a model: tables, readers, derivations."`
-	Verify verifyCommand  `cmd:"" help:"Recount every derived value from the source rows and print what differs."`
-	Repair repairCommand  `cmd:"" help:"Correct what verify finds, from the source rows."`
+	Verify verifyCommand  `cmd:"" help:"Derive everything again from the source rows and print what differs."`
 	Why    whyCommand     `cmd:"" help:"List the records of recorded files that made a value what it is."`
 	Dead   deadCommands   `cmd:"" help:"Look at, retry or discard what could not be applied."`
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`

@@ -24,11 +24,11 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
-	"weir/internal/verify"
 )
 
 // takeoverLease is what the processes of TestTakeoverOnDynamoDB run with.
@@ -201,9 +201,9 @@ func (w *takeover) settles(m *model.Model, db *dynamodb.Store) {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		var bad []verify.Difference
-		v := verify.Verify{Model: m, Store: db}
-		if err := v.Run(w.Context(), func(d verify.Difference) { bad = append(bad, d) }); err != nil {
+		var bad []scratch.Difference
+		v := scratch.Verify{Model: m, Store: db}
+		if err := v.Run(w.Context(), func(d scratch.Difference) { bad = append(bad, d) }); err != nil {
 			w.Fatal(err)
 		}
 		if len(bad) == 0 && v.Checked > 0 {

@@ -10,11 +10,11 @@ import (
 	"weir/internal/progress"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/verify"
 )
 
-// verifyCommand recounts from the rows. On an embedded store it first applies what the streams still hold;
+// verifyCommand derives again from the rows. On an embedded store it first applies what the streams still hold;
 // after that, and on AWS, it only reads.
 type verifyCommand struct {
 	data
@@ -24,16 +24,23 @@ type verifyCommand struct {
 }
 
 func (verifyCommand) Help() string {
-	return `Applies what is still in the streams, then recounts every derived value from the
-source rows. Prints what differs and exits with 1 when anything does. On AWS, where
-others write and derive meanwhile, it applies nothing, recounts twice, some seconds
-apart, and prints what differs in the same way both times.
+	return `Applies what is still in the streams, then derives everything again from the source
+rows, as a replay does, into a temporary store, and compares. Prints what differs and
+exits with 1 when anything does; build --again puts it right. On AWS, where others write
+and derive meanwhile, it applies nothing, derives twice, some seconds apart, and prints
+what differs in the same way both times.
 
-A distinct with more values than its max is printed as "cannot be computed", and
-what a row cannot contribute, such as a number that a sum cannot take or a copy whose
-key would be too long, as "cannot be derived".
-That is no difference, and repair has nothing to do: the value is absent until the rows
-behind it are corrected. But the row lacks a value that the model asks for, so verify exits with 1.
+A distinct with more values than its max is printed as "cannot be computed", a value
+that its row refuses as "cannot be shown", and what a row cannot contribute, such as a
+number that a sum cannot take or a copy whose key would be too long, as "cannot be
+derived". That is no difference, and a build has nothing to do: the value is absent until
+the rows behind it are corrected. But the row lacks a value that the model asks for, so
+verify exits with 1.
+
+History and notifications are in no other row, so nothing can say whether they are right.
+
+The temporary store is beside the data, or in the directory for temporary files; it takes
+about as much room as the rows, and is gone afterwards.
 
   projector verify gallery --data ./data
   projector verify gallery --limit 20 -o json`
@@ -41,11 +48,11 @@ behind it are corrected. But the row lacks a value that the model asks for, so v
 
 // recounted is what a recount found, as JSON.
 type recounted struct {
-	Cannot  []verify.Unshown      `json:"cannotBeComputed,omitempty"`
+	Cannot  []scratch.Unshown     `json:"cannotBeComputed,omitempty"`
 	Missing []projections.Missing `json:"missingTargets,omitempty"` // no difference
 	Checked int                   `json:"checked"`
 	Differ  int                   `json:"differ"`
-	Found   []verify.Difference   `json:"differences"` // with --limit, the first ones
+	Found   []scratch.Difference  `json:"differences"` // with --limit, the first ones
 }
 
 // Differences are printed as they are found, except as one JSON object, which comes at the end.
@@ -60,7 +67,7 @@ func (c *verifyCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	recount := (*verify.Verify).Run
+	recount := (*scratch.Verify).Run
 	if c.shared() {
 		recount = twice
 	} else if err := p.settle(s); errors.Is(err, catalog.ErrRefused) { // the recount says what differs all the same
@@ -68,12 +75,12 @@ func (c *verifyCommand) Run(p *program) error {
 	} else if err != nil {
 		return err
 	}
-	v := s.Verify(s.Models[0])
+	v := scratch.Of(s, s.Models[0])
 	reading := progress.New(p.stderr, "rows read")
 	v.Progress = func(rows int) { reading.Set(int64(rows), int64(rows)) }
-	var found []verify.Difference
+	var found []scratch.Difference
 	n := 0
-	err = recount(v, p.ctx, func(d verify.Difference) {
+	err = recount(v, p.ctx, func(d scratch.Difference) {
 		if n++; c.Limit > 0 && n > c.Limit {
 			return
 		}
@@ -93,7 +100,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.Checked, n, append([]verify.Difference{}, found...)})
+		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.Checked, n, append([]scratch.Difference{}, found...)})
 	}
 	if c.Limit > 0 && n > c.Limit {
 		fmt.Fprintf(p.stderr, "… and %d more\n", n-c.Limit)
@@ -106,6 +113,9 @@ func (c *verifyCommand) Run(p *program) error {
 		fmt.Fprintf(p.stderr, ", %d cannot be computed or derived", len(v.Unshown))
 	}
 	fmt.Fprintln(p.stderr)
+	if n > 0 {
+		fmt.Fprintf(p.stderr, "%s derives it from the rows again\n", v.Model.Command("build", "--again"))
+	}
 	if n > 0 || len(v.Unshown) > 0 {
 		return failed(exitCheck)
 	}
@@ -114,7 +124,7 @@ func (c *verifyCommand) Run(p *program) error {
 
 // cannot prints the values that are over their max, or that cannot be derived. They are
 // no differences: rows rightly do not show them.
-func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
+func (c *verifyCommand) cannot(p *program, values []scratch.Unshown) {
 	for _, u := range values {
 		switch c.Output {
 		case "text":
@@ -125,9 +135,9 @@ func (c *verifyCommand) cannot(p *program, values []verify.Unshown) {
 	}
 }
 
-// twice recounts beside others that write and derive. A write that is on its way for longer than verify.Meanwhile can
+// twice recounts beside others that write and derive. A write that is on its way for longer than scratch.Meanwhile can
 // still be reported; run verify again to know.
-func twice(v *verify.Verify, ctx context.Context, yield func(verify.Difference)) error {
+func twice(v *scratch.Verify, ctx context.Context, yield func(scratch.Difference)) error {
 	_, err := v.Twice(ctx, 0, yield)
 	return err
 }

@@ -19,12 +19,12 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 const films = `model: films
@@ -446,7 +446,7 @@ func (f *fixture) compare() {
 // verified expects that verify finds nothing.
 func (f *fixture) verified() {
 	f.Helper()
-	f.ok(f.Verify(f.Models[0]).Run(f.Context(), func(d verify.Difference) {
+	f.ok(scratch.Of(f.System, f.Models[0]).Run(f.Context(), func(d scratch.Difference) {
 		f.Errorf("verify: %s of %s is %s, want %s", d.Derivation, d.Row, d.Have, d.Want)
 	}))
 }

@@ -14,12 +14,9 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
-	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // approximate is a store whose streams are those of DynamoDB: shards split, the times of
@@ -424,79 +421,6 @@ func TestPruneAfterAHandOver(t *testing.T) {
 	if _, again, err := b.Prune(t.Context()); err != nil || again > 0 {
 		t.Error(again, err)
 	}
-}
-
-// TestRepairAfterAHandOver: a ledger that a build made cannot be recounted alone while it has
-// marks, and can be without them.
-func TestRepairAfterAHandOver(t *testing.T) {
-	f := handed(t)
-	f.ok(f.builder("Movie").HandOver(t.Context()))
-	row, err := f.runner().Catalog.Row(t.Context())
-	f.ok(err)
-	is := row.Builds.Counting()[0]
-	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
-	ledger := owntable.Ledger(is.Ledgers(f.model.Name), movie)
-	repaired := func() (left []repair.Left) {
-		t.Helper()
-		_, err := f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: owntable.Sum("rows"), Value: value.OfInt(3)}}}})
-		f.ok(err)
-		r := repair.Repair{Verify: f.Verify(f.Models[0]), Runner: f.runner(), Passed: func(context.Context) error { f.catchUp(); return nil },
-			Yield: func(verify.Difference) {}}
-		left, _, err = r.Run(t.Context())
-		f.ok(err)
-		return left
-	}
-	if left := repaired(); len(left) != 1 || !strings.Contains(left[0].Why.Error(), "projector build films --again") {
-		t.Errorf("with marks: %+v", left)
-	}
-	_, err = f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: owntable.Sum("rows"), Value: value.OfInt(-3)}}}})
-	f.ok(err)
-	f.clock.Add(2)
-	_, err = f.builder("Movie").Unmark(t.Context())
-	f.ok(err)
-	if left := repaired(); len(left) > 0 {
-		t.Errorf("without marks: %+v", left)
-	}
-	f.compare()
-	f.everywhere("3")
-	f.compare()
-}
-
-// TestRepairBesideABuild: a ledger that a build replaces after verify has found it wrong is
-// left as it is.
-func TestRepairBesideABuild(t *testing.T) {
-	f := handed(t)
-	b := f.builder("Movie")
-	f.ok(b.HandOver(t.Context()))
-	f.clock.Add(2)
-	_, err := b.Unmark(t.Context())
-	f.ok(err)
-	row, err := f.runner().Catalog.Row(t.Context())
-	f.ok(err)
-	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
-	ledger := owntable.Ledger(row.Builds.Counting()[0].Ledgers(f.model.Name), movie)
-	rows := owntable.Sum("rows")
-	_, err = f.Store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{{Kind: store.Add, Attr: rows, Value: value.OfInt(3)}}}})
-	f.ok(err)
-	before, err := f.runner().GetRow(t.Context(), ledger)
-	f.ok(err)
-	built := false
-	r := repair.Repair{Verify: f.Verify(f.Models[0]), Runner: f.runner(), Passed: func(context.Context) error { f.catchUp(); return nil },
-		Yield: func(verify.Difference) {}, Only: func(*verify.Difference) bool {
-			if !built {
-				built = true
-				f.build(owntable.BuildLive, "Movie")
-			}
-			return true
-		}}
-	left, _, err := r.Run(t.Context())
-	f.ok(err)
-	after, err := f.runner().GetRow(t.Context(), ledger)
-	f.ok(err)
-	if !built || len(left) > 0 || !value.EqualItems(before, after) {
-		t.Errorf("it leaves %+v, and of %v\n%v", left, before, after)
-	}
-	f.compare()
 }
 
 // TestHandOverOfIdleShards: a function moves no shard without records, so time ends what waits for such a shard: a day later the stream has no

@@ -17,7 +17,7 @@ import (
 
 // Rows that rules make, and the values that they follow, carry the position of the change of
 // their source row that they were made from. So they have no generations: the builder
-// compares every row with its source as verify does, and corrects it as repair does
+// compares every row with its source, and corrects it
 // (runner.Fix): a row keeps the position that it has; where there is neither a row nor a
 // tombstone, it gets one that is below all changes that are still to come. Later changes
 // win, and what readers see is a row as it was or as it is right. Every write is in a
@@ -85,7 +85,7 @@ func orphan(c *projections.Change) bool {
 // Fixes of one stage come before those of the next, because later ones read what earlier ones wrote.
 func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
 	fixes := make([][]runner.Fix, runner.Stages)
-	v := &runner.Verification{Model: s.Runner.Model, Store: s.Runner.Store, Yield: func(d runner.Difference) {
+	v := &runner.Comparison{Model: s.Runner.Model, Store: s.Runner.Store, Now: s.Runner.Now, Yield: func(d runner.Difference) {
 		if s.dry {
 			s.preview.differs(d)
 		}
@@ -118,7 +118,7 @@ func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) e
 // compare hands a page to a recount: the changes of a table of the model, or the rows of our
 // own table. A page never has both. Comparing again what a crashed builder has compared finds
 // nothing to do.
-func (s *segment) compare(ctx context.Context, r runner.Recount) error {
+func (s *segment) compare(ctx context.Context, r runner.Compares) error {
 	if len(s.changes) > 0 && s.changes[0].Table != nil {
 		return r.Compare(ctx, s.changes)
 	}
@@ -141,7 +141,7 @@ func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error
 		return nil
 	}
 	for range fixTries {
-		done, differs, err := f.Correct(ctx, r, &runner.Recounted{Floor: r.Store.Tip().Seen})
+		done, differs, err := f.Correct(ctx, r, r.Store.Tip().Seen)
 		var unfixable runner.Unfixable
 		switch {
 		case errors.As(err, &unfixable), errors.Is(err, store.ErrRefused):

@@ -71,6 +71,8 @@ type Size struct {
 	Memory int
 	Disk   int64 // of files beside the store that are gone when the window has landed
 	Roomy  int64 // the same where that is more, as long as four times as much is free when the replay begins
+	// Scratch says that the store is thrown away: dead letters stand in it as other rows do, and rows of an older form stay.
+	Scratch bool
 }
 
 // disk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
@@ -112,7 +114,7 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 			return nil, "values are or were built from the rows", nil
 		}
 	}
-	if len(r.Model.Migrations) > 0 {
+	if len(r.Model.Migrations) > 0 && !size.Scratch {
 		on, err := r.Runner.Mover.Started(ctx)
 		if err != nil {
 			return nil, "", err
@@ -202,7 +204,7 @@ func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerive
 // begin makes what works on the load.
 func (b *Bulk) begin() {
 	run := *b.to.Runner
-	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{}
+	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{b.size.Scratch}
 	b.run, b.jobs = &run, &runner.Jobs{Runner: &run}
 	again := *b.to
 	again.Store, again.Runner, again.Summary, again.InOrder = b.load, b.run, replay.Summary{}, true
@@ -237,14 +239,14 @@ func (b *Bulk) Close() error {
 }
 
 // unmoved is the Mover of a model none of whose migrations is on.
-type unmoved struct{}
+type unmoved struct{ scratch bool }
 
 func (unmoved) Started(context.Context) (map[*model.Migration]bool, error) { return nil, nil }
 
 // Follow moves nothing. A row of an older form ends the load (store.ErrLoading), and the replay
 // goes on live.
-func (unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, error) {
-	if len(rows) > 0 {
+func (u unmoved) Follow(_ context.Context, rows []projections.OldRow) ([]string, error) {
+	if len(rows) > 0 && !u.scratch {
 		return nil, store.ErrLoading
 	}
 	return nil, nil
@@ -492,7 +494,7 @@ func unread(e *model.Entity) bool {
 // refuse keeps derivations from leaving a dead letter: what would is left to the store's own
 // stream, by whose positions letters are kept and retried.
 func (b *Bulk) refuse(ref store.Ref) error {
-	if b.deriving && ref.Table == owntable.TableName && owntable.IsLetter(ref.Key.Partition.Text()) {
+	if b.deriving && !b.size.Scratch && ref.Table == owntable.TableName && owntable.IsLetter(ref.Key.Partition.Text()) {
 		return store.ErrLoading
 	}
 	return nil

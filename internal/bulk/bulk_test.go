@@ -17,11 +17,11 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 func must(t testing.TB, err error) {
@@ -361,7 +361,7 @@ func (w *world) verified() {
 			}
 		}
 	}
-	err := w.sys.Verify(w.sys.Models[0]).Run(context.Background(), func(d verify.Difference) { w.t.Errorf("verify: %v", d) })
+	err := scratch.Of(w.sys, w.sys.Models[0]).Run(context.Background(), func(d scratch.Difference) { w.t.Errorf("verify: %v", d) })
 	must(w.t, err)
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/verify"
 	"weir/internal/why"
 )
 
@@ -29,7 +29,7 @@ type check struct {
 	more    bool
 	// list has the first listDiffering differences; differ counts all of those that were compared,
 	// and more says that there were others which were not.
-	list   []verify.Difference
+	list   []scratch.Difference
 	cannot int // values that cannot be computed
 	err    error
 }
@@ -67,19 +67,19 @@ func (c *Console) verify(r *request) error {
 
 // run recounts, beside the follower and the applications.
 // It reads each row at least twice. What it reports differed in the same way both times, so a
-// change that was being applied is not a difference (verify.Verify.Twice).
+// change that was being applied is not a difference (scratch.Verify.Twice).
 func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
-	v := s.Verify(part)
+	v := scratch.Of(s, part)
 	v.Progress = func(rows int) {
 		k.mu.Lock()
 		k.rows = rows
 		k.mu.Unlock()
 	}
-	more, err := v.Twice(ctx, compareDiffering, func(d verify.Difference) {
+	more, err := v.Twice(ctx, compareDiffering, func(d scratch.Difference) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.differ++; len(k.list) < listDiffering {
-			k.list = append(k.list, d.Plain())
+			k.list = append(k.list, d)
 		}
 	})
 	k.mu.Lock()
@@ -113,7 +113,7 @@ func (c *Console) checkOf(r *request) *checkPage {
 }
 
 // differenceOf shows a difference.
-func differenceOf(m *model.Model, d *verify.Difference) differenceLine {
+func differenceOf(m *model.Model, d *scratch.Difference) differenceLine {
 	shown := d.Shown(m)
 	d = &shown
 	l := differenceLine{Derivation: d.Derivation, Row: link{Text: brief(d.Row, cellRunes)}, Have: brief(d.Have, cellRunes), Want: brief(d.Want, cellRunes)}

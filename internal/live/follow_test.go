@@ -25,10 +25,10 @@ import (
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // lease is short, so that many can run out.
@@ -301,8 +301,8 @@ func (w *world) remove(row value.Item) {
 
 // differences recounts.
 func (w *world) differences() (out []string) {
-	v := verify.Verify{Model: w.model, Store: w.db}
-	must(w.T, v.Run(context.Background(), func(d verify.Difference) {
+	v := scratch.Verify{Model: w.model, Store: w.db}
+	must(w.T, v.Run(context.Background(), func(d scratch.Difference) {
 		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
 	}))
 	return out

@@ -16,13 +16,13 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // world is a model's tables in one of the stores.
@@ -156,8 +156,8 @@ func (w *world) follow(do func()) {
 	do()
 	close(done)
 	must(w, <-failed)
-	v := verify.Verify{Model: w.model, Store: w.store}
-	must(w, v.Run(context.Background(), func(d verify.Difference) { w.Errorf("differs: %+v", d) }))
+	v := scratch.Verify{Model: w.model, Store: w.store}
+	must(w, v.Run(context.Background(), func(d scratch.Difference) { w.Errorf("differs: %+v", d) }))
 }
 
 var errBroken = errors.New("the connection broke")

@@ -7,8 +7,8 @@ import (
 )
 
 // What one row shows is written at once, in one expression of DynamoDB (4 KB, 300 operators). These
-// are the widths up to which every write of weir fits: the live ones, a retry, a build and a
-// repair. The runner's TestWidestModels writes models of exactly these widths.
+// are the widths up to which every write of weir fits: the live ones, a retry and a
+// build. The runner's TestWidestModels writes models of exactly these widths.
 const (
 	maxAdded      = 290 // accumulators of one row to which one source row may add
 	maxSpread     = 40  // distincts of one row to which one source row may add

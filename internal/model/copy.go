@@ -291,7 +291,7 @@ func checkStamps(c *compiler) {
 // checkState reports a copy that uses data of the record that made it, because a copy must
 // be the same whenever it is made. It also reports history of changes whose key is not
 // different for each record.
-// A copy is made again by builds, repairs and corrections, which have the source row and no record.
+// A copy is made again by builds and corrections, which have the source row and no record.
 func checkState(c *compiler) {
 	for _, r := range c.Rows {
 		d := c.rules[r].row

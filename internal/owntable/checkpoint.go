@@ -47,7 +47,7 @@ type CheckpointRow struct {
 // Counts says how many records were applied, skipped, and kept as dead letters.
 type Counts struct{ Applied, Skipped, Dead int }
 
-const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which may count what was counted already; then run projector repair MODEL, which puts the counts right"
+const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which may count what was counted already; then run projector build MODEL --again"
 
 // DecodeCheckpoint decodes the row of a checkpoint, nil if there is none. The error wraps
 // ErrRow; what cannot be read still names its shard, if it can.

@@ -17,7 +17,7 @@ func off(n uint64) events.Position { return at(n) }
 var soon = value.OfInt(1_700_000_000)
 
 // TestFacts: the newest report wins, a withdrawn fact stays as one until it expires, and a
-// repair writes only over what it read.
+// a correction writes only over what it read.
 func TestFacts(t *testing.T) {
 	o := ownTable(t)
 	ref := owntable.Fact("m", "Round.status|r", owntable.Reached("open", "row"))
@@ -36,7 +36,7 @@ func TestFacts(t *testing.T) {
 		t.Errorf("a withdrawn fact is %v", o.row(ref))
 	}
 	if o.writes(is.Replace(ref, owntable.FactRow{Position: at(2), Says: told}, soon)) {
-		t.Error("a repair wrote over what it had not read")
+		t.Error("a correction wrote over what it had not read")
 	}
 	empty := owntable.FactRow{Position: at(4), Says: value.Item{}}
 	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Says == nil {
@@ -82,7 +82,7 @@ func TestFollowedValues(t *testing.T) {
 		t.Error("a last value that a row keeps expires")
 	}
 	if o.writes(is.Replace(ref, v)) || o.writes(is.Raise(ref, at(9))) {
-		t.Error("a repair wrote over what it had not read")
+		t.Error("a correction wrote over what it had not read")
 	}
 	follower := owntable.Follower(ref, "userName", rowRef("9"))
 	if !o.writes(owntable.FollowerRow{Row: keyed, Attr: "userName"}.Write(follower)) {

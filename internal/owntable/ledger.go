@@ -95,11 +95,6 @@ func (l LedgerRow) sameVersion() []store.Test {
 	return []store.Test{store.AsRead(ledgerVersion, l.Version())}
 }
 
-// sameEpoch holds while no position was removed since the row was read.
-func (l LedgerRow) sameEpoch() []store.Test {
-	return []store.Test{store.AsRead(ledgerPruned, l.Epoch())}
-}
-
 // uncounted is the condition that a ledger has not seen a position of a shard. If it has no
 // position of the shard, its epoch must be as the writer knows it.
 func uncounted(shardKey string, first events.Position, epoch value.Value) store.Cond {
@@ -254,42 +249,6 @@ type Applied struct {
 // AddsAtOnce is how many attributes of a ledger one expression of DynamoDB may change.
 const AddsAtOnce = 250
 
-// Repair makes the ledger hold exactly the given sums, and moves its positions forward to
-// where the shards are applied, on condition that it has not changed since it was read. differs is false if it holds the sums already, unless also says
-// that values beside it change. More than
-// AddsAtOnce changes are one write of the whole row. The error wraps store.ErrRefused if
-// another writer spoilt the version, so that it cannot be raised.
-func (l LedgerRow) Repair(at store.Ref, sums value.Item, applied []Applied, before value.Value, also bool) (w store.Write, differs bool, err error) {
-	w.Ref, w.If = at, note(value.Item(l), ledgerVersion).same(ledgerVersion)
-	for _, a := range l {
-		if IsSum(a.Name) && !sums.Has(a.Name) && !value.Equal(a.Value, value.OfInt(0)) {
-			w.Ops = append(w.Ops, remove(a.Name))
-		}
-	}
-	for _, a := range sums {
-		if !value.Equal(a.Value, value.Item(l).Get(a.Name)) {
-			w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
-		}
-	}
-	if len(w.Ops) == 0 && !also {
-		return w, false, nil
-	}
-	for _, s := range applied {
-		if s.At.Compare(l.PositionIn(s.Key)) > 0 {
-			w.Ops = append(w.Ops, set(PositionOf(s.Key), s.At.Value()))
-		}
-	}
-	if w.Ops = append(w.Ops, raise(before)...); len(w.Ops) <= AddsAtOnce {
-		return w, true, nil
-	}
-	own := Table()
-	if w.Put, err = own.Apply(&w, value.Item(l)); err != nil {
-		return w, true, err
-	}
-	w.Ops, w.If = nil, append(append(w.If, l.sameEpoch()), l.sameNotes()...)
-	return w, true, nil
-}
-
 // Raise raises the version of a ledger for values beside it that change in the same transaction, on
 // condition that it has the version that it had when it was read.
 func (l LedgerRow) Raise(at store.Ref) store.Write {
@@ -304,15 +263,6 @@ func Ledger(model string, target store.Ref) store.Ref {
 // LedgerAt refers to the ledger with a partition key, as a scan of the own table finds it. Whether there
 // is one is another question.
 func LedgerAt(partition string) store.Ref { return Ref(partition, "") }
-
-// TextOfLedger returns the text (RowText) of the row that a ledger is of, by its partition key, also the ledger
-// of a build; "" for any other partition.
-func TextOfLedger(partition string) string {
-	if parts := strings.SplitN(partition, "|", 3); len(parts) == 3 && parts[0]+"|"+parts[1]+"|" == Ledgers(parts[1]) {
-		return parts[2]
-	}
-	return ""
-}
 
 // Ledgers returns the prefix of the partition keys of a model's ledgers.
 func Ledgers(model string) string { return "ledger|" + model + "|" }

@@ -104,7 +104,7 @@ func ValueAt(ledger store.Ref, name string) store.Ref {
 func ValueFrom(ledger store.Ref, name string, row value.Item) (r ValueRow, err error) {
 	r = ValueRow{At: ValueAt(ledger, name), Name: name, read: row.Get(valueRows)}
 	if row != nil {
-		r.rows, err = whole(row, valueRows, math.MinInt64, "delete this row, and then run projector repair MODEL, or on AWS projector build MODEL --again")
+		r.rows, err = whole(row, valueRows, math.MinInt64, "delete this row, and then run projector build MODEL --again")
 	}
 	return r, err
 }
@@ -144,23 +144,6 @@ func valueItem(at store.Ref, name string, rows value.Value) value.Item {
 	return value.NewItem(append(RefItem(at), attr(valueRows, rows), attr(valueText, value.OfString(text)))...)
 }
 
-// PutValue makes the row of a value count so many rows, on condition that its count is as it was
-// read; row is nil for one that does not exist.
-func PutValue(ledger store.Ref, name string, row value.Item, rows value.Value) store.Write {
-	at := ValueAt(ledger, name)
-	w := store.Write{Ref: at, Put: valueItem(at, name, rows), If: NotThere()}
-	if row != nil {
-		w.If = store.Cond{{store.AsRead(valueRows, row.Get(valueRows))}}
-	}
-	return w
-}
-
-// DropValue deletes the row of a value, on condition that its count is as it was read.
-func DropValue(row value.Item) store.Write {
-	at := Ref(row.Get(Partition).Text(), row.Get(Sort).Text())
-	return store.Write{Ref: at, Delete: true, If: store.Cond{{store.AsRead(valueRows, row.Get(valueRows))}}}
-}
-
 // heldBy is 1 for a number of rows that have a value, and 0 for no rows.
 func heldBy(rows int64) int64 {
 	if rows > 0 {
@@ -181,11 +164,6 @@ func ValueRows(model string) string { return "value|" + model + "|" }
 
 // ValuesOfLedger returns the partition key of the values that are counted beside a ledger.
 func ValuesOfLedger(ledger string) string { return "value|" + strings.TrimPrefix(ledger, "ledger|") }
-
-// LedgerOfValues undoes ValuesOfLedger.
-func LedgerOfValues(partition string) string {
-	return "ledger|" + strings.TrimPrefix(partition, "value|")
-}
 
 // ValuesOf returns the prefix of the sort keys of the values of a distinct.
 func ValuesOf(attr string) string { return escaped(attr) + "|" }

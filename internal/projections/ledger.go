@@ -23,9 +23,8 @@ type Unshown struct {
 
 func (u *Unshown) String() string { return "cannot be computed: " + u.Why.Error() }
 
-// CannotShow says which values of a ledger a target cannot show. It returns "" if the
-// target can show all of the tallies. The text names only the tallies, so it stays the same
-// when their amounts change.
+// CannotShow says which values of a ledger a target cannot show, and why. It returns "" if the
+// target can show all of the tallies. The text stays the same when amounts change.
 func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	if !slices.ContainsFunc(tallies, mayLack) { // as nearly always
 		return ""
@@ -36,9 +35,9 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	}
 	var names []string
 	for i := range cannot {
-		names = append(names, cannot[i].Tally.Name)
+		names = append(names, cannot[i].Tally.Name+": "+cannot[i].Why.Error())
 	}
-	return "cannot be computed: " + strings.Join(names, ", ") + "; verify says why, and all else of the row is right"
+	return "cannot be computed: " + strings.Join(names, "; ") + "; all else of the row is right"
 }
 
 // MayLack reports whether a ledger of the entity can hold what its target cannot show.

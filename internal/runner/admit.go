@@ -100,3 +100,14 @@ func tablesOf(pieces []piece) (out []string) {
 	}
 	return out
 }
+
+// ByFunction reports whether a Lambda function reads one of the model's streams.
+func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
+	for _, t := range r.Model.Tables {
+		pin, err := r.Pin(ctx, t.Name)
+		if err != nil || catalog.Reader(pin.Reader) == catalog.Shard {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -13,10 +14,10 @@ import (
 	"weir/internal/projections/document"
 	"weir/internal/projections/feed"
 	"weir/internal/projections/follow"
+	"weir/internal/scratch"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // audit recomputes everything and says what differs: state from the core rows, as
@@ -24,11 +25,11 @@ import (
 // and what each word of the index finds.
 func (h *harness) audit() string {
 	var out []string
-	v := verify.Verify{Model: h.model, Store: h.store}
+	v := scratch.Verify{Model: h.model, Store: h.store, Now: time.Now}
 	if h.index != nil {
 		v.Index = h.index
 	}
-	err := v.Run(context.Background(), func(d verify.Difference) {
+	err := v.Run(context.Background(), func(d scratch.Difference) {
 		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
 	})
 	if err != nil {

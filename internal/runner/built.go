@@ -281,35 +281,6 @@ func (r *Runner) all(ctx context.Context) ([]*Runner, error) {
 	return out, nil
 }
 
-// shown returns the runner of the ledger that a target shows: of the generation that was
-// built last, or this one if none was.
-func (r *Runner) shown(ctx context.Context, target store.Ref) (*Runner, error) {
-	all, err := r.all(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range r.Model.Entities { // also of one that shows a status and no ledger
-		if !(projections.Publishes(e) || e.IsRecomputed()) || !e.CanBe(target) || !e.Takes(target.Key) {
-			continue
-		}
-		if in := shownIn(all[0], e); in != all[0] {
-			return in, nil
-		}
-	}
-	return all[0], nil
-}
-
-// shownIn returns the runner of the generation that rows of an entity show, or first, which sees the catalog.
-func shownIn(first *Runner, e *model.Entity) *Runner {
-	if first.catalog == nil || first.base > 0 {
-		return first
-	}
-	if b, _ := first.catalog.Builds.Of(e.Name); b.State.Shown() {
-		return first.In(b)
-	}
-	return first
-}
-
 // replaced returns the generation that a target shows, if that has replaced the ledgers of
 // this runner, which sees a catalog.
 func (r *Runner) replaced(target store.Ref) (b owntable.Build, ok bool) {

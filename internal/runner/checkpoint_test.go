@@ -9,11 +9,9 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 const shelfAndDrawer = shelf + `  Bin.things: {count: Item, to: {id: bin}}
@@ -21,7 +19,7 @@ const shelfAndDrawer = shelf + `  Bin.things: {count: Item, to: {id: bin}}
 
 // TestUnreadableCheckpoint spoils the checkpoint of one table's shard. The error names
 // it, the counts of the other table become right all the same, and with the checkpoint
-// deleted and a repair, as the error says, so do those of the table itself.
+// as it was, so do those of the table itself.
 func TestUnreadableCheckpoint(t *testing.T) {
 	text := strings.Replace(shelfAndDrawer, "entities:\n", `  drawer: {key: [PK, SK]}
 entities:
@@ -53,7 +51,9 @@ entities:
 	}
 	spoil := store.Op{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}
 	for i, at := range places {
-		_, err := h.store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{spoil}}})
+		is, err := h.store.Get(t.Context(), []store.Ref{at})
+		must(t, err)
+		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{spoil}}})
 		must(t, err)
 		things(t, h, 6, 7)
 		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"METADATA","type":"Bin","title":"One"}`))
@@ -73,19 +73,11 @@ entities:
 		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); i == 0 && (box != "" || bin != "1") || i == 1 && box != "7" {
 			t.Errorf("%s spoilt: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
 		}
-		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Delete: true}})
+		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Put: is[0]}})
 		must(t, err)
 		must(t, catchUp())
-		r := repair.Repair{
-			Verify: &verify.Verify{Model: h.model, Store: h.store}, Runner: h.runner(nil),
-			Passed: func(context.Context) error { return catchUp() }, Yield: func(verify.Difference) {},
-		}
-		left, _, err := r.Run(t.Context())
-		if must(t, err); len(left) > 0 {
-			t.Fatal(left)
-		}
 		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); box != "7" || bin != "1" {
-			t.Errorf("%s deleted: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
+			t.Errorf("%s as it was: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
 		}
 	}
 }

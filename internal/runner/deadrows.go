@@ -131,3 +131,14 @@ func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 	}
 	return r.deadOf(&l), nil
 }
+
+// Gaps returns the dead letters of gaps that were named and not discarded.
+func (r *Runner) Gaps(ctx context.Context) (out []Dead, err error) {
+	err = r.Dead(ctx, func(d Dead) error {
+		if d.Kind == DeadGap {
+			out = append(out, d)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -123,3 +123,16 @@ func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) e
 	}
 	return r.Expire(ctx, rows, ledgers)
 }
+
+// Did does one conditional write. It reports false if the condition failed, and returns
+// an error if the store refused the write.
+func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
+	out, err := r.Once(ctx, []store.Write{w})
+	if err != nil {
+		return false, err
+	}
+	if errors.Is(out[0].Err, store.ErrRefused) {
+		return false, out[0].Err
+	}
+	return out[0].Err == nil, nil
+}

@@ -54,8 +54,6 @@ type Kind interface {
 	// it was read; empty if there is nothing to do. mine is false if the row is another
 	// kind's.
 	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
-	// Recount returns the kind's part in a verification.
-	Recount(v *Verification) Recount
 	// Becomes says what becomes of the values of a derivation of this kind that another version
 	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
 	Becomes(x *model.DerivationDiff) string
@@ -145,9 +143,6 @@ func (Base) Holds(*Runner, string, *projections.Change, *projections.Faults) []H
 func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, mine bool, err error) {
 	return store.Write{}, false, nil
 }
-
-// Recount recounts nothing.
-func (Base) Recount(*Verification) Recount { return BaseRecount{} }
 
 // Becomes says nothing.
 func (Base) Becomes(*model.DerivationDiff) string { return "" }

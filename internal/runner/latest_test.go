@@ -15,7 +15,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
-	"weir/internal/projections/status"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -262,31 +261,6 @@ func TestLatestSkipMeanwhile(t *testing.T) {
 	q.shows(3, 3)
 	q.end(30, 31)
 	q.shows(3, 3)
-	q.add(20, 21)
-	q.shows(3, 20)
-}
-
-// TestLatestSkipAfterRepair: a fact that a correction puts among those that the ledger skips is read.
-func TestLatestSkipAfterRepair(t *testing.T) {
-	q := newTasks(t)
-	q.add(0, 12)
-	q.end(0, 11)
-	q.shows(11, 11)
-	k := status.Kind{}
-	recount := k.Recount(&runner.Verification{Model: q.model, Store: q.meter, Yield: func(runner.Difference) {}})
-	row := q.change(nil, task(3))
-	recount.Add(&row, &projections.Faults{})
-	recount.Added()
-	for _, f := range status.Fold(&row, nil) {
-		fix := &status.FactFix{List: f.List, Name: f.Name}
-		must(t, fix.Note(t.Context(), q.runner))
-		done, differs, err := fix.Correct(t.Context(), q.runner, &runner.Recounted{Recounts: []runner.Recount{recount}})
-		if must(t, err); !done || !differs {
-			t.Fatal("the fact is there already")
-		}
-	}
-	q.end(30, 31)
-	q.shows(3, 11)
 	q.add(20, 21)
 	q.shows(3, 20)
 }

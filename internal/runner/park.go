@@ -307,7 +307,7 @@ func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
 // source is read after the position of the change, so the thing has no older one afterwards.
 // refused reports that the thing was refused again.
 func (r *Runner) RetryFix(ctx context.Context, d *Dead, f Fix) (refused bool, err error) {
-	err = r.Correct(ctx, f, d.ID+": "+d.Target, func() events.Position { return RepairAt(d.Position, r.Store.Tip().Seen) })
+	err = r.Correct(ctx, f, d.ID+": "+d.Target, func() events.Position { return FixedAt(d.Position, r.Store.Tip().Seen) })
 	var unfixable Unfixable
 	switch {
 	case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):

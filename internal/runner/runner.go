@@ -25,7 +25,7 @@
 // Beside the way of a batch:
 //
 //   - contribute.go, built.go: what package build needs while ledgers are built.
-//   - recount.go, fix.go, repair.go, explain.go, preview.go: what verify, repair, why and a dry run ask.
+//   - compare.go, fix.go, explain.go, preview.go: what a build of rows in place, why and a dry run ask.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
 //   - past.go, prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
 //
@@ -283,7 +283,7 @@ type Work struct {
 }
 
 // NewWork returns the state of a batch that asks for g. An empty Batch with an empty g is
-// right for a repair, which belongs to no batch.
+// right for a correction, which belongs to no batch.
 func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 	if b.View == nil {
 		b.View = &View{} // of a store that has no catalog

@@ -271,19 +271,6 @@ func (r *Runner) Places(ctx context.Context, group string) (out []Place, err err
 	return out, err
 }
 
-// Counted returns how far shards are applied: nothing behind it is counted in any ledger that
-// has not changed since it was read, and all before it is.
-func (r *Runner) Counted(ctx context.Context) (out []owntable.Applied, err error) {
-	places, err := r.Places(ctx, GroupRows)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range places {
-		out = append(out, owntable.Applied{Key: owntable.ShardKey(p.Table, p.Shard), At: p.At})
-	}
-	return out, nil
-}
-
 // StreamKept reads which streams of a table are known, and when their shards were last seen.
 func (r *Runner) StreamKept(ctx context.Context, table string) (at store.Ref, is owntable.StreamRow, err error) {
 	at = owntable.Stream(r.Model.Name, table)

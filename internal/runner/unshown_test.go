@@ -1,17 +1,14 @@
 package runner_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"weir/internal/owntable"
-	"weir/internal/repair"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // films shows one tag and no more.
@@ -48,18 +45,6 @@ func (h *harness) theLedger() value.Item {
 	rows, err := h.store.Get(h.t.Context(), []store.Ref{owntable.Ledger("films", theMovie)})
 	must(h.t, err)
 	return rows[0]
-}
-
-func (h *harness) repair() {
-	h.t.Helper()
-	r := repair.Repair{
-		Verify: &verify.Verify{Model: h.model, Store: h.store}, Runner: h.runner(nil),
-		Passed: func(context.Context) error { return h.settle(len(h.records) + 1) }, Yield: func(verify.Difference) {},
-	}
-	left, _, err := r.Run(h.t.Context())
-	if err != nil || len(left) > 0 {
-		h.t.Fatal(left, err)
-	}
 }
 
 // letters are the ids of the dead letters that stand, each with its reason.

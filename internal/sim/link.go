@@ -423,7 +423,7 @@ func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, e
 	return l.index.Holds(ctx, docs)
 }
 
-// Positions is called by repair.
+// Positions is called by a retry.
 func (l indexLink) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
 	return l.index.Positions(ctx, docs)
 }

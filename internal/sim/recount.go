@@ -11,10 +11,11 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/follow"
+	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // recount runs verify: it must find nothing, and then exactly what was spoilt on purpose.
@@ -37,11 +38,11 @@ func (w *world) recount() {
 		mend := c.do()
 		found := w.verify()
 		for _, f := range found {
-			if !c.more && !c.names(&f) {
+			if !c.names(&f) {
 				w.fail(Reordered, "verify: it finds %+v, where nothing is wrong but %s", f, c.what)
 			}
 		}
-		if !slices.ContainsFunc(found, func(f verify.Difference) bool { return c.names(&f) }) {
+		if !slices.ContainsFunc(found, func(f scratch.Difference) bool { return c.names(&f) }) {
 			w.fail(Lost, "verify: it does not find %s", c.what)
 		}
 		mend()
@@ -52,23 +53,19 @@ func (w *world) recount() {
 }
 
 // verifier is the real verify, over the rows and documents of the run.
-func (w *world) verifier() *verify.Verify {
-	v := &verify.Verify{Model: w.model, Store: w.base, Now: func() time.Time { return w.clock }}
+func (w *world) verifier() *scratch.Verify {
+	v := &scratch.Verify{Model: w.model, Store: w.base, Now: func() time.Time { return w.clock }}
 	if len(w.model.Searches) > 0 && !w.built { // indexes are not built here
 		v.Index = w.index
 	}
 	return v
 }
 
-// verify runs verify. After gaps it leaves out differences that only a lost record could
-// explain.
-func (w *world) verify() (found []verify.Difference) {
-	err := w.verifier().Run(context.Background(), func(d verify.Difference) { found = append(found, d) })
+// verify runs verify.
+func (w *world) verify() (found []scratch.Difference) {
+	err := w.verifier().Run(context.Background(), func(d scratch.Difference) { found = append(found, d) })
 	if err != nil {
 		w.fail(Stuck, "verify: %v", err)
-	}
-	if w.trims.gaps() {
-		found = slices.DeleteFunc(found, func(d verify.Difference) bool { return unsearchable(d) })
 	}
 	return found
 }
@@ -79,17 +76,11 @@ type spoilt struct {
 	kind, what string
 	row        string // as a difference names it; if "", derivation names it
 	derivation string
-	document   string // for a document, its id
-	more       bool   // whether something is derived from it, which then differs too
 	do         func() (undo func())
 }
 
 // names reports whether a difference is about what was spoilt.
-func (s *spoilt) names(d *verify.Difference) bool {
-	if s.document != "" {
-		doc, is := d.Fix.(*document.Fix)
-		return is && doc.ID == s.document
-	}
+func (s *spoilt) names(d *scratch.Difference) bool {
 	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
 }
 
@@ -115,10 +106,7 @@ func (w *world) spoil(d *dice) *spoilt {
 		t := w.base.tables[mt.Name]
 		t.each(func(k store.Key, row value.Item) {
 			if e := mt.Classify(row); e != nil {
-				w.spoilRow(t, e, k, row, func(s spoilt) {
-					s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0
-					add(s)
-				})
+				w.spoilRow(t, e, k, row, add)
 			}
 		})
 	}
@@ -127,7 +115,7 @@ func (w *world) spoil(d *dice) *spoilt {
 		for _, a := range row {
 			if strings.HasPrefix(k.Partition.Text(), owntable.Ledgers(w.model.Name)) && strings.HasPrefix(a.Name, owntable.Sum("")) {
 				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
-				s.row, s.derivation, s.more = "", "ledger "+a.Name, true // what is shown of it
+				s.row, s.derivation = "", "ledger "+a.Name
 				add(s)
 			}
 		}
@@ -149,10 +137,15 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 		case !y.IsSet():
 			add(t.spoil(y.Kind.Keyword, k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
 		case row.Has(y.Attr):
-			add(t.spoil("part of a set", k, nil))
+			root, _, _ := e.LeafPath(k)
+			named := func(s spoilt) {
+				s.row = runner.RowText(w.model, store.Ref{Table: t.Name, Key: root})
+				add(s)
+			}
+			named(t.spoil("part of a set", k, nil))
 			v, _ := value.OfElements(row.Get(y.Attr).Kind(), row.Get(y.Attr).Elements()[1:])
 			if row.Get(y.Attr).Len() > 1 {
-				add(t.spoil("member of a set", k, row.With(value.Attr{Name: y.Attr, Value: v})))
+				named(t.spoil("member of a set", k, row.With(value.Attr{Name: y.Attr, Value: v})))
 			}
 		}
 	}
@@ -232,7 +225,6 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 		kind = "followed by history"
 	}
 	s := t.spoil(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
-	s.more = len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0
 	add(s)
 }
 
@@ -241,7 +233,7 @@ func (w *world) spoilDocuments(add func(spoilt)) {
 	for _, name := range slices.Sorted(maps.Keys(w.index.docs)) {
 		was := w.index.docs[name]
 		be := func(kind string, doc search.Document) {
-			add(spoilt{kind: kind, what: kind + " " + name, document: doc.ID, do: func() func() {
+			add(spoilt{kind: kind, what: kind + " " + name, row: w.documentRow(doc.Index, doc.ID), do: func() func() {
 				w.index.docs[docName(&doc)] = doc
 				return func() {
 					if delete(w.index.docs, docName(&doc)); docName(&doc) == name {
@@ -257,4 +249,22 @@ func (w *world) spoilDocuments(add func(spoilt)) {
 			be("document of nothing", more)
 		}
 	}
+}
+
+// documentRow is the row of a document, as verify prints it.
+func (w *world) documentRow(index, id string) string {
+	if ref, ok := w.documented(index, id); ok {
+		return runner.RowText(w.model, ref)
+	}
+	return id
+}
+
+// documented is the row of a document.
+func (w *world) documented(index, id string) (store.Ref, bool) {
+	for _, s := range w.model.Searches {
+		if key, err := search.ParseID(id); err == nil && document.Index(w.model, s) == index {
+			return store.Ref{Table: s.Of.Table.Name, Key: key}, true
+		}
+	}
+	return store.Ref{}, false
 }

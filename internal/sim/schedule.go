@@ -55,7 +55,6 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	case w.trims.gaps():
 		w.drift()
 		w.accounts()
-		w.mend()
 	default:
 		w.judge()
 	}

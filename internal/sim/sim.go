@@ -7,7 +7,7 @@
 //	          └─▶ truth ◀── compared with ── all rows and documents, once all has caught up
 //
 // The projections, the runner, the follower, the reader of live streams, the Lambda
-// handler, replay, verify and repair are the real ones. What they must come to is computed
+// handler, replay and verify are the real ones. What they must come to is computed
 // by truth, the oracle, from what the application did. It shares no code with them except
 // the compiled model.
 package sim

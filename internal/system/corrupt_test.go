@@ -1,7 +1,6 @@
 package system_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,15 +10,12 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/owntable"
-	"weir/internal/repair"
 	"weir/internal/sample"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", "../sim/testdata/shops.yaml", "../sim/testdata/rooms.yaml"}
@@ -63,48 +59,6 @@ func sampled(t *testing.T, name string, open func(*testing.T, []store.Table) sto
 	return s
 }
 
-// repaired wants repair to name each value that verify still finds, and no other. A value has several differences
-// where its ledger was put right and a row that shows it was not; repair names the first. It returns how many there are.
-func repaired(t *testing.T, s *system.System) int {
-	t.Helper()
-	var found []verify.Difference
-	r := repair.Repair{
-		Verify: s.Verify(s.Models[0]), Runner: s.Models[0].Runner, NoCounts: true, // as repair --aws does
-		Passed: func(context.Context) error { return nil },
-		Yield:  func(d verify.Difference) { found = append(found, d) },
-	}
-	left, _, err := r.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	diffs, err := verifyAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	type derived struct{ derivation, row string }
-	of := func(d verify.Difference) derived { return derived{d.Derivation, d.Row} }
-	named, differing := map[derived]bool{}, map[derived]bool{}
-	for _, l := range left {
-		named[of(l.Difference)] = true
-	}
-	for _, d := range diffs {
-		if differing[of(d)] = true; !named[of(d)] {
-			t.Errorf("repair does not name %+v", d.Plain())
-		}
-		for _, f := range found {
-			if f.Derivation == d.Derivation && f.Row == d.Row && f.Want == d.Want {
-				t.Errorf("repair says that it put right %+v, and verify finds %+v", f.Plain(), d.Plain())
-			}
-		}
-	}
-	for v := range named {
-		if !differing[v] {
-			t.Errorf("repair leaves %+v, and verify finds %+v", v, diffs)
-		}
-	}
-	return len(diffs)
-}
-
 // spoilers are what attributes are spoilt with.
 var spoilers = []value.Value{
 	{}, {}, value.OfNull(), value.OfBool(true), value.OfInt(0), value.OfInt(-7), value.MustNumber("1e125"), value.MustNumber("-1e-130"),
@@ -127,41 +81,4 @@ func allRows(t *testing.T, db store.Store, table string) (out []value.Item) {
 			return out
 		}
 	}
-}
-
-// TestRepairSaysWhatHolds: a row that comes to show its ledger is not put right where
-// the ledger is wrong and is left.
-func TestRepairSaysWhatHolds(t *testing.T) {
-	s := sampled(t, "gallery", embeddedStore)
-	defer s.Close()
-	for _, sp := range []spoil{
-		{table: "gallery", row: []string{"mediaCount", "EntityType=Album"}, put: setting("mediaCount", value.OfInt(99))},
-		{table: "weir", row: []string{"k=ledger|gallery", "a:mediaCount"}, put: setting("a:mediaCount", value.OfInt(77))},
-	} {
-		for _, row := range allRows(t, s.Store, sp.table) {
-			if !has(row, sp.row) {
-				continue
-			}
-			st := owntable.Table()
-			if mt := s.Models[0].Model.Table(sp.table); mt != nil {
-				st = mt.Table
-			}
-			key, _ := st.KeyOf(row)
-			writeOne(t, s.Store, store.Write{Ref: store.Ref{Table: sp.table, Key: key}, Put: sp.put(row)})
-		}
-	}
-	lose(t, s)
-	if repaired(t, s) == 0 {
-		t.Error("nothing is left")
-	}
-}
-
-func has(row value.Item, names []string) bool {
-	for _, n := range names {
-		name, begins, _ := strings.Cut(n, "=")
-		if v := row.Get(name); v.IsMissing() || !strings.HasPrefix(value.Scalar(v), begins) {
-			return false
-		}
-	}
-	return true
 }

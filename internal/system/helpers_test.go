@@ -3,12 +3,20 @@ package system_test
 import (
 	"context"
 
+	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/verify"
 )
 
-func verifyAll(s *system.System) ([]verify.Difference, error) {
-	var out []verify.Difference
-	err := s.Verify(s.Models[0]).Run(context.Background(), func(d verify.Difference) { out = append(out, d) })
+func verifyAll(s *system.System) ([]scratch.Difference, error) {
+	var out []scratch.Difference
+	err := scratch.Of(s, s.Models[0]).Run(context.Background(), func(d scratch.Difference) { out = append(out, d) })
 	return out, err
+}
+
+func catchUp(ctx context.Context, s *system.System) error {
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: s.Models[0].Runner}
+	return f.CatchUp(ctx, done)
 }

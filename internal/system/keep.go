@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -219,6 +220,23 @@ func (s *System) Build(ctx context.Context, p *Part, handOver time.Duration, fil
 		return errors.Join(err, s.Show(ctx))
 	}
 	return s.handOver(ctx, p, g, handOver, step)
+}
+
+// IndexAgain makes the documents of filled indexes agree with the rows again, where something else has changed or removed them.
+func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(rows int)) error {
+	read := 0
+	for _, of := range p.Model.Searches {
+		last := 0
+		err := document.Again(ctx, p.Runner, of, func(rows int) {
+			last = rows
+			progress(read + rows)
+		})
+		if err != nil {
+			return fmt.Errorf("index %s: %w", document.Index(p.Model, of), err)
+		}
+		read += last
+	}
+	return s.Show(ctx)
 }
 
 // catchUp applies the streams to the generation, until done is closed and everything before

@@ -30,6 +30,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/drivers"
+	"weir/internal/memory"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/openfiles"
@@ -43,7 +44,6 @@ import (
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/verify"
 )
 
 // System holds the models of one process with their drivers. Its fields are set before it is
@@ -65,6 +65,9 @@ type System struct {
 	noted map[string]string
 	now   func() time.Time
 	log   *slog.Logger
+
+	dir    string      // of its files; "" for none
+	memory memory.Size // of the process
 }
 
 // Part is one model of a system, with what applies its streams and what answers its
@@ -150,6 +153,9 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 			s.Close()
 		}
 	}()
+	if s.memory = at.Memory; !s.shared && at.Data != "" {
+		s.dir = at.Directory()
+	}
 	return s, s.assemble(ctx, at, models, o)
 }
 
@@ -259,10 +265,11 @@ func (s *System) Show(ctx context.Context) error {
 	return s.Index.Refresh(ctx)
 }
 
-// Verify returns a Verify for the derived data of one part.
-func (s *System) Verify(p *Part) *verify.Verify {
-	return &verify.Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index, Now: s.now}
-}
+// Room says where temporary files may be ("" is the place of the system), and how much memory the process may use.
+func (s *System) Room() (dir string, size memory.Size) { return s.dir, s.memory }
+
+// Now returns the present time.
+func (s *System) Now() time.Time { return s.now() }
 
 // sourcesFirst puts the removal of its source in the place of a copy's removal, where the source
 // has expired too and is still there. The source's own source goes before that.

@@ -28,7 +28,7 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 | exit code | meaning |
 |---|---|
 | 0 | good |
-| 1 | a check failed, or something was refused or became a dead letter. ` + "`replay`" + `: a record could not be used, records are missing, or the model has dead letters. ` + "`verify`, `repair`" + `: also while a row has a value that nothing can be derived or computed from |
+| 1 | a check failed, or something was refused or became a dead letter. ` + "`replay`" + `: a record could not be used, records are missing, or the model has dead letters. ` + "`verify`" + `: also while a row has a value that nothing can be derived or computed from |
 | 2 | usage or configuration |
 | 3 | a service or the disk is down, or the output could not be written |
 | 4 | incomplete: run the same command again to continue |

@@ -106,7 +106,7 @@ func (p *part) work(w *runner.Work) *work {
 	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}
 }
 
-// alone is the state of a repair, which belongs to no batch.
+// alone is the state of a correction, which belongs to no batch.
 func alone(r *runner.Runner) *work {
 	return &work{&follow.Work{Work: runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), Gathered: &follow.Gathered{}}, &gathered{}}
 }

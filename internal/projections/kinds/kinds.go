@@ -121,11 +121,11 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.
 
 // InPlace returns the parts that compare, page by page, what carries the position of its
 // source row: copies and followed values, or only the values.
-func InPlace(v *runner.Verification, values bool) []runner.Recount {
+func InPlace(v *runner.Comparison, values bool) []runner.Compares {
 	if values {
-		return []runner.Recount{follow.Kind{}.Recount(v)}
+		return []runner.Compares{follow.Kind{}.Compares(v)}
 	}
-	return []runner.Recount{copies.Kind{}.Recount(v), follow.Kind{}.Recount(v)}
+	return []runner.Compares{copies.Kind{}.Compares(v), follow.Kind{}.Compares(v)}
 }
 
 // WillMake returns the copies that a source row has when they are built. See copies.WillMake.
@@ -185,3 +185,14 @@ func Explain(d *model.Diff, file *model.Model) {
 		}
 	}
 }
+
+// FieldName returns the name of a field that rows follow. See follow.FieldName.
+func FieldName(f *model.Follow) string { return follow.FieldName(f.Source, f.Field.Name) }
+
+// FollowedBy returns the row whose field an attribute of a row follows. See follow.FollowedBy.
+func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
+	return follow.FollowedBy(f, row)
+}
+
+// Index returns the name that a model's search index has. See document.Index.
+func Index(m *model.Model, s *model.Search) string { return document.Index(m, s) }

@@ -156,19 +156,6 @@ func (n *Node) Positions() (out []owntable.Applied) {
 	return out
 }
 
-// Pass records that no step of a shard up to position p is still to be counted: the leaf
-// has counted them, or never will.
-func (n *Node) Pass(shardKey string, p events.Position) {
-	for path, q := range n.Seen[shardKey] {
-		if q.Compare(p) <= 0 {
-			delete(n.Seen[shardKey], path)
-		}
-	}
-	if p.Compare(n.Seen[shardKey][n.Path]) > 0 {
-		n.Saw(shardKey, n.Path, p)
-	}
-}
-
 // Forget removes the redundant positions of a shard.
 func (n *Node) Forget(shardKey string) {
 	delete(n.Seen, shardKey)

@@ -1,6 +1,10 @@
 package status
 
 import (
+	"slices"
+	"strings"
+
+	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -12,7 +16,7 @@ type preview struct {
 	runner.BasePreview
 	*runner.Previewing
 	of    []shownOf // those that are new or changed
-	facts *recount
+	facts facts
 	held  int
 }
 
@@ -24,7 +28,7 @@ type shownOf struct {
 
 // Preview returns the kind's part in a dry run.
 func (Kind) Preview(p *runner.Previewing) runner.Preview {
-	v := &preview{Previewing: p, facts: &recount{Verification: &runner.Verification{Model: p.Model, Store: p.Store}, lists: map[string]*list{}}}
+	v := &preview{Previewing: p, facts: facts{}}
 	if p.Entity == nil {
 		return v
 	}
@@ -46,8 +50,8 @@ func (v *preview) Add(row *projections.Change) {
 	if len(v.of) > 0 && v.held <= runner.PreviewValues {
 		for _, f := range Fold(row, nil) {
 			v.held += 1 + f.Says.Size()/256 // what is shown of a row may be long
+			v.facts.add(f)
 		}
-		v.facts.Add(row, nil)
 	}
 }
 
@@ -57,7 +61,6 @@ func (v *preview) Compare(row *projections.Change) error {
 	if row.Is != v.Entity || len(v.of) == 0 || v.held > runner.PreviewValues {
 		return nil
 	}
-	v.facts.Added()
 	want, _, err := Recompute(row.Is, row.Row, row.New, v.facts)
 	if err != nil {
 		return err
@@ -76,4 +79,71 @@ func (v *preview) Compare(row *projections.Change) error {
 		}
 	}
 	return nil
+}
+
+// facts are Facts in memory, by the name of their list.
+type facts map[string]*list
+
+// list holds the facts of one list.
+type list struct {
+	names []string
+	said  map[string]value.Item
+	sort  bool // names are not sorted
+}
+
+// add adds a fact. A later one with the same list and name replaces the earlier one.
+func (fs facts) add(f Fact) {
+	l := fs[f.List]
+	if l == nil {
+		l = &list{said: map[string]value.Item{}}
+		fs[f.List] = l
+	}
+	if _, twice := l.said[f.Name]; !twice {
+		l.names, l.sort = append(l.names, f.Name), true
+	}
+	l.said[f.Name] = f.Says
+}
+
+// sorted returns the names of a list, in order.
+func (fs facts) sorted(of string) []string {
+	l := fs[of]
+	if l == nil {
+		return nil
+	}
+	if l.sort {
+		slices.Sort(l.names)
+		l.sort = false
+	}
+	return l.names
+}
+
+// Each yields the facts of a list in the order of their names, until yield returns false.
+func (fs facts) Each(of string, part Names, yield func(string, value.Item) bool) error {
+	names := fs.sorted(of)
+	from, _ := slices.BinarySearch(names, max(part.Begins, part.From))
+	for _, name := range names[from:] {
+		if !strings.HasPrefix(name, part.Begins) || !yield(name, fs[of].said[name]) {
+			break
+		}
+	}
+	return nil
+}
+
+// Get returns the facts of a list with the given names.
+func (fs facts) Get(of string, names []string) ([]value.Item, error) {
+	out := make([]value.Item, len(names))
+	if l := fs[of]; l != nil {
+		for i, name := range names {
+			out[i] = l.said[name]
+		}
+	}
+	return out, nil
+}
+
+// First returns the first fact of a list.
+func (fs facts) First(of string, _ *model.Latest) (value.Item, error) {
+	if names := fs.sorted(of); len(names) > 0 {
+		return fs[of].said[names[0]], nil
+	}
+	return nil, nil
 }

@@ -161,3 +161,12 @@ func readOwner(fs vfs.FS, dir string) string {
 	}
 	return fmt.Sprintf("process %d (%s) since %s", o.PID, o.Command, o.Since.Format(time.RFC3339))
 }
+
+// Remove removes the directory of a store that no process has open. One that is open is an error.
+func Remove(dir string) error {
+	free, err := pebble.LockDirectory(dir, vfs.Default)
+	if err != nil {
+		return err
+	}
+	return errors.Join(free.Close(), os.RemoveAll(dir))
+}

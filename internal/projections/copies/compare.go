@@ -12,24 +12,16 @@ import (
 	"weir/internal/value"
 )
 
-// recount compares copies with their source rows, in both directions. It keeps nothing.
-type recount struct {
-	runner.BaseRecount
-	*runner.Verification
+// compares compares copies with their source rows, in both directions. It keeps nothing.
+type compares struct {
+	*runner.Comparison
 }
 
-// Recount returns the kind's part in a verification.
-func (Kind) Recount(v *runner.Verification) runner.Recount { return &recount{Verification: v} }
-
-// Add notes what a row cannot make. Its copies are compared page by page.
-func (*recount) Add(row *projections.Change, f *projections.Faults) {
-	if f != nil {
-		Fold(row, f)
-	}
-}
+// Compares returns the kind's part in a comparison.
+func (Kind) Compares(v *runner.Comparison) runner.Compares { return &compares{Comparison: v} }
 
 // Compare compares the copies of the rows, and the rows that are copies.
-func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
+func (v *compares) Compare(ctx context.Context, rows []projections.Change) error {
 	if err := v.made(ctx, rows); err != nil {
 		return err
 	}
@@ -38,7 +30,7 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 
 // made checks that each source row has its copy.
 // A copy that TTL may have deleted is not missed. Each pass of rows is read in one call.
-func (v *recount) made(ctx context.Context, rows []projections.Change) error {
+func (v *compares) made(ctx context.Context, rows []projections.Change) error {
 	var puts []*projections.Put
 	var refs, sources []store.Ref
 	var sizes []int // of the sources
@@ -62,18 +54,18 @@ func (v *recount) made(ctx context.Context, rows []projections.Change) error {
 			Entries: v.Model.Table(p.Row.Table).EntryUnits(got[i], p.Image),
 		}
 		have := value.Value{}
-		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Moment()) {
+		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Now()) {
 			continue
 		}
 		if got[i] != nil {
 			have = value.OfMap(plain(p.Rule, got[i]))
-			fs = append(fs, follow.Links(v.Verification, p, got[i], fix)...)
+			fs = append(fs, follow.Links(v.Comparison, p, got[i], fix)...)
 		} else {
 			fix.Enters = len(p.Follows)
 		}
 		v.Check(p.Rule.Name, p.Row, value.OfMap(plain(p.Rule, p.Image)), have, fix)
 	}
-	return follow.Places(ctx, v.Verification, fs)
+	return follow.Places(ctx, v.Comparison, fs)
 }
 
 // plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
@@ -95,7 +87,7 @@ func plain(rule *model.RowRule, row value.Item) value.Item {
 // makers checks that each copy has its source row.
 // It finds copies whose source is gone, is of another entity, or makes another row now; history is
 // left out.
-func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
+func (v *compares) makers(ctx context.Context, rows []projections.Change) error {
 	type copy struct {
 		*projections.Change
 		rule *model.RowRule
@@ -132,3 +124,6 @@ func (v *recount) makers(ctx context.Context, rows []projections.Change) error {
 	}
 	return nil
 }
+
+// OwnRow compares nothing.
+func (*compares) OwnRow(context.Context, value.Item) error { return nil }

@@ -15,7 +15,7 @@ import (
 
 // RowFix makes a row what a rule makes of its source row, or deletes it.
 type RowFix struct {
-	runner.BaseFix
+	runner.UsualUnits
 	Row, Source store.Ref
 	Rule        *model.RowRule
 	Enters      int // how many rows it will be entered as a follower of: those of a row that is missing
@@ -35,12 +35,12 @@ func (f *RowFix) Units() int {
 	if f.Gone > 0 {
 		return 2 + 2 + 2*store.WriteUnits(f.Gone) + 2 + f.Entries
 	}
-	return f.BaseFix.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters
+	return f.UsualUnits.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters
 }
 
 // Reads returns those of the row, its tombstone and its source row, and of each list of followers:
 // its value before and after, and the entry.
-func (f *RowFix) Reads() int { return f.BaseFix.Reads() + f.From/4096 + 3*f.Enters }
+func (f *RowFix) Reads() int { return f.UsualUnits.Reads() + f.From/4096 + 3*f.Enters }
 
 // Thing returns the row and its source.
 func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source) }
@@ -50,7 +50,7 @@ func (*RowFix) Stage() runner.Stage { return runner.StageRows }
 
 // Correct makes the row what the rule makes from its source now, or deletes it if the rule
 // makes no such row.
-func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
 	noted, err := r.Get(ctx, []store.Ref{f.Row, owntable.Tombstone(f.Row)})
 	if err != nil {
 		return false, false, err
@@ -60,7 +60,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Reco
 		return false, false, err
 	}
 	version := noted[0].Get(owntable.Version)
-	at := runner.RepairAt(events.PositionFrom(version), now.Floor)
+	at := runner.FixedAt(events.PositionFrom(version), floor)
 	p, made := projections.Put{}, false
 	if is != nil && r.Model.Table(f.Source.Table).Classify(is) == f.Rule.Source {
 		p, made = Make(f.Rule, is)

@@ -14,7 +14,7 @@ import (
 
 // ValueFix makes our own table keep the present value of a field that rows follow.
 type ValueFix struct {
-	runner.BaseFix
+	runner.UsualUnits
 	Source store.Ref // the row with the field
 	Entity *model.Entity
 	Field  string
@@ -30,7 +30,7 @@ func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
 // row does not exist; then a last value stays the one that is kept. A job that the same
 // transaction creates gives the value to all followers. It is needed because a change that
 // is still to come may be below the floor, and would then give its value to no follower.
-func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
 	list := owntable.Followed(r.Model.Name, FieldName(f.Entity, f.Field), f.Source)
 	noted, err := r.GetRow(ctx, list)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 	}
 	was := keptIn(noted)
 	is := owntable.FollowedRow{
-		Value: ValueOf(f.Entity, f.Entity.Field(f.Field), row), Position: runner.RepairAt(was.Position, now.Floor), Row: projections.Keyed(r.Model, f.Source),
+		Value: ValueOf(f.Entity, f.Entity.Field(f.Field), row), Position: runner.FixedAt(was.Position, floor), Row: projections.Keyed(r.Model, f.Source),
 	}
 	if r.Model.Table(f.Source.Table).Classify(row) != f.Entity {
 		is.Gone, is.Value = true, value.Value{}
@@ -66,7 +66,7 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Re
 
 // LinkFix enters a row in the list of the row that it follows.
 type LinkFix struct {
-	runner.BaseFix
+	runner.UsualUnits
 	Row, Of store.Ref
 	Follow  *model.Follow
 }
@@ -81,7 +81,7 @@ func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
 
 // Correct enters the row in the list of what its attribute follows, and makes the row show
 // the value there.
-func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Recounted) (done, differs bool, err error) {
+func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
 	row, err := r.GetRow(ctx, f.Row)
 	if err != nil || row == nil {
 		return true, false, err
@@ -111,7 +111,7 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Rec
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
 		is, err := r.GetRow(ctx, f.Of)
 		if err == nil && r.Model.Table(f.Of.Table).Classify(is) == f.Follow.Source {
-			_, _, err = (&ValueFix{Source: f.Of, Entity: f.Follow.Source, Field: f.Follow.Field.Name}).Correct(ctx, r, now)
+			_, _, err = (&ValueFix{Source: f.Of, Entity: f.Follow.Source, Field: f.Follow.Field.Name}).Correct(ctx, r, floor)
 			return false, true, err
 		}
 		if err != nil {
@@ -134,7 +134,7 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, now *runner.Rec
 
 // FollowerFix makes an attribute of a row show the value of the list that it is on.
 type FollowerFix struct {
-	runner.BaseFix
+	runner.UsualUnits
 	Row  store.Ref
 	Attr string
 	List store.Ref
@@ -150,7 +150,7 @@ func (*FollowerFix) Stage() runner.Stage { return runner.StageFollowers }
 
 // Correct makes the attribute show the value that our own table keeps on the list, if the
 // row follows that list and shows no newer value.
-func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ *runner.Recounted) (done, differs bool, err error) {
+func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Position) (done, differs bool, err error) {
 	rows, err := r.Get(ctx, []store.Ref{f.List, f.Row})
 	if err != nil {
 		return false, false, err

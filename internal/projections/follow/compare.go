@@ -12,11 +12,10 @@ import (
 	"weir/internal/value"
 )
 
-// recount compares the values that our own table keeps of followed fields with the fields,
+// compares compares the values that our own table keeps of followed fields with the fields,
 // what rows show of them, and the lists of the rows that follow them.
-type recount struct {
-	runner.BaseRecount
-	*runner.Verification
+type compares struct {
+	*runner.Comparison
 	followed string // what the partition keys of lists begin with
 	at       scanned
 }
@@ -31,21 +30,14 @@ type scanned struct {
 	known  bool // the last value
 }
 
-// Recount returns the kind's part in a verification.
-func (Kind) Recount(v *runner.Verification) runner.Recount {
-	return &recount{Verification: v, followed: owntable.FollowedIn(v.Model.Name)}
-}
-
-// Add notes which values our own table cannot keep. They are compared page by page.
-func (*recount) Add(row *projections.Change, f *projections.Faults) {
-	if f != nil {
-		Fold(row, f)
-	}
+// Compares returns the kind's part in a comparison.
+func (Kind) Compares(v *runner.Comparison) runner.Compares {
+	return &compares{Comparison: v, followed: owntable.FollowedIn(v.Model.Name)}
 }
 
 // Compare compares the lists that history is on, and the kept value of each followed field
 // and the followers on its list with the field's current value.
-func (v *recount) Compare(ctx context.Context, rows []projections.Change) error {
+func (v *compares) Compare(ctx context.Context, rows []projections.Change) error {
 	if err := v.lists(ctx, rows); err != nil {
 		return err
 	}
@@ -62,7 +54,7 @@ func (v *recount) Compare(ctx context.Context, rows []projections.Change) error 
 
 // value compares the kept value of a followed field, and each row on its list, with the
 // field.
-func (v *recount) value(ctx context.Context, s *Value) error {
+func (v *compares) value(ctx context.Context, s *Value) error {
 	list := owntable.Followed(v.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 	q := store.Query{Table: owntable.TableName, Partition: list.Key.Partition}
 	var kept owntable.FollowedRow
@@ -86,12 +78,12 @@ func (v *recount) value(ctx context.Context, s *Value) error {
 	if kept.Gone {
 		have = goneText
 	}
-	keptAs(v.Verification, s.Entity, s.Field, s.Source, runner.ValueText(s.Value), have)
+	keptAs(v.Comparison, s.Entity, s.Field, s.Source, runner.ValueText(s.Value), have)
 	return nil
 }
 
 // keptAs compares the kept value of a field.
-func keptAs(v *runner.Verification, e *model.Entity, field string, source store.Ref, want, have string) {
+func keptAs(v *runner.Comparison, e *model.Entity, field string, source store.Ref, want, have string) {
 	if want != have {
 		fix := &ValueFix{Source: source, Entity: e, Field: field}
 		v.Differs(FieldName(e, field)+" as followed", v.RowText(source), want, have, fix)
@@ -104,7 +96,7 @@ const goneText = "the value of no row"
 // followers compares rows on the list of a followed field with that field. It skips a row
 // that does not say that it follows it, and an entry that names no row: the row is then on
 // no list, which Places says.
-func (v *recount) followers(ctx context.Context, s *Value, list store.Ref, entries []value.Item) error {
+func (v *compares) followers(ctx context.Context, s *Value, list store.Ref, entries []value.Item) error {
 	var refs []store.Ref
 	var attrs []string
 	for _, entry := range entries {
@@ -130,13 +122,13 @@ func onList(row value.Item, attr string, list store.Ref) bool {
 }
 
 // shows compares the followed value that a row shows.
-func (v *recount) shows(name string, row store.Ref, attr string, list store.Ref, want value.Value, have value.Item) {
+func (v *compares) shows(name string, row store.Ref, attr string, list store.Ref, want value.Value, have value.Item) {
 	v.Check(name+" followed", row, want, have.Get(attr), &FollowerFix{Row: row, Attr: attr, List: list})
 }
 
 // OwnRow checks the followers of rows that do not exist: they must show nothing, or the
 // last value. The rows of a list come one after the other, the value first.
-func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
+func (v *compares) OwnRow(ctx context.Context, row value.Item) error {
 	name := row.Get(owntable.Partition).Text()
 	if !strings.HasPrefix(name, v.followed) {
 		return nil
@@ -175,7 +167,7 @@ func (v *recount) OwnRow(ctx context.Context, row value.Item) error {
 }
 
 // lastValue looks up whether the row whose value is kept still exists.
-func (v *recount) lastValue(ctx context.Context, row value.Item) error {
+func (v *compares) lastValue(ctx context.Context, row value.Item) error {
 	is := owntable.FollowedFrom(row)
 	v.at.exists, v.at.last, v.at.known = !is.Gone, is.Value, true
 	source, ok := projections.RowOf(v.Model, is.Row)
@@ -191,7 +183,7 @@ func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 			continue
 		}
 		if v.at.exists = v.Model.Table(source.Table).Classify(now[0]) == f.Source; !v.at.exists && !is.Gone {
-			keptAs(v.Verification, f.Source, f.Field.Name, source, goneText, runner.ValueText(v.at.last))
+			keptAs(v.Comparison, f.Source, f.Field.Name, source, goneText, runner.ValueText(v.at.last))
 		}
 		return nil
 	}
@@ -201,7 +193,7 @@ func (v *recount) lastValue(ctx context.Context, row value.Item) error {
 // lists checks that each row of history that follows a value is on the list of that value,
 // as far as the row itself says which value that is. For a copy, its source says so: see
 // Links.
-func (v *recount) lists(ctx context.Context, rows []projections.Change) error {
+func (v *compares) lists(ctx context.Context, rows []projections.Change) error {
 	var fs []Follower
 	for i := range rows {
 		if rows[i].Is == nil {
@@ -219,7 +211,7 @@ func (v *recount) lists(ctx context.Context, rows []projections.Change) error {
 			}
 		}
 	}
-	return Places(ctx, v.Verification, fs)
+	return Places(ctx, v.Comparison, fs)
 }
 
 // Follower is a row, an attribute of it that follows, and the row that it follows.
@@ -241,7 +233,7 @@ func newFollower(m *model.Model, row store.Ref, image value.Item, f *model.Follo
 
 // Links compares what the attributes of a copy follow with what its rule says. It returns
 // those that are right.
-func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runner.Fix) (fs []Follower) {
+func Links(v *runner.Comparison, p *projections.Put, row value.Item, fix runner.Fix) (fs []Follower) {
 	for i := range p.Rule.Fields {
 		f := p.Rule.Fields[i].Expr.Follow
 		if f == nil || p.Rule.Into.Attribute(f.Attr) == nil {
@@ -272,13 +264,13 @@ func Links(v *runner.Verification, p *projections.Put, row value.Item, fix runne
 const followsNone = "a follower of no row"
 
 // followsText says for people which row is followed.
-func followsText(v *runner.Verification, of store.Ref) string {
+func followsText(v *runner.Comparison, of store.Ref) string {
 	return "a follower of " + v.RowText(of)
 }
 
 // Places checks that each follower is on the list of what it follows. A follower that is on
 // no list gets no new value, not even if the row that it follows is created later.
-func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
+func Places(ctx context.Context, v *runner.Comparison, fs []Follower) error {
 	var entries, values []store.Ref
 	for _, f := range fs {
 		entries, values = append(entries, owntable.Follower(f.list, f.Attr, f.row)), append(values, f.list)
@@ -304,7 +296,7 @@ func Places(ctx context.Context, v *runner.Verification, fs []Follower) error {
 
 // unnamed compares a kept value that does not say which row it is of, and that lastValue
 // therefore cannot compare: its row must exist.
-func unnamed(ctx context.Context, v *runner.Verification, f Follower, row value.Item) error {
+func unnamed(ctx context.Context, v *runner.Comparison, f Follower, row value.Item) error {
 	kept := owntable.FollowedFrom(row)
 	if _, ok := projections.RowOf(v.Model, kept.Row); ok || row == nil || kept.Gone {
 		return nil

@@ -1,0 +1,448 @@
+package scratch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/memory"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/search"
+	"weir/internal/sorter"
+	"weir/internal/store"
+	"weir/internal/system"
+	"weir/internal/value"
+)
+
+// Difference is a derived value that differs from what the source rows give. Its texts are
+// for people, and stable.
+type Difference = runner.Difference
+
+// Nothing is printed in place of a missing value.
+const Nothing = runner.Nothing
+
+// Unshown is a correct gap, which is no Difference: a distinct over its max, which its row
+// therefore does not show, or a contribution that a row cannot make.
+type Unshown struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Why        string `json:"cannotBeComputed"`
+}
+
+// Verify derives everything again from the rows of a store, and yields where the store says something else. Rows are read once.
+type Verify struct {
+	Model  *model.Model
+	Store  store.Store
+	Index  search.Index     // nil leaves search out
+	Now    func() time.Time // nil is time.Now
+	Dir    string           // for temporary files; "" is that of the system
+	Memory memory.Size      // that it may use
+	// Progress, if set, is called with the number of rows read so far.
+	Progress func(rows int)
+
+	Checked int       // derived values compared
+	Unshown []Unshown // what the last Run found that cannot be computed or derived
+	// Missing has the targets that the last Run found missing, which is no difference.
+	Missing []projections.Missing
+}
+
+// Of returns a Verify for the derived data of one part of a system.
+func Of(s *system.System, p *system.Part) *Verify {
+	dir, size := s.Room()
+	return &Verify{Model: p.Model, Store: s.Store, Index: p.Runner.Index, Now: s.Now, Dir: dir, Memory: size}
+}
+
+// Run calls yield for every difference, in the order of derivations and rows.
+func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
+	if v.Now == nil {
+		v.Now = time.Now
+	}
+	c, err := catalog.New(v.Model, v.Store, v.Now, catalog.Options{}).Row(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := New(ctx, v.Model, v.Dir, v.Memory, v.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	all := sorter.New(int(v.Memory.Share(8*memory.MB)), func() (sorter.File, error) { return os.CreateTemp(e.dir, "said-") })
+	defer func() { err = errors.Join(err, all.Close()) }()
+	reads := newReader(v.Model, c, v.Now(), false)
+	if err := v.indexes(ctx, all); err != nil {
+		return err
+	}
+	v.Checked, v.Unshown = 0, nil
+	read, targets := 0, projections.MissingTargets{}
+	err = v.scan(ctx, v.Store, reads, all, func(t *model.Table, rows []value.Item) error {
+		if read += len(rows); v.Progress != nil {
+			v.Progress(read)
+		}
+		for _, row := range rows {
+			targets.Add(t.Classify(row), row)
+		}
+		return errors.Join(v.documents(ctx, t, rows, all), e.Add(ctx, t, rows))
+	})
+	if err != nil {
+		return err
+	}
+	v.Missing = targets.Missing()
+	s, err := e.Store(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.refused(ctx, e, reads, all); err != nil {
+		return err
+	}
+	none := func(*model.Table, []value.Item) error { return nil }
+	if err := v.scan(ctx, s, newReader(v.Model, c, v.Now(), true), all, none); err != nil {
+		return err
+	}
+	return v.compare(all, len(c.Builds) > 0, yield)
+}
+
+// Meanwhile is how long what is derived may take to follow what was written.
+const Meanwhile = 5 * time.Second
+
+// Twice derives while others write and derive. If something differs, it derives once more
+// after Meanwhile, and yields what differs in the same way both times: that is no write that is
+// still on its way. It compares at most so many differences, 0 for all; more reports that the
+// first time found others.
+func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (more bool, err error) {
+	first := map[Difference]bool{}
+	err = v.Run(ctx, func(d Difference) {
+		if most > 0 && len(first) == most {
+			more = true
+			return
+		}
+		first[d] = true
+	})
+	if err != nil || len(first) == 0 {
+		return false, err
+	}
+	select {
+	case <-time.After(Meanwhile):
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return more, v.Run(ctx, func(d Difference) {
+		if first[d] {
+			yield(d)
+		}
+	})
+}
+
+// scan adds what the rows of a store say, and gives the rows of the application's tables to use.
+func (v *Verify) scan(ctx context.Context, s store.Store, r *reader, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
+	var failed error
+	give := func(d Said, side string) {
+		if err := add(all, d, side); err != nil {
+			failed = err
+		}
+	}
+	for _, t := range v.Model.Tables {
+		for rows, err := range store.Pages(ctx, s, store.Query{Table: t.Name}) {
+			if err != nil {
+				return fmt.Errorf("reading %s: %w", t.Name, err)
+			}
+			if err := use(t, rows); err != nil {
+				return err
+			}
+			for _, row := range rows {
+				r.row(t, row, give)
+			}
+		}
+	}
+	for rows, err := range store.Pages(ctx, s, store.Query{Table: owntable.TableName}) {
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", owntable.TableName, err)
+		}
+		for _, row := range rows {
+			r.own(row, give)
+		}
+	}
+	return failed
+}
+
+// refused notes what the engine could not derive or show, and adds what rows therefore lack.
+func (v *Verify) refused(ctx context.Context, e *Engine, r *reader, all *sorter.Sorter) error {
+	return e.run.Dead(ctx, func(d runner.Dead) error {
+		if d.Kind == runner.DeadRecord { // its row does not fit with what is derived on it
+			whole, err := e.run.DeadByID(ctx, d.ID)
+			if err != nil {
+				return err
+			}
+			rec := whole.ChangeRecord()
+			if t := v.Model.Table(rec.Table); t != nil {
+				key, _ := t.KeyOf(rec.Keys)
+				d.Row, d.Target = store.Ref{Table: t.Name, Key: key}, ""
+			}
+		}
+		row := runner.RowText(v.Model, d.Row)
+		of := strings.TrimSuffix(strings.TrimSuffix(d.Target, row), " of ")
+		var lacks, said []string
+		if t := v.Model.Table(d.Row.Table); t != nil && d.Kind != runner.DeadImage {
+			for _, e := range t.Entities {
+				if !e.CanBe(d.Row) {
+					continue
+				}
+				of = cmp.Or(of, e.Name)
+				lacks = append(lacks, e.Name)
+				for _, name := range r.derived[e] {
+					lacks = append(lacks, e.Name+"."+name)
+				}
+			}
+		}
+		for _, l := range lacks {
+			if strings.Contains(d.Reason, l+":") { // a letter may name several
+				said = append(said, l)
+			}
+			if err := add(all, Said{Derivation: l, Row: row}, lacking); err != nil {
+				return err
+			}
+		}
+		if said == nil {
+			said = append(said, strings.TrimSpace(of))
+		}
+		for _, l := range said {
+			of := d
+			if _, part, ok := strings.Cut(d.Reason, l+": "); ok {
+				part, _, _ = strings.Cut(part, "; ")
+				of.Reason = "cannot be computed: " + part
+			}
+			v.Unshown = append(v.Unshown, Unshown{Derivation: l, Row: row, Why: v.Model.ShownText(why(&of))})
+		}
+		return nil
+	})
+}
+
+// why says why something is not derived or shown.
+func why(d *runner.Dead) string {
+	switch d.Kind {
+	case runner.DeadImage:
+		return "cannot be derived: " + d.Reason
+	case runner.DeadNumber, runner.DeadStatus:
+		return d.Reason
+	}
+	return "cannot be shown: " + d.Reason
+}
+
+// What there is of a document that is as its row says, and of another.
+const (
+	inIndex   = "in the index"
+	otherwise = "in the index with other content"
+)
+
+// indexes adds which documents the indexes have.
+func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
+	if v.Index == nil {
+		return nil
+	}
+	for _, s := range v.Model.Searches {
+		name := kinds.Index(v.Model, s)
+		for q := (search.Query{Index: name, Limit: 1000}); ; {
+			hits, err := v.Index.Search(ctx, q)
+			if err != nil {
+				return fmt.Errorf("reading index %s: %w", name, err)
+			}
+			for _, h := range hits {
+				if err := add(all, v.said(name, h.ID, inIndex), built); err != nil {
+					return err
+				}
+				q.After = h.After
+			}
+			if len(hits) < q.Limit {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// documents adds which documents rows lead to, and which of them the indexes have with other content. What no index can hold is
+// led to by no row.
+func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Item, all *sorter.Sorter) error {
+	if v.Index == nil {
+		return nil
+	}
+	var docs []search.Document
+	for _, row := range rows {
+		key, ok := t.KeyOf(row)
+		if !ok {
+			continue
+		}
+		c := projections.Change{Table: t, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: t.Classify(row)}
+		for _, k := range kinds.All() {
+			docs = append(docs, k.Documents(v.Model, &c)...)
+		}
+	}
+	docs = slices.DeleteFunc(docs, func(d search.Document) bool {
+		err := d.Check()
+		if err != nil {
+			name, row := v.document(d.Index, d.ID)
+			v.Unshown = append(v.Unshown, Unshown{Derivation: name, Row: row, Why: v.Model.ShownText("cannot be derived: " + err.Error())})
+		}
+		return err != nil
+	})
+	if len(docs) == 0 {
+		return nil
+	}
+	held, err := v.Index.Holds(ctx, docs)
+	if err != nil {
+		return fmt.Errorf("reading the indexes: %w", err)
+	}
+	for i, d := range docs {
+		err := add(all, v.said(d.Index, d.ID, inIndex), wanted)
+		if err == nil && !held[i] {
+			err = add(all, v.said(d.Index, d.ID, otherwise), other)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// document returns the derivation and the row of a document.
+func (v *Verify) document(index, id string) (derivation, row string) {
+	s := v.Model.Searches[slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return kinds.Index(v.Model, s) == index })]
+	row = id
+	if key, err := search.ParseID(id); err == nil {
+		row = runner.RowText(v.Model, store.Ref{Table: s.Of.Table.Name, Key: key})
+	}
+	return "search " + s.Name, row
+}
+
+// said is what an index says of a document.
+func (v *Verify) said(index, id, what string) Said {
+	derivation, row := v.document(index, id)
+	return Said{derivation, row, "", what}
+}
+
+// add adds what is said on a side. Of what one side says of one thing the last counts.
+func add(all *sorter.Sorter, d Said, side string) error {
+	return all.Add([]byte(strings.Join([]string{d.Derivation, ended.Replace(d.Row), ended.Replace(d.Part), side}, "\x00")), []byte(d.Value))
+}
+
+// ended keeps the ends of texts apart from what is in them.
+var ended, asWas = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02"), strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
+
+// named is a difference as people read it.
+func (v *Verify) named(derivation, row, part, want, have string) Difference {
+	part, _, _ = strings.Cut(part, unsaid)
+	field, of, _ := strings.Cut(row, "|")
+	switch {
+	case derivation == "follower":
+		derivation, row, part = field+" followers", part, ""
+		if want == Nothing || have == Nothing {
+			want, have = entered(want), entered(have)
+		}
+	case derivation == "followed" && part != "":
+		derivation, row, part = field+" followed", part, ""
+	case derivation == "followed":
+		derivation, row = field+" as followed", of
+	case strings.HasPrefix(derivation, "search "):
+		const none = "not in the index"
+		want, have = strings.Replace(want, Nothing, none, 1), strings.Replace(have, Nothing, none, 1)
+	}
+	if ref, ok := owntable.RowOf(row); ok && v.Model.Table(ref.Table) != nil {
+		row = runner.RowText(v.Model, ref)
+	}
+	return Difference{Derivation: derivation, Row: strings.TrimSpace(row + " " + part), Want: want, Have: have}
+}
+
+// entered says whether a row is on the list of what it follows, by its place there.
+func entered(place string) string {
+	if place == Nothing {
+		return "not on the list"
+	}
+	return "on the list"
+}
+
+// compare yields where the two sides differ. isBuilt says that the store has generations that were built: of the first one, rows may be left.
+func (v *Verify) compare(all *sorter.Sorter, isBuilt bool, yield func(Difference)) error {
+	in, err := all.Sorted()
+	if err != nil {
+		return err
+	}
+	var at []byte
+	said := map[string]string{}
+	var kept, last struct{ of, value string } // of the followed row that was met last: the value, or the last one
+	end := func() {
+		if at == nil {
+			return
+		}
+		d := strings.SplitN(string(at), "\x00", 3)
+		d[1], d[2] = asWas.Replace(d[1]), asWas.Replace(d[2])
+		want, wants := said[wanted]
+		have, has := said[built]
+		if !has {
+			have, has = said[first]
+		}
+		if otherwise := said[other]; has && otherwise != "" {
+			have = otherwise
+		}
+		_, lacks := said[lacking]
+		switch {
+		case lacks && !wants: // of which Unshown says why
+			return
+		case d[0] == "followed" && d[2] == "":
+			kept.of, kept.value = d[1], cmp.Or(want, Nothing)
+		case d[0] == "followed" && d[2] == keeps:
+			last.of, last.value = d[1], want
+			return
+		case d[0] == "followed" && kept.of == d[1]:
+			want, wants = kept.value, true
+		case d[0] == "followed" && strings.HasSuffix(d[2], keeps) && last.of == d[1]:
+			want, wants = last.value, true
+		case d[0] == "followed" && strings.HasSuffix(d[2], keeps): // of a row that is gone, whose last value is not known
+			return
+		case d[0] == "followed":
+			want, wants = Nothing, true
+		case strings.HasSuffix(d[2], keeps) && !wants: // as it was when the row that it follows went
+			return
+		case d[0] == "follower" && !wants: // which the next value takes away
+			return
+		}
+		v.Checked++
+		if !wants {
+			want = Nothing
+		}
+		if !has {
+			have = Nothing
+		}
+		if want == have || isBuilt && !wants && said[built] == "" {
+			return
+		}
+		yield(v.named(d[0], d[1], d[2], want, have))
+	}
+	for {
+		key, val, err := in.Next()
+		if err == io.EOF {
+			end()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, side := key[:len(key)-2], string(key[len(key)-1:])
+		if !bytes.Equal(name, at) || at == nil {
+			end()
+			at = append(at[:0:0], name...)
+			clear(said)
+		}
+		said[side] = string(val)
+	}
+}

@@ -1,0 +1,314 @@
+package scratch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections"
+	"weir/internal/projections/kinds"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Said is one thing that a row says of what is derived. Two stores agree if their rows say the same things, in whatever rows.
+type Said struct {
+	Derivation string // as verify prints it
+	Row        string // what it is said of, for people
+	Part       string // of the row; "" for all
+	Value      string
+}
+
+// A side of a comparison.
+const (
+	wanted  = "0"
+	built   = "1" // what there is
+	first   = "2" // the same of the first generation, of which rows may be left beside one that was built
+	lacking = "3" // the engine could not show it
+	other   = "4" // what there is of a document that is not as its row says
+)
+
+// reader reads what rows of one store say.
+type reader struct {
+	*model.Model
+	scratch bool                // the store is that of an Engine
+	catalog owntable.CatalogRow // which ledgers targets show
+	now     time.Time           // decides which rows TTL may have deleted
+	derived map[*model.Entity][]string
+	lists   map[string]bool // whose lists in weir's own table the model reads; those of what is retired stay, and nothing reads them
+}
+
+func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
+	r := &reader{Model: m, scratch: scratch, catalog: c, now: now, derived: map[*model.Entity][]string{}}
+	for _, e := range m.Entities {
+		for _, k := range kinds.All() {
+			r.derived[e] = append(r.derived[e], k.Derives(e)...)
+		}
+	}
+	r.lists = map[string]bool{}
+	reads := func(list string, derivation string) {
+		r.lists[list] = r.lists[list] || !c.Pending(derivation)
+	}
+	for _, l := range m.Latest {
+		reads(l.Name, l.Name)
+	}
+	for _, s := range m.Statuses {
+		reads(s.Name, s.Name)
+		for _, st := range s.Stages {
+			if st.List != nil && st.List.Others != nil {
+				reads(st.List.Others.Name, s.Name)
+			}
+		}
+	}
+	for _, f := range m.Follows {
+		name := kinds.FieldName(f)
+		reads(name, name)
+	}
+	for _, rule := range m.Rows {
+		if rule.Subscribers != nil {
+			reads(rule.Name, rule.Name)
+		}
+	}
+	return r
+}
+
+// row yields what a row of an application's table says.
+func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
+	yield := func(s Said) { give(s, r.side(true)) }
+	e := t.Classify(row)
+	key, ok := t.KeyOf(row)
+	if e == nil || !ok || e.Derived && t.Expired(row, r.now) {
+		return
+	}
+	text := runner.RowText(r.Model, store.Ref{Table: t.Name, Key: key})
+	follows := r.follows(e, store.Ref{Table: t.Name, Key: key}, text, row, give)
+	if isHistory(e) {
+		return
+	}
+	if set := e.SetOf(); set != nil {
+		root, path, ok := e.LeafPath(key)
+		if !ok {
+			yield(Said{set.Name, text, "", "a row that is none of a set's"})
+			return
+		}
+		if !r.scratch {
+			give(Said{"rows of a set", owntable.RowText(store.Ref{Table: t.Name, Key: root}), unsaid + path, partOfSet(path, row.Has(owntable.InnerLeaf))}, built)
+		}
+		text = runner.RowText(r.Model, store.Ref{Table: t.Name, Key: root})
+		for _, m := range elements(row.Get(set.Attr)) {
+			yield(Said{set.Name, text, unsaid + m, m})
+		}
+		return
+	}
+	for _, name := range r.derived[e] {
+		if v := row.Get(name); !v.IsMissing() && !r.pending(e, name) && !slices.Contains(follows, name) && !isMade(e, name) {
+			part := ""
+			if keepsLast(e, name) {
+				part = keeps
+			}
+			yield(Said{e.Name + "." + name, text, part, runner.ValueText(v)})
+		}
+	}
+	if e.Derived && !r.catalog.Pending(e.Name) {
+		made := row.Filter(func(name string) bool {
+			return !owntable.IsOurs(name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
+		})
+		yield(Said{e.Name, text, "", runner.ValueText(value.OfMap(made))})
+	}
+}
+
+// side is that of what the store says now.
+func (r *reader) side(shown bool) string {
+	switch {
+	case r.scratch:
+		return wanted
+	case shown:
+		return built
+	}
+	return first
+}
+
+// follows yields what a row that weir made must show of the rows that it follows, and returns these attributes: the value that there
+// is, as far as the row itself says which it is of.
+func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.Item, yield func(Said, string)) (attrs []string) {
+	for _, rule := range e.MadeBy {
+		for i := range rule.Fields {
+			f := rule.Fields[i].Expr.Follow
+			if f == nil || rule.Into.Attribute(f.Attr) == nil || slices.Contains(attrs, f.Attr) {
+				continue
+			}
+			of, ok := kinds.FollowedBy(f, row)
+			if !ok {
+				continue
+			}
+			if attrs = append(attrs, f.Attr); r.scratch {
+				continue
+			}
+			list := owntable.Followed(r.Name, kinds.FieldName(f), of)
+			name := strings.SplitN(list.Key.Partition.Text(), "|", 3)[2]
+			at := following(text, f.Attr)
+			yield(Said{"follower", name, at, owntable.Follower(list, f.Attr, ref).Key.Sort.Text()}, wanted)
+			if row.Get(owntable.Follows(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
+				yield(Said{e.Name + "." + f.Attr, text, "", "follows another row"}, built)
+			}
+			if f.Keep {
+				at += keeps
+			}
+			yield(Said{"followed", name, at, runner.ValueText(row.Get(f.Attr))}, built)
+		}
+	}
+	return attrs
+}
+
+// isMade reports whether the rule that makes a row makes an attribute by itself: it follows no other row.
+func isMade(e *model.Entity, attr string) bool {
+	return slices.ContainsFunc(e.MadeBy, func(rule *model.RowRule) bool {
+		return slices.ContainsFunc(rule.Fields, func(a model.Assign) bool { return a.Name == attr && a.Expr.Follow == nil })
+	})
+}
+
+// partOfSet says which part of a set a row shows.
+func partOfSet(path string, inner bool) string {
+	if inner {
+		return fmt.Sprintf("part %q, which is split", path)
+	}
+	return fmt.Sprintf("part %q", path)
+}
+
+// following names an attribute of a row that follows another row.
+func following(row, attr string) string { return row + unsaid + attr }
+
+// keepsLast reports whether an attribute follows a row and keeps its last value when that is gone.
+func keepsLast(e *model.Entity, attr string) bool {
+	return slices.ContainsFunc(e.MadeBy, func(rule *model.RowRule) bool {
+		return slices.ContainsFunc(rule.Fields, func(a model.Assign) bool {
+			return a.Expr.Follow != nil && a.Expr.Follow.Attr == attr && a.Expr.Follow.Keep
+		})
+	})
+}
+
+// unsaid ends what people read of a Part.
+const unsaid = "\x01"
+
+// keeps ends the Part of an attribute that keeps its last value when the row that it follows is gone.
+const keeps = unsaid + "keeps"
+
+// pending reports whether an attribute is of a derivation that is not shown yet.
+func (r *reader) pending(e *model.Entity, attr string) bool {
+	return r.catalog.Pending(e.Name + "." + attr)
+}
+
+// isHistory reports whether rows of an entity are history, which no present row tells.
+func isHistory(e *model.Entity) bool {
+	return len(e.MadeBy) > 0 && !slices.ContainsFunc(e.MadeBy, func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
+}
+
+// elements are the texts of a list's or set's elements.
+func elements(v value.Value) (out []string) {
+	for i := range v.Len() {
+		out = append(out, runner.ValueText(v.At(i)))
+	}
+	return out
+}
+
+// own yields what a row of weir's own table says.
+func (r *reader) own(row value.Item, yield func(Said, string)) {
+	partition := row.Get(owntable.Partition).Text()
+	parts := strings.SplitN(partition, "|", 3)
+	if len(parts) < 3 {
+		return
+	}
+	isFirst := parts[1] == r.Name
+	if !isFirst && !slices.ContainsFunc(r.catalog.Builds.Counting(), func(b owntable.Build) bool { return b.State.Shown() && b.Ledgers(r.Name) == parts[1] }) {
+		return
+	}
+	say := func(derivation, of, part, v string) { yield(Said{derivation, of, part, v}, r.side(!isFirst)) }
+	of := parts[2]
+	list, _ := owntable.CutFactList(of)
+	list, _, _ = strings.Cut(list, "<")
+	switch parts[0] {
+	case owntable.KindFact, owntable.KindSubscribers, owntable.KindFollow:
+		if !r.lists[list] {
+			return
+		}
+	case owntable.KindSet:
+		if !slices.ContainsFunc(r.Entities, func(e *model.Entity) bool {
+			return e.SetOf() != nil && catalog.CanBe(e, of) && !r.catalog.Pending(e.SetOf().Name) && (r.scratch || r.shows(e) == parts[1])
+		}) {
+			return
+		}
+	}
+	switch parts[0] {
+	case owntable.KindLedger:
+		for _, a := range row {
+			if owntable.IsSum(a.Name) && a.Value.Kind() == value.Number && a.Value.Sign() == 0 {
+				continue
+			}
+			if owntable.IsSum(a.Name) && r.counts(of, a.Name) {
+				say("ledger "+a.Name, of, "", runner.ValueText(a.Value))
+			}
+		}
+		for _, what := range []owntable.Lack{owntable.LacksTallies, owntable.LacksStatuses} {
+			if _, why := owntable.LedgerRow(row).Lacks(what); why != "" {
+				say("dead letter", of, "", why)
+			}
+		}
+	case owntable.KindValue:
+		name, rows := owntable.ValueIn(row)
+		if r.counts(of, name) {
+			say("ledger "+name, of, row.Get(owntable.Sort).Text(), runner.ValueText(rows))
+		}
+	case owntable.KindFact:
+		if f := owntable.FactFrom(row); f.Says != nil {
+			say("fact", of, f.Name, runner.ValueText(f.Raw))
+		}
+	case owntable.KindSubscribers:
+		at := row.Get(owntable.Sort).Text()
+		if s := owntable.SubscriberFrom(row); owntable.IsEntry(at) && s.Here {
+			say("subscribers", of, at, runner.ValueText(value.OfMap(s.Fields)))
+		}
+	case owntable.KindFollow:
+		if at := row.Get(owntable.Sort).Text(); owntable.IsEntry(at) {
+			f := owntable.FollowerFrom(row)
+			ref, ok := projections.RowOf(r.Model, f.Row)
+			if ok {
+				say("follower", of, following(runner.RowText(r.Model, ref), f.Attr), at)
+			}
+		} else if f := owntable.FollowedFrom(row); !f.Gone {
+			say("followed", of, "", runner.ValueText(f.Value))
+		} else if !r.scratch { // the last value, which only this row tells
+			yield(Said{"followed", of, keeps, runner.ValueText(f.Value)}, wanted)
+		}
+	case owntable.KindSet:
+		n := owntable.NodeFrom(owntable.PathOf(row), row)
+		if !r.scratch && (n.Inner || n.Path != "" || len(n.Counts) > 0) {
+			yield(Said{"rows of a set", of, unsaid + n.Path, partOfSet(n.Path, n.Inner)}, wanted)
+		}
+		for m, rows := range n.Counts {
+			if rows.Sign() != 0 {
+				say("members of a set", of, m, runner.ValueText(rows))
+			}
+		}
+	}
+}
+
+// shows returns in whose name the ledgers and nodes are that rows of an entity show.
+func (r *reader) shows(e *model.Entity) string {
+	if b, _ := r.catalog.Builds.Of(e.Name); b.State.Shown() {
+		return b.Ledgers(r.Name)
+	}
+	return r.Name
+}
+
+// counts reports whether the model has a tally of an accumulator, of rows such as the ledger's, that is not pending.
+func (r *reader) counts(of, accumulator string) bool {
+	return slices.ContainsFunc(r.Entities, func(e *model.Entity) bool {
+		name := projections.TallyOf(e, accumulator)
+		return name != "" && !r.catalog.Pending(name) && catalog.CanBe(e, of)
+	})
+}

@@ -1,0 +1,137 @@
+// Package scratch derives what a model makes of some rows, by the ordinary engine, into an embedded store that is thrown away,
+// and tells where another store says something else.
+//
+// It knows no kind of projection. What rows say of what is derived (said.go) is compared; how they came to say it is not: no
+// positions, no versions.
+package scratch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"weir/internal/bulk"
+	"weir/internal/catalog"
+	"weir/internal/events"
+	"weir/internal/memory"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/projections/kinds"
+	"weir/internal/replay"
+	"weir/internal/runner"
+	"weir/internal/store"
+	"weir/internal/store/embedded"
+	"weir/internal/value"
+)
+
+// Engine derives from the rows that it is given. One goroutine uses it. Close it: its files are gone then.
+type Engine struct {
+	dir   string
+	store *embedded.Store
+	run   *runner.Runner
+	bulk  *bulk.Bulk
+	rows  uint64
+}
+
+// New returns an Engine without rows, whose files are in a new directory of dir ("" is that for temporary files). It uses about
+// half of the memory: the store that is verified has the other half.
+func New(ctx context.Context, m *model.Model, dir string, size memory.Size, now func() time.Time) (e *Engine, err error) {
+	e = &Engine{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("a store for what is derived: %w", err), e.Close())
+		}
+	}()
+	if m, err = m.WithoutHistory(); err != nil {
+		return e, err
+	}
+	sweep(cmp.Or(dir, os.TempDir()), now())
+	if e.dir, err = os.MkdirTemp(dir, dirs); err != nil {
+		return e, err
+	}
+	tables := []store.Table{owntable.Table()}
+	for _, t := range m.AllTables() {
+		st := t.Table
+		st.Stream = true
+		tables = append(tables, st)
+	}
+	if e.store, err = embedded.Open(e.dir, tables, embedded.Options{Memory: size / 2}); err != nil {
+		return e, err
+	}
+	e.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: e.store, Now: now}
+	e.run.Catalog = catalog.New(m, e.store, now, catalog.Options{})
+	if err = e.run.Start(ctx); err != nil {
+		return e, err
+	}
+	share := int((size / 2).Share(window))
+	b, why, err := bulk.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, bulk.Size{Memory: share, Disk: pieces * int64(share), Scratch: true})
+	if err == nil && why != "" {
+		err = errors.New(why)
+	}
+	e.bulk = b
+	return e, err
+}
+
+// window is how much of every 256 MB a window gets, and pieces how many times as much its records may take on disk.
+const (
+	window = 32 * memory.MB
+	pieces = 64
+)
+
+// dirs is what the directories of engines are named.
+const dirs = "weir-scratch-*"
+
+// sweep removes the directories that engines of killed processes have left: those that no process has open. One that is an hour old
+// at most may be about to be opened.
+func sweep(dir string, now time.Time) {
+	left, _ := filepath.Glob(filepath.Join(dir, dirs))
+	for _, d := range left {
+		is, err := os.Stat(d)
+		if err != nil || now.Sub(is.ModTime()) < time.Hour {
+			continue
+		}
+		embedded.Remove(d) // if no process has it open
+	}
+}
+
+// Add adds rows of a table, each once, in any order. What weir has derived on them is left out.
+func (e *Engine) Add(ctx context.Context, t *model.Table, rows []value.Item) error {
+	entries := make([]events.Entry, 0, len(rows))
+	for _, row := range rows {
+		key, ok := t.KeyOf(row)
+		if !ok || t.Classify(row) == nil && slices.ContainsFunc(row, func(a value.Attr) bool { return owntable.IsOurs(a.Name) }) {
+			continue // what weir has made, and something else has changed since
+		}
+		e.rows++
+		entries = append(entries, events.Entry{Record: events.Record{Table: t.Name, Keys: t.Item(key), New: row, Position: events.PositionOf(e.rows)}})
+	}
+	return e.bulk.Batch(ctx, entries, t.Name)
+}
+
+// Store returns the store with all that is derived from the rows. Add none afterwards.
+func (e *Engine) Store(ctx context.Context) (store.Store, error) {
+	if err := e.bulk.Land(ctx); err != nil {
+		return nil, err
+	}
+	return e.store, nil
+}
+
+// Close removes what there is.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.bulk != nil {
+		errs = append(errs, e.bulk.Close())
+	}
+	if e.store != nil {
+		errs = append(errs, e.store.Close())
+	}
+	if e.dir != "" {
+		errs = append(errs, os.RemoveAll(e.dir))
+	}
+	return errors.Join(errs...)
+}
