@@ -110,7 +110,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	if err := v.scan(ctx, s, newReader(v.Model, c, v.Now(), true), all, none); err != nil {
 		return err
 	}
-	return v.compare(all, len(c.Builds) > 0, yield)
+	return v.compare(all, yield)
 }
 
 // Meanwhile is how long what is derived may take to follow what was written.
@@ -371,8 +371,8 @@ func entered(place string) string {
 	return "on the list"
 }
 
-// compare yields where the two sides differ. isBuilt says that the store has generations that were built: of the first one, rows may be left.
-func (v *Verify) compare(all *sorter.Sorter, isBuilt bool, yield func(Difference)) error {
+// compare yields where the two sides differ.
+func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 	in, err := all.Sorted()
 	if err != nil {
 		return err
@@ -389,7 +389,7 @@ func (v *Verify) compare(all *sorter.Sorter, isBuilt bool, yield func(Difference
 		want, wants := said[wanted]
 		have, has := said[built]
 		if !has {
-			have, has = said[first]
+			have, has = said[left]
 		}
 		if otherwise := said[other]; has && otherwise != "" {
 			have = otherwise
@@ -423,7 +423,7 @@ func (v *Verify) compare(all *sorter.Sorter, isBuilt bool, yield func(Difference
 		if !has {
 			have = Nothing
 		}
-		if want == have || isBuilt && !wants && said[built] == "" {
+		if _, shown := said[built]; want == have || !wants && !shown {
 			return
 		}
 		yield(v.named(d[0], d[1], d[2], want, have))

@@ -28,7 +28,7 @@ type Said struct {
 const (
 	wanted  = "0"
 	built   = "1" // what there is
-	first   = "2" // the same of the first generation, of which rows may be left beside one that was built
+	left    = "2" // the same where nothing tells whether it is of a generation that another one has replaced
 	lacking = "3" // the engine could not show it
 	other   = "4" // what there is of a document that is not as its row says
 )
@@ -37,10 +37,10 @@ const (
 type reader struct {
 	*model.Model
 	scratch bool                // the store is that of an Engine
-	catalog owntable.CatalogRow // which ledgers targets show
+	catalog owntable.CatalogRow // which generations targets show
 	now     time.Time           // decides which rows TTL may have deleted
 	derived map[*model.Entity][]string
-	lists   map[string]bool // whose lists in weir's own table the model reads; those of what is retired stay, and nothing reads them
+	lists   map[string]string // by kind of row and name, the generation of each list in weir's own table that the model reads; those of what is retired stay, and nothing reads them
 }
 
 func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
@@ -50,36 +50,47 @@ func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch boo
 			r.derived[e] = append(r.derived[e], k.Derives(e)...)
 		}
 	}
-	r.lists = map[string]bool{}
-	reads := func(list string, derivation string) {
-		r.lists[list] = r.lists[list] || !c.Pending(derivation)
+	r.lists = map[string]string{}
+	builds := m.Builds()
+	reads := func(kind, list, derivation, build string) {
+		if !c.Pending(derivation) {
+			r.lists[kind+"|"+list] = r.generation(build)
+		}
 	}
 	for _, l := range m.Latest {
-		reads(l.Name, l.Name)
+		reads(owntable.KindFact, l.Name, l.Name, builds[l.Name])
 	}
 	for _, s := range m.Statuses {
-		reads(s.Name, s.Name)
+		reads(owntable.KindFact, s.Name, s.Name, builds[s.Name])
 		for _, st := range s.Stages {
 			if st.List != nil && st.List.Others != nil {
-				reads(st.List.Others.Name, s.Name)
+				reads(owntable.KindFact, st.List.Others.Name, s.Name, builds[s.Name])
 			}
 		}
 	}
 	for _, f := range m.Follows {
-		name := kinds.FieldName(f)
-		reads(name, name)
+		reads(owntable.KindFollow, kinds.FieldName(f), kinds.FieldName(f), model.BuildInPlace)
 	}
 	for _, rule := range m.Rows {
 		if rule.Subscribers != nil {
-			reads(rule.Name, rule.Name)
+			reads(owntable.KindSubscribers, rule.Name, rule.Name, builds[rule.Name])
 		}
 	}
 	return r
 }
 
+// generation returns the name under which the rows stand in weir's own table that a build's targets show: the model's,
+// if none was built.
+func (r *reader) generation(build string) string {
+	if b, _ := r.catalog.Builds.Of(build); !r.scratch && build != model.BuildInPlace && b.State.Shown() {
+		return b.Ledgers(r.Name)
+	}
+	return r.Name
+}
+
 // row yields what a row of an application's table says.
 func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
-	yield := func(s Said) { give(s, r.side(true)) }
+	yield := func(s Said) { give(s, r.side()) }
 	e := t.Classify(row)
 	key, ok := t.KeyOf(row)
 	if e == nil || !ok || e.Derived && t.Expired(row, r.now) {
@@ -122,15 +133,12 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 	}
 }
 
-// side is that of what the store says now.
-func (r *reader) side(shown bool) string {
-	switch {
-	case r.scratch:
+// side is that of what the store says.
+func (r *reader) side() string {
+	if r.scratch {
 		return wanted
-	case shown:
-		return built
 	}
-	return first
+	return built
 }
 
 // follows yields what a row that weir made must show of the rows that it follows, and returns these attributes: the value that there
@@ -223,25 +231,36 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 	if len(parts) < 3 {
 		return
 	}
-	isFirst := parts[1] == r.Name
-	if !isFirst && !slices.ContainsFunc(r.catalog.Builds.Counting(), func(b owntable.Build) bool { return b.State.Shown() && b.Ledgers(r.Name) == parts[1] }) {
-		return
-	}
-	say := func(derivation, of, part, v string) { yield(Said{derivation, of, part, v}, r.side(!isFirst)) }
-	of := parts[2]
+	of, side := parts[2], r.side()
+	say := func(derivation, of, part, v string) { yield(Said{derivation, of, part, v}, side) }
 	list, _ := owntable.CutFactList(of)
 	list, _, _ = strings.Cut(list, "<")
 	switch parts[0] {
 	case owntable.KindFact, owntable.KindSubscribers, owntable.KindFollow:
-		if !r.lists[list] {
+		if r.lists[parts[0]+"|"+list] != parts[1] {
 			return
 		}
-	case owntable.KindSet:
-		if !slices.ContainsFunc(r.Entities, func(e *model.Entity) bool {
-			return e.SetOf() != nil && catalog.CanBe(e, of) && !r.catalog.Pending(e.SetOf().Name) && (r.scratch || r.shows(e) == parts[1])
-		}) {
+	case owntable.KindLedger, owntable.KindValue, owntable.KindSet:
+		shown, replaced := false, false
+		for _, e := range r.Entities {
+			set := e.SetOf()
+			is := len(e.Values) > 0 || e.IsRecomputed()
+			if parts[0] == owntable.KindSet {
+				is = set != nil && !r.catalog.Pending(set.Name)
+			}
+			if is && catalog.CanBe(e, of) {
+				is = r.generation(e.Name) == parts[1]
+				shown, replaced = shown || is, replaced || !is
+			}
+		}
+		if !shown {
 			return
 		}
+		if replaced {
+			side = left
+		}
+	default:
+		return
 	}
 	switch parts[0] {
 	case owntable.KindLedger:
@@ -295,14 +314,6 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			}
 		}
 	}
-}
-
-// shows returns in whose name the ledgers and nodes are that rows of an entity show.
-func (r *reader) shows(e *model.Entity) string {
-	if b, _ := r.catalog.Builds.Of(e.Name); b.State.Shown() {
-		return b.Ledgers(r.Name)
-	}
-	return r.Name
 }
 
 // counts reports whether the model has a tally of an accumulator, of rows such as the ledger's, that is not pending.
