@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/internal/build"
@@ -16,6 +15,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
+	"weir/internal/scratch"
 	"weir/internal/system"
 	"weir/internal/traces"
 )
@@ -60,9 +60,9 @@ What the model no longer has is retired, unless derivations are named: programs 
 derive it are refused, and what it has shown stays in the rows until --prune. So the same
 command with the earlier model takes a change back.
 
-With --dry-run, nothing is written. It also prints examples: what rows show of each
-derivation that is new or changed, and what they will show. Of more than 20,000 targets
-it compares some.
+With --dry-run, nothing is written. It also derives all values in a temporary store, reads
+each row once more for that, and prints examples: what rows show of each derivation that
+is new or changed, and what they will show. --examples 0 leaves that out.
 
 With --prune, what retired derivations have shown goes from the rows: their attributes, rows
 that weir made, and what a status shows over the application's value, which comes
@@ -130,10 +130,10 @@ func (c *buildCommand) Run(p *program) error {
 		return err
 	}
 	b := part.Builder()
-	b.Names, b.Again, b.Asked, b.Segments, b.Budget, b.Examples = names, c.Again, b.Runner.Now(), c.Segments, c.WriteBudget, c.Examples
+	b.Names, b.Again, b.Asked, b.Segments, b.Budget = names, c.Again, b.Runner.Now(), c.Segments, c.WriteBudget
 	switch {
 	case c.DryRun:
-		return c.dry(p, b)
+		return c.dry(p, s, b)
 	case c.Abort:
 		return c.abort(p, b)
 	case search && s.Index == nil && c.HandOver > 0:
@@ -177,13 +177,27 @@ func builds(p *program, b *build.Builder, run func() error) error {
 }
 
 // dry prints what the build would take, and writes nothing. Search indexes are no part of it.
-func (c *buildCommand) dry(p *program, b *build.Builder) error {
+func (c *buildCommand) dry(p *program, s *system.System, b *build.Builder) error {
 	return builds(p, b, func() error {
 		d, err := b.Estimate(p.ctx)
-		if err == nil {
-			c.estimate(p, b.Runner.Model, d, b.Previews(), b.Unfit(""))
+		if err != nil {
+			return err
 		}
-		return err
+		var previews []scratch.Preview
+		if c.Examples > 0 {
+			names, err := b.Rebuilds(p.ctx)
+			if err != nil {
+				return err
+			}
+			v, reading := scratch.Of(s, s.Models[0]), progress.New(p.stderr, "rows derived from")
+			v.Progress = func(rows int) { reading.Set(int64(rows), d.Rows) }
+			previews, err = v.Preview(p.ctx, names, c.Examples)
+			if reading.End(); err != nil {
+				return err
+			}
+		}
+		c.estimate(p, b.Runner.Model, d, previews, b.Unfit(""))
+		return nil
 	})
 }
 
@@ -249,22 +263,22 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 
 // estimated is what a build would take, as JSON.
 type estimated struct {
-	Contributions int64           `json:"contributions"`
-	Dollars       float64         `json:"dollars"`
-	Previews      []build.Preview `json:"previews"`
-	ReadUnits     int64           `json:"readUnits"`
-	Rows          int64           `json:"rows"`
-	Seconds       float64         `json:"seconds"`
-	Targets       int64           `json:"targets"`
-	Unfit         int64           `json:"unfit"`
-	UnfitRows     []build.Unfit   `json:"unfitRows,omitempty"`
-	WriteUnits    int64           `json:"writeUnits"`
+	Contributions int64             `json:"contributions"`
+	Dollars       float64           `json:"dollars"`
+	Previews      []scratch.Preview `json:"previews"`
+	ReadUnits     int64             `json:"readUnits"`
+	Rows          int64             `json:"rows"`
+	Seconds       float64           `json:"seconds"`
+	Targets       int64             `json:"targets"`
+	Unfit         int64             `json:"unfit"`
+	UnfitRows     []build.Unfit     `json:"unfitRows,omitempty"`
+	WriteUnits    int64             `json:"writeUnits"`
 }
 
 // estimate prints what a build would take.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
-func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, previews []build.Preview, unfit []build.Unfit) {
+func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, previews []scratch.Preview, unfit []build.Unfit) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
 		pace = c.WriteBudget
@@ -273,7 +287,7 @@ func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, pr
 	if c.Output != "text" {
 		json.NewEncoder(p.stdout).Encode(estimated{
 			Rows: d.Rows, Contributions: d.Puts, Targets: d.Targets, WriteUnits: d.Units, ReadUnits: d.ReadUnits(),
-			Dollars: d.Price(), Seconds: takes.Seconds(), Unfit: d.Unfit, UnfitRows: unfit, Previews: append([]build.Preview{}, previews...),
+			Dollars: d.Price(), Seconds: takes.Seconds(), Unfit: d.Unfit, UnfitRows: unfit, Previews: append([]scratch.Preview{}, previews...),
 		})
 		return
 	}
@@ -281,15 +295,7 @@ func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, pr
 	fmt.Fprintf(p.stdout, "%d write units and %d read units, $%.4f on demand, %s at %d write units a second\n", d.Units, d.ReadUnits(), d.Price(), takes, pace)
 	saysUnfit(p.stdout, m, d.Unfit, unfit)
 	for _, of := range previews {
-		if len(of.WaitsFor) > 0 {
-			fmt.Fprintf(p.stdout, "%s: what rows will show is known when %s is built; until then its units are estimated by the rows as they are\n", of.Derivation, strings.Join(of.WaitsFor, ", "))
-			continue
-		}
-		fmt.Fprintf(p.stdout, "%s: %d rows will show another value", of.Derivation, of.Differ)
-		if of.Rows > 0 {
-			fmt.Fprintf(p.stdout, ", of %d compared", of.Rows)
-		}
-		fmt.Fprintln(p.stdout)
+		fmt.Fprintf(p.stdout, "%s: %d rows will show another value, of %d compared\n", of.Derivation, of.Differ, of.Rows)
 		for _, x := range of.Some {
 			fmt.Fprintf(p.stdout, "  %s: %s, will be %s\n", x.Row, cut(x.Is, 200), cut(x.Will, 200))
 		}

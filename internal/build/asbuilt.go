@@ -23,7 +23,7 @@ type asBuilt struct {
 }
 
 // asBuilt returns what a pass takes in place of copies, nil if it reads none. Copies of copies are not known:
-// a derivation that reads these is one of which nothing is said (waits).
+// what reads these is counted by the rows as they are now.
 func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 	a := &asBuilt{plain: plain}
 	for _, rule := range plain.Model.Rows {

@@ -65,13 +65,10 @@ type Builder struct {
 	// Report, if set, is called after each piece of work. It may be called from several
 	// goroutines, one at a time.
 	Report func(Progress)
-	// Examples is of how many rows Estimate says what each derivation will show (Previews).
-	Examples int
 
 	meter   meter
 	unfits  unfits
 	ledgers ledgers
-	preview *preview
 	mu      sync.Mutex
 	held    map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
 }
@@ -127,7 +124,7 @@ func (p Progress) Price() float64 {
 // It reads every source row, so it costs the read units of a build. Of what reads copies that are built too, it takes the
 // copies as they will be (asBuilt).
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
-	plain := b.Runner // what previews read is no part of a build
+	plain := b.Runner // what it reads to know copies is no part of a build
 	b.counts()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -139,15 +136,9 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 			fresh = append(fresh, is.Entity)
 		}
 	}
-	b.preview = nil
-	if b.Examples > 0 {
-		b.preview = &preview{most: b.Examples, by: map[string]*Preview{}}
-	}
-	program := b.Runner.Catalog.Program()
-	waits, copied := waits(program, row, fresh, b.Again), false
+	copied := false
 	for _, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
-		b.preview.begin(plain, name, program.Rebuilt(row, name, b.Again), waits)
 		filling := b.filling(is)
 		for i, p := range slices.Concat(filling, b.showing(is)) {
 			if p.dry = true; copied && i < len(filling) { // rows that weir copies show nothing that is built
@@ -157,12 +148,19 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 				return b.Done(), err
 			}
 		}
-		if err := b.preview.end(ctx); err != nil {
-			return b.Done(), err
-		}
 		copied = copied || name == model.BuildInPlace
 	}
 	return b.Done(), nil
+}
+
+// Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these builds.
+func (b *Builder) Rebuilds(ctx context.Context) (names []string, err error) {
+	row, err := b.Runner.Catalog.Row(ctx)
+	for _, name := range b.Names {
+		names = append(names, b.Runner.Catalog.Program().Rebuilt(row, name, b.Again)...)
+	}
+	slices.Sort(names)
+	return names, err
 }
 
 // Status is what became of one entity.

@@ -446,7 +446,9 @@ func (f *fixture) compare() {
 // verified expects that verify finds nothing.
 func (f *fixture) verified() {
 	f.Helper()
-	f.ok(scratch.Of(f.System, f.Models[0]).Run(f.Context(), func(d scratch.Difference) {
+	v := scratch.Of(f.System, f.Models[0])
+	v.InMemory = true
+	f.ok(v.Run(f.Context(), func(d scratch.Difference) {
 		f.Errorf("verify: %s of %s is %s, want %s", d.Derivation, d.Row, d.Have, d.Want)
 	}))
 }

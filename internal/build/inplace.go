@@ -56,9 +56,6 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 			if !values && orphan(&c) {
 				s.add(Progress{Orphans: 1})
 			}
-			if !values && p.dry {
-				b.preview.add(&c)
-			}
 		}
 		s.changes = append(s.changes, c)
 		s.held += holdRows / compareAtOnce
@@ -86,9 +83,6 @@ func orphan(c *projections.Change) bool {
 func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
 	fixes := make([][]runner.Fix, runner.Stages)
 	v := &runner.Comparison{Model: s.Runner.Model, Store: s.Runner.Store, Now: s.Runner.Now, Yield: func(d runner.Difference) {
-		if s.dry {
-			s.preview.differs(d)
-		}
 		if d.Fix != nil && d.Fix.Stage() <= upTo && (values || !s.dry || d.Fix.Stage() > runner.StageValues) { // a dry run leaves values as they are, and counts them once
 			fixes[d.Fix.Stage()] = append(fixes[d.Fix.Stage()], d.Fix)
 		}

@@ -63,11 +63,9 @@ func (f *fixture) latestBuilt() {
 	f.catchUp()
 	f.with(load(f.TB, talkLatest))
 	b := f.builder("Room")
-	b.Again, b.Examples = false, 10
-	_, err := b.Estimate(f.Context())
-	f.ok(err)
+	b.Again = false
 	said := map[string]string{}
-	for _, p := range b.Previews() {
+	for _, p := range f.previews(b) {
 		said[p.Derivation] = fmt.Sprint(p.Rows, p.Differ)
 		for _, x := range p.Some {
 			said[p.Derivation] += fmt.Sprintf(" %s>%s", x.Is, x.Will)

@@ -482,15 +482,11 @@ func (b *Builder) auditing(is owntable.Build) []*pass {
 }
 
 // scan is the pass that puts what source rows lead to and was not put.
-// In a dry run, rows are also given to the preview.
 func (b *Builder) scan(is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
 	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
 		c, cs, unfit, err := b.read(e, t, row)
-		if s.dry && err == nil {
-			b.preview.add(&c)
-		}
 		for _, one := range cs {
 			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 		}
@@ -571,11 +567,7 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 			return nil
 		case p.dry:
 			s.add(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
-			if t.Name == owntable.TableName {
-				return nil
-			}
-			key, _ := t.KeyOf(row)
-			return b.preview.compare(&projections.Change{Table: e.Table, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: e})
+			return nil
 		}
 		key, _ := t.KeyOf(row)
 		s.held += holdRows / compareAtOnce // so that it is saved how far the pass is
@@ -607,12 +599,6 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		}
 		key, ok := t.KeyOf(row)
 		if ok && e.Table.Classify(row) == e {
-			if s.dry {
-				c := projections.Change{Table: e.Table, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: e}
-				if err := b.preview.compare(&c); err != nil {
-					return err
-				}
-			}
 			met := store.Ref{Table: t.Name, Key: key}
 			if e.Group == nil {
 				at := s.keep(met, runner.ReadRow{})

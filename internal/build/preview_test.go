@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/value"
 )
 
@@ -52,37 +53,38 @@ func TestPreviews(t *testing.T) {
 		f.with(is)
 		before := f.rows(f.table)
 		b := f.builder(model.BuildInPlace, "Movie")
-		b.Again, b.Examples = false, 1000
-		_, err := b.Estimate(t.Context())
-		f.ok(err)
-		said := b.Previews()
+		b.Again = false
+		said := f.previews(b)
 		f.build(owntable.BuildLive, model.BuildInPlace, "Movie")
 		f.verified()
 
 		after := f.rows(f.table)
-		want := map[string][]build.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil, "Card.title": nil}
+		want := map[string][]scratch.Example{"Movie.rows": nil, "Movie.mean": nil, "Card": nil, "Card.title": nil}
 		for key, row := range after {
 			if have, will := before[key].Get("title"), row.Get("title"); row.Get("type").Text() == "Card" && !value.Equal(have, will) {
-				want["Card.title"] = append(want["Card.title"], build.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+				want["Card.title"] = append(want["Card.title"], scratch.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
 			}
 			for _, attr := range []string{"rows", "mean"} {
 				if have, will := before[key].Get(attr), row.Get(attr); !value.Equal(have, will) {
 					name := "Movie." + attr
-					want[name] = append(want[name], build.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
+					want[name] = append(want[name], scratch.Example{Row: "films " + key, Is: runner.ValueText(have), Will: runner.ValueText(will)})
 				}
 			}
 		}
 		for key, row := range before {
 			if _, left := after[key]; !left {
 				have := row.Filter(func(name string) bool { return !owntable.IsOurs(name) && name != "title" })
-				want["Card"] = append(want["Card"], build.Example{Row: "films " + key, Is: runner.ValueText(value.OfMap(have)), Will: runner.Nothing})
+				want["Card"] = append(want["Card"], scratch.Example{Row: "films " + key, Is: runner.ValueText(value.OfMap(have)), Will: runner.Nothing})
+				if title := row.Get("title"); !title.IsMissing() {
+					want["Card.title"] = append(want["Card.title"], scratch.Example{Row: "films " + key, Is: runner.ValueText(title), Will: runner.Nothing})
+				}
 			}
 		}
 		var names []string
 		for _, p := range said {
 			names = append(names, p.Derivation)
 			w := want[p.Derivation]
-			slices.SortFunc(w, func(a, b build.Example) int { return strings.Compare(a.Row, b.Row) })
+			slices.SortFunc(w, func(a, b scratch.Example) int { return strings.Compare(a.Row, b.Row) })
 			if !slices.Equal(w, p.Some) || p.Differ != int64(len(w)) || strings.HasPrefix(p.Derivation, "Movie") && p.Rows != 9 {
 				t.Errorf("seed %d: %s: %d of %d differ:\n%v, want\n%v", seed, p.Derivation, p.Differ, p.Rows, p.Some, w)
 			}
@@ -112,11 +114,9 @@ func TestPreviewsOfKinds(t *testing.T) {
 			names := allNames(now)
 			before := f.shown(derivation)
 			b := f.builder(names...)
-			b.Again, b.Examples = false, 1000
-			_, err := b.Estimate(t.Context())
-			f.ok(err)
+			b.Again = false
 			said := map[string]int64{}
-			for _, p := range b.Previews() {
+			for _, p := range f.previews(b) {
 				said[p.Derivation] = p.Differ
 			}
 			f.build(owntable.BuildLive, names...)
@@ -145,6 +145,20 @@ func TestPreviewsOfKinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// previews returns what a dry run of a builder says, with up to 1,000 examples.
+func (f *fixture) previews(b *build.Builder) []scratch.Preview {
+	f.Helper()
+	_, err := b.Estimate(f.Context())
+	f.ok(err)
+	names, err := b.Rebuilds(f.Context())
+	f.ok(err)
+	v := scratch.Of(f.System, f.Models[0])
+	v.InMemory, v.Model = true, b.Runner.Model
+	out, err := v.Preview(f.Context(), names, 1000)
+	f.ok(err)
+	return out
 }
 
 // shown returns what rows of the mixed model show of a derivation.

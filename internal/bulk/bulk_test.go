@@ -361,7 +361,9 @@ func (w *world) verified() {
 			}
 		}
 	}
-	err := scratch.Of(w.sys, w.sys.Models[0]).Run(context.Background(), func(d scratch.Difference) { w.t.Errorf("verify: %v", d) })
+	v := scratch.Of(w.sys, w.sys.Models[0])
+	v.InMemory = true
+	err := v.Run(context.Background(), func(d scratch.Difference) { w.t.Errorf("verify: %v", d) })
 	must(w.t, err)
 }
 

@@ -13,8 +13,8 @@ import (
 	"weir/internal/store"
 )
 
-// footprintsOf returns what each derivation of a model leaves, without search indexes.
-func footprintsOf(m *model.Model) (out []owntable.Footprint) {
+// FootprintsOf returns what each derivation of a model leaves, without search indexes.
+func FootprintsOf(m *model.Model) (out []owntable.Footprint) {
 	history := map[string]bool{}
 	ds := m.Derivations()
 	for _, d := range ds {
@@ -111,7 +111,7 @@ func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err
 // leaves writes the footprints of what begins by the next catalog.
 func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) error {
 	var ws []store.Write
-	for _, f := range footprintsOf(c.model) {
+	for _, f := range FootprintsOf(c.model) {
 		is, before := next.Derivations[f.Name], was.Derivations[f.Name]
 		if isLive(is) && is.Hash == f.Hash && (!isLive(before) || before.Hash != f.Hash) {
 			ws = append(ws, f.Put(c.model.Name))

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
@@ -60,7 +58,7 @@ func worldOf(t *testing.T, shards, processes int) *world {
 	must(t, err)
 	st := m.Tables[0].Table
 	st.Stream = true
-	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{FS: vfs.NewMem(), Shards: shards})
+	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{InMemory: true, Shards: shards})
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}}
@@ -301,7 +299,7 @@ func (w *world) remove(row value.Item) {
 
 // differences recounts.
 func (w *world) differences() (out []string) {
-	v := scratch.Verify{Model: w.model, Store: w.db}
+	v := scratch.Verify{Model: w.model, Store: w.db, InMemory: true}
 	must(w.T, v.Run(context.Background(), func(d scratch.Difference) {
 		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
 	}))

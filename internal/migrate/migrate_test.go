@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -42,7 +40,7 @@ func tables(t *testing.T, name string) (*model.Model, []store.Table) {
 
 func onEmbedded(t *testing.T, name string, do func(*world)) {
 	m, tables := tables(t, name)
-	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
+	db, err := embedded.Open("store", tables, embedded.Options{InMemory: true, Shards: 2})
 	must(t, err)
 	defer db.Close()
 	do(&world{t, m, db})
@@ -156,7 +154,7 @@ func (w *world) follow(do func()) {
 	do()
 	close(done)
 	must(w, <-failed)
-	v := scratch.Verify{Model: w.model, Store: w.store}
+	v := scratch.Verify{Model: w.model, Store: w.store, InMemory: true}
 	must(w, v.Run(context.Background(), func(d scratch.Difference) { w.Errorf("differs: %+v", d) }))
 }
 

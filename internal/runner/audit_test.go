@@ -25,7 +25,7 @@ import (
 // and what each word of the index finds.
 func (h *harness) audit() string {
 	var out []string
-	v := scratch.Verify{Model: h.model, Store: h.store, Now: time.Now}
+	v := scratch.Verify{Model: h.model, Store: h.store, InMemory: true, Now: time.Now}
 	if h.index != nil {
 		v.Index = h.index
 	}

@@ -57,8 +57,6 @@ type Kind interface {
 	// Becomes says what becomes of the values of a derivation of this kind that another version
 	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
 	Becomes(x *model.DerivationDiff) string
-	// Preview returns the kind's part in a dry run of one build.
-	Preview(p *Previewing) Preview
 	// Derives returns the attributes that the kind writes on rows of an entity.
 	Derives(e *model.Entity) []string
 	// Explain returns the kind's part in explaining a value.
@@ -146,9 +144,6 @@ func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, m
 
 // Becomes says nothing.
 func (Base) Becomes(*model.DerivationDiff) string { return "" }
-
-// Preview says nothing.
-func (Base) Preview(*Previewing) Preview { return BasePreview{} }
 
 // Derives returns no attributes.
 func (Base) Derives(*model.Entity) []string { return nil }

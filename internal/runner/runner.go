@@ -25,7 +25,7 @@
 // Beside the way of a batch:
 //
 //   - contribute.go, built.go: what package build needs while ledgers are built.
-//   - compare.go, fix.go, explain.go, preview.go: what a build of rows in place, why and a dry run ask.
+//   - compare.go, fix.go, explain.go: what a build of rows in place and why ask.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
 //   - past.go, prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
 //

@@ -49,6 +49,8 @@ type Verify struct {
 	Now    func() time.Time // nil is time.Now
 	Dir    string           // for temporary files; "" is that of the system
 	Memory memory.Size      // that it may use
+	// InMemory has the Engine's store in memory, for tests.
+	InMemory bool
 	// Progress, if set, is called with the number of rows read so far.
 	Progress func(rows int)
 
@@ -65,7 +67,35 @@ func Of(s *system.System, p *system.Part) *Verify {
 }
 
 // Run calls yield for every difference, in the order of derivations and rows.
-func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
+func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
+	v.Checked, v.Missing = 0, nil
+	targets := projections.MissingTargets{}
+	use := func(all *sorter.Sorter, t *model.Table, some []value.Item) error {
+		for _, row := range some {
+			targets.Add(t.Classify(row), row)
+		}
+		return v.documents(ctx, t, some, all)
+	}
+	return v.derive(ctx, func(r *reader) rows { return r }, use, func(all *sorter.Sorter) error {
+		if v.Missing = targets.Missing(); v.Index != nil {
+			if err := v.indexes(ctx, all); err != nil {
+				return err
+			}
+		}
+		return v.compare(all, yield)
+	})
+}
+
+// rows reads what rows say.
+type rows interface {
+	row(t *model.Table, row value.Item, give func(Said, string)) // of an application's table
+	own(row value.Item, give func(Said, string))                 // of weir's own table
+	name(of string) (derivation, part string)                    // how it calls an entity, or an attribute of one
+}
+
+// derive sorts what the rows of the store say and what an Engine derives from them, and hands it to compare. Each page of an
+// application's rows is given to use.
+func (v *Verify) derive(ctx context.Context, is func(*reader) rows, use func(*sorter.Sorter, *model.Table, []value.Item) error, compare func(*sorter.Sorter) error) (err error) {
 	if v.Now == nil {
 		v.Now = time.Now
 	}
@@ -73,44 +103,36 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := New(ctx, v.Model, v.Dir, v.Memory, v.Now)
+	e, err := New(ctx, v.Model, Options{Dir: v.Dir, Memory: v.Memory, Now: v.Now, InMemory: v.InMemory})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	all := sorter.New(int(v.Memory.Share(8*memory.MB)), func() (sorter.File, error) { return os.CreateTemp(e.dir, "said-") })
 	defer func() { err = errors.Join(err, all.Close()) }()
-	reads := newReader(v.Model, c, v.Now(), false)
-	if err := v.indexes(ctx, all); err != nil {
-		return err
-	}
-	v.Checked, v.Unshown = 0, nil
-	read, targets := 0, projections.MissingTargets{}
-	err = v.scan(ctx, v.Store, reads, all, func(t *model.Table, rows []value.Item) error {
-		if read += len(rows); v.Progress != nil {
+	read, says := 0, is(newReader(v.Model, c, v.Now(), false))
+	err = v.scan(ctx, v.Store, says, all, func(t *model.Table, some []value.Item) error {
+		if read += len(some); v.Progress != nil {
 			v.Progress(read)
 		}
-		for _, row := range rows {
-			targets.Add(t.Classify(row), row)
-		}
-		return errors.Join(v.documents(ctx, t, rows, all), e.Add(ctx, t, rows))
+		return errors.Join(use(all, t, some), e.Add(ctx, t, some))
 	})
 	if err != nil {
 		return err
 	}
-	v.Missing = targets.Missing()
 	s, err := e.Store(ctx)
 	if err != nil {
 		return err
 	}
-	if err := v.refused(ctx, e, reads, all); err != nil {
+	v.Unshown = nil
+	if err := v.refused(ctx, e, says, all); err != nil {
 		return err
 	}
 	none := func(*model.Table, []value.Item) error { return nil }
-	if err := v.scan(ctx, s, newReader(v.Model, c, v.Now(), true), all, none); err != nil {
+	if err := v.scan(ctx, s, is(newReader(v.Model, c, v.Now(), true)), all, none); err != nil {
 		return err
 	}
-	return v.compare(all, yield)
+	return compare(all)
 }
 
 // Meanwhile is how long what is derived may take to follow what was written.
@@ -145,7 +167,7 @@ func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (m
 }
 
 // scan adds what the rows of a store say, and gives the rows of the application's tables to use.
-func (v *Verify) scan(ctx context.Context, s store.Store, r *reader, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
+func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
 	var failed error
 	give := func(d Said, side string) {
 		if err := add(all, d, side); err != nil {
@@ -161,7 +183,7 @@ func (v *Verify) scan(ctx context.Context, s store.Store, r *reader, all *sorter
 				return err
 			}
 			for _, row := range rows {
-				r.row(t, row, give)
+				says.row(t, row, give)
 			}
 		}
 	}
@@ -170,14 +192,14 @@ func (v *Verify) scan(ctx context.Context, s store.Store, r *reader, all *sorter
 			return fmt.Errorf("reading %s: %w", owntable.TableName, err)
 		}
 		for _, row := range rows {
-			r.own(row, give)
+			says.own(row, give)
 		}
 	}
 	return failed
 }
 
 // refused notes what the engine could not derive or show, and adds what rows therefore lack.
-func (v *Verify) refused(ctx context.Context, e *Engine, r *reader, all *sorter.Sorter) error {
+func (v *Verify) refused(ctx context.Context, e *Engine, says rows, all *sorter.Sorter) error {
 	return e.run.Dead(ctx, func(d runner.Dead) error {
 		if d.Kind == runner.DeadRecord { // its row does not fit with what is derived on it
 			whole, err := e.run.DeadByID(ctx, d.ID)
@@ -200,8 +222,10 @@ func (v *Verify) refused(ctx context.Context, e *Engine, r *reader, all *sorter.
 				}
 				of = cmp.Or(of, e.Name)
 				lacks = append(lacks, e.Name)
-				for _, name := range r.derived[e] {
-					lacks = append(lacks, e.Name+"."+name)
+				for _, k := range kinds.All() {
+					for _, name := range k.Derives(e) {
+						lacks = append(lacks, e.Name+"."+name)
+					}
 				}
 			}
 		}
@@ -209,7 +233,8 @@ func (v *Verify) refused(ctx context.Context, e *Engine, r *reader, all *sorter.
 			if strings.Contains(d.Reason, l+":") { // a letter may name several
 				said = append(said, l)
 			}
-			if err := add(all, Said{Derivation: l, Row: row}, lacking); err != nil {
+			derivation, part := says.name(l)
+			if err := add(all, Said{Derivation: derivation, Row: row, Part: part}, lacking); err != nil {
 				return err
 			}
 		}
@@ -247,9 +272,6 @@ const (
 
 // indexes adds which documents the indexes have.
 func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
-	if v.Index == nil {
-		return nil
-	}
 	for _, s := range v.Model.Searches {
 		name := kinds.Index(v.Model, s)
 		for q := (search.Query{Index: name, Limit: 1000}); ; {
@@ -373,19 +395,8 @@ func entered(place string) string {
 
 // compare yields where the two sides differ.
 func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
-	in, err := all.Sorted()
-	if err != nil {
-		return err
-	}
-	var at []byte
-	said := map[string]string{}
 	var kept, last struct{ of, value string } // of the followed row that was met last: the value, or the last one
-	end := func() {
-		if at == nil {
-			return
-		}
-		d := strings.SplitN(string(at), "\x00", 3)
-		d[1], d[2] = asWas.Replace(d[1]), asWas.Replace(d[2])
+	return each(all, func(d Said, said map[string]string) {
 		want, wants := said[wanted]
 		have, has := said[built]
 		if !has {
@@ -398,22 +409,22 @@ func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 		switch {
 		case lacks && !wants: // of which Unshown says why
 			return
-		case d[0] == "followed" && d[2] == "":
-			kept.of, kept.value = d[1], cmp.Or(want, Nothing)
-		case d[0] == "followed" && d[2] == keeps:
-			last.of, last.value = d[1], want
+		case d.Derivation == "followed" && d.Part == "":
+			kept.of, kept.value = d.Row, cmp.Or(want, Nothing)
+		case d.Derivation == "followed" && d.Part == keeps:
+			last.of, last.value = d.Row, want
 			return
-		case d[0] == "followed" && kept.of == d[1]:
+		case d.Derivation == "followed" && kept.of == d.Row:
 			want, wants = kept.value, true
-		case d[0] == "followed" && strings.HasSuffix(d[2], keeps) && last.of == d[1]:
+		case d.Derivation == "followed" && strings.HasSuffix(d.Part, keeps) && last.of == d.Row:
 			want, wants = last.value, true
-		case d[0] == "followed" && strings.HasSuffix(d[2], keeps): // of a row that is gone, whose last value is not known
+		case d.Derivation == "followed" && strings.HasSuffix(d.Part, keeps): // of a row that is gone, whose last value is not known
 			return
-		case d[0] == "followed":
+		case d.Derivation == "followed":
 			want, wants = Nothing, true
-		case strings.HasSuffix(d[2], keeps) && !wants: // as it was when the row that it follows went
+		case strings.HasSuffix(d.Part, keeps) && !wants: // as it was when the row that it follows went
 			return
-		case d[0] == "follower" && !wants: // which the next value takes away
+		case d.Derivation == "follower" && !wants: // which the next value takes away
 			return
 		}
 		v.Checked++
@@ -426,7 +437,23 @@ func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 		if _, shown := said[built]; want == have || !wants && !shown {
 			return
 		}
-		yield(v.named(d[0], d[1], d[2], want, have))
+		yield(v.named(d.Derivation, d.Row, d.Part, want, have))
+	})
+}
+
+// each yields, in order, what is said of each thing, by side.
+func each(all *sorter.Sorter, yield func(d Said, said map[string]string)) error {
+	in, err := all.Sorted()
+	if err != nil {
+		return err
+	}
+	var at []byte
+	said := map[string]string{}
+	end := func() {
+		if at != nil {
+			d := strings.SplitN(string(at), "\x00", 3)
+			yield(Said{Derivation: d[0], Row: asWas.Replace(d[1]), Part: asWas.Replace(d[2])}, said)
+		}
 	}
 	for {
 		key, val, err := in.Next()

@@ -31,6 +31,7 @@ const (
 	left    = "2" // the same where nothing tells whether it is of a generation that another one has replaced
 	lacking = "3" // the engine could not show it
 	other   = "4" // what there is of a document that is not as its row says
+	met     = "5" // there is a row that could show something
 )
 
 // reader reads what rows of one store say.
@@ -132,6 +133,9 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 		yield(Said{e.Name, text, "", runner.ValueText(value.OfMap(made))})
 	}
 }
+
+// name is how verify calls an entity, or an attribute of one: just so.
+func (r *reader) name(of string) (derivation, part string) { return of, "" }
 
 // side is that of what the store says.
 func (r *reader) side() string {

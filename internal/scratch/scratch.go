@@ -38,9 +38,17 @@ type Engine struct {
 	rows  uint64
 }
 
-// New returns an Engine without rows, whose files are in a new directory of dir ("" is that for temporary files). It uses about
-// half of the memory: the store that is verified has the other half.
-func New(ctx context.Context, m *model.Model, dir string, size memory.Size, now func() time.Time) (e *Engine, err error) {
+// Options of an Engine.
+type Options struct {
+	Dir    string // in which it makes a directory for its files; "" is that for temporary files
+	Memory memory.Size
+	Now    func() time.Time
+	// InMemory has all of its store in memory, whatever Memory says.
+	InMemory bool
+}
+
+// New returns an Engine without rows. It uses about half of the memory: the store that is verified has the other half.
+func New(ctx context.Context, m *model.Model, o Options) (e *Engine, err error) {
 	e = &Engine{}
 	defer func() {
 		if err != nil {
@@ -50,8 +58,8 @@ func New(ctx context.Context, m *model.Model, dir string, size memory.Size, now 
 	if m, err = m.WithoutHistory(); err != nil {
 		return e, err
 	}
-	sweep(cmp.Or(dir, os.TempDir()), now())
-	if e.dir, err = os.MkdirTemp(dir, dirs); err != nil {
+	sweep(cmp.Or(o.Dir, os.TempDir()), o.Now())
+	if e.dir, err = os.MkdirTemp(o.Dir, dirs); err != nil {
 		return e, err
 	}
 	tables := []store.Table{owntable.Table()}
@@ -60,15 +68,15 @@ func New(ctx context.Context, m *model.Model, dir string, size memory.Size, now 
 		st.Stream = true
 		tables = append(tables, st)
 	}
-	if e.store, err = embedded.Open(e.dir, tables, embedded.Options{Memory: size / 2}); err != nil {
+	if e.store, err = embedded.Open(e.dir, tables, embedded.Options{Memory: o.Memory / 2, InMemory: o.InMemory}); err != nil {
 		return e, err
 	}
-	e.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: e.store, Now: now}
-	e.run.Catalog = catalog.New(m, e.store, now, catalog.Options{})
+	e.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: e.store, Now: o.Now}
+	e.run.Catalog = catalog.New(m, e.store, o.Now, catalog.Options{})
 	if err = e.run.Start(ctx); err != nil {
 		return e, err
 	}
-	share := int((size / 2).Share(window))
+	share := int((o.Memory / 2).Share(window))
 	b, why, err := bulk.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, bulk.Size{Memory: share, Disk: pieces * int64(share), Scratch: true})
 	if err == nil && why != "" {
 		err = errors.New(why)

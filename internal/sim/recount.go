@@ -54,7 +54,7 @@ func (w *world) recount() {
 
 // verifier is the real verify, over the rows and documents of the run.
 func (w *world) verifier() *scratch.Verify {
-	v := &scratch.Verify{Model: w.model, Store: w.base, Now: func() time.Time { return w.clock }}
+	v := &scratch.Verify{Model: w.model, Store: w.base, InMemory: true, Now: func() time.Time { return w.clock }}
 	if len(w.model.Searches) > 0 && !w.built { // indexes are not built here
 		v.Index = w.index
 	}

@@ -10,7 +10,9 @@ import (
 
 func verifyAll(s *system.System) ([]scratch.Difference, error) {
 	var out []scratch.Difference
-	err := scratch.Of(s, s.Models[0]).Run(context.Background(), func(d scratch.Difference) { out = append(out, d) })
+	v := scratch.Of(s, s.Models[0])
+	v.InMemory = true
+	err := v.Run(context.Background(), func(d scratch.Difference) { out = append(out, d) })
 	return out, err
 }
 

@@ -113,11 +113,11 @@ func ofBuilds(t *testing.T, s *system.System) (out []spoil) {
 }
 
 // eachRecording has every model's recording replayed into a system of its own; the
-// short form has one.
+// short form has two.
 func eachRecording(t *testing.T, do func(t *testing.T, s *system.System)) {
 	for _, dir := range systemtest.Recordings(t) {
 		name := systemtest.Name(dir)
-		if testing.Short() && name != "wardrobe" || name == "github" || name == "chat" { // shop has groups, and groups of these
+		if testing.Short() && name != "wardrobe" && name != "gallery" || name == "github" || name == "chat" { // shop has groups, and groups of these
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

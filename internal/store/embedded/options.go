@@ -25,6 +25,8 @@ type Options struct {
 	// FS is the file system of the directory; nil is the operating system's. With
 	// vfs.NewMem() nothing outlives the process.
 	FS vfs.FS
+	// InMemory is FS with vfs.NewMem().
+	InMemory bool
 	// Observe, when set, is told of each call.
 	Observe store.Observer
 	// Now is the clock for the times of stream records; nil is time.Now.
@@ -62,6 +64,9 @@ type Options struct {
 // withDefaults fills in what is zero. Sizes of caches are shares of Memory: of every 256 MB, 12 for
 // blocks, 24 for rows, 12 for the newest stream records, and 16 for each memtable.
 func (o Options) withDefaults() Options {
+	if o.InMemory {
+		o.FS = vfs.NewMem()
+	}
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}

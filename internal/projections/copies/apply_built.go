@@ -11,18 +11,6 @@ import (
 	"weir/internal/runner"
 )
 
-// Preview has the dry run say of each copy what differs, as rows are compared in place.
-func (Kind) Preview(p *runner.Previewing) runner.Preview {
-	if p.Build == model.BuildInPlace {
-		for _, rule := range p.Model.Rows {
-			if rule.Subscribers == nil && len(rule.Keep) == 0 {
-				p.Says.Tells(rule.Name)
-			}
-		}
-	}
-	return runner.BasePreview{}
-}
-
 // WillMake returns the copies of some rules that a source row has when they are built, without the values that they
 // follow. A copy that TTL may have deleted stays deleted.
 func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (out []projections.Put, err error) {

@@ -1,0 +1,260 @@
+package scratch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/internal/catalog"
+	"weir/internal/model"
+	"weir/internal/owntable"
+	"weir/internal/runner"
+	"weir/internal/sorter"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Preview is what rows will show of a derivation when it is built.
+type Preview struct {
+	Derivation string    `json:"derivation"`
+	Rows       int64     `json:"rows"`           // rows, or lists of subscribers, that were compared
+	Differ     int64     `json:"differ"`         // of these, those that will show something else
+	Some       []Example `json:"some,omitempty"` // of these, the first ones by their keys
+}
+
+// Example is what a row shows of a derivation, and what it will show, as verify prints values.
+type Example struct {
+	Row  string `json:"row"`
+	Is   string `json:"is"`
+	Will string `json:"will"`
+}
+
+// Preview derives everything again, and returns what rows will show of some derivations, by name, with at most so many
+// examples of each. Rows are read once.
+func (v *Verify) Preview(ctx context.Context, of []string, examples int) ([]Preview, error) {
+	by := map[string]*Preview{}
+	for _, name := range of {
+		by[name] = &Preview{Derivation: name}
+	}
+	says := func(r *reader) rows { return newShown(r, by) }
+	unused := func(*sorter.Sorter, *model.Table, []value.Item) error { return nil }
+	err := v.derive(ctx, says, unused, func(all *sorter.Sorter) error {
+		var row shownRow
+		end := func() {
+			if p := by[row.derivation]; p != nil {
+				p.compare(v.Model, &row, examples)
+			}
+		}
+		err := each(all, func(d Said, said map[string]string) {
+			if d.Derivation != row.derivation || d.Row != row.text {
+				end()
+				row = shownRow{derivation: d.Derivation, text: d.Row}
+			}
+			row.add(d.Part, said)
+		})
+		end()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Preview, 0, len(by))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, *by[name])
+	}
+	return out, nil
+}
+
+// shown reads what rows show of some derivations, and which subscribers lists have. The parts of a row are attributes of one
+// derivation, members of a set or places of subscribers.
+type shown struct {
+	*reader
+	of map[string]string          // by what a reader calls what is shown, the derivation
+	on map[*model.Entity][]string // the derivations that rows of an entity show, if there is anything to show
+}
+
+func newShown(r *reader, by map[string]*Preview) *shown {
+	s := &shown{reader: r, of: map[string]string{}, on: map[*model.Entity][]string{}}
+	ds := r.Derivations()
+	for _, f := range catalog.FootprintsOf(r.Model) {
+		if by[f.Name] == nil {
+			continue
+		}
+		d := ds[slices.IndexFunc(ds, func(d model.Derivation) bool { return d.Name == f.Name })]
+		s.of[f.Name] = f.Name
+		if f.Makes {
+			s.of[d.Into] = f.Name
+		} else if e := r.Entity(d.Into); e != nil {
+			s.on[e] = append(s.on[e], f.Name)
+		}
+		for _, attr := range slices.Concat(f.Attrs, f.Covers) {
+			s.of[d.Into+"."+attr] = f.Name
+		}
+	}
+	return s
+}
+
+// row yields what a row shows.
+func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
+	e := t.Classify(row)
+	key, ok := t.KeyOf(row)
+	if e == nil || !ok || isHistory(e) || e.Derived && t.Expired(row, s.now) {
+		return
+	}
+	text := runner.RowText(s.Model, store.Ref{Table: t.Name, Key: key})
+	say := func(what, part, v string) {
+		if name := s.of[what]; name != "" {
+			give(Said{name, text, part, v}, s.side())
+		}
+	}
+	if set := e.SetOf(); set != nil {
+		if root, _, ok := e.LeafPath(key); ok {
+			text = runner.RowText(s.Model, store.Ref{Table: t.Name, Key: root})
+			for _, m := range elements(row.Get(set.Attr)) {
+				say(set.Name, m, m)
+			}
+		}
+		return
+	}
+	for _, name := range s.on[e] {
+		give(Said{name, text, "", ""}, met)
+	}
+	for _, name := range s.derived[e] {
+		if v := row.Get(name); !v.IsMissing() && !isMade(e, name) {
+			part := name
+			if keepsLast(e, name) {
+				part += keeps
+			}
+			say(e.Name+"."+name, part, runner.ValueText(v))
+		}
+	}
+	if e.Derived {
+		say(e.Name, "", runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
+			return !owntable.IsOurs(name) && (!slices.Contains(s.derived[e], name) || isMade(e, name))
+		}))))
+	}
+}
+
+// own yields what a row of weir's own table says of a list of subscribers.
+func (s *shown) own(row value.Item, give func(Said, string)) {
+	parts := strings.SplitN(row.Get(owntable.Partition).Text(), "|", 3)
+	if len(parts) < 3 || parts[0] != owntable.KindSubscribers {
+		return
+	}
+	list, at := parts[2], row.Get(owntable.Sort).Text()
+	rule, _, _ := strings.Cut(list, "<")
+	if is := owntable.SubscriberFrom(row); s.of[rule] != "" && s.generation(model.BuildSubscribers+rule) == parts[1] && owntable.IsEntry(at) && is.Here {
+		give(Said{rule, list, at, runner.ValueText(value.OfMap(is.Fields))}, s.side())
+	}
+}
+
+// name returns the derivation of what a reader calls so, and which of its parts that is.
+func (s *shown) name(of string) (derivation, part string) {
+	_, attr, _ := strings.Cut(of, ".")
+	return cmp.Or(s.of[of], of), attr
+}
+
+// shownRow is what one row shows, and will show, of one derivation.
+type shownRow struct {
+	derivation, text string
+	is, will, same   int         // parts
+	differ           []shownPart // the first of those that differ
+	members          [2][]string // the names of the first that it shows, and will show
+}
+
+// shownPart is a part of a row; a text is Nothing if the row does not show it.
+type shownPart struct{ name, is, will string }
+
+// mostParts is how many parts of a row are kept, to be printed.
+const mostParts = 1000
+
+// add takes in a part. A part that the Engine could not show, or that keeps the value of a row that is gone, is not compared.
+func (r *shownRow) add(part string, said map[string]string) {
+	is, has := said[built]
+	will, gets := said[wanted]
+	_, lacks := said[lacking]
+	switch {
+	case !gets && (!has || lacks || strings.HasSuffix(part, keeps)):
+		return
+	case has && gets && is == will:
+		r.same++
+	case len(r.differ) < mostParts:
+		if !has {
+			is = Nothing
+		}
+		if !gets {
+			will = Nothing
+		}
+		r.differ = append(r.differ, shownPart{part, is, will})
+	}
+	if has {
+		r.is++
+	}
+	if gets {
+		r.will++
+	}
+	for i, there := range []bool{has, gets} {
+		if there && len(r.members[i]) < mostParts {
+			r.members[i] = append(r.members[i], part)
+		}
+	}
+}
+
+// compare takes in a row.
+func (p *Preview) compare(m *model.Model, r *shownRow, examples int) {
+	p.Rows++
+	if r.is == r.same && r.will == r.same {
+		return
+	}
+	if p.Differ++; len(p.Some) == examples {
+		return
+	}
+	is, will := r.texts(m)
+	if m.HidesValuesOf(p.Derivation) {
+		is, will = model.HiddenText, model.HiddenText
+	}
+	p.Some = append(p.Some, Example{r.text, is, will})
+}
+
+// texts says what is and will be shown, in the words of verify: how many subscribers a list has, the members of a set, or the values of
+// the attributes that differ.
+func (r *shownRow) texts(m *model.Model) (is, will string) {
+	isList := slices.ContainsFunc(m.Rows, func(rule *model.RowRule) bool { return rule.Name == r.derivation && rule.Subscribers != nil })
+	isSet := slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Name == r.derivation && t.IsSet() })
+	switch {
+	case isList:
+		return fmt.Sprintf("%d subscribers", r.is), fmt.Sprintf("%d, of which %d are those", r.will, r.same)
+	case isSet:
+		return elementsText(r.members[0], r.is), elementsText(r.members[1], r.will)
+	case len(r.differ) == 1:
+		return r.differ[0].is, r.differ[0].will
+	}
+	var was, be []string
+	for _, part := range r.differ {
+		name, _, _ := strings.Cut(part.name, unsaid)
+		was, be = append(was, attrText(name, part.is)...), append(be, attrText(name, part.will)...)
+	}
+	return "{" + strings.Join(was, ",") + "}", "{" + strings.Join(be, ",") + "}"
+}
+
+// attrText is an attribute with its value, none if it has none.
+func attrText(name, v string) []string {
+	if v == Nothing {
+		return nil
+	}
+	return []string{fmt.Sprintf("%q:%s", name, v)}
+}
+
+// elementsText lists the first of n members.
+func elementsText(some []string, n int) string {
+	switch {
+	case n == 0:
+		return Nothing
+	case n > len(some):
+		some = append(some[:len(some):len(some)], fmt.Sprintf("and %d more", n-len(some)))
+	}
+	return "[" + strings.Join(some, ",") + "]"
+}
