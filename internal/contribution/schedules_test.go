@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/contribution"
+	"weir/internal/soaktest"
 )
 
 // mistake is one thing done otherwise. The zero mistake does all as it is meant.
@@ -212,7 +213,7 @@ func schedules(usual uint64) uint64 {
 
 // TestSchedules: whatever happens in whichever order, a build ends with what the rows say.
 func TestSchedules(t *testing.T) {
-	n := schedules(4000)
+	n := schedules(soaktest.Count[uint64](1000, 4000))
 	for seed := range n {
 		if !run(seed, mistake{}) {
 			t.Fatalf("schedule %d of %d ends wrong", seed, n)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/soaktest"
 )
 
 func positions(ns ...uint64) (out []events.Position) {
@@ -312,7 +313,8 @@ func TestProgressSideBySide(t *testing.T) {
 // begins at the end of the stream.
 func TestProgressAndProcesses(t *testing.T) {
 	refused, moves := 0, 0
-	for seed := range uint64(3000) {
+	n := soaktest.Count(1000, 3000)
+	for seed := range uint64(n) {
 		width := 1 + int(seed%3)
 		s := pollers(t, seed, width, true)
 		moves += s.moves
@@ -323,7 +325,7 @@ func TestProgressAndProcesses(t *testing.T) {
 			t.Fatalf("seed %d: %d lost", seed, len(s.lost))
 		}
 	}
-	if refused < 1000 || moves < 3000 {
+	if refused < n/3 || moves < n {
 		t.Errorf("only %d were refused, and processes moved only %d times", refused, moves)
 	}
 }

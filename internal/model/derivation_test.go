@@ -173,7 +173,7 @@ func edits(t *testing.T, name, text string, words func(path []string) []string, 
 	for at, p := range all {
 		if p.node.Kind == yaml.ScalarNode && !p.key {
 			was := *p.node
-			each := soaktest.Count(3, 1)
+			each := soaktest.Count(7, 1)
 			for i, w := range append([]string{p.node.Value + "x", "true", "7"}, words(p.path)...) {
 				if w != was.Value && (at+i)%each == 0 {
 					*p.node = yaml.Node{Kind: yaml.ScalarNode, Value: w}
@@ -205,7 +205,7 @@ func edits(t *testing.T, name, text string, words func(path []string) []string, 
 // TestEditsOfDefinitions edits every built-in model and those of testdata in every place,
 // and holds each derivation's hash to what the edit means: an edit of its declaration
 // changes it, and so does one of the where or the key of an entity that it names; an edit
-// of anything else does not. In short, each place takes one text in three.
+// of anything else does not. In short, each place takes one text in seven.
 func TestEditsOfDefinitions(t *testing.T) {
 	tried, changed := 0, map[string]int{}
 	for name, text := range modelFiles(t) {

@@ -20,6 +20,7 @@ import (
 	"weir/internal/memory"
 	"weir/internal/memory/memorytest"
 	"weir/internal/search"
+	"weir/internal/soaktest"
 )
 
 // damaged makes an index, lets harm damage the directory, and opens the index again.
@@ -266,7 +267,7 @@ func deletedIn(t *testing.T, dir string) (all [][]byte) {
 func step(unsummed bool, b []byte) int {
 	switch {
 	case testing.Short() || !unsummed:
-		return max(65, len(b)/16)
+		return max(65, len(b)/soaktest.Count(6, 16))
 	case os.Getenv("WEIR_TEST_EVERY_BYTE") != "":
 		return 1
 	}
