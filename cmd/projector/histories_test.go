@@ -408,7 +408,7 @@ func check(t *testing.T, all []pastChange, got string, parts []string) {
 func TestHistories(t *testing.T) {
 	n, seed := *histories, *historySeed
 	if testing.Short() {
-		n = min(n, 8)
+		n = min(n, 5)
 	}
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -577,7 +577,7 @@ func haveTies(all []pastChange, row string) bool {
 func TestExportHistories(t *testing.T) {
 	n, seed := *histories/2, *historySeed
 	if testing.Short() {
-		n = min(n, 8)
+		n = min(n, 5)
 	}
 	if seed == 0 {
 		seed = rand.Uint64()

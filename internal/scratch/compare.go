@@ -96,7 +96,7 @@ type rows interface {
 // derive sorts what the rows of the store say and what an Engine derives from them, and hands it to compare. Each page of an
 // application's rows is given to use.
 func (v *Verify) derive(ctx context.Context, is func(*reader) rows, use func(*sorter.Sorter, *model.Table, []value.Item) error, compare func(*sorter.Sorter) error) (err error) {
-	if v.Now == nil {
+	if v.Unshown = nil; v.Now == nil {
 		v.Now = time.Now
 	}
 	c, err := catalog.New(v.Model, v.Store, v.Now, catalog.Options{}).Row(ctx)
@@ -124,7 +124,6 @@ func (v *Verify) derive(ctx context.Context, is func(*reader) rows, use func(*so
 	if err != nil {
 		return err
 	}
-	v.Unshown = nil
 	if err := v.refused(ctx, e, says, all); err != nil {
 		return err
 	}
