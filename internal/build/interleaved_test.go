@@ -179,7 +179,7 @@ func interleave(t *testing.T, sc *scenario) {
 	m := load(t, sc.text)
 	usual := uint64(60)
 	if testing.Short() {
-		usual = 12
+		usual = 8
 	}
 	for seed := range schedules(usual) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { sc.run(t, m, seed) })

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/internal/soaktest"
 )
 
 // TestManyEntities: lint of thousands of entities takes seconds, also where all overlap, and says one thing of each.
 func TestManyEntities(t *testing.T) {
-	const n = 4000
+	n := soaktest.Count(1500, 4000)
 	for name, entity := range map[string]string{
 		"keys apart": `{where: {t: E#}, key: {PK: "E#/{id}", SK: X}, attributes: {a: string}}`,
 		"one shape":  `{key: {PK: "E/{id}", SK: X}}`,
