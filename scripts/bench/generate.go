@@ -56,6 +56,20 @@ func (w *world) next(b []byte) []byte {
 	panic("the weights do not come to 100")
 }
 
+// nextRow appends the record of a row that is new, so that a recording has as many rows as records.
+func (w *world) nextRow(b []byte) []byte {
+	w.now += 1 + w.rand.Int64N(400)
+	switch n := w.rand.IntN(47); {
+	case len(w.albums) < 4 || n < 3:
+		return w.newAlbum(b)
+	case len(w.media) < 4 || n < 17:
+		return w.upload(b)
+	case n < 33:
+		return w.link(b)
+	}
+	return w.like(b)
+}
+
 func (w *world) newAlbum(b []byte) []byte {
 	w.lastAlbum++
 	a := album{n: w.lastAlbum, by: w.rand.Uint32N(w.lastAlbum/4 + 20), public: w.rand.IntN(10) < 7, created: w.now, updated: w.now}

@@ -17,6 +17,7 @@ const (
 	goalPeers     = 4.0   // times what weir takes, that other systems take
 	goalFlat      = 1.3   // between the cheapest and the dearest record, of recordings of 10^5 and more
 	goalDecoding  = 2.5   // times what decoding takes, with --memory 1GB
+	goalVerify    = 1.3   // times what a first replay of the rows takes, that verify takes
 	goalFrom      = 1e6   // records, from which on the times above hold
 	roomEach      = 3_000 // bytes of disk for a record: the recording, what is sorted and the store
 )
@@ -74,7 +75,40 @@ func (b *bench) goals() error {
 	if err := b.withSearch(bin, rec); err != nil {
 		return err
 	}
+	if err := b.verifies(bin, rec.records); err != nil {
+		return err
+	}
 	return b.besideDecoding(bin, rec)
+}
+
+// verifies adds the lines of verify, beside the first replay of the rows that it verifies.
+func (b *bench) verifies(bin string, rows int) error {
+	rec, err := b.recordingAt(fmt.Sprintf("%s/rows-%d.jsonl", b.dir, rows), "gallery", newWorld(1).nextRow, rows)
+	if err != nil {
+		return err
+	}
+	data, err := os.MkdirTemp(b.dir, "data-")
+	defer os.RemoveAll(data)
+	if err != nil {
+		return err
+	}
+	flags := []string{"--data", data, "--memory", b.size.String()}
+	_, replay, err := b.watched(bin, append([]string{"replay", rec.model, rec.path}, flags...)...)
+	if err != nil {
+		return err
+	}
+	most, verify, err := b.watched(bin, append([]string{"verify", rec.model}, flags...)...)
+	if err != nil {
+		return err
+	}
+	times := verify.cpu.Seconds() / replay.cpu.Seconds()
+	l := line{what: fmt.Sprintf("verify of %d rows; first replay of them", rows), figure: figure(rows, []cost{verify}), peer: figure(rows, []cost{replay}), ratio: show(times, "×")}
+	if rows >= goalFrom {
+		l.goal, l.met = "≤ "+show(goalVerify, "×"), times <= goalVerify
+	}
+	b.table.add(l)
+	b.resident(most, int64(b.size))
+	return nil
 }
 
 // replays replays a recording several times, and returns what it costs and the most that the process had resident.

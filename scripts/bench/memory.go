@@ -27,7 +27,11 @@ func (b *bench) peak(bin string, rec recording, flags ...string) (most int64, c 
 		return 0, c, err
 	}
 	defer os.RemoveAll(data)
-	args := append([]string{"replay", rec.model, rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)
+	return b.watched(bin, append([]string{"replay", rec.model, rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)...)
+}
+
+// watched runs a program and returns its highest resident memory, and what it cost.
+func (b *bench) watched(bin string, args ...string) (most int64, c cost, err error) {
 	cmd := exec.CommandContext(b.ctx, bin, args...)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk
