@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/progress"
 	"weir/internal/projections"
@@ -27,8 +28,8 @@ func (verifyCommand) Help() string {
 	return `Applies what is still in the streams, then derives everything again from the source
 rows, as a replay does, into a temporary store, and compares. Prints what differs and
 exits with 1 when anything does; build --again puts it right. On AWS, where others write
-and derive meanwhile, it applies nothing, derives twice, some seconds apart, and prints
-what differs in the same way both times.
+and derive meanwhile, it applies nothing, derives twice, some seconds apart, if something
+differs, and prints what differs in the same way both times, with how sure that is.
 
 A distinct with more values than its max is printed as "cannot be computed", a value
 that its row refuses as "cannot be shown", and what a row cannot contribute, such as a
@@ -40,7 +41,8 @@ verify exits with 1.
 History and notifications are in no other row, so nothing can say whether they are right.
 
 The temporary store is beside the data, or in the directory for temporary files; it takes
-about as much room as the rows, and is gone afterwards.
+about as much room as the rows, and is gone afterwards. On AWS, verify first says what a
+pass takes: read units, dollars and room; without the room it refuses.
 
   projector verify gallery --data ./data
   projector verify gallery --limit 20 -o json`
@@ -76,6 +78,11 @@ func (c *verifyCommand) Run(p *program) error {
 		return err
 	}
 	v := scratch.Of(s, s.Models[0])
+	if c.shared() {
+		if err := c.ahead(p, v); err != nil {
+			return err
+		}
+	}
 	reading := progress.New(p.stderr, "rows read")
 	v.Progress = func(rows int) { reading.Set(int64(rows), int64(rows)) }
 	var found []scratch.Difference
@@ -113,6 +120,9 @@ func (c *verifyCommand) Run(p *program) error {
 		fmt.Fprintf(p.stderr, ", %d cannot be computed or derived", len(v.Unshown))
 	}
 	fmt.Fprintln(p.stderr)
+	if c.shared() {
+		fmt.Fprintln(p.stderr, certainty(n, v.Passing))
+	}
 	if n > 0 {
 		fmt.Fprintf(p.stderr, "%s derives it from the rows again\n", v.Model.Command("build", "--again"))
 	}
@@ -120,6 +130,28 @@ func (c *verifyCommand) Run(p *program) error {
 		return failed(exitCheck)
 	}
 	return nil
+}
+
+// ahead says what verify will take on DynamoDB, and refuses if there is no room for it.
+func (c *verifyCommand) ahead(p *program, v *scratch.Verify) error {
+	a, err := v.Ahead(p.ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "a pass takes about %s; $%.4f on demand; if something differs, there is a second one\n", a, build.Price(0, float64(a.ReadUnits())))
+	return a.Check()
+}
+
+// certainty says what is known of n differences beside others that write, if so many others were gone in the second pass.
+func certainty(n, passing int) string {
+	switch {
+	case n == 0 && passing == 0:
+		return "nothing differed while applications may have written: one pass was enough"
+	case n == 0:
+		return fmt.Sprintf("%d differed in the first pass and not in the second: changes that were on their way", passing)
+	}
+	return fmt.Sprintf("%d differed in the same way in two passes %s apart, %d others did not. DynamoDB has no bound for how late a change appears in its stream: "+
+		"if readers lag (status says how far), verify again when they do not", n, scratch.Meanwhile, passing)
 }
 
 // cannot prints the values that are over their max, or that cannot be derived. They are

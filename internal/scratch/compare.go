@@ -55,6 +55,7 @@ type Verify struct {
 	Progress func(rows int)
 
 	Checked int       // derived values compared
+	Passing int       // what differed in the first pass of the last Twice, and not in the same way in the second
 	Unshown []Unshown // what the last Run found that cannot be computed or derived
 	// Missing has the targets that the last Run found missing, which is no difference.
 	Missing []projections.Missing
@@ -143,6 +144,7 @@ const Meanwhile = 5 * time.Second
 // first time found others.
 func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (more bool, err error) {
 	first := map[Difference]bool{}
+	v.Passing = 0
 	err = v.Run(ctx, func(d Difference) {
 		if most > 0 && len(first) == most {
 			more = true
@@ -158,8 +160,10 @@ func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (m
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+	v.Passing = len(first)
 	return more, v.Run(ctx, func(d Difference) {
 		if first[d] {
+			v.Passing--
 			yield(d)
 		}
 	})

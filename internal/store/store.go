@@ -394,9 +394,9 @@ type Identity struct {
 	// Region is where the table is, "" in a store without regions, and Replicas are the other
 	// regions that it is replicated to and from, sorted, with commas between them.
 	Region, Replicas string
-	// Rows is approximately how many rows the table has, for saying how long work will
-	// take; 0 if the store does not know. It says nothing of which table this is.
-	Rows int64
+	// Rows and Bytes are approximately how many rows the table has and how large these are, for saying
+	// what work will take; 0 if the store does not know. They say nothing of which table this is.
+	Rows, Bytes int64
 }
 
 // Getter is the part of a Store that GetRow needs.

@@ -86,7 +86,7 @@ func (s *Store) Identity(ctx context.Context, name string) (store.Identity, erro
 	if err != nil || found == nil {
 		return store.Identity{}, err
 	}
-	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC(), Rows: aws.ToInt64(found.ItemCount)}
+	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC(), Rows: aws.ToInt64(found.ItemCount), Bytes: aws.ToInt64(found.TableSizeBytes)}
 	id.Region, id.Replicas = replicas(found)
 	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
 		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)

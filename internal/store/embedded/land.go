@@ -372,9 +372,17 @@ func (l *load) entries(r *loaded) error {
 
 // Free is what the file system of the directory has for more.
 func (l *load) Free() int64 {
-	is, err := l.s.files.fs.GetDiskUsage(l.s.files.dir)
+	free, err := freeIn(l.s.files.fs, l.s.files.dir)
 	if err != nil {
 		return 0
 	}
-	return int64(min(is.AvailBytes, math.MaxInt64))
+	return free
+}
+
+// Free returns the bytes that the file system of a directory has for more.
+func Free(dir string) (int64, error) { return freeIn(vfs.Default, dir) }
+
+func freeIn(fs vfs.FS, dir string) (int64, error) {
+	is, err := fs.GetDiskUsage(dir)
+	return int64(min(is.AvailBytes, math.MaxInt64)), err
 }
