@@ -7,88 +7,73 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"weir/internal/build"
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/progress"
+	"weir/internal/projections"
+	"weir/internal/scratch"
 	"weir/internal/stage"
+	"weir/internal/system"
 	"weir/internal/why"
 )
 
-// whyCommand explains a value from recordings. It opens no store: the files have to reach back far enough.
+// whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store, or from the rows
+// that there are.
 type whyCommand struct {
 	output
-	cli.StageFlags
+	data
 	Model     string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Target    string   `arg:"" help:"The row: an entity and its key, Album:id=a1 or Album:a1, or a row as verify prints it."`
 	Attribute string   `arg:"" help:"The derived attribute."`
-	From      []string `required:"" sep:"none" placeholder:"FILE" help:"Recorded files, as replay takes them; they are read twice."`
+	From      []string `sep:"none" placeholder:"FILE" help:"Recorded files, as replay takes them; they are read twice. Without any, the rows that there are."`
 	Files     []string `arg:"" optional:"" name:"file" help:"More of them."`
 }
 
 func (whyCommand) Help() string {
-	return `Lists the records of recorded files that made a value what it is, in their order:
-where the record is, its shard and sequence number, its time, the event and its row,
-what it added, and the value after it. Nothing is written. Exits with 1
-when no record had a part in it.
+	return `With --from, lists the records of recorded files that made a value what it is, in their
+order: where the record is, its shard and sequence number, its time, the event and its row,
+what it added, and the value after it. Without, it reads the store, on AWS the tables as
+they are, twice, and lists the rows that count for the value now. Nothing is written. Exits
+with 1 when nothing had a part in it.
 
+  projector why gallery Album:id=a1 mediaCount
+  projector why gallery Album:id=a1 mediaCount --aws
   projector why gallery Album:id=a1 mediaCount --from testdata/streams/gallery/stream.jsonl.gz
   projector why movienight Round:r1 status --from streams/
   projector why gallery 'gallery "ALBUM#a1", "METADATA"' mediaCount --from day1.jsonl day2.jsonl -o jsonl`
 }
 
-// The files are read twice, first to find which rows had a part and then to explain, so memory depends on the
-// number of such rows, not on the size of the files.
+// Run reads twice, first to find which rows had a part and then to explain, so memory depends on the
+// number of such rows, not on how much there is.
 func (c *whyCommand) Run(p *program) error {
-	models, err := cli.Load(p.ctx, []string{c.Model})
-	if err != nil {
-		return err
-	}
-	w, err := why.New(models[0], c.Target, c.Attribute)
-	if err != nil {
-		return usage("%v", err)
-	}
-	names, err := cli.Names(drivers.Place{Stage: c.Deployment()}, models)
-	if err != nil {
-		return err
-	}
-	inputs, err := inputsOf(append(c.From, c.Files...))
-	if err != nil {
-		return err
-	}
-	for _, in := range inputs {
-		for _, path := range in.paths {
-			if path == "/dev/stdin" {
-				return usage("the files are read twice, so they cannot come from stdin; write them to a file first")
-			}
-		}
-	}
-	if err := p.eachEntry("records looked through", inputs, &names, w.Find); err != nil {
-		return err
-	}
-	if err := w.Choose(); err != nil {
-		return usage("%v", err)
-	}
-	out := c.printer(p)
-	found, last := 0, ""
-	err = p.eachEntry("records read again", inputs, &names, func(e *events.Entry, table string) {
-		if l, ok := w.Explain(e, table); ok {
+	out, found, last := c.printer(p), 0, ""
+	line := func(l why.Line, ok bool) {
+		if ok {
 			found, last = found+1, l.Value
 			out.line(&l)
 		}
-	})
-	out.end()
+	}
+	explain, things := c.present, "rows"
+	if len(c.From)+len(c.Files) > 0 {
+		explain, things = c.recorded, "records"
+	}
+	w, err := explain(p, line)
+	if err == nil || found > 0 {
+		out.end()
+	}
 	if err != nil {
 		return err
 	}
-	if of := w.MadeOf(); of != "" {
+	if of := w.MadeOf(); of != "" && things == "records" {
 		fmt.Fprintf(p.stderr, "%s is made of %s, which weir derives: a recording of what the application wrote does not have its changes, so records may be missing here; ask why of %s\n", c.Attribute, of, of)
 	}
 	if found == 0 {
-		fmt.Fprintf(p.stderr, "no record has a part in %s of %s\n", c.Attribute, w.Target)
+		fmt.Fprintf(p.stderr, "no %s has a part in %s of %s\n", strings.TrimSuffix(things, "s"), c.Attribute, w.Target)
 		return failed(exitCheck)
 	}
-	fmt.Fprintf(p.stderr, "%d records have a part in %s of %s", found, c.Attribute, w.Target)
+	fmt.Fprintf(p.stderr, "%d %s have a part in %s of %s", found, things, c.Attribute, w.Target)
 	if last != "" {
 		if !strings.HasPrefix(last, "cannot ") {
 			last = "is " + last
@@ -97,6 +82,77 @@ func (c *whyCommand) Run(p *program) error {
 	}
 	fmt.Fprintln(p.stderr)
 	return nil
+}
+
+// recorded explains by recorded files.
+func (c *whyCommand) recorded(p *program, line func(why.Line, bool)) (*why.Why, error) {
+	models, err := cli.Load(p.ctx, []string{c.Model})
+	if err != nil {
+		return nil, err
+	}
+	w, err := why.New(models[0], c.Target, c.Attribute)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	names, err := cli.Names(drivers.Place{Stage: c.Deployment()}, models)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := inputsOf(append(c.From, c.Files...))
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		for _, path := range in.paths {
+			if path == "/dev/stdin" {
+				return nil, usage("the files are read twice, so they cannot come from stdin; write them to a file first")
+			}
+		}
+	}
+	if err := p.eachEntry("records looked through", inputs, &names, w.Find); err != nil {
+		return nil, err
+	}
+	if err := w.Choose(); err != nil {
+		return nil, usage("%v", err)
+	}
+	return w, p.eachEntry("records read again", inputs, &names, func(e *events.Entry, table string) { line(w.Explain(e, table)) })
+}
+
+// present explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
+func (c *whyCommand) present(p *program, line func(why.Line, bool)) (*why.Why, error) {
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	m := s.Models[0].Model
+	w, err := why.New(m, c.Target, c.Attribute)
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	if c.shared() {
+		a, err := scratch.Of(s, s.Models[0]).Ahead(p.ctx)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), build.Price(0, 2*float64(a.ReadUnits())))
+	}
+	each := func(unit string, yield func(*projections.Change)) error {
+		reading, n := progress.New(p.stderr, unit), int64(0)
+		defer reading.End()
+		return why.Rows(p.ctx, m, s.Store, func(row *projections.Change) {
+			n++
+			reading.Set(n, n)
+			yield(row)
+		})
+	}
+	if err := each("rows looked through", w.FindRow); err != nil {
+		return nil, err
+	}
+	if err := w.Choose(); err != nil {
+		return nil, usage("%v", err)
+	}
+	return w, each("rows read again", func(row *projections.Change) { line(w.ExplainRow(row)) })
 }
 
 // eachEntry hands over every record of the inputs, in order.
@@ -133,6 +189,10 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 	tw := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
 	return whyPrinter{func(l *why.Line) {
 		d := partOf(l)
+		if d.Line == 0 {
+			fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Row, d.Added, d.Value)
+			return
+		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Where, d.Shard+" "+d.Sequence, d.Time, d.Event, d.Row, d.Added, d.Value)
 	}, func() { tw.Flush() }}
 }
@@ -144,7 +204,7 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 type part struct {
 	Where    string `json:"where"`
 	File     string `json:"file,omitempty"`
-	Line     int64  `json:"line"` // from 1
+	Line     int64  `json:"line"` // from 1; 0 of a row that there is
 	Byte     int64  `json:"byte"` // of the content after decompression
 	Shard    string `json:"shard,omitempty"`
 	Sequence string `json:"sequenceNumber,omitempty"`
@@ -159,8 +219,11 @@ type part struct {
 // Times are in UTC to the second, and left out where the record has none.
 func partOf(l *why.Line) part {
 	d := part{
-		Where: l.Where.String(), File: l.Where.File, Line: l.Where.Line, Byte: l.Where.Offset, Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
+		Where: "now", File: l.Where.File, Line: l.Where.Line, Byte: l.Where.Offset, Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
 		Row: l.Row.String(), Added: l.Added, Value: l.Value,
+	}
+	if l.Where.Line > 0 {
+		d.Where = l.Where.String()
 	}
 	if !l.Time.IsZero() {
 		d.Time = l.Time.UTC().Format(time.RFC3339)

@@ -22,3 +22,8 @@ func (m *Model) WithoutHistory() (*Model, error) {
 
 // isHistory reports whether a rule makes rows that stay when their source goes.
 func (r *RowRule) isHistory() bool { return len(r.Keep) > 0 }
+
+// IsHistory reports whether rows of an entity are history, which no present row tells.
+func (e *Entity) IsHistory() bool {
+	return len(e.MadeBy) > 0 && !slices.ContainsFunc(e.MadeBy, func(r *RowRule) bool { return !r.isHistory() })
+}

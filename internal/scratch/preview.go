@@ -101,7 +101,7 @@ func newShown(r *reader, by map[string]*Preview) *shown {
 func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
 	e := t.Classify(row)
 	key, ok := t.KeyOf(row)
-	if e == nil || !ok || isHistory(e) || e.Derived && t.Expired(row, s.now) {
+	if e == nil || !ok || e.IsHistory() || e.Derived && t.Expired(row, s.now) {
 		return
 	}
 	text := runner.RowText(s.Model, store.Ref{Table: t.Name, Key: key})

@@ -99,7 +99,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 	}
 	text := runner.RowText(r.Model, store.Ref{Table: t.Name, Key: key})
 	follows := r.follows(e, store.Ref{Table: t.Name, Key: key}, text, row, give)
-	if isHistory(e) {
+	if e.IsHistory() {
 		return
 	}
 	if set := e.SetOf(); set != nil {
@@ -213,11 +213,6 @@ const keeps = unsaid + "keeps"
 // pending reports whether an attribute is of a derivation that is not shown yet.
 func (r *reader) pending(e *model.Entity, attr string) bool {
 	return r.catalog.Pending(e.Name + "." + attr)
-}
-
-// isHistory reports whether rows of an entity are history, which no present row tells.
-func isHistory(e *model.Entity) bool {
-	return len(e.MadeBy) > 0 && !slices.ContainsFunc(e.MadeBy, func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
 }
 
 // elements are the texts of a list's or set's elements.

@@ -3,6 +3,8 @@
 // projections, and it writes nothing. Each projection kind explains its part
 // (runner.Explanation); this package knows none of them.
 //
+// Without a recording it explains the value by the rows that there are (Rows): what each adds now.
+//
 // It reads the recording twice. The first pass (Find) finds the rows that contribute to the
 // value at any time. The second pass (Explain) follows only these rows through all their
 // changes. So its memory grows with the number of rows behind the value, not with the length
@@ -117,13 +119,25 @@ func (w *Why) Find(e *events.Entry, table string) {
 		changes = append(changes, &both)
 	}
 	for _, c := range changes {
-		if c == nil {
-			continue
+		if c != nil {
+			w.find(c)
 		}
-		w.look(c)
-		if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
-			w.sources[owntable.RowText(c.Row)] = true
-		}
+	}
+}
+
+// FindRow is Find for a row that there is, as the change that inserting it would be.
+func (w *Why) FindRow(c *projections.Change) {
+	for _, also := range w.also {
+		also.FindRow(c)
+	}
+	w.find(c)
+}
+
+// find notes whether a change has a part in the value.
+func (w *Why) find(c *projections.Change) {
+	w.look(c)
+	if len(w.parts(c)) > 0 || c.Row.Table == w.Target.Table && projections.SameRow(c.Row, w.Target) {
+		w.sources[owntable.RowText(c.Row)] = true
 	}
 }
 
@@ -180,8 +194,8 @@ func (w *Why) parts(c *projections.Change) (out []string) {
 	for _, k := range w.kinds {
 		out = append(out, k.Parts(c)...)
 	}
-	if projections.SameRow(c.Row, w.Target) && !projections.IsDerived(w.Entity, w.Attr) {
-		if was, is := c.Old.Get(w.Attr), c.New.Get(w.Attr); !value.Equal(was, is) {
+	if projections.SameRow(c.Row, w.Target) && !w.Entity.Derived && !projections.IsDerived(w.Entity, w.Attr) { // what the application wrote
+		if was, is := projections.Uncovered(c.Old).Get(w.Attr), projections.Uncovered(c.New).Get(w.Attr); !value.Equal(was, is) {
 			out = append(out, w.Attr+" = "+runner.ValueText(is))
 		}
 	}
@@ -226,22 +240,34 @@ func (w *Why) Explain(e *events.Entry, table string) (l Line, ok bool) {
 	if err != nil || !ok {
 		return l, false
 	}
-	parts := w.parts(&c)
-	if len(parts) == 0 {
-		return l, false
-	}
 	rec := &e.Record
-	l = Line{Where: e.Location, Shard: e.Shard, Time: rec.Time, Event: event(&c), Row: c.Row}
-	if !w.Later {
-		l.Value = w.value(&c)
-	}
+	l = Line{Where: e.Location, Shard: e.Shard, Time: rec.Time, Event: event(&c)}
 	if !rec.Position.IsZero() {
 		l.Sequence = rec.Position.String()
+	}
+	ok = w.explain(&l, &c)
+	return l, ok
+}
+
+// ExplainRow is Explain for a row that there is. The value is what the rows until then come to.
+func (w *Why) ExplainRow(c *projections.Change) (l Line, ok bool) {
+	ok = w.behind(owntable.RowText(c.Row)) && w.explain(&l, c)
+	return l, ok
+}
+
+// explain says in a line what a change of a row behind the value adds, and the value after it. It is false if it adds nothing.
+func (w *Why) explain(l *Line, c *projections.Change) bool {
+	parts := w.parts(c)
+	if len(parts) == 0 {
+		return false
+	}
+	if l.Row = c.Row; !w.Later {
+		l.Value = w.value(c)
 	}
 	if l.Added = strings.Join(parts, ", "); w.hides {
 		l.Added, l.Value = model.HiddenText, model.HiddenText
 	}
-	return l, true
+	return true
 }
 
 // event names a change as DynamoDB's records do, by its images.
