@@ -31,7 +31,7 @@ func buildAgain(t *testing.T, s *system.System) {
 
 // TestAgain: whatever is spoilt, build --again puts right.
 func TestAgain(t *testing.T) {
-	eachRecording(t, []string{"wardrobe"}, func(t *testing.T, s *system.System) {
+	eachRecording(t, []string{"wardrobe"}, onEmbedded, func(t *testing.T, s *system.System) {
 		for _, sp := range spoilsOf(s) {
 			t.Run(sp.what, func(t *testing.T) {
 				sp.do(t, s)

@@ -15,7 +15,7 @@ import (
 // TestWhyOfRows: the rows that there are explain what rows show of each derived attribute, of every kind that one value can be asked of,
 // also where it is made of what weir derives.
 func TestWhyOfRows(t *testing.T) {
-	eachRecording(t, []string{"movienight", "shop"}, func(t *testing.T, s *system.System) {
+	eachRecording(t, []string{"movienight", "shop"}, onEmbedded, func(t *testing.T, s *system.System) {
 		m, db := s.Models[0].Model, s.Store
 		asked := map[string]int{}
 		err := why.Rows(t.Context(), m, db, func(c *projections.Change) {
