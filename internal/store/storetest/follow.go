@@ -167,7 +167,7 @@ var followCases = []testCase{
 		for i := range 3 {
 			f.do(put("a", fmt.Sprint(i)))
 			now, err := f.Identity(f.ctx(), rows)
-			if now.Rows = first.Rows; err != nil || now != first {
+			if now.Rows, now.Bytes = first.Rows, first.Bytes; err != nil || now != first {
 				f.Errorf("%+v, %v; before %+v", now, err, first)
 			}
 		}
