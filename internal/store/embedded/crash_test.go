@@ -25,6 +25,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // system chosen by chance, and with each what was promised by then.
 type crashes struct {
 	mem     *vfs.MemFS
+	twice   sync.Mutex   // held where the file system takes its lock for clones twice: a clone in between would wait for ever
 	promise atomic.Int64 // of what must survive, as far as the test knows
 
 	mu    sync.Mutex
@@ -43,7 +44,25 @@ func newCrashes(seed uint64, every int) *crashes {
 	return &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 0)), every: every}
 }
 
-func (c *crashes) fs() vfs.FS { return errorfs.Wrap(c.mem, errorfs.InjectorFunc(c.before)) }
+func (c *crashes) fs() vfs.FS { return errorfs.Wrap(crashing{c.mem, c}, errorfs.InjectorFunc(c.before)) }
+
+// crashing is the file system, which no crash takes while a file is linked or used again.
+type crashing struct {
+	*vfs.MemFS
+	of *crashes
+}
+
+func (f crashing) Link(old, name string) error {
+	f.of.twice.Lock()
+	defer f.of.twice.Unlock()
+	return f.MemFS.Link(old, name)
+}
+
+func (f crashing) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f.of.twice.Lock()
+	defer f.of.twice.Unlock()
+	return f.MemFS.ReuseForWrite(old, name, c)
+}
 
 // before comes before each operation of the file system.
 func (c *crashes) before(op errorfs.Op) error {
@@ -64,6 +83,8 @@ func (c *crashes) before(op errorfs.Op) error {
 
 // take lets the power fail now; of what was not synced, so much stays.
 func (c *crashes) take(at string, percent int) {
+	c.twice.Lock()
+	defer c.twice.Unlock()
 	promise := c.promise.Load()
 	disk := c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng})
 	c.disks = append(c.disks, crash{at, disk, promise})
