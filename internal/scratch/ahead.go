@@ -28,7 +28,7 @@ const diskPerByte = 2.5
 // Ahead says what one pass will take. It reads no row.
 func (v *Verify) Ahead(ctx context.Context) (a Ahead, err error) {
 	tables := []string{owntable.TableName}
-	for _, t := range v.Model.AllTables() {
+	for _, t := range v.Model.Tables {
 		tables = append(tables, t.Name)
 	}
 	for _, name := range tables {

@@ -27,7 +27,7 @@ func TestAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := int64(len(m.AllTables()) + 1) // and weir's own, owntable.TableName
+	tables := int64(len(m.Tables) + 1) // and weir's own, owntable.TableName
 	for bytes, fits := range map[int64]bool{0: true, 40_000: true, 1 << 50: false} {
 		v := scratch.Verify{Model: m, Store: sized{bytes: bytes}, Dir: t.TempDir()}
 		a, err := v.Ahead(t.Context())

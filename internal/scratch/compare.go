@@ -68,23 +68,28 @@ func Of(s *system.System, p *system.Part) *Verify {
 }
 
 // Run calls yield for every difference, in the order of derivations and rows.
-func (v *Verify) Run(ctx context.Context, yield func(Difference)) error {
+func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	v.Checked, v.Missing = 0, nil
+	p, err := v.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.end()) }()
+	if err := v.indexes(ctx, p.all); err != nil {
+		return err
+	}
 	targets := projections.MissingTargets{}
-	use := func(all *sorter.Sorter, t *model.Table, some []value.Item) error {
+	err = p.derive(ctx, func(r *reader) rows { return r }, func(t *model.Table, some []value.Item) error {
 		for _, row := range some {
 			targets.Add(t.Classify(row), row)
 		}
-		return v.documents(ctx, t, some, all)
-	}
-	return v.derive(ctx, func(r *reader) rows { return r }, use, func(all *sorter.Sorter) error {
-		if v.Missing = targets.Missing(); v.Index != nil {
-			if err := v.indexes(ctx, all); err != nil {
-				return err
-			}
-		}
-		return v.compare(all, yield)
+		return v.documents(ctx, t, some, p.all)
 	})
+	if err != nil {
+		return err
+	}
+	v.Missing = targets.Missing()
+	return v.compare(p.all, yield)
 }
 
 // rows reads what rows say.
@@ -94,46 +99,60 @@ type rows interface {
 	name(of string) (derivation, part string)                    // how it calls an entity, or an attribute of one
 }
 
-// derive sorts what the rows of the store say and what an Engine derives from them, and hands it to compare. Each page of an
-// application's rows is given to use.
-func (v *Verify) derive(ctx context.Context, is func(*reader) rows, use func(*sorter.Sorter, *model.Table, []value.Item) error, compare func(*sorter.Sorter) error) (err error) {
+// pass reads the rows of a store once, and derives from them.
+type pass struct {
+	*Verify
+	engine  *Engine
+	catalog owntable.CatalogRow
+	all     *sorter.Sorter // what rows of both stores say
+}
+
+// begin begins a pass. End it.
+func (v *Verify) begin(ctx context.Context) (*pass, error) {
 	if v.Unshown = nil; v.Now == nil {
 		v.Now = time.Now
 	}
 	c, err := catalog.New(v.Model, v.Store, v.Now, catalog.Options{}).Row(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e, err := New(ctx, v.Model, Options{Dir: v.Dir, Memory: v.Memory, Now: v.Now, InMemory: v.InMemory})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
 	all := sorter.New(int(v.Memory.Share(8*memory.MB)), func() (sorter.File, error) { return os.CreateTemp(e.dir, "said-") })
-	defer func() { err = errors.Join(err, all.Close()) }()
-	read, says := 0, is(newReader(v.Model, c, v.Now(), false))
-	err = v.scan(ctx, v.Store, says, all, func(t *model.Table, some []value.Item) error {
-		if read += len(some); v.Progress != nil {
-			v.Progress(read)
+	return &pass{v, e, c, all}, nil
+}
+
+// end removes what the pass has made.
+func (p *pass) end() error { return errors.Join(p.all.Close(), p.engine.Close()) }
+
+// derive sorts what the rows of the store say, as is has them read, and what the engine derives from them. Each page of an application's
+// rows is given to use.
+func (p *pass) derive(ctx context.Context, is func(*reader) rows, use func(*model.Table, []value.Item) error) error {
+	read, r := 0, newReader(p.Model, p.catalog, p.Now(), false)
+	says := is(r)
+	err := p.scan(ctx, p.Store, says, p.all, func(t *model.Table, some []value.Item) error {
+		if read += len(some); p.Progress != nil {
+			p.Progress(read)
 		}
-		return errors.Join(use(all, t, some), e.Add(ctx, t, some))
+		return errors.Join(use(t, some), p.engine.Add(ctx, t, some))
 	})
 	if err != nil {
 		return err
 	}
-	s, err := e.Store(ctx)
+	s, err := p.engine.Store(ctx)
 	if err != nil {
 		return err
 	}
-	if err := v.refused(ctx, e, says, all); err != nil {
+	if err := p.refused(ctx, r, says); err != nil {
 		return err
 	}
-	none := func(*model.Table, []value.Item) error { return nil }
-	if err := v.scan(ctx, s, is(newReader(v.Model, c, v.Now(), true)), all, none); err != nil {
-		return err
-	}
-	return compare(all)
+	return p.scan(ctx, s, is(newReader(p.Model, p.catalog, p.Now(), true)), p.all, noUse)
 }
+
+// noUse has no use for rows.
+func noUse(*model.Table, []value.Item) error { return nil }
 
 // Meanwhile is how long what is derived may take to follow what was written.
 const Meanwhile = 5 * time.Second
@@ -202,33 +221,31 @@ func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter
 }
 
 // refused notes what the engine could not derive or show, and adds what rows therefore lack.
-func (v *Verify) refused(ctx context.Context, e *Engine, says rows, all *sorter.Sorter) error {
-	return e.run.Dead(ctx, func(d runner.Dead) error {
+func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
+	return p.engine.run.Dead(ctx, func(d runner.Dead) error {
 		if d.Kind == runner.DeadRecord { // its row does not fit with what is derived on it
-			whole, err := e.run.DeadByID(ctx, d.ID)
+			whole, err := p.engine.run.DeadByID(ctx, d.ID)
 			if err != nil {
 				return err
 			}
 			rec := whole.ChangeRecord()
-			if t := v.Model.Table(rec.Table); t != nil {
+			if t := p.Model.Table(rec.Table); t != nil {
 				key, _ := t.KeyOf(rec.Keys)
 				d.Row, d.Target = store.Ref{Table: t.Name, Key: key}, ""
 			}
 		}
-		row := runner.RowText(v.Model, d.Row)
+		row := runner.RowText(p.Model, d.Row)
 		of := strings.TrimSuffix(strings.TrimSuffix(d.Target, row), " of ")
 		var lacks, said []string
-		if t := v.Model.Table(d.Row.Table); t != nil && d.Kind != runner.DeadImage {
+		if t := p.Model.Table(d.Row.Table); t != nil && d.Kind != runner.DeadImage {
 			for _, e := range t.Entities {
 				if !e.CanBe(d.Row) {
 					continue
 				}
 				of = cmp.Or(of, e.Name)
 				lacks = append(lacks, e.Name)
-				for _, k := range kinds.All() {
-					for _, name := range k.Derives(e) {
-						lacks = append(lacks, e.Name+"."+name)
-					}
+				for _, name := range r.derived[e] {
+					lacks = append(lacks, e.Name+"."+name)
 				}
 			}
 		}
@@ -237,7 +254,7 @@ func (v *Verify) refused(ctx context.Context, e *Engine, says rows, all *sorter.
 				said = append(said, l)
 			}
 			derivation, part := says.name(l)
-			if err := add(all, Said{Derivation: derivation, Row: row, Part: part}, lacking); err != nil {
+			if err := add(p.all, Said{Derivation: derivation, Row: row, Part: part}, lacking); err != nil {
 				return err
 			}
 		}
@@ -250,7 +267,7 @@ func (v *Verify) refused(ctx context.Context, e *Engine, says rows, all *sorter.
 				part, _, _ = strings.Cut(part, "; ")
 				of.Reason = "cannot be computed: " + part
 			}
-			v.Unshown = append(v.Unshown, Unshown{Derivation: l, Row: row, Why: v.Model.ShownText(why(&of))})
+			p.Unshown = append(p.Unshown, Unshown{Derivation: l, Row: row, Why: p.Model.ShownText(why(&of))})
 		}
 		return nil
 	})
@@ -275,6 +292,9 @@ const (
 
 // indexes adds which documents the indexes have.
 func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
+	if v.Index == nil {
+		return nil
+	}
 	for _, s := range v.Model.Searches {
 		name := kinds.Index(v.Model, s)
 		for q := (search.Query{Index: name, Limit: 1000}); ; {

@@ -3,6 +3,7 @@ package scratch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/sorter"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -34,34 +34,36 @@ type Example struct {
 
 // Preview derives everything again, and returns what rows will show of some derivations, by name, with at most so many
 // examples of each. Rows are read once.
-func (v *Verify) Preview(ctx context.Context, of []string, examples int) ([]Preview, error) {
+func (v *Verify) Preview(ctx context.Context, of []string, examples int) (out []Preview, err error) {
 	by := map[string]*Preview{}
 	for _, name := range of {
 		by[name] = &Preview{Derivation: name}
 	}
-	says := func(r *reader) rows { return newShown(r, by) }
-	unused := func(*sorter.Sorter, *model.Table, []value.Item) error { return nil }
-	err := v.derive(ctx, says, unused, func(all *sorter.Sorter) error {
-		var row shownRow
-		end := func() {
-			if p := by[row.derivation]; p != nil {
-				p.compare(v.Model, &row, examples)
-			}
+	p, err := v.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.end()) }()
+	if err := p.derive(ctx, func(r *reader) rows { return newShown(r, by) }, noUse); err != nil {
+		return nil, err
+	}
+	var row shownRow
+	end := func() {
+		if to := by[row.derivation]; to != nil {
+			to.compare(v.Model, &row, examples)
 		}
-		err := each(all, func(d Said, said map[string]string) {
-			if d.Derivation != row.derivation || d.Row != row.text {
-				end()
-				row = shownRow{derivation: d.Derivation, text: d.Row}
-			}
-			row.add(d.Part, said)
-		})
-		end()
-		return err
+	}
+	err = each(p.all, func(d Said, said map[string]string) {
+		if d.Derivation != row.derivation || d.Row != row.text {
+			end()
+			row = shownRow{derivation: d.Derivation, text: d.Row}
+		}
+		row.add(d.Part, said)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Preview, 0, len(by))
+	end()
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		out = append(out, *by[name])
 	}
@@ -78,20 +80,23 @@ type shown struct {
 
 func newShown(r *reader, by map[string]*Preview) *shown {
 	s := &shown{reader: r, of: map[string]string{}, on: map[*model.Entity][]string{}}
-	ds := r.Derivations()
+	into := map[string]string{} // by derivation
+	for _, d := range r.Derivations() {
+		into[d.Name] = d.Into
+	}
 	for _, f := range catalog.FootprintsOf(r.Model) {
 		if by[f.Name] == nil {
 			continue
 		}
-		d := ds[slices.IndexFunc(ds, func(d model.Derivation) bool { return d.Name == f.Name })]
+		on := into[f.Name]
 		s.of[f.Name] = f.Name
 		if f.Makes {
-			s.of[d.Into] = f.Name
-		} else if e := r.Entity(d.Into); e != nil {
+			s.of[on] = f.Name
+		} else if e := r.Entity(on); e != nil {
 			s.on[e] = append(s.on[e], f.Name)
 		}
 		for _, attr := range slices.Concat(f.Attrs, f.Covers) {
-			s.of[d.Into+"."+attr] = f.Name
+			s.of[on+"."+attr] = f.Name
 		}
 	}
 	return s
@@ -132,9 +137,7 @@ func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
 		}
 	}
 	if e.Derived {
-		say(e.Name, "", runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
-			return !owntable.IsOurs(name) && (!slices.Contains(s.derived[e], name) || isMade(e, name))
-		}))))
+		say(e.Name, "", s.made(e, row))
 	}
 }
 

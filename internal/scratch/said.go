@@ -127,11 +127,15 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 		}
 	}
 	if e.Derived && !r.catalog.Pending(e.Name) {
-		made := row.Filter(func(name string) bool {
-			return !owntable.IsOurs(name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
-		})
-		yield(Said{e.Name, text, "", runner.ValueText(value.OfMap(made))})
+		yield(Said{e.Name, text, "", r.made(e, row)})
 	}
+}
+
+// made is what a row that weir made has of its rule, without what other derivations show on it.
+func (r *reader) made(e *model.Entity, row value.Item) string {
+	return runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
+		return !owntable.IsOurs(name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
+	})))
 }
 
 // name is how verify calls an entity, or an attribute of one: just so.
@@ -230,37 +234,12 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 	if len(parts) < 3 {
 		return
 	}
-	of, side := parts[2], r.side()
-	say := func(derivation, of, part, v string) { yield(Said{derivation, of, part, v}, side) }
-	list, _ := owntable.CutFactList(of)
-	list, _, _ = strings.Cut(list, "<")
-	switch parts[0] {
-	case owntable.KindFact, owntable.KindSubscribers, owntable.KindFollow:
-		if r.lists[parts[0]+"|"+list] != parts[1] {
-			return
-		}
-	case owntable.KindLedger, owntable.KindValue, owntable.KindSet:
-		shown, replaced := false, false
-		for _, e := range r.Entities {
-			set := e.SetOf()
-			is := len(e.Values) > 0 || e.IsRecomputed()
-			if parts[0] == owntable.KindSet {
-				is = set != nil && !r.catalog.Pending(set.Name)
-			}
-			if is && catalog.CanBe(e, of) {
-				is = r.generation(e.Name) == parts[1]
-				shown, replaced = shown || is, replaced || !is
-			}
-		}
-		if !shown {
-			return
-		}
-		if replaced {
-			side = left
-		}
-	default:
+	side := r.sideOf(parts[0], parts[1], parts[2])
+	if side == "" {
 		return
 	}
+	of := parts[2]
+	say := func(derivation, of, part, v string) { yield(Said{derivation, of, part, v}, side) }
 	switch parts[0] {
 	case owntable.KindLedger:
 		for _, a := range row {
@@ -313,6 +292,43 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			}
 		}
 	}
+}
+
+// sideOf is the side of a row of weir's own table, by its kind, its generation and what it is of; "" if rows show nothing of it.
+func (r *reader) sideOf(kind, generation, of string) string {
+	list, _ := owntable.CutFactList(of)
+	list, _, _ = strings.Cut(list, "<")
+	switch kind {
+	case owntable.KindFact, owntable.KindSubscribers, owntable.KindFollow:
+		if r.lists[kind+"|"+list] == generation {
+			return r.side()
+		}
+		return ""
+	case owntable.KindLedger, owntable.KindValue, owntable.KindSet:
+	default:
+		return ""
+	}
+	shown, replaced := false, false
+	for _, e := range r.Entities {
+		has := len(e.Values) > 0 || e.IsRecomputed()
+		if kind == owntable.KindSet {
+			has = e.SetOf() != nil && !r.catalog.Pending(e.SetOf().Name)
+		}
+		switch {
+		case !has || !catalog.CanBe(e, of):
+		case r.generation(e.Name) == generation:
+			shown = true
+		default:
+			replaced = true
+		}
+	}
+	switch {
+	case !shown:
+		return ""
+	case replaced:
+		return left
+	}
+	return r.side()
 }
 
 // counts reports whether the model has a tally of an accumulator, of rows such as the ledger's, that is not pending.

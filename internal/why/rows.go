@@ -12,7 +12,7 @@ import (
 // Rows yields the rows that a store has of a model's tables, as the changes that inserting them would be: those of weir too, since
 // values may be made of them.
 func Rows(ctx context.Context, m *model.Model, db store.Store, yield func(*projections.Change)) error {
-	for _, t := range m.AllTables() {
+	for _, t := range m.Tables {
 		for rows, err := range store.Pages(ctx, db, store.Query{Table: t.Name}) {
 			if err != nil {
 				return fmt.Errorf("reading %s: %w", t.Name, err)
