@@ -178,27 +178,35 @@ func builds(p *program, b *build.Builder, run func() error) error {
 
 // dry prints what the build would take, and writes nothing. Search indexes are no part of it.
 func (c *buildCommand) dry(p *program, s *system.System, b *build.Builder) error {
-	return builds(p, b, func() error {
-		d, err := b.Estimate(p.ctx)
-		if err != nil {
-			return err
-		}
-		var previews []scratch.Preview
-		if c.Examples > 0 {
-			names, err := b.Rebuilds(p.ctx)
-			if err != nil {
-				return err
-			}
-			v, reading := scratch.Of(s, s.Models[0]), progress.New(p.stderr, "rows derived from")
-			v.Progress = func(rows int) { reading.Set(int64(rows), d.Rows) }
-			previews, err = v.Preview(p.ctx, names, c.Examples)
-			if reading.End(); err != nil {
-				return err
-			}
-		}
-		c.estimate(p, b.Runner.Model, d, previews, b.Unfit(""))
-		return nil
+	var d build.Progress
+	err := builds(p, b, func() (err error) {
+		d, err = b.Estimate(p.ctx)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	previews, err := c.previewRows(p, s, b, d.Rows)
+	if err != nil {
+		return err
+	}
+	c.estimate(p, b.Runner.Model, d, previews, b.Unfit(""))
+	return nil
+}
+
+// previewRows derives everything again, unless no examples are asked for, and returns what rows will show. There are about so many rows to read.
+func (c *buildCommand) previewRows(p *program, s *system.System, b *build.Builder, rows int64) ([]scratch.Preview, error) {
+	if c.Examples == 0 {
+		return nil, nil
+	}
+	names, err := b.Rebuilds(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, reading := scratch.Of(s, s.Models[0]), progress.New(p.stderr, "rows derived from")
+	defer reading.End()
+	v.Progress = func(read int) { reading.Set(int64(read), rows) }
+	return v.Preview(p.ctx, names, c.Examples)
 }
 
 // abort ends the builds that rows do not show yet. That there is none is a usage error, exit code 2.

@@ -79,7 +79,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	v := scratch.Of(s, s.Models[0])
 	if c.shared() {
-		if err := c.ahead(p, v); err != nil {
+		if err := c.sayAhead(p, v); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	fmt.Fprintln(p.stderr)
 	if c.shared() {
-		fmt.Fprintln(p.stderr, certainty(n, v.Passing))
+		fmt.Fprintln(p.stderr, howSure(n, v.Passing))
 	}
 	if n > 0 {
 		fmt.Fprintf(p.stderr, "%s derives it from the rows again\n", v.Model.Command("build", "--again"))
@@ -132,8 +132,8 @@ func (c *verifyCommand) Run(p *program) error {
 	return nil
 }
 
-// ahead says what verify will take on DynamoDB, and refuses if there is no room for it.
-func (c *verifyCommand) ahead(p *program, v *scratch.Verify) error {
+// sayAhead says what verify will take on DynamoDB, and refuses if there is no room for it.
+func (c *verifyCommand) sayAhead(p *program, v *scratch.Verify) error {
 	a, err := v.Ahead(p.ctx)
 	if err != nil {
 		return err
@@ -142,8 +142,8 @@ func (c *verifyCommand) ahead(p *program, v *scratch.Verify) error {
 	return a.Check()
 }
 
-// certainty says what is known of n differences beside others that write, if so many others were gone in the second pass.
-func certainty(n, passing int) string {
+// howSure says what is known of n differences beside others that write, if so many others were gone in the second pass.
+func howSure(n, passing int) string {
 	switch {
 	case n == 0 && passing == 0:
 		return "nothing differed while applications may have written: one pass was enough"

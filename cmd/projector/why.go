@@ -55,9 +55,9 @@ func (c *whyCommand) Run(p *program) error {
 			out.line(&l)
 		}
 	}
-	explain, things := c.present, "rows"
+	explain, things := c.explainRows, "rows"
 	if len(c.From)+len(c.Files) > 0 {
-		explain, things = c.recorded, "records"
+		explain, things = c.explainRecords, "records"
 	}
 	w, err := explain(p, line)
 	if err == nil || found > 0 {
@@ -84,8 +84,8 @@ func (c *whyCommand) Run(p *program) error {
 	return nil
 }
 
-// recorded explains by recorded files.
-func (c *whyCommand) recorded(p *program, line func(why.Line, bool)) (*why.Why, error) {
+// explainRecords explains by recorded files.
+func (c *whyCommand) explainRecords(p *program, line func(why.Line, bool)) (*why.Why, error) {
 	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func (c *whyCommand) recorded(p *program, line func(why.Line, bool)) (*why.Why, 
 	return w, p.eachEntry("records read again", inputs, &names, func(e *events.Entry, table string) { line(w.Explain(e, table)) })
 }
 
-// present explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
-func (c *whyCommand) present(p *program, line func(why.Line, bool)) (*why.Why, error) {
+// explainRows explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
+func (c *whyCommand) explainRows(p *program, line func(why.Line, bool)) (*why.Why, error) {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true})
 	if err != nil {
 		return nil, err
