@@ -44,7 +44,9 @@ func newCrashes(seed uint64, every int) *crashes {
 	return &crashes{mem: vfs.NewCrashableMem(), rng: rand.New(rand.NewPCG(seed, 0)), every: every}
 }
 
-func (c *crashes) fs() vfs.FS { return errorfs.Wrap(crashing{c.mem, c}, errorfs.InjectorFunc(c.before)) }
+func (c *crashes) fs() vfs.FS {
+	return errorfs.Wrap(crashing{c.mem, c}, errorfs.InjectorFunc(c.before))
+}
 
 // crashing is the file system, which no crash takes while a file is linked or used again.
 type crashing struct {
