@@ -68,12 +68,9 @@ func (f crashing) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.
 
 // before comes before each operation of the file system.
 func (c *crashes) before(op errorfs.Op) error {
-	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-		return nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rng.IntN(c.every) > 0 || len(c.disks) >= 90 {
+	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || c.rng.IntN(c.every) > 0 || len(c.disks) >= 90 {
 		return nil
 	}
 	// Keep all or nothing of what is not synced: Pebble may be about to move from one
@@ -87,9 +84,8 @@ func (c *crashes) before(op errorfs.Op) error {
 func (c *crashes) take(at string, percent int) {
 	c.twice.Lock()
 	defer c.twice.Unlock()
-	promise := c.promise.Load()
-	disk := c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng})
-	c.disks = append(c.disks, crash{at, disk, promise})
+	promise, cfg := c.promise.Load(), vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng}
+	c.disks = append(c.disks, crash{at, c.mem.CrashClone(cfg), promise})
 }
 
 // between lets the power fail between two calls of the store.
