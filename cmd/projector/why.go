@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -12,14 +13,12 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/progress"
-	"weir/internal/projections"
 	"weir/internal/scratch"
-	"weir/internal/stage"
 	"weir/internal/system"
 	"weir/internal/why"
 )
 
-// whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store, or from the rows
+// whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store of the user's, or from the rows
 // that there are.
 type whyCommand struct {
 	output
@@ -34,7 +33,8 @@ type whyCommand struct {
 func (whyCommand) Help() string {
 	return `With --from, lists the records of recorded files that made a value what it is, in their
 order: where the record is, its shard and sequence number, its time, the event and its row,
-what it added, and the value after it. Without, it reads the store, on AWS the tables as
+what it added or made of the value, and the value after it. The records of these rows are
+applied to a temporary store, one by one. Without, it reads the store, on AWS the tables as
 they are, twice, and lists the rows that count for the value now. Nothing is written. Exits
 with 1 when nothing had a part in it.
 
@@ -45,29 +45,27 @@ with 1 when nothing had a part in it.
   projector why gallery 'gallery "ALBUM#a1", "METADATA"' mediaCount --from day1.jsonl day2.jsonl -o jsonl`
 }
 
-// Run reads twice, first to find which rows had a part and then to explain, so memory depends on the
+// Run reads twice, first to find which rows had a part and then to explain, so memory and time depend on the
 // number of such rows, not on how much there is.
 func (c *whyCommand) Run(p *program) error {
 	out, found, last := c.printer(p), 0, ""
-	line := func(l why.Line, ok bool) {
-		if ok {
-			found, last = found+1, l.Value
-			out.line(&l)
-		}
+	line := func(l why.Line) {
+		found, last = found+1, l.Value
+		out.line(&l)
 	}
 	explain, things := c.explainRows, "rows"
 	if len(c.From)+len(c.Files) > 0 {
 		explain, things = c.explainRecords, "records"
 	}
 	w, err := explain(p, line)
+	if w != nil {
+		err = errors.Join(err, w.Close())
+	}
 	if err == nil || found > 0 {
 		out.end()
 	}
 	if err != nil {
 		return err
-	}
-	if of := w.MadeOf(); of != "" && things == "records" {
-		fmt.Fprintf(p.stderr, "%s is made of %s, which weir derives: a recording of what the application wrote does not have its changes, so records may be missing here; ask why of %s\n", c.Attribute, of, of)
 	}
 	if found == 0 {
 		fmt.Fprintf(p.stderr, "no %s has a part in %s of %s\n", strings.TrimSuffix(things, "s"), c.Attribute, w.Target)
@@ -85,7 +83,7 @@ func (c *whyCommand) Run(p *program) error {
 }
 
 // explainRecords explains by recorded files.
-func (c *whyCommand) explainRecords(p *program, line func(why.Line, bool)) (*why.Why, error) {
+func (c *whyCommand) explainRecords(p *program, line func(why.Line)) (*why.Why, error) {
 	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {
 		return nil, err
@@ -109,17 +107,46 @@ func (c *whyCommand) explainRecords(p *program, line func(why.Line, bool)) (*why
 			}
 		}
 	}
-	if err := p.eachEntry("records looked through", inputs, &names, w.Find); err != nil {
-		return nil, err
+	return w, c.passes(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *progress.Progress, yield func(*events.Entry, string) error) error {
+		return eachBatch(p.ctx, reading, inputs, &names, func(entries []events.Entry, table string) error {
+			for i := range entries {
+				if err := yield(&entries[i], table); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// passes reads all there is twice.
+func (c *whyCommand) passes(p *program, w *why.Why, line func(why.Line), o scratch.Options, unit string, each func(*progress.Progress, func(*events.Entry, string) error) error) error {
+	pass := func(what string, yield func(*events.Entry, string) error) error {
+		reading := progress.New(p.stderr, unit+what)
+		defer reading.End()
+		return each(reading, yield)
 	}
-	if err := w.Choose(); err != nil {
-		return nil, usage("%v", err)
+	err := pass(" looked through", func(e *events.Entry, table string) error {
+		w.Find(e, table)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return w, p.eachEntry("records read again", inputs, &names, func(e *events.Entry, table string) { line(w.Explain(e, table)) })
+	if err := w.Choose(o); err != nil {
+		return usage("%v", err)
+	}
+	return pass(" read again", func(e *events.Entry, table string) error {
+		l, ok, err := w.Explain(p.ctx, e, table)
+		if ok {
+			line(l)
+		}
+		return err
+	})
 }
 
 // explainRows explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
-func (c *whyCommand) explainRows(p *program, line func(why.Line, bool)) (*why.Why, error) {
+func (c *whyCommand) explainRows(p *program, line func(why.Line)) (*why.Why, error) {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true})
 	if err != nil {
 		return nil, err
@@ -137,34 +164,18 @@ func (c *whyCommand) explainRows(p *program, line func(why.Line, bool)) (*why.Wh
 		}
 		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), build.Price(0, 2*float64(a.ReadUnits())))
 	}
-	each := func(unit string, yield func(*projections.Change)) error {
-		reading, n := progress.New(p.stderr, unit), int64(0)
-		defer reading.End()
-		return why.Rows(p.ctx, m, s.Store, func(row *projections.Change) {
+	dir, size := s.Room()
+	now := func(l why.Line) {
+		l.Event, l.Sequence = "", ""
+		line(l)
+	}
+	return w, c.passes(p, w, now, scratch.Options{Dir: dir, Memory: size, Now: s.Now}, "rows", func(reading *progress.Progress, yield func(*events.Entry, string) error) error {
+		n := int64(0)
+		return why.Rows(p.ctx, m, s.Store, func(e *events.Entry, table string) error {
 			n++
 			reading.Set(n, n)
-			yield(row)
+			return yield(e, table)
 		})
-	}
-	if err := each("rows looked through", w.FindRow); err != nil {
-		return nil, err
-	}
-	if err := w.Choose(); err != nil {
-		return nil, usage("%v", err)
-	}
-	return w, each("rows read again", func(row *projections.Change) { line(w.ExplainRow(row)) })
-}
-
-// eachEntry hands over every record of the inputs, in order.
-// A file without records, or an export that is not whole, is a usage error, exit code 2.
-func (p *program) eachEntry(unit string, inputs []input, names *stage.Names, yield func(*events.Entry, string)) error {
-	reading := progress.New(p.stderr, unit)
-	defer reading.End()
-	return eachBatch(p.ctx, reading, inputs, names, func(entries []events.Entry, table string) error {
-		for i := range entries {
-			yield(&entries[i], table)
-		}
-		return nil
 	})
 }
 
@@ -199,8 +210,7 @@ func (c *whyCommand) printer(p *program) whyPrinter {
 
 // part is a record's part in a value, as it is printed.
 // Its JSON is a format that scripts rely on. Time is in UTC, to the second.
-// A sum or a mean may add two things; Value is what the row shows after the record, "" if it shows
-// nothing.
+// A sum or a mean may add two things; Value is what the row shows after the record.
 type part struct {
 	Where    string `json:"where"`
 	File     string `json:"file,omitempty"`
@@ -212,7 +222,7 @@ type part struct {
 	Event    string `json:"event"`
 	Row      string `json:"row"`
 	Added    string `json:"added"`
-	Value    string `json:"value,omitempty"`
+	Value    string `json:"value"`
 }
 
 // partOf is a line as scripts read it. Its names do not change.

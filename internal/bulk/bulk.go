@@ -73,6 +73,8 @@ type Size struct {
 	Roomy  int64 // the same where that is more, as long as four times as much is free when the replay begins
 	// Scratch says that the store is thrown away: dead letters stand in it as other rows do, and rows of an older form stay.
 	Scratch bool
+	// Each says that entries come one by one, to Step.
+	Each bool
 }
 
 // disk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
@@ -126,7 +128,7 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 		}
 	}
 	b.begin()
-	if reducible(r.Model) {
+	if reducible(r.Model) && !size.Each {
 		b.reduced = replay.NewReduction(b.replay, b.load, size.Memory)
 		b.reduced.Telling = func(on bool) { b.deriving = !on }
 		if b.reduced.Blank, err = blank(ctx, r.Store, tables); err != nil {
@@ -285,6 +287,17 @@ func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) 
 		go prepare(b.next)
 	}
 	return b.full(ctx, b.reduce(ctx, before))
+}
+
+// Step takes entries as Batch does, and derives what they lead to before it returns. Row shows it.
+func (b *Bulk) Step(ctx context.Context, entries []events.Entry, table string) error {
+	b.entries += len(entries)
+	return b.full(ctx, b.oneByOne(ctx, entries, table))
+}
+
+// Row returns a row as it is after all that was derived, nil if there is none.
+func (b *Bulk) Row(ctx context.Context, ref store.Ref) (value.Item, error) {
+	return store.GetRow(ctx, b.load, ref)
 }
 
 // full lands the window if it is full. err is the error of the batch.

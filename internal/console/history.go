@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/why"
@@ -102,10 +102,10 @@ func (h *teller) add(l historyLine, at time.Time, shows string) {
 
 // explain takes in a record of the second pass. The values after it are known only if the records
 // begin with the first.
-func (h *teller) explain(e *events.Entry, table string) {
-	l, ok := h.why.Explain(e, table)
+func (h *teller) explain(ctx context.Context, e *events.Entry, table string) error {
+	l, ok, err := h.why.Explain(ctx, e, table)
 	if !ok {
-		return
+		return err
 	}
 	line := historyLine{Event: l.Event, Row: rowLink(h.m, l.Row), Added: brief(l.Added, cellRunes), Value: brief(l.Value, cellRunes)}
 	if !l.Time.IsZero() {
@@ -118,6 +118,7 @@ func (h *teller) explain(e *events.Entry, table string) {
 		line.Added = model.HiddenText
 	}
 	h.add(line, l.Time, l.Value)
+	return nil
 }
 
 // showed takes in a record of the target itself, if it shows another value of the attribute.
@@ -169,9 +170,17 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 			out.Others = append(out.Others, link{Text: p.text, Href: historyPath(here, p.name) + "#history"})
 		}
 	}
-	if at == 0 {
-		c.lived(m, out, h)
-	} else if err := c.recorded(r, out, h, places[at].from); err != nil {
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+	told := c.lived
+	if at > 0 {
+		told = func(r *request, out *history, h *teller) error { return c.recorded(r, out, h, places[at].from) }
+	}
+	if err := errors.Join(told(r, out, h), h.why.Close()); err != nil {
 		return err
 	}
 	before, _ := strconv.Atoi(r.param("before"))
@@ -190,8 +199,8 @@ func historyPath(why, from string) string {
 
 // lived looks at the records that this process applied last.
 // It reads memory alone: what was applied before the process began, or has been dropped since, is said to be not at hand. An error of the search for what made the value is shown on the page, beside what was found.
-func (c *Console) lived(m *model.Model, out *history, h *teller) {
-	recent, number := c.options.Activity.models[m.Name].last()
+func (c *Console) lived(r *request, out *history, h *teller) error {
+	recent, number := c.options.Activity.models[h.m.Name].last()
 	kept := "Since the program began, it has applied no record."
 	if n := len(recent); n > 0 {
 		first := recent[n-1].record.Time
@@ -209,78 +218,65 @@ func (c *Console) lived(m *model.Model, out *history, h *teller) {
 	for i := len(recent) - 1; i >= 0; i-- {
 		h.why.Find(entry(recent[i]), recent[i].table.Name)
 	}
-	err := h.why.Choose()
+	err := h.why.Choose(c.scratch())
 	h.why.Later = true
 	if err != nil {
 		out.Cut = brief(err.Error(), longRunes)
-		return
+		return nil
 	}
 	for i := len(recent) - 1; i >= 0; i-- {
-		h.explain(entry(recent[i]), recent[i].table.Name)
+		if err := h.explain(r.ctx, entry(recent[i]), recent[i].table.Name); err != nil {
+			return err
+		}
 		h.showed(recent[i].table, &recent[i].record)
 	}
+	return nil
 }
 
-// recorded looks at recordings from their first record on, or at the files of this process: these
-// begin in the midst, and have weir's own writes too.
+// scratch is where records are applied to see what they do.
+func (c *Console) scratch() scratch.Options {
+	dir, size := c.system.Room()
+	return scratch.Options{Dir: dir, Memory: size, Now: c.system.Now}
+}
+
+// recorded looks at recordings from their first record on.
 func (c *Console) recorded(r *request, out *history, h *teller, from Recordings) error {
-	select {
-	case c.reading <- struct{}{}:
-		defer func() { <-c.reading }()
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
 	ctx, cancel := context.WithTimeout(r.ctx, recordedTime)
 	defer cancel()
-	what, since := "the recordings", ""
-	if h.why.Later = !out.Recorded; h.why.Later {
-		what = "the files of this process's shards"
-	}
-	pass := func(most int, each func(*events.Entry, string)) (n int, err error) {
+	pass := func(most int, each func(*events.Entry, string) error) (n int, err error) {
 		err = from(ctx, func(e *events.Entry, table string) error {
 			if n == most || ctx.Err() != nil {
 				return errEnough
 			}
-			if n++; n == 1 {
-				since = stamp(&e.Record.Time)
-			}
-			each(e, table)
-			return nil
+			n++
+			return each(e, table)
 		})
 		if errors.Is(err, errEnough) || errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
-			out.Cut = "There are more after these."
-			if out.Recorded {
-				out.Cut = "The recordings go on after these; " + r.part.Model.Command("why", "TARGET", "ATTRIBUTE", "--from", "RECORDING…") + " reads all of them."
-			}
+			out.Cut = "The recordings go on after these; " + r.part.Model.Command("why", "TARGET", "ATTRIBUTE", "--from", "RECORDING…") + " reads all of them."
 			return n, nil
 		}
 		return n, err
 	}
 	// The second pass may read what the first has read and no more: rows that have a part in the
 	// value are known from there.
-	n, err := pass(cmp.Or(c.options.mostRecorded, mostRecorded), h.why.Find)
+	n, err := pass(cmp.Or(c.options.mostRecorded, mostRecorded), func(e *events.Entry, table string) error {
+		h.why.Find(e, table)
+		return nil
+	})
 	if err == nil {
-		if bad := h.why.Choose(); bad != nil {
-			out.Covers, out.Cut = fmt.Sprintf("The first %d records of %s.", n, what), brief(bad.Error(), longRunes)
+		if bad := h.why.Choose(c.scratch()); bad != nil {
+			out.Covers, out.Cut = fmt.Sprintf("The first %d records of the recordings.", n), brief(bad.Error(), longRunes)
 			return nil
 		}
-		n, err = pass(n, func(e *events.Entry, table string) {
-			h.explain(e, table)
-			if t := r.part.Model.Table(table); h.why.Later && t != nil {
-				h.showed(t, &e.Record)
-			}
-		})
+		n, err = pass(n, func(e *events.Entry, table string) error { return h.explain(ctx, e, table) })
 	}
 	if err != nil {
 		c.options.Log.Warn("records of a history cannot be read", "model", r.part.Model.Name, "error", err)
-		out.Cut = fmt.Sprintf("%s%s cannot be read to their end; the log says why.", strings.ToUpper(what[:1]), what[1:])
+		out.Cut = "The recordings cannot be read to their end; the log says why."
 	}
-	out.Covers = fmt.Sprintf("The first %d records of %s.", n, what)
+	out.Covers = fmt.Sprintf("The first %d records of the recordings.", n)
 	if out.Cut == "" {
-		out.Covers = fmt.Sprintf("All %d records of %s.", n, what)
-	}
-	if h.why.Later && since != "" {
-		out.Covers = strings.TrimSuffix(out.Covers, ".") + ", from " + since + " on."
+		out.Covers = fmt.Sprintf("All %d records of the recordings.", n)
 	}
 	return nil
 }

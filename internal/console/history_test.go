@@ -191,7 +191,9 @@ derive:
 	e := &events.Entry{Record: events.Record{Table: "rows", Keys: keys, New: keys.With(
 		value.Attr{Name: "kind", Value: value.OfString("sale")}, value.Attr{Name: "cost", Value: value.OfString("4711")})}}
 	h.why.Find(e, "rows")
-	h.explain(e, "rows")
+	if err := errors.Join(h.why.Choose(w.c.scratch()), h.explain(t.Context(), e, "rows"), h.why.Close()); err != nil {
+		t.Fatal(err)
+	}
 	if len(h.lines) != 1 || h.lines[0].Added != model.HiddenText {
 		t.Errorf("%+v", h.lines)
 	}

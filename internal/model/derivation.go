@@ -67,6 +67,11 @@ func (d *Derivation) SameLists(hash string) bool {
 	return d.lists != "" && len(hash) == hashLength && hash[:hashLength/2] == d.Hash[:hashLength/2]
 }
 
+// Sets reports whether the derivation decides an attribute of an entity's rows, or makes the rows.
+func (d *Derivation) Sets(e *Entity, attr string) bool {
+	return d.Into == e.Name && (d.Name == e.Name+"."+attr || d.Name == attr || d.makes && !d.Tally || slices.Contains(d.attrs, attr))
+}
+
 // Derivations returns what the model derives, sorted by name.
 // Each call computes them again, hashes included; a caller that needs them often keeps them.
 func (m *Model) Derivations() []Derivation {

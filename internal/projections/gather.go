@@ -19,6 +19,8 @@ type Gathered struct {
 	Gone    []*Target // rows that have ledgers and that the batch removes
 	Touched []bool    // whether each change asks for anything; set by Touch
 	Asks    []Ask     // of which derivations, in the order of the changes
+	Sets    []*Target // whose members are counted beside their rows, and in no ledger
+	Names   []Name    // what else changes ask about
 
 	targets map[string]*Target // by row
 }
@@ -28,6 +30,13 @@ type Ask struct {
 	Change     int // index into the batch
 	Derivation string
 }
+
+// Name is what a change asks a derivation about, where that is no Target: a row that a rule makes or that such a row follows, by its
+// text, or a list of our own table. It is "" where the change does not tell.
+type Name struct{ Derivation, Of string }
+
+// Name notes what a change asks a derivation about.
+func (g *Gathered) Name(derivation, of string) { g.Names = append(g.Names, Name{derivation, of}) }
 
 // Touch notes that the i-th change asks for something, of a derivation unless that is empty. Changes must come in
 // their order.

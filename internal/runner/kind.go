@@ -59,8 +59,6 @@ type Kind interface {
 	Becomes(x *model.DerivationDiff) string
 	// Derives returns the attributes that the kind writes on rows of an entity.
 	Derives(e *model.Entity) []string
-	// Explain returns the kind's part in explaining a value.
-	Explain(of *Asked) Explanation
 }
 
 // Part is what one batch asks of a kind. Fold is pure and is called for each change, in
@@ -147,9 +145,6 @@ func (Base) Becomes(*model.DerivationDiff) string { return "" }
 
 // Derives returns no attributes.
 func (Base) Derives(*model.Entity) []string { return nil }
-
-// Explain explains nothing.
-func (Base) Explain(*Asked) Explanation { return BaseExplanation{} }
 
 // BasePart is a part that asks for nothing. Parts embed it for the methods that they do
 // not need.

@@ -21,6 +21,7 @@ import (
 	"weir/internal/memory"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/replay"
 	"weir/internal/runner"
@@ -45,6 +46,9 @@ type Options struct {
 	Now    func() time.Time
 	// InMemory has all of its store in memory, whatever Memory says.
 	InMemory bool
+	// Watch, if set, has records come one by one, to Step, and history made of them too. It is called with what is gathered of each
+	// record, and of each change that this leads to.
+	Watch func(*projections.Gathered)
 }
 
 // New returns an Engine without rows. It uses about half of the memory: the store that is verified has the other half.
@@ -55,7 +59,10 @@ func New(ctx context.Context, m *model.Model, o Options) (e *Engine, err error) 
 			err = errors.Join(fmt.Errorf("a store for what is derived: %w", err), e.Close())
 		}
 	}()
-	if m, err = m.WithoutHistory(); err != nil {
+	all := kinds.All()
+	if o.Watch != nil {
+		all = append(all, watcher{see: o.Watch})
+	} else if m, err = m.WithoutHistory(); err != nil {
 		return e, err
 	}
 	sweep(cmp.Or(o.Dir, os.TempDir()), o.Now())
@@ -71,13 +78,13 @@ func New(ctx context.Context, m *model.Model, o Options) (e *Engine, err error) 
 	if e.store, err = embedded.Open(e.dir, tables, embedded.Options{Memory: o.Memory / 2, InMemory: o.InMemory}); err != nil {
 		return e, err
 	}
-	e.run = &runner.Runner{Kinds: kinds.All(), Model: m, Store: e.store, Now: o.Now}
+	e.run = &runner.Runner{Kinds: all, Model: m, Store: e.store, Now: o.Now}
 	e.run.Catalog = catalog.New(m, e.store, o.Now, catalog.Options{})
 	if err = e.run.Start(ctx); err != nil {
 		return e, err
 	}
 	share := int((o.Memory / 2).Share(window))
-	b, why, err := bulk.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, bulk.Size{Memory: share, Disk: pieces * int64(share), Scratch: true})
+	b, why, err := bulk.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, bulk.Size{Memory: share, Disk: pieces * int64(share), Scratch: true, Each: o.Watch != nil})
 	if err == nil && why != "" {
 		err = errors.New(why)
 	}
@@ -111,14 +118,54 @@ func sweep(dir string, now time.Time) {
 func (e *Engine) Add(ctx context.Context, t *model.Table, rows []value.Item) error {
 	entries := make([]events.Entry, 0, len(rows))
 	for _, row := range rows {
-		key, ok := t.KeyOf(row)
-		if !ok || t.Classify(row) == nil && slices.ContainsFunc(row, func(a value.Attr) bool { return owntable.IsOurs(a.Name) }) {
-			continue // what weir has made, and something else has changed since
+		if entry, ok := Insert(t, row, e.rows+1); ok {
+			entries, e.rows = append(entries, entry), e.rows+1
 		}
-		e.rows++
-		entries = append(entries, events.Entry{Record: events.Record{Table: t.Name, Keys: t.Item(key), New: row, Position: events.PositionOf(e.rows)}})
 	}
 	return e.bulk.Batch(ctx, entries, t.Name)
+}
+
+// Step applies a record, and all that it leads to.
+func (e *Engine) Step(ctx context.Context, entry *events.Entry, table string) error {
+	return e.bulk.Step(ctx, []events.Entry{*entry}, table)
+}
+
+// Row returns a row as it is after the last Step, nil if there is none.
+func (e *Engine) Row(ctx context.Context, ref store.Ref) (value.Item, error) {
+	return e.bulk.Row(ctx, ref)
+}
+
+// watcher is a kind that derives nothing and sees what the others gather.
+type watcher struct {
+	runner.Base
+	see func(*projections.Gathered)
+}
+
+// Name returns "watcher".
+func (watcher) Name() string { return "watcher" }
+
+// Begin returns the part of a batch that sees it.
+func (w watcher) Begin(*model.Model, *projections.Gathered) runner.Part { return watched{w: w} }
+
+// watched is its part of a batch.
+type watched struct {
+	runner.BasePart
+	w watcher
+}
+
+// Record sees what all kinds have folded.
+func (p watched) Record(_ context.Context, w *runner.Work) error {
+	p.w.see(w.Gathered)
+	return nil
+}
+
+// Insert is a row as the nth record, which inserts it. It is false of what weir has made, and something else has changed since.
+func Insert(t *model.Table, row value.Item, nth uint64) (e events.Entry, ok bool) {
+	key, ok := t.KeyOf(row)
+	if !ok || t.Classify(row) == nil && slices.ContainsFunc(row, func(a value.Attr) bool { return owntable.IsOurs(a.Name) }) {
+		return e, false
+	}
+	return events.Entry{Record: events.Record{Table: t.Name, Keys: t.Item(key), New: row, Position: events.PositionOf(nth)}}, true
 }
 
 // Store returns the store with all that is derived from the rows. Add none afterwards.

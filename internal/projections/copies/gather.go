@@ -29,6 +29,10 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	for _, p := range puts {
 		g.all.Touch(i, p.Rule.Name)
 		name := owntable.RowText(p.Row)
+		g.all.Name(p.Rule.Name, name)
+		for _, f := range p.Follows {
+			g.all.Name(p.Rule.Name, owntable.RowText(f.Of))
+		}
 		if at, ok := g.at[name]; ok {
 			p.Existed = p.Existed && g.puts[at].Existed
 			p.Entered = p.Entered && g.puts[at].Entered

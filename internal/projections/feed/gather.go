@@ -22,6 +22,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	for _, s := range Fold(c, &f) {
 		s.Change = i
 		g.all.Touch(i, s.Rule)
+		g.all.Name(s.Rule, "")
 		name := s.List + "\x00" + owntable.RowText(s.Row)
 		if at, ok := g.at[name]; ok {
 			g.subscriptions[at] = s
@@ -34,6 +35,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		n.Change = i
 		g.notifications = append(g.notifications, n)
 		g.all.Touch(i, n.Rule.Name)
+		g.all.Name(n.Rule.Name, "")
 	}
 	g.all.Fault(i, f.New())
 }

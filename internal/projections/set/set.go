@@ -32,7 +32,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		name := owntable.RowText(a.Target)
 		if g.at[name] == nil {
 			g.at[name] = &projections.Target{Row: a.Target, Entity: a.Entity}
-			g.sets = append(g.sets, g.at[name])
+			g.sets, g.all.Sets = append(g.sets, g.at[name]), append(g.all.Sets, g.at[name])
 		}
 		g.at[name].Add(i, c, a)
 		g.all.Touch(i, a.Of)

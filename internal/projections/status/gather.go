@@ -30,6 +30,7 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.fact(i, f)
 		for _, name := range f.derivations() {
 			g.all.Touch(i, name)
+			g.all.Name(name, f.List)
 		}
 	}
 	g.all.Fault(i, faults.New())

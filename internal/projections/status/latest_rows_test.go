@@ -8,8 +8,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/status"
-	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -23,31 +21,6 @@ func talk(t testing.TB) *model.Model {
 
 func line(id string, more ...any) value.Item {
 	return item(append([]any{"PK", "LINE#" + id, "SK", "LINE", "type", "Line", "room", "r"}, more...)...)
-}
-
-// TestExplainLatest: why tells which rows took part in an attribute, and nothing of others.
-func TestExplainLatest(t *testing.T) {
-	m := talk(t)
-	room := store.Ref{Table: "talk", Key: store.Key{Partition: value.OfString("ROOM#r"), Sort: value.OfString("ABOUT")}}
-	was := line("a", "at", "2026-01-01T00:00:00Z", "text", "hi", "author", "ann", "votes", 3)
-	for _, c := range []struct {
-		attr     string
-		old, new value.Item
-		want     string
-	}{
-		{"last", nil, was, `takes part: {"last":"hi","lastAt":"2026-01-01T00:00:00Z","lastAuthor":"ann"}`},
-		{"lastAuthor", nil, was, `takes part: {"last":"hi","lastAt":"2026-01-01T00:00:00Z","lastAuthor":"ann"}`},
-		{"best", nil, was, `takes part: {"best":3,"bestText":"hi"}`},
-		{"best", was, nil, "no longer takes part"},
-		{"first", was, was.With(item("votes", 4)...), ""},
-		{"worst", was, was.With(item("votes", 4)...), `no longer takes part, takes part: {"worst":4}`},
-		{"best", was, was.With(item("room", "other")...), "no longer takes part"},
-	} {
-		x := status.Kind{}.Explain(&runner.Asked{Entity: m.Entity("Room"), Row: room, Attr: c.attr})
-		if got := strings.Join(x.Parts(change(t, m, "talk", c.old, c.new)), ", "); got != c.want {
-			t.Errorf("%s of %v, %v: %q, want %q", c.attr, c.old, c.new, got, c.want)
-		}
-	}
 }
 
 // TestWhatTakesNoPart: a value that has no order, or too much to show, gives nothing to the
