@@ -7,47 +7,23 @@ import (
 	"slices"
 	"time"
 
+	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/parallel"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/system"
-)
-
-// Lag is how far a consumer group is behind the stream of a table: by the first record behind the
-// position up to which the own table says that all is applied.
-type Lag struct {
-	// Group is rows, or search for the indexes of the model's definitions.
-	Group string `json:"group"`
-	// Shards is how many shards are not applied to their end, Behind how many of these have a record that
-	// is not applied.
-	Shards int `json:"shards"`
-	Behind int `json:"behind"`
-	// Seconds is the age of the oldest such record, 0 if there is none. It is nil if that is not known of
-	// each shard; then Unknown says why, and what tells it.
-	Seconds *float64 `json:"seconds,omitempty"`
-	Unknown string   `json:"unknown,omitempty"`
-}
-
-// What the lag of a table costs at the most: the shards that are read, each with as many pages as it
-// takes to see that it has no more. DynamoDB may answer with empty pages before the next record.
-const (
-	mostShards   = 1000
-	shardsBeside = 32
-	emptyPages   = 3
 )
 
 // lags are the lags of each table of a model at one time, by the name of the table.
 type lags struct {
-	of map[string][]Lag
+	of map[string][]live.Lag
 	at time.Time
 }
 
 // lagsOf finds out how far all tables are behind that a status has. Of each shard it reads one
 // record at the most, so it costs the same however much there is to apply.
 func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
-	out := lags{map[string][]Lag{}, part.Runner.Now()}
+	out := lags{map[string][]live.Lag{}, part.Runner.Now()}
 	groups, byFunction := []string{runner.GroupRows}, false
 	for i := range st.Search {
 		if x := &st.Search[i]; x.ours() && len(groups) == 1 {
@@ -65,8 +41,7 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 			if t.ID == "" || part.Model.Table(t.Table) == nil {
 				continue
 			}
-			l := Lag{Group: runner.KindOf(group)}
-			var err error
+			l := live.Lag{Group: runner.KindOf(group)}
 			switch {
 			case t.Off != "":
 				l.Unknown = "its stream is off, so what is written now is in no stream"
@@ -75,89 +50,16 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 			case bad != nil:
 				l.Unknown = bad.Error()
 			default:
-				err = l.look(ctx, part.Runner, t.Table, places)
-			}
-			if err != nil {
-				return out, err
+				seen, err := live.LookAt(ctx, part.Runner, t.Table, group, places)
+				if err != nil {
+					return out, err
+				}
+				l = seen.Lag
 			}
 			out.of[t.Table] = append(out.of[t.Table], l)
 		}
 	}
 	return out, nil
-}
-
-// look finds out the lag of a table from its shards and from up to where each is applied. Only the end
-// of ctx is an error: what cannot be read is not known.
-func (l *Lag) look(ctx context.Context, run *runner.Runner, table string, places []runner.Place) error {
-	shards, err := shardsOf(ctx, run, table)
-	if err != nil {
-		l.Unknown = err.Error()
-		return ctx.Err()
-	}
-	at := map[string]runner.Place{}
-	for _, p := range places {
-		if p.Table != table {
-			continue
-		}
-		at[p.Shard] = p
-		if listed := slices.ContainsFunc(shards, func(s store.Shard) bool { return s.ID == p.Shard }); !listed && !p.Done && !p.Expires {
-			l.Shards++
-			l.Unknown = fmt.Sprintf("the stream no longer lists shard %s, which is not known to be applied to its end; a process finds out whether records are missing", p.Shard)
-		}
-	}
-	shards = slices.DeleteFunc(shards, func(s store.Shard) bool { return at[s.ID].Done })
-	if l.Shards += len(shards); l.Shards > mostShards {
-		l.Unknown = fmt.Sprintf("it has more than %d shards: see the metric weir_unapplied_seconds", mostShards)
-		return nil
-	}
-	oldest := make([]time.Time, len(shards))
-	err = parallel.Do(len(shards), shardsBeside, func(i int) (err error) {
-		oldest[i], err = next(ctx, run.Store, table, shards[i].ID, at[shards[i].ID])
-		return err
-	})
-	if err != nil {
-		l.Unknown = err.Error()
-		return ctx.Err()
-	}
-	seconds := 0.0
-	for _, t := range oldest {
-		if !t.IsZero() {
-			l.Behind++
-			seconds = max(seconds, run.Now().Sub(t).Seconds())
-		}
-	}
-	if l.Unknown == "" {
-		l.Seconds = &seconds
-	}
-	return nil
-}
-
-// shardsOf lists the shards of a table, also those of streams that were on before.
-func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Shard, error) {
-	_, is, err := run.StreamKept(ctx, table)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := run.Store.Streams(ctx, table, is.Labels...); err != nil {
-		return nil, err
-	}
-	return run.Store.Shards(ctx, table)
-}
-
-// next returns the time of the first record of a shard behind a place, zero if there is none.
-func next(ctx context.Context, from store.Source, table, shard string, at runner.Place) (time.Time, error) {
-	for range emptyPages {
-		page, err := from.Read(ctx, table, shard, at.At, 1)
-		switch {
-		case err != nil:
-			return time.Time{}, err
-		case len(page.Records) > 0:
-			return page.Records[0].Time, nil
-		case page.End || from.Tip().Lag == 0: // a store without a lag shows what there is
-			return time.Time{}, nil
-		}
-	}
-	return time.Time{}, nil
 }
 
 // ours reports whether an index is of the model's definition, and complete.
@@ -191,7 +93,7 @@ func (st Status) with(is lags, m *model.Model) Status {
 func (is lags) greatest(tables []string, group string) *float64 {
 	seconds := 0.0
 	for _, t := range tables {
-		at := slices.IndexFunc(is.of[t], func(l Lag) bool { return l.Group == group })
+		at := slices.IndexFunc(is.of[t], func(l live.Lag) bool { return l.Group == group })
 		if at < 0 || is.of[t][at].Seconds == nil {
 			return nil
 		}
@@ -205,8 +107,8 @@ func (d *Derivation) applied() bool {
 	return d.Kind != "" && slices.Contains([]string{string(owntable.Building), string(owntable.Live), string(owntable.Verified)}, d.State)
 }
 
-// text is the line of a lag below that of its table.
-func (l *Lag) text() string {
+// lagLine is the line of a lag below that of its table.
+func lagLine(l *live.Lag) string {
 	shards := "1 shard"
 	if l.Shards != 1 {
 		shards = fmt.Sprint(l.Shards, " shards")

@@ -33,7 +33,7 @@ func (c *clocked) lagging() string {
 	var out strings.Builder
 	for _, t := range st.Tables {
 		for i := range t.Lag {
-			fmt.Fprintln(&out, strings.TrimSpace(t.Lag[i].text()))
+			fmt.Fprintln(&out, strings.TrimSpace(lagLine(&t.Lag[i])))
 		}
 	}
 	for i := range st.Derivations {
@@ -171,7 +171,7 @@ func TestLagBehindEmptyPages(t *testing.T) {
 	c.apply()
 	r := *c.Models[0].Runner
 	h := &hollow{Store: c.Store}
-	h.empty.Store(emptyPages - 1)
+	h.empty.Store(2)
 	r.Store = h
 	c.Models[0].Runner = &r
 	c.orders(20, 40)

@@ -21,6 +21,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -74,7 +75,7 @@ type Table struct {
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
 	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
-	Lag []Lag `json:"lag,omitempty"`
+	Lag []live.Lag `json:"lag,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,
@@ -486,7 +487,7 @@ func (st *Status) Write(to io.Writer) {
 		}
 		fmt.Fprintln(to)
 		for i := range t.Lag {
-			fmt.Fprintln(to, t.Lag[i].text())
+			fmt.Fprintln(to, lagLine(&t.Lag[i]))
 		}
 	}
 	for _, d := range st.Derivations {
