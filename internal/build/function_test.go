@@ -39,7 +39,9 @@ func (f *fixture) asEvents(records []events.Record) (out []json.RawMessage) {
 
 // function is a function.
 func (f *fixture) function(r *runner.Runner) *lambda.Handler {
-	return lambda.New(r, func(context.Context) error { return nil })
+	own := *r
+	own.Store = lambdatest.Unrecorded{Store: r.Store}
+	return lambda.New(&own, func(context.Context) error { return nil })
 }
 
 // invoke returns whether all records, as those of one shard, were applied, and otherwise why not.

@@ -24,8 +24,10 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/logs"
 	"weir/internal/measures"
+	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/stage"
+	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/traces"
 )
@@ -161,7 +163,35 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		before = now
 		stdout.Write(metrics(at.Stage, model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
 	}
+	h.Log = log
+	h.Ticked = func(t lambda.Tick) {
+		if t.Why != nil {
+			log.Error("a scheduled invocation could not look or go on", "model", model, "error", t.Why)
+		}
+		for i := range t.Tables {
+			stdout.Write(gauges(at.Stage, s.Models[0].Model, &t, i, time.Now()))
+		}
+	}
 	return h, s, nil
+}
+
+// gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What
+// waits of no table counts for the first one.
+func gauges(in stage.Stage, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
+	is, of := map[string]int64{}, &t.Tables[i]
+	if of.Known {
+		is["Lag"] = of.Lag.Milliseconds()
+	}
+	if t.Counted {
+		is["OpenDeadLetters"] = int64(t.Letters[of.Table])
+		for table, n := range t.Letters {
+			if i == 0 && m.Table(table) == nil {
+				is["OpenDeadLetters"] += int64(n)
+			}
+		}
+	}
+	line := logLine{in, map[string]any{"Model": m.Name, "Table": of.Table, "Group": runner.GroupRows}}
+	return line.write(is, now)
 }
 
 // unitsOfEnvironment returns the write budget, 0 for any number of units.
@@ -203,7 +233,8 @@ type invocations struct {
 // countEvery is how often the open shards are counted.
 const countEvery = 5 * time.Minute
 
-// count divides the budget of all tables of the model by the open shards of all its streams.
+// count divides the budget of all tables of the model by the open shards of all its streams, as the schedule counted them last. It
+// lists those of a stream that was never counted.
 // On an error the budget stays as it was, and the invocation fails before it has written anything.
 func (i *invocations) count(ctx context.Context) error {
 	if !i.counted.IsZero() && time.Since(i.counted) < countEvery {
@@ -211,7 +242,15 @@ func (i *invocations) count(ctx context.Context) error {
 	}
 	open, part := 0, i.system.Models[0]
 	for _, t := range part.Model.Tables {
-		shards, err := i.system.Store.Shards(ctx, t.Name)
+		_, counted, err := part.Runner.StreamKept(ctx, t.Name)
+		if err == nil && counted.Open > 0 {
+			open += counted.Open
+			continue
+		}
+		var shards []store.Shard
+		if err == nil {
+			shards, err = i.system.Store.Shards(ctx, t.Name)
+		}
 		if err != nil {
 			return fmt.Errorf("dividing the write budget: %w", err)
 		}

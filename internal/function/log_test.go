@@ -10,18 +10,20 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/lambda"
+	"weir/internal/live"
 	"weir/internal/measures"
+	"weir/internal/model"
 	"weir/internal/stage"
 )
 
-// TestLogIsTheList: a line of the log has each metric of the list with its unit and no other, each with what the report
-// says of it.
+// TestLogIsTheList: the lines of an event and of a look have each metric of the list with its unit and no other, each with what the
+// report says of it.
 func TestLogIsTheList(t *testing.T) {
 	r := lambda.Report{
 		Table: "albums", Records: 9, Applied: 1, Skipped: 2, Dead: 3, Again: 4, Old: 5, Age: 6 * time.Second, OutOfOrder: true, Why: errors.New("x"), Refused: []string{"shelves"},
 	}
 	used := budget.Use{Units: 6.5, Throttled: 8, Waited: 9 * time.Millisecond}
-	var line struct {
+	type logLine struct {
 		AWS struct {
 			CloudWatchMetrics []struct {
 				Namespace  string
@@ -30,16 +32,31 @@ func TestLogIsTheList(t *testing.T) {
 			}
 		} `json:"_aws"`
 	}
+	var line, looked logLine
 	var all map[string]any
 	text, refused, _ := bytes.Cut(metrics(stage.Stage{}, "gallery", "rows", r, used, time.Unix(1, 0)), []byte("\n"))
 	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := lambda.Tick{Tables: []live.Watched{{Table: "gallery", Lag: 7 * time.Second, Known: true}}, Letters: map[string]int{"": 2, "gallery": 8}, Counted: true}
+	text = gauges(stage.Stage{}, m, &tick, 0, time.Unix(1, 0))
+	if err := errors.Join(json.Unmarshal(text, &looked), json.Unmarshal(text, &all)); err != nil {
+		t.Fatal(err)
+	}
+	tick.Tables[0].Known = false
+	if text := gauges(stage.Stage{}, m, &tick, 0, time.Unix(1, 0)); bytes.Contains(text, []byte("Lag")) {
+		t.Errorf("a lag that is not known is said: %s", text)
+	}
 	is := map[string]float64{
+		"Lag": 7000, "OpenDeadLetters": 10,
 		"Records": 9, "Applied": 1, "Skipped": 2, "DeadLetters": 3, "Again": 4, "Old": 5, "Age": 6000, "OutOfOrder": 1, "WriteUnits": 7, "Throttled": 8, "BudgetWait": 9, "Refused": 0,
 	}
 	units := map[string]string{}
-	for _, m := range line.AWS.CloudWatchMetrics[0].Metrics {
+	for _, m := range append(line.AWS.CloudWatchMetrics[0].Metrics, looked.AWS.CloudWatchMetrics[0].Metrics...) {
 		units[m.Name] = m.Unit
 	}
 	n := 0
@@ -53,7 +70,7 @@ func TestLogIsTheList(t *testing.T) {
 			}
 		}
 	}
-	if n != len(units) || n != len(is) || len(values(r, used)) != n {
+	if n != len(units) || n != len(is) || len(values(r, used))+2 != n {
 		t.Errorf("the line has %d metrics, the list %d: %v", len(units), n, units)
 	}
 	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table", "Group"}) {

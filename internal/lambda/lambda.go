@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"weir/internal/budget"
@@ -50,14 +51,19 @@ type Handler struct {
 	// Portion is how many records are applied before the deadline is checked again; 0
 	// is 250.
 	Portion int
-	// Report, when set, is called with the outcome of each event that has records.
+	// Report, when set, is called with the outcome of each event that has records, and Ticked with what a scheduled invocation found.
 	Report func(Report)
+	Ticked func(Tick)
+	// Log is told of gaps.
+	Log *slog.Logger
+
+	watched map[string]watched // each table
 }
 
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
 // reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r.Reads(), Admit: admit}
+	h := &Handler{Runner: r.Reads(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}}
 	h.Runner.Reader = catalog.Shard
 	return h
 }
@@ -85,12 +91,15 @@ const oldAge = 20 * time.Hour
 // answer with certainty.
 func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5) }
 
-// Invoke handles one event and returns the reply to Lambda. After an error, nothing is
+// Invoke handles one event, or a scheduled invocation, and returns the reply to Lambda. After an error, nothing is
 // acknowledged: Lambda delivers the whole event again. The same holds after a crash.
 // Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
 	ctx = budget.For(ctx, budget.Purpose(cmp.Or(h.Group, runner.GroupRows)))
+	if s, is := isTick(payload); is {
+		return h.tick(ctx, s)
+	}
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
@@ -307,6 +316,9 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	w.view = &runner.View{CatalogRow: row, Cuts: true}
 	if len(w.records) == 0 {
 		return nil
+	}
+	if err := h.overdue(ctx, w.table); err != nil {
+		return err
 	}
 	if w.looked, err = h.Runner.Look(ctx, w.portions[0].changes); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/summed"
+	"weir/internal/value"
 )
 
 // Positions by shard are correct only while all records of a shard are applied one
@@ -34,9 +36,14 @@ import (
 // if they come after all.
 //
 // A process moves the same row. What it has read, page after page, is a stretch, which the row has: records in it
-// are applied, and an event that begins in it goes on behind it. One that begins above it goes on only if the
-// stream has no record in between, so nothing is passed over when a function takes over from a process. A process that
-// takes over from a function reads on from the frontier.
+// are applied, and an event that begins in it goes on behind it. A process that takes over from a function reads on from the
+// frontier.
+//
+// Lambda does not say what it leaves out: what expired while the mapping stood still, and what lies before a mapping that was
+// made again at LATEST. So where something can have been left out, the stream is asked for what comes right before the event: if a
+// process was last, if nothing of the shard has come before or for a minute, or if the records are about to expire. An event
+// goes on only if the stream has no record in between; if it has forgotten some, that is a gap, which has a dead letter first.
+// Only the first reader of a table may begin anywhere: what was written before is derived by a build.
 //
 // The row also has the shard's frontier: all records up to it are applied, or were given up, so
 // an invocation that has one of them counts it no more. Rows that keep a position of the shard
@@ -100,8 +107,8 @@ var (
 	errBusy   = errors.New("what comes before it is being applied by another invocation")
 )
 
-// errBehind says that nothing shows what is between a process's last record and the event.
-var errBehind = errors.New("a process was last in the shard")
+// errBehind says that the stream has records right before the event that did not come.
+var errBehind = errors.New("the stream has records before it that did not come")
 
 // errView says that another invocation has applied events of the shard by a newer catalog.
 var errView = errors.New("what is built changed while the event was applied; it comes again")
@@ -122,10 +129,18 @@ func (l *progress) withoutRead(records []events.Position) []events.Position {
 	return records
 }
 
+// ask is what an event's row has to know of the stream. next reports whether a record is the first that the stream has behind
+// another one, or the first of all behind none; sure says that it need not be asked for what came from Lambda before. gaveUp is
+// called before records are let go of that came and are not applied.
+type ask struct {
+	next   func(behind, p events.Position) (bool, error)
+	sure   bool
+	gaveUp func(behind events.Position, n int) error
+}
+
 // take is the row after an invocation has started to apply an event, which it may do
-// until the time given. next reports whether a record is the first that the stream has behind another one.
-// The error is errPassed, errBusy, errBehind or that of next.
-func (l *progress) take(records []events.Position, now, until time.Time, next func(behind, p events.Position) (bool, error)) (progress, error) {
+// until the time given. The error is errPassed, errBusy, errBehind or one of ask.
+func (l *progress) take(records []events.Position, now, until time.Time, of ask) (progress, error) {
 	if records = l.withoutRead(records); len(records) == 0 {
 		return *l, nil
 	}
@@ -141,12 +156,17 @@ func (l *progress) take(records []events.Position, now, until time.Time, next fu
 	for n+read < len(records) && l.isRead(records[n+read]) {
 		read++
 	}
-	if fresh := records[n+read:]; len(fresh) > 0 && l.To == l.At && l.To.Compare(l.Last) > 0 {
+	if fresh := records[n+read:]; len(fresh) > 0 {
+		process := l.To == l.At && l.To.Compare(l.Last) > 0
 		switch {
-		case read > 0 && records[n+read-1] != l.To, fresh[0].Compare(l.To) < 0:
+		case process && (read > 0 && records[n+read-1] != l.To || fresh[0].Compare(l.To) < 0):
 			return progress{}, errPassed
-		case read == 0:
-			if follows, err := next(l.To, fresh[0]); err != nil || !follows {
+		case read == 0 && (process || n == 0 && !of.sure):
+			behind := l.Last
+			if l.At.Compare(behind) > 0 { // a process was last
+				behind = l.At
+			}
+			if follows, err := of.next(behind, fresh[0]); err != nil || !follows {
 				return progress{}, cmp.Or(err, errBehind)
 			}
 		}
@@ -154,6 +174,9 @@ func (l *progress) take(records []events.Position, now, until time.Time, next fu
 	if out.AppliedMarks < at {
 		if now.Before(l.Until) {
 			return progress{}, errBusy
+		}
+		if err := of.gaveUp(l.At, at-out.AppliedMarks); err != nil {
+			return progress{}, err
 		}
 		out.Marks, at = l.Marks[:out.AppliedMarks*markBytes]+l.Marks[at*markBytes:], out.AppliedMarks
 	}
@@ -207,14 +230,34 @@ func (h *Handler) progressRef(w *work) owntable.ShardRef {
 	return owntable.Checkpoint(h.Runner.Model.Name, runner.GroupRows, w.table, w.shard)
 }
 
-// follows reports whether a record is the first that the stream has behind another one. What the stream has forgotten in between is a gap.
+// follows reports whether the stream has nothing of the shard between a position and the event. What it has forgotten in between
+// is a gap, of which it keeps the dead letter. A shard of which nothing came begins where the stream does.
 func (h *Handler) follows(ctx context.Context, w *work, behind, p events.Position) (bool, error) {
-	read, err := h.Runner.Store.Read(ctx, w.table, w.shard, behind, 1)
-	if errors.Is(err, store.ErrTrimmed) {
-		_, err = h.Runner.KeepDead(ctx, runner.ShardGap(w.table, w.shard, behind, p.String(), "the stream had forgotten what came after it, up to "+p.String(), h.Runner.Now()))
-		return err == nil, err
+	for range emptyPages {
+		read, err := h.Runner.Store.Read(ctx, w.table, w.shard, behind, 1)
+		switch {
+		case errors.Is(err, store.ErrTrimmed) && behind.IsZero():
+			behind, err = h.Runner.Store.Horizon(ctx, w.table, w.shard)
+		case errors.Is(err, store.ErrTrimmed):
+			err = h.gap(ctx, w, behind, "the stream had forgotten what came after it, at least up to "+p.String())
+			return err == nil, err
+		case err == nil && len(read.Records) > 0:
+			return read.Records[0].Position.Compare(p) >= 0, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	return err == nil && len(read.Records) > 0 && read.Records[0].Position == p, err
+	return false, fmt.Errorf("the stream does not show yet what comes before %s in shard %s of %s", p, w.shard, w.table)
+}
+
+// emptyPages is how many pages of DynamoDB without a record are read before one that there must be.
+const emptyPages = 20
+
+// gap keeps the dead letter of records that are missing behind a position.
+func (h *Handler) gap(ctx context.Context, w *work, behind events.Position, what string) error {
+	_, err := h.Runner.KeepDead(ctx, runner.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
+	return err
 }
 
 // begin claims an event for this invocation. Its error says why the event must not be
@@ -231,8 +274,16 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		until = time.Until(deadline) + clockSlack
 	}
+	of := ask{
+		next: func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) },
+		gaveUp: func(behind events.Position, n int) error {
+			return h.gap(ctx, w, behind, fmt.Sprintf("Lambda gave up %d records that came and could not be applied", n))
+		},
+	}
 	err = h.change(ctx, w, func(l *progress) (progress, error) {
-		next, err := l.take(w.records, now, now.Add(until), func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) })
+		isNew := l.At.IsZero() && l.Last.IsZero()
+		of.sure = l.recent(now) && !w.expires(now) || w.announces() || isNew && !h.watched[w.table].is
+		next, err := l.take(w.records, now, now.Add(until), of)
 		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
 			next.Fence = w.cut(next.Fence, l)
@@ -261,7 +312,27 @@ func (h *Handler) end(ctx context.Context, w *work, n int) error {
 	return h.change(ctx, w, func(l *progress) (progress, error) { return l.applied(w.records, n) })
 }
 
+// recent reports whether the row was written so lately that the mapping cannot have been made again since.
+func (l *progress) recent(now time.Time) bool {
+	return now.Sub(l.Expiry.Add(-progressLife)) < remade
+}
+
+// expires reports whether the event's first record is so old that those before it may have expired.
+func (w *work) expires(now time.Time) bool {
+	at := w.entries[0].Record.Time
+	return !at.IsZero() && now.Sub(at) > oldAge
+}
+
+// announces reports whether no record of the event changes its row: reads of a stream leave such records out, so they cannot be
+// asked for.
+func (w *work) announces() bool {
+	return !slices.ContainsFunc(w.entries, func(e events.Entry) bool {
+		return e.Record.Old == nil || !value.EqualItems(e.Record.Old, e.Record.New)
+	})
+}
+
 const (
+	remade         = time.Minute      // the least time in which a mapping is deleted and another one reads
 	invocationLife = 15 * time.Minute // Lambda's maximum
 	clockSlack     = 10 * time.Second // an invocation stops before its deadline, by its own clock
 	progressTries  = 10               // how often other invocations may change the row while we do
@@ -307,7 +378,8 @@ func (h *Handler) disorder(w *work, err error) error {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
 	}
 	if errors.Is(err, errBehind) {
-		return fmt.Errorf("%w: shard %s of %s: the event begins at %s, %w, and the stream has records that nothing applied in between; nothing of the event is let go of. projector run MODEL reads what lies in between, and then the function goes on", ErrOrder, w.shard, w.table, w.records[0], err)
+		return fmt.Errorf("%w: shard %s of %s: the event begins at %s, and %w; nothing of the event is let go of. A mapping that is made again at LATEST, or that filters records, passes over some. projector run MODEL reads them, and then the function goes on",
+			ErrOrder, w.shard, w.table, w.records[0], err)
 	}
 	return fmt.Errorf("%w: shard %s of %s: the event has records %s to %s, the shard has come to %s, and %w; nothing of the event is let go of. Is the parallelization factor above 1? What to do then, and if it was not, is in docs/guide/operations.md, \"Out of order\"",
 		ErrOrder, w.shard, w.table, w.records[0], w.records[len(w.records)-1], w.progress.Last, err)

@@ -11,6 +11,9 @@ import (
 	"weir/internal/soaktest"
 )
 
+// sure asks the stream nothing, and lets go of what was given up.
+var sure = ask{sure: true, gaveUp: func(events.Position, int) error { return nil }}
+
 func positions(ns ...uint64) (out []events.Position) {
 	for _, n := range ns {
 		out = append(out, events.PositionOf(n))
@@ -49,7 +52,7 @@ func TestProgressTakes(t *testing.T) {
 		var l progress
 		now := time.Unix(1000, 0)
 		for i, s := range tries {
-			got, err := l.take(s.records, now, now.Add(time.Minute), nil)
+			got, err := l.take(s.records, now, now.Add(time.Minute), sure)
 			want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
 			if !errors.Is(err, want) || want == nil && err != nil {
 				t.Errorf("%s: event %d: %v, want %v", name, i, err, want)
@@ -71,16 +74,23 @@ func TestProgressTakes(t *testing.T) {
 func TestProgressGivesUp(t *testing.T) {
 	var l progress
 	now := time.Unix(1000, 0)
-	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute), nil)
-	if _, err := l.take(positions(3), now.Add(59*time.Second), now, nil); !errors.Is(err, errBusy) {
+	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute), sure)
+	if _, err := l.take(positions(3), now.Add(59*time.Second), now, sure); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
-	slow := l
-	l, err := l.take(positions(3), now.Add(61*time.Second), now, nil)
+	slow, gone := l, 0
+	unkept := ask{sure: true, gaveUp: func(_ events.Position, n int) error {
+		gone = n
+		return errBusy
+	}}
+	if _, err := l.take(positions(3), now.Add(61*time.Second), now, unkept); !errors.Is(err, errBusy) || gone != 2 {
+		t.Errorf("%d are given up, and not kept as a gap: %v", gone, err)
+	}
+	l, err := l.take(positions(3), now.Add(61*time.Second), now, sure)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now, nil); !errors.Is(err, errPassed) {
+	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now, sure); !errors.Is(err, errPassed) {
 		t.Error(err)
 	}
 	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.AppliedMarks != 0 {
@@ -119,12 +129,12 @@ func TestProgressBesideAProcess(t *testing.T) {
 			}
 			l.AppliedMarks, l.Last = l.len(), at(s.last)
 			l.From, l.To, l.At = at(s.from), at(s.to), at(max(s.to, s.last))
-			next, err := l.take(s.records, now, now.Add(time.Minute), func(behind, p events.Position) (bool, error) {
+			next, err := l.take(s.records, now, now.Add(time.Minute), ask{sure: true, next: func(behind, p events.Position) (bool, error) {
 				if behind != at(s.to) || p != s.records[0] {
 					t.Errorf("%v behind %v is asked for", p, behind)
 				}
 				return s.follows, nil
-			})
+			}})
 			if !errors.Is(err, s.err) {
 				t.Fatal(err)
 			}
@@ -147,7 +157,7 @@ func TestProgressIsBounded(t *testing.T) {
 	var l progress
 	for n := uint64(0); n < 3000; n += 3 {
 		event := positions(n+1, n+2, n+3)
-		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), nil)
+		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), sure)
 		l, _ = l.applied(event, 3)
 	}
 	if l.len() != leastMarks || l.AppliedMarks != leastMarks || l.Last != events.PositionOf(3000) {
@@ -241,7 +251,7 @@ func (s *shard) apply(p events.Position) {
 func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 	switch {
 	case !c.begun:
-		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), s.next)
+		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), ask{next: s.next, sure: len(c.records)%2 == 0, gaveUp: sure.gaveUp})
 		if err != nil {
 			if !c.old {
 				s.refused++

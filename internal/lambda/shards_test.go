@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/lambda"
+	"weir/internal/lambda/lambdatest"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -83,7 +84,7 @@ func worldOf(t *testing.T, m *model.Model, open func(*testing.T, []store.Table) 
 	}
 	db := open(t, tables)
 	t.Cleanup(func() { db.Close() })
-	return &world{Store: db, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return &world{Store: lambdatest.Unrecorded{Store: db}, t: t, model: m, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // twice invokes the function with records of the world's table, and once more with the same.

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,14 @@ import (
 
 // A shard of which something was read has a position, and the stream says whether it still has what comes after it. A shard of
 // which nothing was read begins where the stream begins: that its first records have expired, nothing says. They cannot have, if
-// a process has listed and read the shards within the time for which a stream keeps its records. So processes note when they do.
+// all that was written until a time within the last 24 hours is known to be applied. That time is noted with the
+// table, by a process that lists and reads all shards, and by a look at the stream where functions read (Watch).
 
 const (
-	// unseenFor is how long shards may go unread before first records may have expired: 24 hours are certain
+	// unseenFor is how long nothing may be known before first records may have expired: 24 hours are certain
 	// (Amazon DynamoDB, "Change data capture for DynamoDB Streams"), less than what is noted late.
 	unseenFor = 23 * time.Hour
-	// seenEvery is how often it is noted that shards are read.
+	// seenEvery is how often a process notes that shards are read.
 	seenEvery = time.Hour
 )
 
@@ -44,7 +46,7 @@ func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	case r.cannotRead(table, unread):
 		return nil
 	}
-	out, err := r.run.Store.Write(ctx, []store.Write{kept.Saw(ref, now)})
+	out, err := r.run.Store.Write(ctx, []store.Write{kept.Saw(ref, now, 0)})
 	if err = unlessCondition(out, err); err == nil {
 		r.seen[table] = now
 	}
@@ -74,17 +76,115 @@ func (r *Reader) cannotRead(table string, shards []string) bool {
 // shardsNamed is how many shards a dead letter names.
 const shardsNamed = 10
 
-// maybeGap is the dead letter of shards whose first records may have expired. It is the same whichever process makes it.
+// maybeGap is the dead letter of shards whose first records may have expired: those of one time from which on nothing is known are
+// one letter, also of several programs.
 func maybeGap(table string, shards []string, from, to time.Time) runner.Dead {
 	named := strings.Join(shards[:min(len(shards), shardsNamed)], ", ")
 	if n := len(shards) - shardsNamed; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
 	}
+	if len(shards) == 0 {
+		named = "its shards, which cannot be read now,"
+	}
 	return runner.Dead{
 		Kind: runner.DeadGap, Target: "stream of " + table, Position: events.Position{}, Time: to.UTC(),
 		Source: "from " + from.UTC().Format(time.RFC3339) + " on",
 		Reason: fmt.Sprintf(
-			"records may be missing: for %[2]d hours, from %[3]s on, no process could list and read all shards of %[1]s, and a stream keeps its records for 24. Nothing was read before of %[4]s, whose first records may have expired. Run projector verify MODEL, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
+			"records may be missing: for %[2]d hours, from %[3]s on, no process and no function is known to have read all shards of %[1]s, and a stream keeps its records for 24. Nothing shows that the end of %[4]s was read, or the first records, which may have expired. Run projector verify MODEL, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
 			table, int(to.Sub(from).Hours()), from.UTC().Format(time.RFC3339), named),
 	}
+}
+
+// Watch looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
+// that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints show it.
+type Watch struct {
+	Run *runner.Runner
+	Log *slog.Logger
+}
+
+// Watched is what a look shows of one table.
+type Watched struct {
+	Table string
+	// Lag is how old the oldest record is that is not applied, 24 hours if some have expired; Known is whether all shards show it.
+	Lag   time.Duration
+	Known bool
+}
+
+// Look looks at all tables. It keeps a dead letter for records that have expired before they were applied, and for shards that
+// may have lost some, as nothing is known of them for 23 hours: the same letter as long as that lasts. Then it notes until when
+// all is applied. Any number of programs may look at the same time. A table at which it cannot look is not known, and the log
+// says why; the error is that of weir's own table.
+func (w *Watch) Look(ctx context.Context) (all []Watched, err error) {
+	places, err := w.Run.Places(ctx, runner.GroupRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range w.Run.Model.Tables {
+		is, err := w.look(ctx, t.Name, places)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, is)
+	}
+	return all, nil
+}
+
+// look looks at one table.
+func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (is Watched, err error) {
+	s, err := LookAt(ctx, w.Run, table, runner.GroupRows, places)
+	if err != nil {
+		return is, err
+	}
+	is.Table, is.Known = table, s.Seconds != nil || len(s.trimmed) > 0
+	for _, at := range s.trimmed {
+		is.Lag = retention
+		if err := w.keep(ctx, runner.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
+			return is, err
+		}
+	}
+	switch {
+	case !is.Known:
+		w.Log.Warn("how far a stream is applied is not known", "model", w.Run.Model.Name, "table", table, "error", s.Unknown)
+	case s.Seconds != nil:
+		is.Lag = time.Duration(*s.Seconds * float64(time.Second))
+	}
+	ref, kept, err := w.Run.StreamKept(ctx, table)
+	if err != nil {
+		return is, err
+	}
+	now := w.Run.Now()
+	if !kept.Seen.IsZero() && now.Sub(kept.Seen) >= unseenFor && (len(s.unread) > 0 || !is.Known) {
+		if err := w.keep(ctx, maybeGap(table, s.unread, kept.Seen, now)); err != nil {
+			return is, err
+		}
+	}
+	upTo := now.Add(-is.Lag)
+	if !is.Known || is.Lag >= old || upTo.Before(kept.Seen) || !slices.ContainsFunc(places, func(p runner.Place) bool { return p.Table == table }) {
+		upTo = kept.Seen // or nothing has read it yet
+	}
+	saw := kept.Saw(ref, upTo, s.Open)
+	if len(saw.Ops) == 0 {
+		return is, nil
+	}
+	out, err := w.Run.Store.Write(ctx, []store.Write{saw})
+	return is, unlessCondition(out, err)
+}
+
+// retention is how long a stream keeps a record.
+const retention = 24 * time.Hour
+
+// keep keeps the dead letter of a gap, and says so in the log.
+func (w *Watch) keep(ctx context.Context, d runner.Dead) error {
+	id, err := w.Run.KeepDead(ctx, d)
+	if err == nil {
+		w.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", w.Run.Model.Typed(d.Reason), "id", id)
+	}
+	return err
+}
+
+// Since returns until when nothing of a table can be lost, zero if no program has read or watched its stream yet; and whether that
+// is so long ago that a program has to look. It reads one row.
+func (w *Watch) Since(ctx context.Context, table string) (at time.Time, overdue bool, err error) {
+	_, kept, err := w.Run.StreamKept(ctx, table)
+	return kept.Seen, !kept.Seen.IsZero() && w.Run.Now().Sub(kept.Seen) >= unseenFor-time.Hour, err
 }

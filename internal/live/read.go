@@ -90,18 +90,18 @@ func (r *Reader) resumeBehindGap(ctx context.Context, at place, after events.Pos
 	if len(read.Records) > 0 {
 		to = read.Records[0].Position.String()
 	}
-	return read, r.gap(ctx, at, after, to, "the stream had forgotten what came after it, up to "+to)
+	return read, r.gap(ctx, at, after, "the stream had forgotten what came after it, at least up to "+to)
 }
 
 // lost records the gap of a shard that disappeared before it was read to its end.
 func (r *Reader) lost(ctx context.Context, at place, after events.Position) error {
-	return r.gap(ctx, at, after, "the end of the shard", "the shard was gone before its end was read")
+	return r.gap(ctx, at, after, "the shard was gone before its end was read")
 }
 
-// gap records a gap of a shard. A gap with the same range is one dead letter, however often it is told. A process that resumes
+// gap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes
 // after a long pause may find that records have expired which others had applied: that is no gap, so it looks whether it
 // still has the lease.
-func (r *Reader) gap(ctx context.Context, at place, after events.Position, to, what string) error {
+func (r *Reader) gap(ctx context.Context, at place, after events.Position, what string) error {
 	fence := r.holds()
 	if fence == 0 {
 		return runner.ErrElsewhere
@@ -120,7 +120,7 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, to, w
 	if !stands {
 		return runner.ErrElsewhere
 	}
-	return r.keepGap(ctx, runner.ShardGap(at.table, at.shard, after, to, what, r.run.Now()))
+	return r.keepGap(ctx, runner.ShardGap(at.table, at.shard, after, what, r.run.Now()))
 }
 
 // old is the age from which the records that are read are close to expiry.

@@ -102,7 +102,7 @@ var (
 		Log: []Logged{
 			{"Applied", "Count", "Sum", "records that were applied", ""},
 			{"Skipped", "Count", "Sum", "records that change nothing derived", ""},
-			{"DeadLetters", "Count", "Sum", "records that could not be applied", "above 0: see [dead letters](#dead-letters)"},
+			{"DeadLetters", "Count", "Sum", "records that could not be applied", ""},
 		},
 	}
 	ByDerivation = Metric{
@@ -134,6 +134,7 @@ var (
 		Help:    "What could not be applied and waits to be looked at, by kind; 10,000 at the most.",
 		Asks:    "Does something wait for a person?",
 		Alarm:   "above 0: see [dead letters](#dead-letters), and of the kind `gap` [after a gap](#after-a-gap)",
+		Log:     []Logged{{"OpenDeadLetters", "Count", "Maximum", "what waits to be looked at, 1,000 at the most; every five minutes", "above 0: see [dead letters](#dead-letters)"}},
 		Runbook: "Records cannot be applied",
 	}
 	Gaps = Metric{
@@ -165,10 +166,13 @@ var (
 	}
 	Unapplied = Metric{
 		Name: "weir_unapplied_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
-		Help:    "Age of the oldest record that is not applied.",
-		Asks:    "How old are derived values at the most?",
-		Alarm:   "at 25, 50 and 80 % of 24 hours: see [behind the stream](#behind-the-stream)",
-		Log:     []Logged{{"Age", "Milliseconds", "Maximum", "age of the oldest record of an event", ""}},
+		Help:  "Age of the oldest record that is not applied.",
+		Asks:  "How old are derived values at the most?",
+		Alarm: "at 25, 50 and 80 % of 24 hours: see [behind the stream](#behind-the-stream)",
+		Log: []Logged{
+			{"Age", "Milliseconds", "Maximum", "age of the oldest record of an event", ""},
+			{"Lag", "Milliseconds", "Maximum", "age of the oldest record that is not applied; every five minutes", "at 6 hours, or missing for 15 minutes: see [nothing is read](#nothing-is-read)"},
+		},
 		Ageing:  true,
 		Runbook: "Behind the stream",
 	}

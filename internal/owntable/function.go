@@ -38,7 +38,9 @@ type FunctionShardRow struct {
 	Until time.Time
 	// Fence says which builds count which of the shard's records.
 	Fence contribution.Fence
-	was   value.Value // how often it was written
+	// Expiry is when the row expires, zero if a process moved it last.
+	Expiry time.Time
+	was    value.Value // how often it was written
 }
 
 const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify MODEL, because records that come again may count twice"
@@ -59,6 +61,9 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 		return FunctionShardRow{}, err
 	}
 	l.was = row.Get(checkMoves)
+	if n, ok := row.Get(checkExpiry).Int64(); ok {
+		l.Expiry = time.Unix(n, 0)
+	}
 	if l.Until = time.Unix(0, 0); !row.Has(checkLast) { // no function has read the shard
 		return l, nil
 	}

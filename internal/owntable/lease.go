@@ -79,13 +79,15 @@ func FreeLease(at store.Ref, fence int64) store.Write {
 // them; nothing deletes them.
 const (
 	streamLabels = "l" // stream labels (when each was enabled), latest last, separated by spaces
-	streamSeen   = "t" // when a process last listed the shards of the latest, Unix seconds
+	streamSeen   = "t" // until when all that was written is known to be applied or within reach of a reader, Unix seconds
+	streamOpen   = "o" // how many shards got records when that was noted for functions
 )
 
-// StreamRow lists the streams of a table by label, and says when a process last listed their shards.
+// StreamRow lists the streams of a table by label, and says until when nothing can be lost.
 type StreamRow struct {
 	Labels []string  // the latest last
-	Seen   time.Time // zero if that was not noted yet
+	Seen   time.Time // a process listed the shards then, or all that was written before is applied; zero if that was not noted yet
+	Open   int       // shards that got records when Seen was noted for functions; 0 if it was not
 	was    value.Value
 	seen   value.Value
 }
@@ -102,16 +104,25 @@ func DecodeStream(row value.Item) (s StreamRow, err error) {
 		n, err = whole(row, streamSeen, 0, streamDo)
 		s.Seen = time.Unix(n, 0).UTC()
 	}
+	if row.Has(streamOpen) && err == nil {
+		var n int64
+		n, err = whole(row, streamOpen, 0, streamDo)
+		s.Open = int(n)
+	}
 	return s, err
 }
 
-// Saw notes that a process has listed the shards now, on condition that no other process has noted that
-// since the row was read.
-func (s StreamRow) Saw(at store.Ref, now time.Time) store.Write {
-	return store.Write{
-		Ref: at, If: store.Cond{{store.AsRead(streamSeen, s.seen)}},
-		Ops: []store.Op{set(streamSeen, value.OfInt(now.Unix()))},
+// Saw notes until when nothing can be lost, and how many shards are open unless that is 0, on condition that no other program
+// has noted that since the row was read. The zero time notes nothing new.
+func (s StreamRow) Saw(at store.Ref, upTo time.Time, open int) store.Write {
+	w := store.Write{Ref: at, If: store.Cond{{store.AsRead(streamSeen, s.seen)}}}
+	if !upTo.IsZero() {
+		w.Ops = append(w.Ops, set(streamSeen, value.OfInt(upTo.Unix())))
 	}
+	if open > 0 {
+		w.Ops = append(w.Ops, set(streamOpen, value.OfInt(int64(open))))
+	}
+	return w
 }
 
 // Becomes stores other labels, on condition that the stored labels have not changed since

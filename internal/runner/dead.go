@@ -138,12 +138,12 @@ func (r *Runner) Describe(ref store.Ref) string {
 	return ref.Table + " " + string(value.AppendPlainItem(nil, t.Item(ref.Key)))
 }
 
-// ShardGap is the letter of a gap of a shard: records behind a position are missing, up to another place in its stream.
-// Those of one range are one letter, however often it is kept.
-func ShardGap(table, shard string, behind events.Position, to, what string, now time.Time) Dead {
+// ShardGap is the letter of a gap of a shard: records behind a position are missing. Those behind one position are one letter,
+// also of several programs and however often it is kept: what is missing grows while nothing is applied.
+func ShardGap(table, shard string, behind events.Position, what string, now time.Time) Dead {
 	return Dead{
 		Kind: DeadGap, Target: fmt.Sprintf("shard %s of %s", shard, table), Position: behind, Time: now.UTC(),
-		Source: fmt.Sprintf("after %v, up to %s", behind, to),
+		Source: fmt.Sprintf("after %v", behind),
 		Reason: fmt.Sprintf("records are missing after %v: %s; what is derived from them may be wrong. Run projector verify, which says what is wrong (docs/guide/operations.md, After a gap)", behind, what),
 	}
 }

@@ -196,7 +196,7 @@ var covered = func() (out []string) {
 // their promises are about.
 var states = []string{
 	"a place is saved", "a shard is taken over, with a place", "a shard is done for one group",
-	"a gap is named", "a gap that grew is named",
+	"a gap is named", "a gap that was named grows",
 	"a stream forgets what is not applied", "a shard is gone that is not applied", "a shard is gone that is not read",
 	"a stream forgets what a sleeper reads next", "a sleeper wakes where another has written",
 	"a process reads beside a function",

@@ -108,6 +108,13 @@ func (w *world) forgets(s *shard, n int) {
 // may wake a paused process where that does the most harm.
 func (t *trims) forgets(in *table, s *shard, n int) {
 	t.world.forgets(s, n)
+	for i := range t.named[s] { // one that nothing has passed grows, and is still that one
+		g := &t.named[s][i]
+		if slices.ContainsFunc(t.groups(), func(group string) bool { return t.place(group, in, s) == g.after }) {
+			t.reach("a gap that was named grows")
+			g.before = s.left()
+		}
+	}
 	switch {
 	case s.trimmed <= t.applied(in, s):
 	case s.gone && s.given < s.trimmed:
@@ -249,16 +256,12 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 				continue
 			}
 			g := gap{after: letter.Position}
-			toEnd := strings.HasSuffix(letter.Source, "the end of the shard") // as far as it saw
-			if s.trimmed < len(s.records) && !s.gone && !toEnd {
-				g.before = s.records[s.trimmed].Position
+			if !strings.Contains(letter.Reason, "the end of the shard") { // as far as it saw
+				g.before = s.left()
 			}
 			t.named[s] = append(t.named[s], g)
 			t.counted["gaps"]++
 			t.reach("a gap is named")
-			if slices.ContainsFunc(t.named[s], func(o gap) bool { return o.after == g.after && o.before != g.before }) {
-				t.reach("a gap that grew is named")
-			}
 			for _, n := range t.nodes {
 				if n.reader != nil && strings.HasPrefix(who, n.name+"/") && t.might(TwoWorkers, 5) { // before it has read on
 					n.stall()
@@ -314,6 +317,14 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 		}
 	})
 	t.stir(was.Owner)
+}
+
+// left is the position of the first record that the stream has not forgotten, zero if there is none.
+func (s *shard) left() events.Position {
+	if s.gone || s.trimmed == len(s.records) {
+		return events.Position{}
+	}
+	return s.records[s.trimmed].Position
 }
 
 // has reports whether a position lies in the gap.

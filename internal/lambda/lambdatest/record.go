@@ -1,10 +1,13 @@
 package lambdatest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"weir/internal/events"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -19,4 +22,17 @@ func Record(table string, r *events.Record) json.RawMessage {
 		}
 	}
 	return append(b, "}}"...)
+}
+
+// Unrecorded is a store whose streams have nothing of shards that they do not list, so that a test may make them up: nothing
+// comes before an event there.
+type Unrecorded struct{ store.Store }
+
+// Read shows a record behind those of all events.
+func (s Unrecorded) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	page, err := s.Store.Read(ctx, table, shard, after, limit)
+	if errors.Is(err, store.ErrNoTable) {
+		return store.Records{Records: []events.Record{{Position: events.PositionOf(1 << 62)}}}, nil
+	}
+	return page, err
 }
