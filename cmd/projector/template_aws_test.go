@@ -287,6 +287,7 @@ func (w *templateWorld) run() {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	w.ticks(functions[len(functions)-1])
 	more := w.flags
 	if w.search != "" {
 		more = append(slices.Clone(w.flags), "--opensearch", w.search, "--data", w.TempDir())
@@ -300,6 +301,24 @@ func (w *templateWorld) run() {
 	for _, f := range append(functions, takes) {
 		f.Kill()
 		w.permissions(f)
+	}
+}
+
+// ticks invokes the function that derives rows as the template's schedule does: all is applied.
+func (w *templateWorld) ticks(f *templateFunction) {
+	rules := w.stack.resources("AWS::Events::Rule")
+	for _, r := range rules {
+		if to := fmt.Sprint(r.Properties["Targets"]); len(rules) != 1 || r.Properties["ScheduleExpression"] != "rate(1 minute)" || !strings.Contains(to, f.name) {
+			w.Errorf("a schedule invokes %s: %v", to, r.Properties)
+		}
+	}
+	const event = `{"version":"0","detail-type":"Scheduled Event","source":"aws.events","time":"2026-01-01T00:05:00Z","resources":[],"detail":{}}`
+	if r := f.Invoke([]byte(event), time.Minute); r.Kind != "response" || r.Body != "{}" || len(rules) == 0 {
+		w.Errorf("a schedule: %s %s", r.Kind, r.Body)
+	}
+	f.Kill() // what it writes is whole then
+	if said := f.Stdout.String(); strings.Count(said, `"Lag":0`) != len(w.model.Tables) {
+		w.Errorf("the schedule says %s", said)
 	}
 }
 

@@ -13,13 +13,32 @@ const retention = measures.Retention * 1000
 // ID is unique in a template, since the function or queue begins it. Changing one makes CloudFormation delete the
 // alarm and create another.
 // An alarm fires when the metric is at the threshold or above it in each of Minutes periods of a
-// minute. A period without data is no alarm: a function that gets no records writes no metric.
+// minute. A period without data is no alarm: a function that gets no records writes no metric. With Gauge, the metric comes from
+// the schedule, every five minutes: then periods are as long, and one without data counts as bad.
 type alarm struct {
 	ID, Help  string
 	Runbook   string // its section in operations.md, which Help names too
 	Metric    metric
 	Threshold int // above or at it
 	Minutes   int // in each of so many minutes
+	Gauge     bool
+}
+
+// period is the length of a period in seconds, and evaluations is how many of them must be bad.
+func (a *alarm) period() int {
+	if a.Gauge {
+		return 300
+	}
+	return 60
+}
+func (a *alarm) evaluations() int { return a.Minutes * 60 / a.period() }
+
+// missing is what a period without data counts as.
+func (a *alarm) missing() string {
+	if a.Gauge {
+		return "breaching"
+	}
+	return "notBreaching"
 }
 
 // metric is a metric of CloudWatch.
@@ -29,8 +48,16 @@ type metric struct {
 	// One of the following says what it is of.
 	Function *Function
 	Queue    string // a resource
-	Table    *Table // with the function of the group, for weir's own metrics
+	Table    *Table // with the function of the group: weir's own metrics, and those of its mapping of the table's stream
 }
+
+// ofMapping reports whether it is a metric of an event source mapping.
+func (m *metric) ofMapping() bool { return m.Table != nil && m.Namespace == lambdaMetrics }
+
+// mapping is the resource of a function's event source mapping of the stream of a table.
+func (f *Function) mapping(t *Table) string { return f.ID + t.ID + "Stream" }
+
+const lambdaMetrics = "AWS/Lambda"
 
 // failures, commands and refused are the queues of a model.
 // They are ids of resources, from which queue names of Terraform follow too.
@@ -57,14 +84,19 @@ func (m *Model) alarms() (out []alarm) {
 				out = append(out, alarm{
 					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", Minutes: 1, Threshold: retention / 100 * percent,
 					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost. See Behind the stream in operations.md.", f.does(), percent),
-					Metric: metric{Namespace: "AWS/Lambda", Name: "IteratorAge", Statistic: "Maximum", Function: f},
+					Metric: metric{Namespace: lambdaMetrics, Name: "IteratorAge", Statistic: "Maximum", Function: f},
 				})
 			}
 		}
 		out = append(out, alarm{
 			ID: f.ID + "Errors", Runbook: "A function fails", Minutes: 5, Threshold: 1,
 			Help:   fmt.Sprintf("The function that %s fails for five minutes. Its log says why. See A function fails in operations.md.", f.does()),
-			Metric: metric{Namespace: "AWS/Lambda", Name: "Errors", Statistic: "Sum", Function: f},
+			Metric: metric{Namespace: lambdaMetrics, Name: "Errors", Statistic: "Sum", Function: f},
+		})
+		out = append(out, alarm{
+			ID: f.ID + "Throttles", Runbook: "A function is throttled", Minutes: 5, Threshold: 1,
+			Help:   fmt.Sprintf("The function that %s is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md.", f.does()),
+			Metric: metric{Namespace: lambdaMetrics, Name: "Throttles", Statistic: "Sum", Function: f},
 		})
 		if f.Stream != nil {
 			out = append(out, m.own(f)...)
@@ -79,21 +111,29 @@ func (m *Model) alarms() (out []alarm) {
 	return out
 }
 
-// own are the alarms on what the function itself reports.
-// There is one of each kind for each table, raised by a single event in a minute.
+// own are the alarms on what the function itself reports, and on what its mappings count.
+// There is one of each kind for each table.
 func (m *Model) own(f *Function) (out []alarm) {
 	for _, t := range m.Tables {
-		for _, a := range []struct{ name, runbook, help string }{
-			{"DeadLetters", "Records cannot be applied", "Records of table %s could not be applied (model %s): see Records cannot be applied in operations.md."},
-			{"Refused", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md."},
-			{"OutOfOrder", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md."},
+		for _, a := range []struct {
+			name, statistic, runbook, help string
+			threshold, minutes             int
+			rows, gauge                    bool // only of the function that derives rows, which a schedule invokes
+		}{
+			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true, true},
+			{"OpenDeadLetters", "Maximum", "Records cannot be applied", "Records of table %s could not be applied, and wait (model %s): see Records cannot be applied in operations.md.", 1, 1, true, false},
+			{"Refused", "Sum", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md.", 1, 1, false, false},
+			{"OutOfOrder", "Sum", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md.", 1, 1, true, false},
 		} {
-			if a.name == "OutOfOrder" && f.Stream.Tumbling == 0 {
-				continue // documents need no order
+			if a.rows && f.Process != Rows {
+				continue
 			}
-			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: 1, Threshold: 1, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
-				Metric: metric{Namespace: namespace, Name: a.name, Statistic: "Sum", Function: f, Table: t}})
+			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: a.minutes, Threshold: a.threshold, Gauge: a.gauge, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
+				Metric: metric{Namespace: namespace, Name: a.name, Statistic: a.statistic, Function: f, Table: t}})
 		}
+		out = append(out, alarm{ID: f.ID + t.ID + "Dropped", Runbook: "Lambda gave records up", Minutes: 1, Threshold: 1,
+			Help:   fmt.Sprintf("Lambda gave up records of table %s, for the function that %s. Records are missing: see Lambda gave records up in operations.md.", t.Def.Name, f.does()),
+			Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum", Function: f, Table: t}})
 	}
 	return out
 }

@@ -296,8 +296,14 @@ func (s *stack) function(f *Function) {
 		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))
 		return
 	}
+	if f.Process == Rows {
+		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", tickHelp), is("ScheduleExpression", tickRate),
+			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
+		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
+			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
+	}
 	for _, t := range f.Model.Tables {
-		s.add(f.ID+t.ID+"Stream", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
+		s.add(f.mapping(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
 	}
 }
 
@@ -318,7 +324,8 @@ func (s *stack) mapping(f *Function) []entry {
 		failures = object(is("OnFailure", object(is("Type", "SQS"), is("Destination", getAtt(f.Model.failures(), "Arn")))))
 	}
 	return append(e, is("ParallelizationFactor", f.Stream.Parallel), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
-		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures))
+		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures),
+		is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))
 }
 
 // messages is how the queue of commands is read: a message that fails comes again by itself.
@@ -334,6 +341,9 @@ func (s *stack) events(f *Function) node {
 		return object(is("Messages", object(is("Type", "SQS"), is("Properties", object(append([]entry{is("Queue", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))))
 	}
 	var out []entry
+	if f.Process == Rows {
+		out = append(out, is("Tick", object(is("Type", "Schedule"), is("Properties", object(is("Description", tickHelp), is("Schedule", tickRate))))))
+	}
 	for _, t := range f.Model.Tables {
 		out = append(out, is(t.ID+"Stream", object(is("Type", "DynamoDB"), is("Properties", object(append([]entry{is("Stream", s.stream(t))}, s.mapping(f)...)...)))))
 	}
@@ -419,8 +429,7 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	return out, ""
 }
 
-// alarm adds an alarm. Missing data is good: a metric that nothing is written to raises no alarm.
-// It tells the topic when it begins and when it ends, if the stack is given one.
+// alarm adds an alarm. It tells the topic when it begins and when it ends, if the stack is given one.
 func (s *stack) alarm(a alarm) {
 	dims := func(pairs ...any) node {
 		var out []any
@@ -434,6 +443,8 @@ func (s *stack) alarm(a alarm) {
 		switch m := a.Metric; {
 		case m.Queue != "":
 			return dims("QueueName", getAtt(m.Queue, "QueueName"))
+		case m.ofMapping():
+			return dims("EventSourceMappingUUID", ref(m.Function.mapping(m.Table)))
 		case m.Table == nil:
 			return dims("FunctionName", ref(m.Function.ID))
 		default:
@@ -444,7 +455,7 @@ func (s *stack) alarm(a alarm) {
 	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", is("Properties", object(
 		is("AlarmDescription", a.Help),
 		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
-		is("Period", 60), is("EvaluationPeriods", a.Minutes), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", "notBreaching"),
+		is("Period", a.period()), is("EvaluationPeriods", a.evaluations()), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.missing()),
 		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))
 }
 

@@ -119,6 +119,12 @@ type Mapping struct {
 	Parallel      int
 }
 
+// The schedule of a function that derives rows: see package lambda, tick.go.
+const (
+	tickRate = "rate(1 minute)"
+	tickHelp = "Looks whether the streams are read, and goes on with long lists."
+)
+
 // Variable is a variable of a function's environment.
 type Variable struct {
 	Name  string

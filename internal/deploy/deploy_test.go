@@ -126,7 +126,12 @@ func checkNames(t *testing.T, name string, text []byte) {
 		of, _, _ := strings.Cut(n, ".")
 		used[of] = true
 		url, ofFunction := strings.CutSuffix(of, "Url")
-		bySAM := name == "sam.yaml" && ofFunction && has[url]
+		ofEvent := false // SAM makes a mapping of an event, with the names of both
+		for id := range has {
+			event, is := strings.CutPrefix(of, id)
+			ofEvent = ofEvent || is && strings.HasSuffix(event, "Stream")
+		}
+		bySAM := name == "sam.yaml" && (ofFunction && has[url] || ofEvent)
 		if !has[of] && !strings.HasPrefix(of, "AWS::") && !bySAM {
 			t.Errorf("%s:%d: there is no %s", name, line, of)
 		}

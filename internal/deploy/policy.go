@@ -71,7 +71,7 @@ func Grants(p Process) []Grant {
 			}},
 			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "UpdateItem"), Reason: "The derived values, and the rows that they follow from."},
-		}, streamed()...)
+		}, streamed("")...)
 	case Search:
 		return append([]Grant{
 			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), Reason: "The catalog, dead letters, and the state of indexes.", Seldom: map[string]string{
@@ -85,7 +85,7 @@ func Grants(p Process) []Grant {
 			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
 				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
 			}},
-		}, streamed()...)
+		}, streamed("Lambda")...)
 	case Ingest:
 		return []Grant{
 			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Claims of unique values, and idempotency keys."},
@@ -137,10 +137,11 @@ var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGra
 
 // streamed is what Lambda needs to deliver streams to a function.
 // GetRecords and the iterators are called by Lambda in the name of the function's role, so the role
-// needs them although the program never does.
-func streamed() []Grant {
+// needs them although a program that keeps documents never does. One that derives rows looks at its streams.
+func streamed(reads string) []Grant {
 	return []Grant{
-		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: "Lambda", Reason: "Lambda reads the streams for the function, which compares one with the one before it."},
+		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: reads, Reason: "Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.",
+			Seldom: map[string]string{"dynamodb:ListStreams": "only Lambda asks, for a mapping"}},
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
 		dataKey,

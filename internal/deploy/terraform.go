@@ -276,8 +276,21 @@ func (t *terraform) sources(f *Function) {
 		})
 		return
 	}
+	if f.Process == Rows {
+		t.resource("aws_cloudwatch_event_rule", f.ID+"Tick", "", func() {
+			t.set(set{"name", `"weir-${var.stage}-` + f.Model.Name + `-tick"`}, set{"description", quoted(tickHelp)}, set{"schedule_expression", quoted(tickRate)})
+		})
+		rule := "aws_cloudwatch_event_rule." + snake(f.ID+"Tick")
+		t.resource("aws_cloudwatch_event_target", f.ID+"Tick", "", func() {
+			t.set(set{"rule", rule + ".name"}, set{"arn", "aws_lambda_function." + name + ".arn"})
+		})
+		t.resource("aws_lambda_permission", f.ID+"Tick", "", func() {
+			t.set(set{"function_name", "aws_lambda_function." + name + ".function_name"}, set{"action", quoted("lambda:InvokeFunction")},
+				set{"principal", quoted("events.amazonaws.com")}, set{"source_arn", rule + ".arn"})
+		})
+	}
 	for _, table := range f.Model.Tables {
-		t.resource("aws_lambda_event_source_mapping", f.ID+table.ID+"Stream", "", func() {
+		t.resource("aws_lambda_event_source_mapping", f.mapping(table), "", func() {
 			tumbling := ""
 			if f.Stream.Tumbling > 0 {
 				tumbling = strconv.Itoa(f.Stream.Tumbling)
@@ -286,6 +299,7 @@ func (t *terraform) sources(f *Function) {
 				set{"batch_size", strconv.Itoa(f.Stream.Batch)}, set{"maximum_batching_window_in_seconds", strconv.Itoa(f.Stream.Window)},
 				set{"tumbling_window_in_seconds", tumbling}, set{"parallelization_factor", strconv.Itoa(f.Stream.Parallel)}, whole,
 				set{"maximum_retry_attempts", "-1"}, set{"maximum_record_age_in_seconds", "-1"}, set{"depends_on", "[aws_iam_role_policy." + name + "]"})
+			t.inner("metrics_config", func() { t.set(set{"metrics", quotedAll([]string{"EventCount"})}) })
 			t.inner("destination_config", func() {
 				t.block("on_failure", func() { t.set(set{"destination_arn", queueARN(f.Model.failures())}) })
 			})
@@ -394,8 +408,8 @@ func (t *terraform) alarm(a alarm) {
 	t.resource("aws_cloudwatch_metric_alarm", a.ID, "", func() {
 		t.set(set{"alarm_name", `"weir-${var.stage}-` + strings.ReplaceAll(snake(a.ID), "_", "-") + `"`}, set{"alarm_description", quoted(a.Help)},
 			set{"namespace", quoted(a.Metric.Namespace)}, set{"metric_name", quoted(a.Metric.Name)}, set{"dimensions", dimensions(a.Metric)},
-			set{"statistic", quoted(a.Metric.Statistic)}, set{"period", "60"}, set{"evaluation_periods", strconv.Itoa(a.Minutes)}, set{"threshold", strconv.Itoa(a.Threshold)},
-			set{"comparison_operator", quoted("GreaterThanOrEqualToThreshold")}, set{"treat_missing_data", quoted("notBreaching")},
+			set{"statistic", quoted(a.Metric.Statistic)}, set{"period", strconv.Itoa(a.period())}, set{"evaluation_periods", strconv.Itoa(a.evaluations())}, set{"threshold", strconv.Itoa(a.Threshold)},
+			set{"comparison_operator", quoted("GreaterThanOrEqualToThreshold")}, set{"treat_missing_data", quoted(a.missing())},
 			set{"alarm_actions", "local.topics"}, set{"ok_actions", "local.topics"})
 	})
 }
@@ -405,6 +419,8 @@ func dimensions(m metric) string {
 	switch {
 	case m.Queue != "":
 		return "{ QueueName = aws_sqs_queue." + snake(m.Queue) + ".name }"
+	case m.ofMapping():
+		return "{ EventSourceMappingUUID = aws_lambda_event_source_mapping." + snake(m.Function.mapping(m.Table)) + ".uuid }"
 	case m.Table == nil:
 		return "{ FunctionName = aws_lambda_function." + snake(m.Function.ID) + ".function_name }"
 	}

@@ -439,7 +439,7 @@ data "aws_iam_policy_document" "orders_rows" {
     resources = ["${local.table_arns}/${var.orders_table_name}", "${local.table_arns}/${var.shop_customers_table_name}"]
   }
 
-  # Lambda reads the streams for the function, which compares one with the one before it.
+  # Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.
   statement {
     sid       = "Streams"
     actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
@@ -556,6 +556,24 @@ resource "aws_lambda_function" "orders_rows" {
   }
 }
 
+resource "aws_cloudwatch_event_rule" "orders_rows_tick" {
+  name                = "weir-${var.stage}-orders-tick"
+  description         = "Looks whether the streams are read, and goes on with long lists."
+  schedule_expression = "rate(1 minute)"
+}
+
+resource "aws_cloudwatch_event_target" "orders_rows_tick" {
+  rule = aws_cloudwatch_event_rule.orders_rows_tick.name
+  arn  = aws_lambda_function.orders_rows.arn
+}
+
+resource "aws_lambda_permission" "orders_rows_tick" {
+  function_name = aws_lambda_function.orders_rows.function_name
+  action        = "lambda:InvokeFunction"
+  principal     = "events.amazonaws.com"
+  source_arn    = aws_cloudwatch_event_rule.orders_rows_tick.arn
+}
+
 resource "aws_lambda_event_source_mapping" "orders_rows_orders_stream" {
   function_name                      = aws_lambda_function.orders_rows.arn
   event_source_arn                   = local.orders_stream_arn
@@ -568,6 +586,10 @@ resource "aws_lambda_event_source_mapping" "orders_rows_orders_stream" {
   maximum_retry_attempts             = -1
   maximum_record_age_in_seconds      = -1
   depends_on                         = [aws_iam_role_policy.orders_rows]
+
+  metrics_config {
+    metrics = ["EventCount"]
+  }
 
   destination_config {
     on_failure {
@@ -588,6 +610,10 @@ resource "aws_lambda_event_source_mapping" "orders_rows_shop_customers_stream" {
   maximum_retry_attempts             = -1
   maximum_record_age_in_seconds      = -1
   depends_on                         = [aws_iam_role_policy.orders_rows]
+
+  metrics_config {
+    metrics = ["EventCount"]
+  }
 
   destination_config {
     on_failure {
@@ -645,7 +671,7 @@ data "aws_iam_policy_document" "orders_search" {
     }
   }
 
-  # Lambda reads the streams for the function, which compares one with the one before it.
+  # Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.
   statement {
     sid       = "Streams"
     actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
@@ -775,6 +801,10 @@ resource "aws_lambda_event_source_mapping" "orders_search_orders_stream" {
   maximum_record_age_in_seconds      = -1
   depends_on                         = [aws_iam_role_policy.orders_search]
 
+  metrics_config {
+    metrics = ["EventCount"]
+  }
+
   destination_config {
     on_failure {
       destination_arn = aws_sqs_queue.orders_failures.arn
@@ -793,6 +823,10 @@ resource "aws_lambda_event_source_mapping" "orders_search_shop_customers_stream"
   maximum_retry_attempts             = -1
   maximum_record_age_in_seconds      = -1
   depends_on                         = [aws_iam_role_policy.orders_search]
+
+  metrics_config {
+    metrics = ["EventCount"]
+  }
 
   destination_config {
     on_failure {
@@ -1034,13 +1068,45 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_errors" {
   ok_actions          = local.topics
 }
 
-resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dead_letters" {
-  alarm_name          = "weir-${var.stage}-orders-rows-orders-dead-letters"
-  alarm_description   = "Records of table orders could not be applied (model orders): see Records cannot be applied in operations.md."
-  namespace           = "weir"
-  metric_name         = "DeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+resource "aws_cloudwatch_metric_alarm" "orders_rows_throttles" {
+  alarm_name          = "weir-${var.stage}-orders-rows-throttles"
+  alarm_description   = "The function that derives the rows of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Throttles"
+  dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
   statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_lag" {
+  alarm_name          = "weir-${var.stage}-orders-rows-orders-lag"
+  alarm_description   = "Table orders is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
+  namespace           = "weir"
+  metric_name         = "Lag"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  statistic           = "Maximum"
+  period              = 300
+  evaluation_periods  = 3
+  threshold           = 21600000
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "breaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_open_dead_letters" {
+  alarm_name          = "weir-${var.stage}-orders-rows-orders-open-dead-letters"
+  alarm_description   = "Records of table orders could not be applied, and wait (model orders): see Records cannot be applied in operations.md."
+  namespace           = "weir"
+  metric_name         = "OpenDeadLetters"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  statistic           = "Maximum"
   period              = 60
   evaluation_periods  = 1
   threshold           = 1
@@ -1082,13 +1148,45 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
   ok_actions          = local.topics
 }
 
-resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dead_letters" {
-  alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-dead-letters"
-  alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
-  namespace           = "weir"
-  metric_name         = "DeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dropped" {
+  alarm_name          = "weir-${var.stage}-orders-rows-orders-dropped"
+  alarm_description   = "Lambda gave up records of table orders, for the function that derives the rows of model orders. Records are missing: see Lambda gave records up in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "DroppedEventCount"
+  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_rows_orders_stream.uuid }
   statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_lag" {
+  alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-lag"
+  alarm_description   = "Table Shop.Customers is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
+  namespace           = "weir"
+  metric_name         = "Lag"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  statistic           = "Maximum"
+  period              = 300
+  evaluation_periods  = 3
+  threshold           = 21600000
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "breaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_open_dead_letters" {
+  alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-open-dead-letters"
+  alarm_description   = "Records of table Shop.Customers could not be applied, and wait (model orders): see Records cannot be applied in operations.md."
+  namespace           = "weir"
+  metric_name         = "OpenDeadLetters"
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  statistic           = "Maximum"
   period              = 60
   evaluation_periods  = 1
   threshold           = 1
@@ -1120,6 +1218,22 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_out_of_order"
   namespace           = "weir"
   metric_name         = "OutOfOrder"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dropped" {
+  alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-dropped"
+  alarm_description   = "Lambda gave up records of table Shop.Customers, for the function that derives the rows of model orders. Records are missing: see Lambda gave records up in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "DroppedEventCount"
+  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_rows_shop_customers_stream.uuid }
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1194,15 +1308,15 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_errors" {
   ok_actions          = local.topics
 }
 
-resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dead_letters" {
-  alarm_name          = "weir-${var.stage}-orders-search-orders-dead-letters"
-  alarm_description   = "Records of table orders could not be applied (model orders): see Records cannot be applied in operations.md."
-  namespace           = "weir"
-  metric_name         = "DeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "search" })
+resource "aws_cloudwatch_metric_alarm" "orders_search_throttles" {
+  alarm_name          = "weir-${var.stage}-orders-search-throttles"
+  alarm_description   = "The function that keeps the search documents of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Throttles"
+  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
   statistic           = "Sum"
   period              = 60
-  evaluation_periods  = 1
+  evaluation_periods  = 5
   threshold           = 1
   comparison_operator = "GreaterThanOrEqualToThreshold"
   treat_missing_data  = "notBreaching"
@@ -1226,12 +1340,12 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_orders_refused" {
   ok_actions          = local.topics
 }
 
-resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dead_letters" {
-  alarm_name          = "weir-${var.stage}-orders-search-shop-customers-dead-letters"
-  alarm_description   = "Records of table Shop.Customers could not be applied (model orders): see Records cannot be applied in operations.md."
-  namespace           = "weir"
-  metric_name         = "DeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "search" })
+resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dropped" {
+  alarm_name          = "weir-${var.stage}-orders-search-orders-dropped"
+  alarm_description   = "Lambda gave up records of table orders, for the function that keeps the search documents of model orders. Records are missing: see Lambda gave records up in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "DroppedEventCount"
+  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_search_orders_stream.uuid }
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1258,11 +1372,43 @@ resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_refused" {
   ok_actions          = local.topics
 }
 
+resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dropped" {
+  alarm_name          = "weir-${var.stage}-orders-search-shop-customers-dropped"
+  alarm_description   = "Lambda gave up records of table Shop.Customers, for the function that keeps the search documents of model orders. Records are missing: see Lambda gave records up in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "DroppedEventCount"
+  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_search_shop_customers_stream.uuid }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 1
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
 resource "aws_cloudwatch_metric_alarm" "orders_ingest_errors" {
   alarm_name          = "weir-${var.stage}-orders-ingest-errors"
   alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue fails for five minutes. Its log says why. See A function fails in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Errors"
+  dimensions          = { FunctionName = aws_lambda_function.orders_ingest.function_name }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_ingest_throttles" {
+  alarm_name          = "weir-${var.stage}-orders-ingest-throttles"
+  alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Throttles"
   dimensions          = { FunctionName = aws_lambda_function.orders_ingest.function_name }
   statistic           = "Sum"
   period              = 60
@@ -1356,46 +1502,56 @@ resource "aws_cloudwatch_dashboard" "orders" {
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Records\"', 'Average')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
+        "title": "What waits to be looked at", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OpenDeadLetters\"', 'Maximum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Records more than 20 hours old", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Old\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Age of the oldest record of an event (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
+        "title": "Age of the oldest record that is not applied; every five minutes (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
+        "metrics": [
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Lag\"', 'Maximum')", "id": "e1"}]
+        ]}},
+      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Events that come again because this table refused a call", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Refused\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Write units", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Writes that DynamoDB refused for now", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "For which writes waited for the write budget (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "Records that come again", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 0, "y": 48, "width": 12, "height": 6, "properties": {
         "title": "Events that were refused", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
         ]}},
-      {"type": "metric", "x": 12, "y": 42, "width": 12, "height": 6, "properties": {
+      {"type": "metric", "x": 12, "y": 48, "width": 12, "height": 6, "properties": {
         "title": "Queues (messages)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/SQS","ApproximateNumberOfMessagesVisible","QueueName","${aws_sqs_queue.orders_commands.name}",{"label":"commands","stat":"Maximum"}],
