@@ -30,10 +30,6 @@ type portion struct {
 	bad     []events.Entry
 }
 
-// portionRecords is how many records are applied before the deadline is checked again,
-// unless Handler.Portion says otherwise.
-const portionRecords = 250
-
 // work is what an event asks for.
 type work struct {
 	read     time.Time

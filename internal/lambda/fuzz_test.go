@@ -36,7 +36,7 @@ func FuzzPayload(f *testing.F) {
 		if err != nil {
 			return // events has its own target
 		}
-		w, err := decide(m, &ev, portionRecords)
+		w, err := decide(m, &ev, 250)
 		if err != nil {
 			if !errors.Is(err, ErrEvent) {
 				t.Fatal(err)

@@ -11,7 +11,7 @@
 //
 // An event is applied in four steps: decide.go turns the payload into a batch, or refuses it,
 // without any I/O; the runner's catalog admits it; progress.go checks that it continues what the
-// function applied of its shard; and the runner applies it. An event that
+// function applied of its shard; and the runner applies it, as one batch unless such events take too long. An event that
 // was applied before, in part or as a whole, changes nothing. Lambda runs several processes of a
 // function side by side, for different shards, and for one shard while it gives up on the first.
 //
@@ -48,8 +48,8 @@ type Handler struct {
 	// runner.GroupSearch. "" is both, in this order, for an index that cannot be down while
 	// the rows are not.
 	Group string
-	// Portion is how many records are applied before the deadline is checked again; 0
-	// is 250.
+	// Portion is the most records that are applied as one batch; 0 is the whole event, so that each target is written once, and a
+	// part of it after an event of the shard that took longer than the invocation had.
 	Portion int
 	// Report, when set, is called with the outcome of each event that has records, and Ticked with what a scheduled invocation found.
 	Report func(Report)
@@ -58,12 +58,13 @@ type Handler struct {
 	Log *slog.Logger
 
 	watched map[string]watched // each table
+	slow    map[string]int     // of shards whose events take long: the most records that are applied as one batch
 }
 
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
 // reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r.Reads(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}}
+	h := &Handler{Runner: r.Reads(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}, slow: map[string]int{}}
 	h.Runner.Reader = catalog.Shard
 	return h
 }
@@ -107,7 +108,8 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := h.Names.Entries(ev.Entries); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	w, err := decide(h.Runner.Model, &ev, cmp.Or(h.Portion, portionRecords))
+	most := cmp.Or(h.Portion, h.slow[ev.Shard], len(ev.Entries))
+	w, err := decide(h.Runner.Model, &ev, most)
 	if err == nil && len(w.portions) > 0 && h.appliesRows() {
 		err = w.checkShard()
 	}
@@ -130,9 +132,25 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		}
 		out, err = json.Marshal(a)
 	}
+	h.pace(ev.Shard, most, errors.Is(errors.Join(err, w.why), context.DeadlineExceeded))
 	h.tell(&ev, &w, err)
 	return out, err
 }
+
+// pace makes the batches of a shard smaller after one that was not done in time, so that a part of its event is, and then larger again.
+func (h *Handler) pace(shard string, most int, late bool) {
+	switch slow := h.slow[shard]; {
+	case late:
+		h.slow[shard] = max(1, most/4)
+	case slow > 0 && slow < mostSlow:
+		h.slow[shard] = 2 * slow
+	default:
+		delete(h.slow, shard)
+	}
+}
+
+// mostSlow is from how many records on a batch counts as large again.
+const mostSlow = 1000
 
 // batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
 func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {

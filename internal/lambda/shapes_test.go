@@ -220,3 +220,22 @@ func TestPartOfAnEvent(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowEvent: an event that is not done in time comes again, and is then applied in parts, so that what was done counts.
+func TestSlowEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var records []string
+	for n := range 8 {
+		r := strings.ReplaceAll(picture(fmt.Sprintf("%021d", n+1)), `"ALBUM#a"`, fmt.Sprintf(`"ALBUM#n%d"`, n+1))
+		records = append(records, strings.ReplaceAll(r, `"albumId":{"S":"a"}`, fmt.Sprintf(`"albumId":{"S":"n%d"}`, n+1)))
+	}
+	event := []byte(ofShard(recordsOf(records...)))
+	h := w.over(&late{world: w, word: "n5"})
+	for i, want := range []string{"", `{"batchItemFailures":[{"itemIdentifier":"000000000000000000005"}],"state":{}}`} {
+		out, err := h.Invoke(due{t.Context(), time.Now().Add(5 * time.Second)}, event)
+		if string(out) != want || err == nil != (want != "") {
+			t.Errorf("the %d. time: %s, %v", i+1, out, err)
+		}
+	}
+}

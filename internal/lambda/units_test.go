@@ -184,3 +184,88 @@ func (s *tallied) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 	}
 	return out, err
 }
+
+// charged is a store that adds up the write units of all rows, by DynamoDB's documented rules: a write takes one for each KB of the
+// larger of the rows before and after, also if its condition fails, and twice as much in a transaction.
+type charged struct {
+	store.Store
+	units float64
+	reads int // requests
+}
+
+func (c *charged) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	was, err := c.Store.Get(ctx, refsOf(ws))
+	if err != nil {
+		return nil, err
+	}
+	for i := range ws {
+		ws[i].Return = true
+	}
+	out, err := c.Store.Write(ctx, ws)
+	for i := range out {
+		c.units += max(units(was[i], 1024), units(out[i].Row, 1024))
+	}
+	return out, err
+}
+
+func (c *charged) Transact(ctx context.Context, ws []store.Write) error {
+	was, err := c.Store.Get(ctx, refsOf(ws))
+	if err != nil {
+		return err
+	}
+	err = c.Store.Transact(ctx, ws)
+	is, bad := c.Store.Get(ctx, refsOf(ws))
+	for i := range is {
+		c.units += 2 * max(units(was[i], 1024), units(is[i], 1024))
+	}
+	return errors.Join(err, bad)
+}
+
+func (c *charged) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	c.reads++
+	return c.Store.Get(ctx, refs)
+}
+
+func refsOf(ws []store.Write) (out []store.Ref) {
+	for i := range ws {
+		out = append(out, ws[i].Ref)
+	}
+	return out
+}
+
+// TestEventUnits: an event writes each target and each ledger once, whatever its size. What it costs besides is what its marks take.
+func TestEventUnits(t *testing.T) {
+	for _, of := range []struct {
+		records, albums int
+		most            float64
+		reads           int
+	}{{200, 3, 8, 3}, {1000, 3, 16, 3}, {1000, 1000, 2010, 4}} {
+		w := newWorld(t)
+		c := &charged{Store: w.Store}
+		var ws []store.Write
+		for a := range of.albums {
+			key := store.Key{Partition: value.OfString(fmt.Sprint("ALBUM#", a)), Sort: value.OfString("METADATA")}
+			ws = append(ws, store.Write{Ref: store.Ref{Table: "gallery", Key: key}, Put: w.model.Tables[0].Item(key).With(value.Attr{Name: "EntityType", Value: value.OfString("Album")})})
+		}
+		if _, err := w.Store.Write(t.Context(), ws); err != nil {
+			t.Fatal(err)
+		}
+		h := w.over(c)
+		at := 0
+		event := func() string {
+			var records []string
+			for range of.records {
+				at++
+				records = append(records, strings.ReplaceAll(picture(fmt.Sprint(at)), `"ALBUM#a"`, fmt.Sprintf(`"ALBUM#%d"`, at%of.albums)))
+			}
+			return ofShard(recordsOf(records...))
+		}
+		w.must(h, []byte(event()))
+		c.units, c.reads = 0, 0
+		w.must(h, []byte(event()))
+		t.Logf("%d records for %d albums: %.0f write units, %d requests that read", of.records, of.albums, c.units, c.reads)
+		if c.units > of.most || c.reads > of.reads {
+			t.Errorf("%d records for %d albums: %.0f write units and %d requests that read, want at most %.0f and %d", of.records, of.albums, c.units, c.reads, of.most, of.reads)
+		}
+	}
+}
