@@ -193,7 +193,7 @@ func (l *life) newMapping() {
 	payloads, _ := l.events(at)
 	refused := 0
 	for _, said := range l.invoke(m, payloads) {
-		if strings.Contains(said, "what lies in between") {
+		if strings.Contains(said, "the stream has records before it that did not come") {
 			refused++
 		}
 	}
