@@ -114,8 +114,7 @@ func (k *known) decide(l link, now digest) verdict {
 		k.seen, k.before = l.mark, append(k.before, l.old.short(), l.new.short())
 		k.remember(l)
 		if at == reaches {
-			k.begin(l, now)
-			k.pass(l)
+			k.pass(l, k.want == now.short())
 			return verdict{outcome: noted, told: true}
 		}
 		if v := k.takeLate(l); v.outcome == noted {
@@ -128,7 +127,7 @@ func (k *known) decide(l link, now digest) verdict {
 		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: to, have: l.new.short(), want: now.short(), near: nearTo})
 		return verdict{outcome: noted, told: true, gap: notNext}
 	}
-	k.pass(l)
+	k.pass(l, k.seen == mark{} && l.old == now && l.compare(k.first) <= 0)
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
 		h := k.holeTo(l.mark, now, l.old)
@@ -361,8 +360,13 @@ func (k *known) explain(l link) bool {
 	return false
 }
 
-// pass takes a change that made the row of an export, or follows from it.
-func (k *known) pass(l link) {
+// pass takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known, where the row
+// of an export was that: it made this row; or it is the first of a stream, and its time is not behind the export's. If it comes again it is
+// not compared with the export.
+func (k *known) pass(l link, begins bool) {
+	if begins && k.flags&byExport != 0 {
+		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.short(), k.flags&^byExport
+	}
 	k.trim(l)
 	k.fill(l, true)
 }
@@ -448,13 +452,6 @@ func (k *known) holeTo(to mark, now, want digest) hole {
 		h.from, h.near = mark{time: k.at}, nearFrom
 	}
 	return h
-}
-
-// begin notes the first change before the row of an export.
-func (k *known) begin(l link, now digest) {
-	if k.flags&byExport != 0 && k.want == now.short() {
-		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.short(), k.flags&^byExport
-	}
 }
 
 // decideExport says what becomes of a row of an export. Outside a minute around its time, time decides. Within it, the row is

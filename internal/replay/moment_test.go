@@ -107,6 +107,8 @@ func TestRepeatedInHoles(t *testing.T) {
 	for name, x := range map[string]struct{ first, again []link }{
 		"the end of a hole":    {[]link{change(1, 8*second, none, a), change(5, 11*second, b, none), change(6, 600*second, none, a)}, filled},
 		"between full exports": {[]link{row(5.125*second, a), row(162*second, b)}, made},
+		"behind a full export": {[]link{row(1.9*second, a), change(1, second, a, b), change(2, 100*second, b, a)}, []link{change(1, second, a, b)}},
+		"before two":           {[]link{row(3*second, a), row(9*second, none), change(3, 2*second, none, b), change(4, 3*second, b, a), change(5, 4*second, a, none), change(6, 99*second, none, b)}, []link{change(3, 2*second, none, b)}},
 	} {
 		k, now := known{}, none
 		for _, l := range slices.Concat(x.first, x.again, x.again) {
