@@ -54,11 +54,11 @@ func TestTemplateOnServices(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for _, p := range []deploy.Process{deploy.Rows, deploy.Search, deploy.Ingest} {
-		if p == deploy.Search && os.Getenv(opensearchtest.Endpoint) == "" {
-			continue
-		}
+	for _, p := range []deploy.Process{deploy.Rows, deploy.Ingest} {
 		for _, g := range deploy.Grants(p) {
+			if g.On == deploy.Domain && os.Getenv(opensearchtest.Endpoint) == "" {
+				continue
+			}
 			for _, a := range g.Actions {
 				asked, seldom := used.has[grantKey(p, g.ID, a)], g.Seldom[a]
 				if g.Service == "" && !asked && seldom == "" {
@@ -231,7 +231,7 @@ type templateFunction struct {
 // function prepares one of the template's functions.
 func (w *templateWorld) function(p deploy.Process, program string) *templateFunction {
 	for name, r := range w.stack.resources("AWS::Lambda::Function") {
-		if !strings.HasSuffix(name, map[deploy.Process]string{deploy.Rows: "Rows", deploy.Search: "Search", deploy.Ingest: "Ingest"}[p]) {
+		if !strings.HasSuffix(name, map[deploy.Process]string{deploy.Rows: "Rows", deploy.Ingest: "Ingest"}[p]) {
 			continue
 		}
 		f := &templateFunction{process: p, name: name, calls: dynamodbtest.NewRecorder(os.Getenv(dynamodbtest.Endpoint)), mappings: map[string]map[string]any{}, window: map[string]json.RawMessage{}}
@@ -262,12 +262,10 @@ func (w *templateWorld) run() {
 	if len(w.model.Tables) > 1 && w.search != "" {
 		commands()
 	}
-	if w.search != "" {
-		w.early()
-		w.command(append(w.flags, "--opensearch", w.search, "--data", w.TempDir()), "build", w.model.Name, "--aws")
-		functions = append(functions, w.function(deploy.Search, "projector"))
-	}
 	functions = append(functions, w.function(deploy.Rows, "projector"))
+	if w.search != "" {
+		w.command(append(w.flags, "--opensearch", w.search, "--data", w.TempDir()), "build", w.model.Name, "--aws")
+	}
 	if takes == nil {
 		commands()
 	}
@@ -320,21 +318,6 @@ func (w *templateWorld) ticks(f *templateFunction) {
 	if said := f.Stdout.String(); strings.Count(said, `"Lag":0`) != len(w.model.Tables) {
 		w.Errorf("the schedule says %s", said)
 	}
-}
-
-// early starts the function of documents before there are any: it makes the indexes, and applies
-// nothing, since no build has filled them.
-func (w *templateWorld) early() {
-	f := w.function(deploy.Search, "projector")
-	for stream := range f.mappings {
-		record := fmt.Sprintf(`{"eventName":"REMOVE","eventSource":"aws:dynamodb","eventSourceARN":%q,"dynamodb":{"Keys":{},"SequenceNumber":"1"}}`, stream)
-		if r := f.Invoke(payload(w.T, event([]json.RawMessage{json.RawMessage(record)})), time.Minute); r.Kind != "error" || !strings.Contains(r.Body, "projector build") {
-			w.Errorf("%s before the build: %s %s", f.name, r.Kind, r.Body)
-		}
-		break
-	}
-	f.Kill()
-	w.permissions(f)
 }
 
 // record writes rows that were recorded, as the application did.
@@ -424,7 +407,7 @@ func (w *templateWorld) permissions(f *templateFunction) {
 			w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, c.Action, c.Resource)
 		}
 	}
-	if f.process == deploy.Search {
+	if f.process == deploy.Rows && w.cluster != nil {
 		for action, path := range w.cluster.methods() {
 			if !allowed(role, action, w.stack.parameters["OpenSearchDomainArn"]+path) {
 				w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, action, path)

@@ -113,7 +113,7 @@ func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 	default:
 		var p doctor.Program
 		if is.Environment != nil {
-			p.Model, p.Group = is.Environment.Variables["WEIR_MODEL"], is.Environment.Variables["WEIR_GROUP"]
+			p.Model = is.Environment.Variables["WEIR_MODEL"]
 		}
 		out.Program = doctor.Known(p)
 	}

@@ -47,7 +47,7 @@ const (
 "FilterCriteria":{"Filters":[{"Pattern":"{}"}]}},
 {"UUID":"u3","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:third","FilterCriteria":{"Filters":[]}},
 {"UUID":"u4","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:fourth","FilterCriteriaError":{"ErrorCode":"KMS"}}]}`
-	rows = `{"FunctionName":"rows","Timeout":60,"Environment":{"Variables":{"WEIR_MODEL":"m","WEIR_GROUP":"rows","WEIR_STAGE":"prod"}}}`
+	rows = `{"FunctionName":"rows","Timeout":60,"Environment":{"Variables":{"WEIR_MODEL":"m","WEIR_STAGE":"prod"}}}`
 )
 
 // TestIdentity: who calls, or the permission that is needed to know.
@@ -68,7 +68,7 @@ func TestMappings(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	want := doctor.Mapping{ID: "u1", Function: "rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1, Partial: true, Failures: "arn:q", Last: "OK",
-		Program: doctor.Known(doctor.Program{Model: "m", Group: "rows"})}
+		Program: doctor.Known(doctor.Program{Model: "m"})}
 	if all.Is[0] != want {
 		t.Errorf("%+v\n%+v", all.Is[0], want)
 	}

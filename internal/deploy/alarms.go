@@ -118,16 +118,13 @@ func (m *Model) own(f *Function) (out []alarm) {
 		for _, a := range []struct {
 			name, statistic, runbook, help string
 			threshold, minutes             int
-			rows, gauge                    bool // only of the function that derives rows, which a schedule invokes
+			gauge                          bool
 		}{
-			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true, true},
-			{"OpenDeadLetters", "Maximum", "Records cannot be applied", "Records of table %s could not be applied, and wait (model %s): see Records cannot be applied in operations.md.", 1, 1, true, false},
-			{"Refused", "Sum", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md.", 1, 1, false, false},
-			{"OutOfOrder", "Sum", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md.", 1, 1, true, false},
+			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true},
+			{"OpenDeadLetters", "Maximum", "Records cannot be applied", "Records of table %s could not be applied, and wait (model %s): see Records cannot be applied in operations.md.", 1, 1, false},
+			{"Refused", "Sum", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md.", 1, 1, false},
+			{"OutOfOrder", "Sum", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md.", 1, 1, false},
 		} {
-			if a.rows && f.Process != Rows {
-				continue
-			}
 			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: a.minutes, Threshold: a.threshold, Gauge: a.gauge, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
 				Metric: metric{Namespace: namespace, Name: a.name, Statistic: a.statistic, Function: f, Table: t}})
 		}

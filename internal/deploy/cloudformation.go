@@ -416,6 +416,9 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	case ModelStreams:
 		each("/stream/*", all)
 	case Domain:
+		if !f.Model.Searches {
+			return nil, ""
+		}
 		return []any{sub("${" + paramDomain + "}/*")}, "HasDomain"
 	case FailureQueue:
 		return []any{getAtt(f.Model.failures(), "Arn")}, ""

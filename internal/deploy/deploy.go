@@ -59,6 +59,7 @@ type Model struct {
 	Name      string
 	File      string // the model's file in the package of a function, "" for a built-in model
 	Tables    []*Table
+	Searches  bool // it has search indexes
 	Functions []*Function
 }
 
@@ -93,7 +94,6 @@ type Function struct {
 func (f *Function) does() string {
 	return map[Process]string{
 		Rows:   "derives the rows of model " + f.Model.Name,
-		Search: "keeps the search documents of model " + f.Model.Name,
 		Ingest: "takes the commands of model " + f.Model.Name + ", over HTTP and from a queue",
 	}[f.Process]
 }
@@ -149,7 +149,7 @@ func Of(models []*model.Model) (*Plan, error) {
 	p := &Plan{}
 	search := false
 	for _, m := range models {
-		part := &Model{ID: pascal(m.Name), Name: m.Name}
+		part := &Model{ID: pascal(m.Name), Name: m.Name, Searches: len(m.Searches) > 0}
 		if m.Arg != "" && m.Arg != m.Name {
 			part.File = m.Name + ".yaml"
 		}
@@ -158,20 +158,19 @@ func Of(models []*model.Model) (*Plan, error) {
 			def.Stream = true
 			part.Tables = append(part.Tables, &Table{ID: pascal(t.Name), Def: def})
 		}
-		part.Functions = functions(part, len(m.Searches) > 0)
-		search = search || len(m.Searches) > 0
+		part.Functions = functions(part)
+		search = search || part.Searches
 		p.Models, p.Tables = append(p.Models, part), append(p.Tables, part.Tables...)
 	}
 	p.Parameters = parameters(p, search)
 	return p, p.distinct()
 }
 
-// functions are a model's functions. A cluster may be down, and rows must not wait for it, so
-// documents have a function of their own.
-// The first derives rows, the last takes commands; between them is that of documents if the model has searches.
+// functions are a model's functions.
+// The first derives rows and keeps documents, the last takes commands.
 // Memory and time are the same for every model. Timeouts are far below Lambda's 15 minutes, so an
 // invocation that hangs ends after a minute.
-func functions(m *Model, search bool) []*Function {
+func functions(m *Model) []*Function {
 	at := m.Name
 	if m.File != "" {
 		at = "/var/task/" + m.File
@@ -186,19 +185,14 @@ func functions(m *Model, search bool) []*Function {
 	}
 	common := []Variable{{"WEIR_MODEL", literal(at)}, {"WEIR_STAGE", given(paramStage)}, {"WEIR_TABLES", tables}}
 	derives := append(slices.Clone(common), Variable{"WEIR_DERIVE_IN", given(paramDerive)})
+	if m.Searches {
+		derives = append(derives, Variable{"WEIR_OPENSEARCH", given(paramURL)})
+	}
 	out := []*Function{{
-		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60,
-		Env: append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("rows")}),
+		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60, Env: derives,
 		// A tumbling window makes Lambda name the shard, by which ledgers keep positions.
 		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
 	}}
-	if search {
-		out = append(out, &Function{
-			ID: m.ID + "Search", Process: Search, Model: m, Memory: 512, Timeout: 60,
-			Env:    append(slices.Clone(derives), Variable{"WEIR_GROUP", literal("search")}, Variable{"WEIR_OPENSEARCH", given(paramURL)}),
-			Stream: &Mapping{Batch: 1000, Window: 1, Parallel: 1},
-		})
-	}
 	// The URL asks IAM, so the function needs no keys.
 	return append(out, &Function{
 		ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30,

@@ -19,9 +19,7 @@ const (
 // searches reports whether a model has searches.
 // A plan without searches has no parameter for a cluster, and no function that needs one.
 func (p *Plan) searches() bool {
-	return slices.ContainsFunc(p.Models, func(m *Model) bool {
-		return slices.ContainsFunc(m.Functions, func(f *Function) bool { return f.Process == Search })
-	})
+	return slices.ContainsFunc(p.Models, func(m *Model) bool { return m.Searches })
 }
 
 // names are the names of the models, in the order given.

@@ -3,13 +3,12 @@ package deploy
 import "weir/internal/owntable"
 
 // Process is a kind of process, by what it may do.
-// It is also the value of WEIR_GROUP and the dimension Group of weir's own metrics.
+// It is also the dimension Group of weir's own metrics.
 type Process string
 
 // The kinds of process.
 const (
-	Rows   Process = "rows"   // a function that derives rows
-	Search Process = "search" // a function that keeps search documents
+	Rows   Process = "rows"   // a function that derives rows and keeps search documents
 	Ingest Process = "ingest" // a function that takes commands
 )
 
@@ -65,27 +64,16 @@ func Grants(p Process) []Grant {
 	switch p {
 	case Rows:
 		return append([]Grant{
-			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters and the catalog.", Seldom: map[string]string{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters, the catalog and the state of indexes.", Seldom: map[string]string{
 				"dynamodb:BatchWriteItem":     "the parts of a large dead letter are deleted",
 				"dynamodb:ConditionCheckItem": "a copy or a dead letter is written while its tombstone or ledger must stay as it is",
 			}},
 			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "UpdateItem"), Reason: "The derived values, and the rows that they follow from."},
-		}, streamed("")...)
-	case Search:
-		return append([]Grant{
-			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "DeleteItem", "PutItem", "Query", "UpdateItem"), Reason: "The catalog, dead letters, and the state of indexes.", Seldom: map[string]string{
-				"dynamodb:BatchWriteItem": "the parts of a large dead letter are deleted",
-				"dynamodb:DeleteItem":     "a dead letter of a document goes with its cause",
-				"dynamodb:Query":          "the catalog's row was lost, and checkpoints tell who read",
-				"dynamodb:UpdateItem":     "a document that the index refuses is kept again",
-			}},
-			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
-			{ID: "Tables", On: ModelTables, Actions: dynamodb("DescribeTable"), Reason: "Whether the tables are those that the ledgers belong to."},
 			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
 				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
 			}},
-		}, streamed("Lambda")...)
+		}, streamed()...)
 	case Ingest:
 		return []Grant{
 			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Claims of unique values, and idempotency keys."},
@@ -137,10 +125,10 @@ var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGra
 
 // streamed is what Lambda needs to deliver streams to a function.
 // GetRecords and the iterators are called by Lambda in the name of the function's role, so the role
-// needs them although a program that keeps documents never does. One that derives rows looks at its streams.
-func streamed(reads string) []Grant {
+// needs them; it also looks at its streams itself.
+func streamed() []Grant {
 	return []Grant{
-		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Service: reads, Reason: "Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.",
+		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Reason: "Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.",
 			Seldom: map[string]string{"dynamodb:ListStreams": "only Lambda asks, for a mapping"}},
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},

@@ -390,6 +390,9 @@ func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when st
 	case ModelStreams:
 		each("/stream/*", all)
 	case Domain:
+		if !f.Model.Searches {
+			return nil, ""
+		}
 		return []string{`"${var.open_search_domain_arn}/*"`}, `var.open_search_domain_arn != ""`
 	case FailureQueue:
 		return []string{queueARN(f.Model.failures())}, ""

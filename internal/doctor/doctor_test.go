@@ -51,7 +51,7 @@ func whole() *doctor.Facts {
 
 func mapping() doctor.Mapping {
 	return doctor.Mapping{ID: "uuid-1", Function: "weir-shop-rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1,
-		Partial: true, Failures: "arn:queue", Last: "OK", Program: doctor.Known(doctor.Program{Model: "shop", Group: "rows"})}
+		Partial: true, Failures: "arn:queue", Last: "OK", Program: doctor.Known(doctor.Program{Model: "shop"})}
 }
 
 // cases spoil one thing each.
@@ -113,10 +113,6 @@ var cases = []struct {
 	{"mapping without partial answers", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Partial = false }},
 	{"mapping in parallel", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Parallel = 2 }},
 	{"mapping without a window", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Tumbling = 0 }},
-	{"mapping of documents", func(f *doctor.Facts) {
-		m := &f.Tables[1].Mappings.Is[0]
-		m.Tumbling, m.Parallel, m.Program.Is.Group = 0, 2, "search"
-	}},
 	{"mapping gives up", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Retries, f.Tables[1].Mappings.Is[0].MaxAge = 3, 60 }},
 	{"mapping with filters", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Filters = true }},
 	{"mapping tells nobody", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Failures = "" }},

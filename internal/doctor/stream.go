@@ -34,7 +34,7 @@ type Mapping struct {
 
 // Program is the configuration of a function.
 type Program struct {
-	Model, Group string
+	Model string
 }
 
 // maxReaders is how many readers a shard may have before DynamoDB throttles them.
@@ -98,10 +98,10 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	if !m.Partial {
 		s.bad("mapping", of+" lacks ReportBatchItemFailures: what the function leaves for later would count as done", change("--function-response-types ReportBatchItemFailures"))
 	}
-	if program.Group != "search" && m.Tumbling == 0 {
+	if m.Tumbling == 0 {
 		s.bad("mapping", of+" has no tumbling window: its events name no shard, and the function refuses them", change("--tumbling-window-in-seconds 60"))
 	}
-	if program.Group != "search" && m.Parallel > 1 {
+	if m.Parallel > 1 {
 		s.bad("mapping", fmt.Sprintf("%s has a parallelization factor of %d: records come out of order, and the function refuses them", of, m.Parallel), change("--parallelization-factor 1"))
 	}
 	if m.Retries >= 0 || m.MaxAge >= 0 {

@@ -4,7 +4,6 @@
 package function
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,8 +34,8 @@ import (
 // The environment of a function.
 const (
 	envModel      = "WEIR_MODEL"        // a built-in name or a path
-	envGroup      = "WEIR_GROUP"        // rows or search; rows if there is no cluster
-	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster, for the group search
+	envGroup      = "WEIR_GROUP"        // refused
+	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster
 	envDrained    = "WEIR_DRAINED"      // refused
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
@@ -111,11 +110,10 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	if os.Getenv(envDrained) != "" {
 		return nil, nil, cli.Usage("%s is not needed any more, delete it: functions and processes move the same checkpoints, so a function goes on where a process was", envDrained)
 	}
-	in, err := cli.StageOfEnvironment()
-	if err != nil {
-		return nil, nil, err
+	if os.Getenv(envGroup) != "" {
+		return nil, nil, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
 	}
-	group, err := groupOfEnvironment()
+	in, err := cli.StageOfEnvironment()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +123,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, err
 	}
 	at.Writes, at.Log = budget.New(units, at.Stage.Own()), log
-	o := system.Options{Writes: true, NoSearch: group == runner.GroupRows, NoQueries: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
+	o := system.Options{Writes: true, NoQueries: true, Late: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
 	}
@@ -133,24 +131,22 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(s.Models[0].Model.Searches) == 0 && group == runner.GroupSearch {
-		return nil, nil, cli.Usage("%s is %s, and model %s has no searches", envGroup, group, name)
-	}
-	pass, sharing := s.Gate(s.Models[0], group == runner.GroupSearch).Pass, invocations{system: s, writes: at.Writes}
+	sharing := invocations{system: s, writes: at.Writes}
 	h := lambda.New(s.Models[0].Runner, func(ctx context.Context) error {
 		if units > 0 {
-			if err := sharing.count(ctx); err != nil {
-				return err
-			}
+			return sharing.count(ctx)
 		}
-		return pass(ctx)
+		return nil
 	})
-	h.Names, h.Group = s.Names, group
+	h.Names, h.Indexing = s.Names, s.Gate(s.Models[0]).Pass
 	model := s.Models[0].Model.Name
 	var before budget.Use
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
 			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits)
+		}
+		if r.Pending > 0 {
+			log.Warn("an index does not take documents; they are pending", "model", model, "documents", r.Pending)
 		}
 		for _, table := range r.Refused {
 			log.Error("a table refuses calls; the records that need it come again", "model", model, "table", table)
@@ -161,7 +157,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
 		before = now
-		stdout.Write(metrics(at.Stage, model, cmp.Or(group, runner.GroupRows), r, used, time.Now()))
+		stdout.Write(metrics(at.Stage, model, runner.GroupRows, r, used, time.Now()))
 	}
 	h.Log = log
 	h.Ticked = func(t lambda.Tick) {
@@ -263,27 +259,6 @@ func (i *invocations) count(ctx context.Context) error {
 	i.writes.Share(i.system.RealTables(part), open)
 	i.counted = time.Now()
 	return nil
-}
-
-// groupOfEnvironment returns the consumer group that the function is, "" for both. A cluster
-// may be down, and rows must not wait for it: so where there is one, rows and documents have
-// functions of their own.
-func groupOfEnvironment() (string, error) {
-	switch g := os.Getenv(envGroup); {
-	case g != "" && g != runner.GroupRows && g != runner.GroupSearch:
-		return "", cli.Usage("%s is %q; it is %s or %s", envGroup, g, runner.GroupRows, runner.GroupSearch)
-	case os.Getenv(envData) != "":
-		return g, nil
-	case g == "" && os.Getenv(envOpenSearch) != "":
-		return "", cli.Usage("%s is set and %s is not. Rows must not wait for a cluster that is down, so they have a function of their own: one with %s=%s, and one with %s=%s and %s, each with its event source mappings (docs/guide/operations.md, Functions)",
-			envOpenSearch, envGroup, envGroup, runner.GroupRows, envGroup, runner.GroupSearch, envOpenSearch)
-	case g == runner.GroupSearch && os.Getenv(envOpenSearch) == "":
-		return "", cli.Usage("%s is %s, and %s, the URL of the cluster, is not set", envGroup, g, envOpenSearch)
-	case g == "":
-		return runner.GroupRows, nil
-	default:
-		return g, nil
-	}
 }
 
 // metrics is a report as a line of CloudWatch's embedded metric format, by which

@@ -37,11 +37,14 @@ type work struct {
 	looked   runner.Looked // for the first portion
 	table    string
 	label    string // of the stream; "" if the event does not say
-	shard    string // "" of documents alone, and if the event names none
+	shard    string // "" if the event names none
 	entries  []events.Entry
 	records  []events.Position // of the entries that have one
 	progress progress          // of the shard, as last read
 	portions []portion
+
+	indexing runner.Indexing // of its documents
+	pending  int             // documents that an index did not take
 
 	done   int   // records applied or kept as dead letters
 	why    error // why the rest is not done

@@ -44,10 +44,8 @@ type Handler struct {
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
-	// Group is the consumer group that the function is: runner.GroupRows or
-	// runner.GroupSearch. "" is both, in this order, for an index that cannot be down while
-	// the rows are not.
-	Group string
+	// Indexing, if set, says before each event what becomes of its documents.
+	Indexing func(context.Context) (runner.Indexing, error)
 	// Portion is the most records that are applied as one batch; 0 is the whole event, so that each target is written once, and a
 	// part of it after an event of the shard that took longer than the invocation had.
 	Portion int
@@ -59,6 +57,7 @@ type Handler struct {
 
 	watched map[string]watched // each table
 	slow    map[string]int     // of shards whose events take long: the most records that are applied as one batch
+	down    time.Time          // when an index last did not take documents
 }
 
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
@@ -81,6 +80,7 @@ type Report struct {
 	OutOfOrder                      bool                     // the event was refused: see ErrOrder
 	Why                             error                    // why a part is delivered again, or nil
 	Waits                           error                    // what waits for a newer version of the program, or nil
+	Pending                         int                      // documents that an index did not take
 	Refused                         []string                 // the tables that refused a call, so that records come again
 	Trace                           string                   // the id of the event's trace, "" if none is kept
 }
@@ -97,7 +97,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
-	ctx = budget.For(ctx, budget.Purpose(cmp.Or(h.Group, runner.GroupRows)))
+	ctx = budget.For(ctx, budget.Purpose(runner.GroupRows))
 	if s, is := isTick(payload); is {
 		return h.tick(ctx, s)
 	}
@@ -110,7 +110,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	most := cmp.Or(h.Portion, h.slow[ev.Shard], len(ev.Entries))
 	w, err := decide(h.Runner.Model, &ev, most)
-	if err == nil && len(w.portions) > 0 && h.appliesRows() {
+	if err == nil && len(w.portions) > 0 {
 		err = w.checkShard()
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ const mostSlow = 1000
 
 // batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
 func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
-	is := runner.Span{Name: runner.SpanBatch, Group: cmp.Or(h.Group, runner.GroupRows), Table: w.table, Items: len(ev.Entries)}
+	is := runner.Span{Name: runner.SpanBatch, Group: runner.GroupRows, Table: w.table, Items: len(ev.Entries)}
 	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
 		ctx := whole
 		if deadline, ok := whole.Deadline(); ok {
@@ -171,14 +171,6 @@ func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from
 	return from, err
 }
 
-// appliesRows is true of a function without a group, too.
-func (h *Handler) appliesRows() bool { return h.Group != runner.GroupSearch }
-
-// appliesDocuments is true only where there is an index to write.
-func (h *Handler) appliesDocuments() bool {
-	return h.Group != runner.GroupRows && h.Runner.Index != nil
-}
-
 // tell reports an invocation: how many records were applied, skipped and dead, how many will
 // come again and why, and the age of the oldest.
 func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
@@ -186,7 +178,7 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 		return
 	}
 	r := Report{Table: w.table, Records: len(ev.Entries), Applied: w.counts.Applied, Skipped: w.counts.Skipped, Dead: w.counts.Dead, By: w.counts.By}
-	r.Trace, r.Refused = w.trace, store.FailedTables(errors.Join(err, w.why))
+	r.Trace, r.Pending, r.Refused = w.trace, w.pending, store.FailedTables(errors.Join(err, w.why))
 	r.Again, r.OutOfOrder, r.Why, r.Waits = r.Records-w.done, errors.Is(err, ErrOrder), w.why, w.waits
 	if err != nil {
 		r.Again = r.Records
@@ -215,7 +207,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 		if err == nil {
 			err = h.portion(ctx, w, p)
 		}
-		if err == nil && i == len(w.portions)-1 && h.appliesRows() {
+		if err == nil && i == len(w.portions)-1 {
 			err = h.jobs(ctx, w)
 		}
 		if err != nil {
@@ -237,7 +229,7 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 
 // over notes how much of an event is applied.
 func (h *Handler) over(ctx context.Context, w *work, applied int) error {
-	if !h.appliesRows() || len(w.records) == 0 { // documents have positions of their own
+	if len(w.records) == 0 {
 		return nil
 	}
 	return h.end(ctx, w, applied)
@@ -253,25 +245,37 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	}
 	b := runner.Batch{ShardKey: owntable.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, View: w.view, Looked: w.looked}
 	w.looked = runner.Looked{}
-	if h.appliesRows() {
-		n, err := h.Runner.Rows(ctx, b)
-		if err != nil {
-			return err
-		}
-		w.counts.Add(n)
+	n, err := h.Runner.Rows(ctx, b)
+	if err != nil {
+		return err
 	}
-	if h.appliesDocuments() {
-		n, err := h.Runner.Documents(ctx, []runner.Batch{b})
-		if err != nil {
-			return err
-		}
-		if !h.appliesRows() {
-			w.counts.Add(n[0])
-		}
-	}
+	w.counts.Add(n)
 	w.counts.Dead += len(p.bad)
-	return nil
+	return h.documents(ctx, w, b)
 }
+
+// documents writes the documents of records whose rows are applied, or notes them as pending: at once for a while after an index did
+// not take some.
+func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error {
+	if h.Runner.Index == nil || w.indexing == runner.Unindexed {
+		return nil
+	}
+	now := h.Runner.Moment()
+	write := w.indexing == runner.Indexed && (h.down.IsZero() || now.Sub(h.down) > downTime)
+	n, err := h.Runner.Documented(ctx, b, write)
+	w.pending += n
+	switch {
+	case !write:
+	case n > 0:
+		h.down = now
+	default:
+		h.down = time.Time{}
+	}
+	return err
+}
+
+// downTime is how long documents are not offered to an index that did not take some.
+const downTime = 5 * time.Second
 
 // jobs works through long lists. If the time ends first, the same records are delivered
 // again and continue the rest. A job that fails is tried again with them, after all others are
@@ -320,11 +324,11 @@ func sourceOf(e *events.Entry) string {
 // check makes sure that this program and reader are the right ones for the stream, and that
 // the event continues what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
-	if err := h.Admit(ctx); err != nil {
-		return err
+	err := h.Admit(ctx)
+	if err == nil && h.Indexing != nil {
+		w.indexing, err = h.Indexing(ctx)
 	}
-	if !h.appliesRows() {
-		_, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupSearch)
+	if err != nil {
 		return err
 	}
 	row, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupRows)

@@ -36,6 +36,7 @@ var events = []Event{
 	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
 	{"apply.table_refuses", slog.LevelError, "a table refuses calls; the records that need it come again", "of a function; see [a table refuses calls](#a-table-refuses-calls)"},
 	{"apply.newer_job", slog.LevelError, "a long list waits for a newer version of the function", "deploy that version"},
+	{"search.pending", slog.LevelWarn, "an index does not take documents; they are pending", "of a function; the schedule writes them once the cluster answers"},
 	{"tick.failed", slog.LevelError, "a scheduled invocation could not look or go on", "of a function; `error` is why, and the next minute tries again"},
 	{"tick.unknown", slog.LevelWarn, "how far a stream is applied is not known", "of a function; see [nothing is read](#nothing-is-read)"},
 	{"follower.killed", slog.LevelInfo, "the follower was killed, and starts again from its checkpoints", "`dev` does so when asked"},

@@ -34,7 +34,6 @@ const (
 	genOwner    = "o"  // the process that fills it
 	genUntil    = "u"  // until when it may be filling, Unix seconds
 	genKept     = "y"  // when it was last certain that a program applies every change, Unix seconds
-	genFollow   = "w"  // until when a build applies every change too, Unix seconds
 	genCount    = "n"  // how often the row was written
 	funcHash    = "h"  // the generation that functions apply
 	funcSince   = "b"  // since when, Unix seconds
@@ -79,8 +78,6 @@ type GenerationRow struct {
 	Until time.Time
 	// Kept is when it was last certain that a program applies every change.
 	Kept time.Time
-	// Follow is until when a build applies every change too, while functions take over.
-	Follow time.Time
 
 	count int64
 	was   value.Value
@@ -125,7 +122,7 @@ func DecodeGeneration(row value.Item) (g GenerationRow, err error) {
 	for _, t := range []struct {
 		attr string
 		to   *time.Time
-	}{{genUntil, &g.Until}, {genSince, &g.Since}, {genKept, &g.Kept}, {genFollow, &g.Follow}} {
+	}{{genUntil, &g.Until}, {genSince, &g.Since}, {genKept, &g.Kept}} {
 		if *t.to, err = moment(row, t.attr, generationDo); err != nil {
 			return empty, err
 		}
@@ -179,7 +176,7 @@ func (g GenerationRow) Becomes(at store.Ref, next GenerationRow) store.Write {
 			attrs = append(attrs, value.Attr{Name: name, Value: value.OfString(t)})
 		}
 	}
-	for name, at := range map[string]time.Time{genUntil: next.Until, genSince: next.Since, genKept: next.Kept, genFollow: next.Follow} {
+	for name, at := range map[string]time.Time{genUntil: next.Until, genSince: next.Since, genKept: next.Kept} {
 		if !at.IsZero() {
 			attrs = append(attrs, value.Attr{Name: name, Value: value.OfInt(at.Unix())})
 		}

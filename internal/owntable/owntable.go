@@ -36,6 +36,7 @@
 //	fill|MODEL            s TABLE   the position of a backfill
 //	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
 //	search|MODEL          s HASH  a search generation: where its indexes are, and how far they are filled
+//	pending|MODEL|HASH|B  s INDEX|ID a document that an index of that generation did not take in time
 //	footprint|MODEL       s DERIVATION HASH  what a derivation leaves by one definition
 //	stage|TABLE           s ""      which model derives from a table, and, in "weir" alone, which stage it belongs to
 //

@@ -24,6 +24,9 @@ type mapping struct {
 	batch  int  // the most records in an invocation during the rough part
 	queues []*queue
 	left   string // short key of the shard whose position last left a row
+	// The schedule invokes the function too, where documents may be pending.
+	ticks   *dice
+	ticking *fiber
 }
 
 // queue is a shard whose records the function gets in order.
@@ -51,7 +54,7 @@ type invocation struct {
 // newMapping makes the mapping of a function. The seed chooses its batch size, and whether shards
 // have processes of their own; such processes die less often.
 func newMapping(w *world) *mapping {
-	m := &mapping{world: w}
+	m := &mapping{world: w, ticks: newDice(w.seed, "ticks", 0)}
 	d := newDice(w.seed, "mapping", 0)
 	m.batch = pick(d, []int{3, 20, 20, 20})
 	if m.apart = d.chance(0.6); m.apart { // and these live long
@@ -127,6 +130,9 @@ func (m *mapping) forget() {
 func (m *mapping) poll() bool {
 	m.look()
 	m.again()
+	if m.tick() {
+		return true
+	}
 	var can []*queue
 	for _, q := range m.queues {
 		if m.ready(q) {
@@ -145,6 +151,29 @@ func (m *mapping) poll() bool {
 		n = min(n, q.try)
 	}
 	m.invoke(q, q.done, n)
+	return true
+}
+
+// tick lets the schedule invoke the function now and then, and when all is calm as long as documents are pending.
+func (m *mapping) tick() bool {
+	pending := slices.ContainsFunc(owntable.Pending(m.model.Name, ""), func(key string) bool {
+		p := m.base.tables[owntable.TableName].parts[partName(value.OfString(key))]
+		return p != nil && len(p.rows) > 0
+	})
+	if m.ticking != nil || len(m.model.Searches) == 0 || m.calm && !pending || !m.calm && !m.ticks.chance(0.05) {
+		return false
+	}
+	if pending {
+		m.reach("documents are pending")
+	}
+	in := m.instance(&queue{})
+	in.fiber("schedule", func(f *fiber) error {
+		f.pause()
+		in.link.f, f.began = f, m.base.writes
+		_, err := in.handler.Invoke(context.Background(), []byte(`{"detail-type":"Scheduled Event","time":"2026-01-01T00:01:00Z"}`))
+		return err
+	})
+	m.ticking, in.busy = in.fibers[len(in.fibers)-1], true
 	return true
 }
 
@@ -186,6 +215,9 @@ func (m *mapping) instance(q *queue) *node {
 
 // over handles the fibers of an instance that have ended.
 func (m *mapping) over(n *node) {
+	if m.ticking != nil && m.ticking.over && slices.Contains(n.fibers, m.ticking) {
+		m.ticking, n.busy = nil, false
+	}
 	for _, q := range m.queues {
 		for _, c := range slices.Clone(q.calls) {
 			if !slices.Contains(n.fibers, c.fiber) || !c.fiber.over {

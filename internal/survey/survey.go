@@ -107,7 +107,7 @@ func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) 
 			t.Mappings = acc.Mappings(ctx, t.Stream)
 		}
 	}
-	f.Permissions = s.permissions(ctx, f.Searches)
+	f.Permissions = s.permissions(ctx)
 	if f.Searches {
 		f.Search = s.cluster(ctx, m)
 	}
@@ -190,11 +190,8 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 // What is asked is what deploy grants (deploy.Grants), so a permission that a template gives is one
 // that doctor asks for. A table that does not exist is left out, since no permission on it can be
 // asked.
-func (s *survey) permissions(ctx context.Context, searches bool) (out []doctor.Permission) {
+func (s *survey) permissions(ctx context.Context) (out []doctor.Permission) {
 	grants := deploy.Grants(deploy.Rows)
-	if searches {
-		grants = append(grants, deploy.Grants(deploy.Search)...)
-	}
 	scan := []string{"dynamodb:Scan"}
 	grants = append(grants, deploy.Grant{On: deploy.OwnTable, Actions: scan, Reason: "Marks of a build."}, deploy.Grant{On: deploy.ModelTables, Actions: scan, Reason: "Builds and verify read all rows."})
 	seen := map[string]bool{}

@@ -165,7 +165,7 @@ func (f *filler) fill(ctx context.Context) error {
 	next := f.row.Clone()
 	again := f.row.Begun && f.same()
 	if !again {
-		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}, Follow: f.row.Follow}
+		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}}
 		for name, hash := range f.indexes {
 			next.Indexes[name] = owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: f.noted[name]}
 		}

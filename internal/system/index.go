@@ -144,13 +144,14 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		return ix, err
 	}
 	ix, err := open(ctx)
-	switch {
-	case err == nil:
-	case !o.Late || ctx.Err() != nil || drivers.IsMistake(err):
+	if err != nil && (!o.Late || ctx.Err() != nil || drivers.IsMistake(err)) {
 		return err
-	default:
+	}
+	if err != nil {
 		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
-		s.late = &late{open: open}
+	}
+	if o.Late {
+		s.late = &late{open: open, ix: ix}
 		ix = s.late
 	}
 	need := d.Files(len(schemas))
@@ -170,7 +171,7 @@ func (s *System) current(ctx context.Context, g *generation) (owntable.Generatio
 		if !row.Exists() || !row.Filled && !row.Begun {
 			return row, nil
 		}
-		old := by.Hash != g.hash && s.now().Sub(row.Kept) >= keptFor
+		old := (by.Hash != g.hash || !settled(row, by)) && s.now().Sub(row.Kept) >= keptFor
 		if !s.shared {
 			if old, err = s.passed(ctx, g); err != nil {
 				return row, err

@@ -59,6 +59,9 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 		return ErrNotBuilt
 	case by.Hash != g.hash && s.now().Sub(row.Kept) >= 2*keepEvery:
 		return fmt.Errorf("%w up to now: no program has applied the streams to it since %s", ErrNotBuilt, row.Kept.UTC().Format(time.RFC3339))
+	case by.Hash == g.hash && !settled(row, by):
+		return fmt.Errorf("%w up to now: a function with another definition read the streams until %s, and may have gone on for some minutes; run %s after %s",
+			ErrNotBuilt, by.Since.UTC().Format(time.RFC3339), g.model.Command("build"), by.Since.Add(takesOver).UTC().Format(time.RFC3339))
 	}
 	g.reached.Store(true)
 	return nil
@@ -93,64 +96,59 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 	return s.Show(ctx)
 }
 
-// A function cannot fill an index, and it has no checkpoints of its own: what it acknowledges
-// is gone. So a function may apply a generation only if every record that was acknowledged
-// before by another one is in the indexes too:
-//
-//   - No function has read the model's streams yet. Its first event is from the oldest record
-//     that a stream has; the indexes must be filled, or being filled, within keptFor.
-//   - Functions apply this generation already.
-//   - Functions apply another generation, or none, and a build follows the streams for this
-//     one (Follow). The function takes over: it writes its generation into the row of
-//     functions. The build goes on until no invocation of the earlier function can be left,
-//     and then says that the function has settled.
-//
-// A function whose generation is not that of the row any more refuses its events from the
-// next check on. So an earlier version that Lambda still calls acknowledges nothing, longer
-// than gateEvery and one invocation after the other took over.
+// A function cannot fill an index, and it has no checkpoints of its own: what it acknowledges is gone. So from when an index of its
+// generation is begun, it writes the documents of each event to it, or notes them as pending. The row of functions says whose
+// documents these are: a function of another generation takes over with its first event, and invocations of the earlier function
+// may go on for 15 minutes. What these acknowledge is missing from the index, unless it is not begun yet, in which case the scan
+// sees it, or a build applies the streams later than that (owntable.FunctionSearchRow).
 
-// gateEvery is how often a function that is warm reads the rows again.
-const gateEvery = time.Minute
+const (
+	// gateEvery is how often a function that is warm reads the rows again.
+	gateEvery = time.Minute
+	// reachEvery is how often it tries to open indexes whose cluster did not answer, for reachTime.
+	reachEvery = 10 * time.Second
+	reachTime  = 2 * time.Second
+	// takesOver is how long invocations of an earlier function may go on.
+	takesOver = 16 * time.Minute
+)
 
-// Gate decides whether a function may apply events.
+// Gate says what a function does with documents.
 type Gate struct {
 	system *System
 	part   *Part
-	apart  bool
-	passed time.Time
+	passed time.Time // since when documents are written
+	tried  time.Time // when the indexes were last opened
 }
 
-// Gate returns the gate of a model's function. apart says that the function has the
-// documents alone: that another one read the streams for rows says nothing about them.
-func (s *System) Gate(p *Part, apart bool) *Gate { return &Gate{system: s, part: p, apart: apart} }
+// Gate returns the gate of a model's function.
+func (s *System) Gate(p *Part) *Gate { return &Gate{system: s, part: p} }
 
-// Pass returns an error that wraps ErrNotBuilt if the function must not apply events now. It
-// reads at most once a minute. It never fills.
-func (g *Gate) Pass(ctx context.Context) error {
+// Pass says what becomes of the documents of an event. Call it before the event is admitted: that a function reads the tables says who
+// was first. While documents are written, it reads at most once a minute. It never fills.
+func (g *Gate) Pass(ctx context.Context) (runner.Indexing, error) {
 	s := g.system
 	gen := s.generationOf(g.part.Model)
-	if gen == nil || !g.passed.IsZero() && s.now().Sub(g.passed) < gateEvery {
-		return nil
+	if gen == nil {
+		return runner.Unindexed, nil
 	}
+	if !g.passed.IsZero() && s.now().Sub(g.passed) < gateEvery {
+		return runner.Indexed, nil
+	}
+	g.reach(ctx, gen)
 	for range maxTries {
 		row, by, err := s.read(ctx, gen)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		f := filler{System: s, generation: gen, row: row}
-		ever := by.Hash != ""
-		if !ever && !g.apart {
-			if ever, err = g.part.Runner.ByFunction(ctx); err != nil {
-				return err
+		if by.Hash != gen.hash {
+			ever := by.Hash != ""
+			if !ever {
+				if ever, err = g.part.Runner.ByFunction(ctx); err != nil {
+					return 0, err
+				}
 			}
-		}
-		next, why := gen.admit(row, by, f.same(), ever, s.now())
-		if why != nil {
-			g.passed = time.Time{}
-			return why
-		}
-		if next != nil {
-			out, err := s.Store.Write(ctx, []store.Write{by.Becomes(owntable.FunctionSearch(gen.model.Name), *next)})
+			next := owntable.FunctionSearchRow{Hash: gen.hash, Since: s.now(), Settled: !ever && (!row.Begun || s.now().Sub(row.Kept) < keptFor)}
+			out, err := s.Store.Write(ctx, []store.Write{by.Becomes(owntable.FunctionSearch(gen.model.Name), next)})
 			if err == nil {
 				err = out[0].Err
 			}
@@ -158,37 +156,41 @@ func (g *Gate) Pass(ctx context.Context) error {
 				continue
 			}
 			if err != nil {
-				return err
+				return 0, err
 			}
 		}
+		f := filler{System: s, generation: gen, row: row}
+		switch {
+		case !row.Begun:
+			return runner.Unindexed, nil
+		case !f.same():
+			return runner.Pending, nil
+		}
 		g.passed = s.now()
-		return nil
+		return runner.Indexed, nil
 	}
-	return errBusy
+	return 0, errBusy
 }
 
-// admit decides whether a function may apply the generation. same reports whether it has the
-// instances of the row open, ever whether functions have read the streams before. next, if
-// not nil, is what the row of functions must become first.
-func (g *generation) admit(row owntable.GenerationRow, by owntable.FunctionSearchRow, same, ever bool, now time.Time) (next *owntable.FunctionSearchRow, err error) {
-	build := "run " + g.model.Command("build")
-	follows := now.Before(row.Follow)
-	switch {
-	case !row.Exists() || !row.Begun:
-		return nil, fmt.Errorf("%w (generation %s of model %s): %s; until then nothing of the stream is acknowledged", ErrNotBuilt, g.hash, g.model.Name, build)
-	case !same:
-		return nil, fmt.Errorf("%w (generation %s of model %s): it was made again meanwhile, and this process has the earlier one open", ErrNotBuilt, g.hash, g.model.Name)
-	case by.Hash == g.hash && (by.Settled || follows):
-		return nil, nil
-	case by.Hash != g.hash && !ever:
-		if now.Sub(row.Kept) < keptFor {
-			return &owntable.FunctionSearchRow{Hash: g.hash, Since: now, Settled: true}, nil
-		}
-		return nil, fmt.Errorf("%w (generation %s of model %s): it was filled on %s, and the stream may have forgotten what came since: %s again", ErrNotBuilt, g.hash, g.model.Name, row.Kept.UTC().Format(time.RFC3339), build)
-	case by.Hash != g.hash && follows:
-		return &owntable.FunctionSearchRow{Hash: g.hash, Since: now}, nil
+// reach opens the indexes if they are not open, or were made again since.
+func (g *Gate) reach(ctx context.Context, gen *generation) {
+	s := g.system
+	if s.late == nil || !g.tried.IsZero() && s.now().Sub(g.tried) < reachEvery {
+		return
 	}
-	return nil, fmt.Errorf("%w (generation %s of model %s): a function with another definition has read the stream, and what it acknowledged is missing from this index: %s and --hand-over, which follows the stream until this function has taken over", ErrNotBuilt, g.hash, g.model.Name, build)
+	g.tried = s.now()
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	row, _, err := s.read(ctx, gen)
+	if f := (filler{System: s, generation: gen, row: row}); err == nil && row.Begun && !f.same() {
+		s.late.leave()
+	}
+	_ = s.late.reach(ctx) // while it is not open, its documents become pending
+}
+
+// settled reports whether all that functions acknowledged since the index was begun is in it, or pending.
+func settled(row owntable.GenerationRow, by owntable.FunctionSearchRow) bool {
+	return by.Settled || row.Kept.Sub(by.Since) >= takesOver
 }
 
 // Building is how far a build is, after the indexes are filled.
@@ -293,12 +295,8 @@ func (s *System) forgetShards(ctx context.Context, p *Part, g *generation) error
 	return err
 }
 
-// followLife is how long a function believes that a build follows, after the build's last
-// sign. A build gives one every followEvery.
-const (
-	followLife  = time.Minute
-	followEvery = 5 * time.Second
-)
+// followEvery is how often a build that follows the streams says so.
+const followEvery = 5 * time.Second
 
 // handOver gives a filled generation to its function: it follows the streams until a function
 // with this definition has taken the stream, and for handOver after that, since invocations of
@@ -322,7 +320,7 @@ func (s *System) handOver(ctx context.Context, p *Part, g *generation, handOver 
 	}
 	for settled := false; !settled; {
 		err := s.change(ctx, g, func(row *owntable.GenerationRow) bool {
-			row.Follow, row.Kept = s.now().Add(followLife), s.now()
+			row.Kept = s.now()
 			return row.Filled
 		})
 		if err != nil {

@@ -48,6 +48,16 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
+// leave closes the index, so that the next reach opens it again.
+func (l *late) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ix != nil {
+		_ = l.ix.Close()
+		l.ix = nil
+	}
+}
+
 // index is the index, or errLate.
 func (l *late) index() (search.Index, error) {
 	l.mu.Lock()

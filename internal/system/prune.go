@@ -56,7 +56,7 @@ func (s *System) prune(ctx context.Context, m *model.Model, report func(Pruned))
 		case !s.shared:
 		case by.Hash == hash:
 			p.Why = "a function applies it"
-		case now.Before(row.Until), now.Before(row.Follow), now.Sub(row.Kept) < inUse:
+		case now.Before(row.Until), now.Sub(row.Kept) < inUse:
 			p.Why = "a program has applied it within the hour"
 		}
 		all, rows[hash] = append(all, p), row

@@ -408,7 +408,7 @@ resource "aws_cloudwatch_log_group" "orders_rows" {
 }
 
 data "aws_iam_policy_document" "orders_rows" {
-  # Ledgers, positions, dead letters and the catalog.
+  # Ledgers, positions, dead letters, the catalog and the state of indexes.
   statement {
     sid       = "OwnTable"
     actions   = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
@@ -437,6 +437,17 @@ data "aws_iam_policy_document" "orders_rows" {
     sid       = "Tables"
     actions   = ["dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:PutItem", "dynamodb:UpdateItem"]
     resources = ["${local.table_arns}/${var.orders_table_name}", "${local.table_arns}/${var.shop_customers_table_name}"]
+  }
+
+  # The documents.
+  dynamic "statement" {
+    for_each = var.open_search_domain_arn != "" ? [1] : []
+
+    content {
+      sid       = "Domain"
+      actions   = ["es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"]
+      resources = ["${var.open_search_domain_arn}/*"]
+    }
   }
 
   # Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.
@@ -542,11 +553,11 @@ resource "aws_lambda_function" "orders_rows" {
 
   environment {
     variables = {
-      WEIR_MODEL     = "/var/task/orders.yaml"
-      WEIR_STAGE     = var.stage
-      WEIR_TABLES    = "orders=${var.orders_table_name},Shop.Customers=${var.shop_customers_table_name}"
-      WEIR_DERIVE_IN = var.derive_in
-      WEIR_GROUP     = "rows"
+      WEIR_MODEL      = "/var/task/orders.yaml"
+      WEIR_STAGE      = var.stage
+      WEIR_TABLES     = "orders=${var.orders_table_name},Shop.Customers=${var.shop_customers_table_name}"
+      WEIR_DERIVE_IN  = var.derive_in
+      WEIR_OPENSEARCH = var.open_search_url
     }
   }
 
@@ -610,219 +621,6 @@ resource "aws_lambda_event_source_mapping" "orders_rows_shop_customers_stream" {
   maximum_retry_attempts             = -1
   maximum_record_age_in_seconds      = -1
   depends_on                         = [aws_iam_role_policy.orders_rows]
-
-  metrics_config {
-    metrics = ["EventCount"]
-  }
-
-  destination_config {
-    on_failure {
-      destination_arn = aws_sqs_queue.orders_failures.arn
-    }
-  }
-}
-
-resource "aws_cloudwatch_log_group" "orders_search" {
-  name              = "/weir/${var.stage}/orders/search"
-  retention_in_days = var.log_retention_days
-  kms_key_id        = local.log_key
-}
-
-data "aws_iam_policy_document" "orders_search" {
-  # The catalog, dead letters, and the state of indexes.
-  statement {
-    sid       = "OwnTable"
-    actions   = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
-    resources = ["${local.table_arns}/${local.own_table}"]
-  }
-
-  # Which stage each table belongs to.
-  dynamic "statement" {
-    for_each = !local.is_default ? [1] : []
-
-    content {
-      sid       = "Registry"
-      actions   = ["dynamodb:BatchGetItem", "dynamodb:UpdateItem"]
-      resources = ["${local.table_arns}/weir"]
-
-      condition {
-        test     = "ForAllValues:StringEquals"
-        variable = "dynamodb:LeadingKeys"
-        values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
-      }
-    }
-  }
-
-  # Whether the tables are those that the ledgers belong to.
-  statement {
-    sid       = "Tables"
-    actions   = ["dynamodb:DescribeTable"]
-    resources = ["${local.table_arns}/${var.orders_table_name}", "${local.table_arns}/${var.shop_customers_table_name}"]
-  }
-
-  # The documents.
-  dynamic "statement" {
-    for_each = var.open_search_domain_arn != "" ? [1] : []
-
-    content {
-      sid       = "Domain"
-      actions   = ["es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"]
-      resources = ["${var.open_search_domain_arn}/*"]
-    }
-  }
-
-  # Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.
-  statement {
-    sid       = "Streams"
-    actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
-    resources = ["${local.table_arns}/${var.orders_table_name}/stream/*", "${local.table_arns}/${var.shop_customers_table_name}/stream/*"]
-  }
-
-  # Lambda reports what it gives up.
-  statement {
-    sid       = "Failures"
-    actions   = ["sqs:SendMessage"]
-    resources = [aws_sqs_queue.orders_failures.arn]
-  }
-
-  # Lambda writes the function's log.
-  statement {
-    sid       = "Log"
-    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    resources = ["${aws_cloudwatch_log_group.orders_search.arn}:*"]
-  }
-
-  # DynamoDB uses the key of a table for the function.
-  dynamic "statement" {
-    for_each = var.data_key_arn != "" ? [1] : []
-
-    content {
-      sid       = "DataKey"
-      actions   = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
-      resources = [var.data_key_arn]
-
-      condition {
-        test     = "StringEquals"
-        variable = "kms:ViaService"
-        values   = ["dynamodb.${local.region}.amazonaws.com"]
-      }
-    }
-  }
-
-  # SQS encrypts what Lambda reports.
-  dynamic "statement" {
-    for_each = var.data_key_arn != "" ? [1] : []
-
-    content {
-      sid       = "QueueKey"
-      actions   = ["kms:Decrypt", "kms:GenerateDataKey*"]
-      resources = [var.data_key_arn]
-
-      condition {
-        test     = "StringEquals"
-        variable = "kms:ViaService"
-        values   = ["sqs.${local.region}.amazonaws.com"]
-      }
-    }
-  }
-
-  # Tables of other models and stages are not this one's to claim.
-  statement {
-    sid       = "OtherTables"
-    effect    = "Deny"
-    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
-    resources = ["${local.table_arns}/${local.own_table}"]
-
-    condition {
-      test     = "ForAnyValue:StringLike"
-      variable = "dynamodb:LeadingKeys"
-      values   = ["stage|*"]
-    }
-
-    condition {
-      test     = "ForAnyValue:StringNotEquals"
-      variable = "dynamodb:LeadingKeys"
-      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
-    }
-  }
-}
-
-resource "aws_iam_role" "orders_search" {
-  name               = "weir-${var.stage}-orders-search"
-  assume_role_policy = jsonencode({ Version = "2012-10-17", Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "lambda.amazonaws.com" } }] })
-}
-
-resource "aws_iam_role_policy" "orders_search" {
-  name   = "weir"
-  role   = aws_iam_role.orders_search.id
-  policy = data.aws_iam_policy_document.orders_search.json
-}
-
-# It keeps the search documents of model orders.
-resource "aws_lambda_function" "orders_search" {
-  function_name    = "weir-${var.stage}-orders-search"
-  description      = "weir: keeps the search documents of model orders"
-  filename         = var.projector_code
-  source_code_hash = filebase64sha256(var.projector_code)
-  runtime          = "provided.al2023"
-  handler          = "bootstrap"
-  architectures    = [var.architecture]
-  memory_size      = 512
-  timeout          = 60
-  role             = aws_iam_role.orders_search.arn
-  depends_on       = [aws_dynamodb_table.weir_table, aws_dynamodb_table.registry_table]
-
-  environment {
-    variables = {
-      WEIR_MODEL      = "/var/task/orders.yaml"
-      WEIR_STAGE      = var.stage
-      WEIR_TABLES     = "orders=${var.orders_table_name},Shop.Customers=${var.shop_customers_table_name}"
-      WEIR_DERIVE_IN  = var.derive_in
-      WEIR_GROUP      = "search"
-      WEIR_OPENSEARCH = var.open_search_url
-    }
-  }
-
-  logging_config {
-    log_format = "Text"
-    log_group  = aws_cloudwatch_log_group.orders_search.name
-  }
-}
-
-resource "aws_lambda_event_source_mapping" "orders_search_orders_stream" {
-  function_name                      = aws_lambda_function.orders_search.arn
-  event_source_arn                   = local.orders_stream_arn
-  starting_position                  = "TRIM_HORIZON"
-  batch_size                         = 1000
-  maximum_batching_window_in_seconds = 1
-  parallelization_factor             = 1
-  function_response_types            = ["ReportBatchItemFailures"]
-  maximum_retry_attempts             = -1
-  maximum_record_age_in_seconds      = -1
-  depends_on                         = [aws_iam_role_policy.orders_search]
-
-  metrics_config {
-    metrics = ["EventCount"]
-  }
-
-  destination_config {
-    on_failure {
-      destination_arn = aws_sqs_queue.orders_failures.arn
-    }
-  }
-}
-
-resource "aws_lambda_event_source_mapping" "orders_search_shop_customers_stream" {
-  function_name                      = aws_lambda_function.orders_search.arn
-  event_source_arn                   = local.shop_customers_stream_arn
-  starting_position                  = "TRIM_HORIZON"
-  batch_size                         = 1000
-  maximum_batching_window_in_seconds = 1
-  parallelization_factor             = 1
-  function_response_types            = ["ReportBatchItemFailures"]
-  maximum_retry_attempts             = -1
-  maximum_record_age_in_seconds      = -1
-  depends_on                         = [aws_iam_role_policy.orders_search]
 
   metrics_config {
     metrics = ["EventCount"]
@@ -1244,150 +1042,6 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dropped" {
   ok_actions          = local.topics
 }
 
-resource "aws_cloudwatch_metric_alarm" "orders_search_age25" {
-  alarm_name          = "weir-${var.stage}-orders-search-age25"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "IteratorAge"
-  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
-  statistic           = "Maximum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 21600000
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_age50" {
-  alarm_name          = "weir-${var.stage}-orders-search-age50"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 50 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "IteratorAge"
-  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
-  statistic           = "Maximum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 43200000
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_age80" {
-  alarm_name          = "weir-${var.stage}-orders-search-age80"
-  alarm_description   = "The function that keeps the search documents of model orders is behind by 80 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "IteratorAge"
-  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
-  statistic           = "Maximum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 69120000
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_errors" {
-  alarm_name          = "weir-${var.stage}-orders-search-errors"
-  alarm_description   = "The function that keeps the search documents of model orders fails for five minutes. Its log says why. See A function fails in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "Errors"
-  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 5
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_throttles" {
-  alarm_name          = "weir-${var.stage}-orders-search-throttles"
-  alarm_description   = "The function that keeps the search documents of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "Throttles"
-  dimensions          = { FunctionName = aws_lambda_function.orders_search.function_name }
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 5
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_orders_refused" {
-  alarm_name          = "weir-${var.stage}-orders-search-orders-refused"
-  alarm_description   = "Table orders refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
-  namespace           = "weir"
-  metric_name         = "Refused"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "search" })
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_orders_dropped" {
-  alarm_name          = "weir-${var.stage}-orders-search-orders-dropped"
-  alarm_description   = "Lambda gave up records of table orders, for the function that keeps the search documents of model orders. Records are missing: see Lambda gave records up in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "DroppedEventCount"
-  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_search_orders_stream.uuid }
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_refused" {
-  alarm_name          = "weir-${var.stage}-orders-search-shop-customers-refused"
-  alarm_description   = "Table Shop.Customers refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
-  namespace           = "weir"
-  metric_name         = "Refused"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "search" })
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
-resource "aws_cloudwatch_metric_alarm" "orders_search_shop_customers_dropped" {
-  alarm_name          = "weir-${var.stage}-orders-search-shop-customers-dropped"
-  alarm_description   = "Lambda gave up records of table Shop.Customers, for the function that keeps the search documents of model orders. Records are missing: see Lambda gave records up in operations.md."
-  namespace           = "AWS/Lambda"
-  metric_name         = "DroppedEventCount"
-  dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_search_shop_customers_stream.uuid }
-  statistic           = "Sum"
-  period              = 60
-  evaluation_periods  = 1
-  threshold           = 1
-  comparison_operator = "GreaterThanOrEqualToThreshold"
-  treat_missing_data  = "notBreaching"
-  alarm_actions       = local.topics
-  ok_actions          = local.topics
-}
-
 resource "aws_cloudwatch_metric_alarm" "orders_ingest_errors" {
   alarm_name          = "weir-${var.stage}-orders-ingest-errors"
   alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue fails for five minutes. Its log says why. See A function fails in operations.md."
@@ -1461,16 +1115,13 @@ resource "aws_cloudwatch_dashboard" "orders" {
         "title": "Behind the stream (ms, of 24 hours)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "annotations": {"horizontal": [{"label":"25 %","value":21600000},{"label":"50 %","value":43200000},{"label":"80 %","value":69120000}]},
         "metrics": [
-          ["AWS/Lambda","IteratorAge","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows","stat":"Maximum"}],
-          ["AWS/Lambda","IteratorAge","FunctionName","${aws_lambda_function.orders_search.function_name}",{"label":"search","stat":"Maximum"}]
+          ["AWS/Lambda","IteratorAge","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows","stat":"Maximum"}]
         ]}},
       {"type": "metric", "x": 12, "y": 0, "width": 12, "height": 6, "properties": {
         "title": "Errors and throttles", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/Lambda","Errors","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows errors","stat":"Sum"}],
           ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows throttles","stat":"Sum"}],
-          ["AWS/Lambda","Errors","FunctionName","${aws_lambda_function.orders_search.function_name}",{"label":"search errors","stat":"Sum"}],
-          ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_search.function_name}",{"label":"search throttles","stat":"Sum"}],
           ["AWS/Lambda","Errors","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest errors","stat":"Sum"}],
           ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest throttles","stat":"Sum"}]
         ]}},
@@ -1478,7 +1129,6 @@ resource "aws_cloudwatch_dashboard" "orders" {
         "title": "Duration (ms)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows","stat":"p99"}],
-          ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_search.function_name}",{"label":"search","stat":"p99"}],
           ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest","stat":"p99"}]
         ]}},
       {"type": "metric", "x": 12, "y": 6, "width": 12, "height": 6, "properties": {

@@ -24,7 +24,7 @@ func TestMayOnDynamoDB(t *testing.T) {
 	asked := dynamodb.Open(cfg, []store.Table{own, rows}, dynamodb.Options{})
 	defer asked.Close()
 	want := map[string]bool{}
-	for _, p := range []deploy.Process{deploy.Rows, deploy.Search} {
+	for _, p := range []deploy.Process{deploy.Rows} {
 		for _, g := range deploy.Grants(p) {
 			table := map[deploy.Resource]string{deploy.OwnTable: own.Name, deploy.ModelTables: "rows", deploy.ModelStreams: "rows"}[g.On]
 			for _, a := range g.Actions {
