@@ -56,6 +56,18 @@ func (r *Runner) Documented(ctx context.Context, b Batch, write bool) (pending i
 	return len(ws), err
 }
 
+// PendingDocuments counts the documents that are pending, most at the most.
+func (r *Runner) PendingDocuments(ctx context.Context, most int) (n int, err error) {
+	for _, partition := range owntable.Pending(r.Model.Name, r.Generation) {
+		for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Limit: most}) {
+			if n += len(rows); err != nil || n >= most {
+				return min(n, most), err
+			}
+		}
+	}
+	return n, nil
+}
+
 // catchUpAtOnce is how many documents are made at a time.
 const catchUpAtOnce = 200
 

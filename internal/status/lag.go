@@ -24,10 +24,19 @@ type lags struct {
 // record at the most, so it costs the same however much there is to apply.
 func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 	out := lags{map[string][]live.Lag{}, part.Runner.Now()}
-	groups, byFunction := []string{runner.GroupRows}, false
+	groups, byFunction, pending := []string{runner.GroupRows}, false, 0
 	for i := range st.Search {
-		if x := &st.Search[i]; x.ours() && len(groups) == 1 {
-			groups, byFunction = append(groups, runner.SearchGroup(x.Generation)), x.ByFunction
+		x := &st.Search[i]
+		if !x.ours() || len(groups) > 1 {
+			continue
+		}
+		if groups, byFunction = append(groups, runner.SearchGroup(x.Generation)), x.ByFunction; byFunction {
+			run := *part.Runner
+			run.Generation = x.Generation
+			var err error
+			if pending, err = run.PendingDocuments(ctx, mostPending); err != nil {
+				return out, err
+			}
 		}
 	}
 	for _, group := range groups {
@@ -45,8 +54,11 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 			switch {
 			case t.Off != "":
 				l.Unknown = "its stream is off, so what is written now is in no stream"
-			case !rows && byFunction:
-				l.Unknown = "functions keep no position of it: see their metric IteratorAge"
+			case !rows && pending > 0:
+				l.Unknown = fmt.Sprintf("%d documents or more are pending, which the cluster did not take; the function's schedule writes them", pending)
+			case !rows && byFunction: // it writes documents with the rows
+				l = out.of[t.Table][0]
+				l.Group = runner.GroupSearch
 			case bad != nil:
 				l.Unknown = bad.Error()
 			default:
@@ -61,6 +73,9 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 	}
 	return out, nil
 }
+
+// mostPending is how many documents that are pending are counted.
+const mostPending = 1000
 
 // ours reports whether an index is of the model's definition, and complete.
 func (x *Index) ours() bool { return x.Model == "" && x.State == string(owntable.Live) }

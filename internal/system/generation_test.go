@@ -488,7 +488,14 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	old := p.filled(t, one)
 	putAlbum(t, old, "a1", "sunset")
 	settle(t, old)
-	group := runner.SearchGroup(old.Models[0].Runner.Generation)
+	hash := old.Models[0].Runner.Generation
+	group := runner.SearchGroup(hash)
+	for i := range 20 { // a function had them
+		note := owntable.Pend("gallery", hash, "gallery-albums", fmt.Sprintf("S1:%dS1:b", i), events.PositionOf(1))
+		if out, err := old.Store.Write(t.Context(), []store.Write{note}); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
 	p.closes(t, old)
 	next := p.filled(t, two)
 	settle(t, next)
@@ -499,8 +506,11 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 		}
 		return out
 	}
-	left := func() int {
-		return len(scan(t, next.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints("gallery", group))}))
+	left := func() (n int) {
+		for _, partition := range append(owntable.Pending("gallery", hash), owntable.Checkpoints("gallery", group)) {
+			n += len(scan(t, next.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}))
+		}
+		return n
 	}
 	if got := pruned(); len(got) != 1 || got[0].Why == "" || len(got[0].Indexes) != 2 || left() == 0 {
 		t.Errorf("one that was applied within the hour: %+v", got)
@@ -508,7 +518,7 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	p.later(2 * time.Hour)
 	got := pruned()
 	if len(got) != 1 || got[0].Why != "" || left() != 0 || len(generationRows(t, next)) != 1 {
-		t.Errorf("%+v, %d checkpoints, %d rows", got, left(), len(generationRows(t, next)))
+		t.Errorf("%+v, %d checkpoints and pending documents, %d rows", got, left(), len(generationRows(t, next)))
 	}
 	if got := pruned(); len(got) != 0 {
 		t.Errorf("again: %+v", got)

@@ -97,31 +97,31 @@ func (s *System) remove(ctx context.Context, m *model.Model, p Pruned, row ownta
 	return err
 }
 
-// dropCheckpoints deletes the checkpoints of a generation's group, and their counts.
+// dropCheckpoints deletes the checkpoints of a generation's group, their counts, and which of its documents are pending: a scan is to
+// read all rows, or its indexes are gone.
 // It may be called again after a crash: what is gone already is deleted once more. No program may follow with the group.
 func (s *System) dropCheckpoints(ctx context.Context, m *model.Model, hash string) error {
 	group := runner.SearchGroup(hash)
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(m.Name, group))}
 	ws := []store.Write{{Ref: owntable.Past(m.Name, group), Delete: true}}
-	for {
-		page, err := s.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, row := range page.Rows {
-			ws = append(ws, store.Write{Ref: owntable.Ref(q.Partition.Text(), row.Get(owntable.Sort).Text()), Delete: true})
-		}
-		out, err := s.Store.Write(ctx, ws)
-		if err != nil {
-			return err
-		}
-		for i := range out {
-			if out[i].Err != nil {
-				return out[i].Err
+	for _, partition := range append(owntable.Pending(m.Name, hash), owntable.Checkpoints(m.Name, group)) {
+		for rows, err := range store.Pages(ctx, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}) {
+			if err != nil {
+				return err
 			}
-		}
-		if ws, q.After = nil, page.Next; q.After == nil {
-			return nil
+			for _, row := range rows {
+				ws = append(ws, store.Write{Ref: owntable.Ref(partition, row.Get(owntable.Sort).Text()), Delete: true})
+			}
+			out, err := s.Store.Write(ctx, ws)
+			if err != nil {
+				return err
+			}
+			for i := range out {
+				if out[i].Err != nil {
+					return out[i].Err
+				}
+			}
+			ws = nil
 		}
 	}
+	return nil
 }
