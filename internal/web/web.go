@@ -10,7 +10,8 @@
 //     requests share, so that a slow sender holds no worker;
 //   - web.go: the handler, whose panic becomes a 500, or a broken connection, and a line in the log.
 //
-// server.go ends all that in order: no new connections, then the requests in progress.
+// server.go ends all that in order: no new connections, then the requests in progress. event.go has a handler answer
+// requests that come as events of Lambda.
 //
 // Nothing here knows rows or models. All types may be used by many goroutines.
 package web
