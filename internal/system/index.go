@@ -143,14 +143,17 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		}
 		return ix, err
 	}
-	ix, err := open(ctx)
+	var ix search.Index
+	if !o.WhenBuilt {
+		ix, err = open(ctx)
+	}
 	if err != nil && (!o.Late || ctx.Err() != nil || drivers.IsMistake(err)) {
 		return err
 	}
 	if err != nil {
 		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
 	}
-	if o.Late {
+	if o.Late || o.WhenBuilt {
 		s.late = &late{open: open, ix: ix}
 		ix = s.late
 	}

@@ -47,21 +47,23 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	if g == nil {
 		return nil
 	}
-	if err := s.late.reach(ctx); err != nil {
-		return err
-	}
 	row, by, err := s.read(ctx, g)
-	f := filler{System: s, generation: g, row: row}
 	switch {
 	case err != nil:
 		return err
-	case !f.isWhole() || !row.Reached:
+	case !row.Filled || !row.Reached:
 		return ErrNotBuilt
 	case by.Hash != g.hash && s.now().Sub(row.Kept) >= 2*keepEvery:
 		return fmt.Errorf("%w up to now: no program has applied the streams to it since %s", ErrNotBuilt, row.Kept.UTC().Format(time.RFC3339))
 	case by.Hash == g.hash && !settled(row, by):
 		return fmt.Errorf("%w up to now: a function with another definition read the streams until %s, and may have gone on for some minutes; run %s after %s",
 			ErrNotBuilt, by.Since.UTC().Format(time.RFC3339), g.model.Command("build"), by.Since.Add(takesOver).UTC().Format(time.RFC3339))
+	}
+	if err := s.late.reach(ctx); err != nil { // not before: opening makes the indexes that are missing
+		return err
+	}
+	if f := (filler{System: s, generation: g, row: row}); !f.same() {
+		return ErrNotBuilt
 	}
 	g.reached.Store(true)
 	return nil

@@ -86,6 +86,8 @@ type Options struct {
 	// read, which a function would do at each start.
 	NoQueries bool
 	Late      bool // begin without a cluster of indexes that does not answer; see Reach
+	// WhenBuilt leaves the indexes closed until Built finds them built: the program makes none, and needs none to begin.
+	WhenBuilt bool
 	Writes    bool // the program writes rows; see drivers.Place.Open
 	InMemory  bool // search in memory only, for tests
 	// Shared says, of a store that is open already, that other programs may use it at the
