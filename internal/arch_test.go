@@ -295,6 +295,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 	for from, out := range map[string][]string{
 		"cmd/projector": {"sim"},
 		"cmd/ingest":    {"sim"},
+		"cmd/function":  {"sim", "writeapi", "writelambda"},
 		"system":        {"sim"},
 		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
 		"runner":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},

@@ -419,7 +419,7 @@ func TestLambdaOrder(t *testing.T) {
 		t.Errorf("metrics %+v, want %+v", got, want)
 	}
 
-	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=shard"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}} {
+	for _, env := range [][]string{{"WEIR_MODEL="}, {"WEIR_DRAINED=any"}, {"WEIR_DRAINED=shard"}, {"WEIR_MODEL=nosuchmodel"}, {"WEIR_WRITE_BUDGET=many"}, {"WEIR_WRITE_BUDGET=-1"}, {"WEIR_WRITE_BUDGET=5"}, {"WEIR_QUERIES=1", "WEIR_GROUP=rows"}, {"WEIR_QUERIES=yes"}} {
 		f := startFunction(t, append([]string{"WEIR_DATA=" + t.TempDir()}, env...)...)
 		if code := f.ExitCode(); code != exitUsage || f.Stderr.Len() == 0 {
 			t.Errorf("%v: exit %d: %s", env, code, f.Stderr.String())

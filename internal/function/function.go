@@ -1,6 +1,6 @@
 // Package function is the projector as Lambda starts it: it reads the environment, opens
 // what that names, and hands events to internal/lambda. What it reports is a line in the
-// function's log.
+// function's log. A function that answers queries is in queries.go.
 package function
 
 import (
@@ -35,6 +35,8 @@ import (
 const (
 	envModel      = "WEIR_MODEL"        // a built-in name or a path
 	envGroup      = "WEIR_GROUP"        // refused
+	envQueries    = "WEIR_QUERIES"      // 1: it answers queries, and derives nothing
+	envOpen       = "WEIR_OPEN"         // 1, for queries: IAM or an authorizer decides before the function which requests are allowed
 	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster
 	envDrained    = "WEIR_DRAINED"      // refused
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
@@ -56,7 +58,16 @@ func Serve(ctx context.Context, stdout, stderr io.Writer) error {
 		return cli.Usage("%s: %v", envTraces, err)
 	}
 	defer spans.Close()
-	h, s, err := newHandler(ctx, stdout, log, spans)
+	var h runtime.Handler
+	var s *system.System
+	switch is := os.Getenv(envQueries); is {
+	case "":
+		h, s, err = newHandler(ctx, stdout, log, spans)
+	case "1":
+		h, s, err = newQueries(ctx, log)
+	default:
+		err = cli.Usage("%s is %q; it is 1, for a function that answers queries, or not set", envQueries, is)
+	}
 	if err != nil {
 		return err
 	}
@@ -103,26 +114,18 @@ func traced(h runtime.Handler, spans *traces.Tracing) runtime.Handler {
 // caller closes. What is wrong with the environment is a usage error that names the variable: the function then
 // fails at its start, and Lambda keeps the records.
 func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *traces.Tracing) (*lambda.Handler, *system.System, error) {
-	name := os.Getenv(envModel)
-	if name == "" {
-		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
+	name, at, err := placeOfEnvironment(log)
+	if err != nil {
+		return nil, nil, err
 	}
 	if os.Getenv(envDrained) != "" {
 		return nil, nil, cli.Usage("%s is not needed any more, delete it: functions and processes move the same checkpoints, so a function goes on where a process was", envDrained)
 	}
-	if os.Getenv(envGroup) != "" {
-		return nil, nil, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
-	}
-	in, err := cli.StageOfEnvironment()
-	if err != nil {
-		return nil, nil, err
-	}
-	at := drivers.Place{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", OpenSearch: os.Getenv(envOpenSearch), Stage: in.Deployment()}
 	units, err := unitsOfEnvironment()
 	if err != nil {
 		return nil, nil, err
 	}
-	at.Writes, at.Log = budget.New(units, at.Stage.Own()), log
+	at.Writes = budget.New(units, at.Stage.Own())
 	o := system.Options{Writes: true, NoQueries: true, Late: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
@@ -169,6 +172,19 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		}
 	}
 	return h, s, nil
+}
+
+// placeOfEnvironment returns the model's name, and where its rows and documents are.
+func placeOfEnvironment(log *slog.Logger) (name string, at drivers.Place, err error) {
+	if name = os.Getenv(envModel); name == "" {
+		return "", at, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
+	}
+	if os.Getenv(envGroup) != "" {
+		return "", at, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
+	}
+	in, err := cli.StageOfEnvironment()
+	data := os.Getenv(envData)
+	return name, drivers.Place{Data: data, AWS: data == "", OpenSearch: os.Getenv(envOpenSearch), Stage: in.Deployment(), Log: log}, err
 }
 
 // gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What

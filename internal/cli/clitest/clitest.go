@@ -17,7 +17,7 @@ import (
 
 // others are variables that functions or servers read and that no flag may have, since they would
 // mean something else there.
-var others = []string{"WEIR_MODEL", "WEIR_KEYS"}
+var others = []string{"WEIR_MODEL", "WEIR_QUERIES", "WEIR_KEYS"}
 
 // meant is, by variable, the flag that was found first.
 var meant = map[string]*kong.Flag{}
