@@ -27,6 +27,7 @@ import (
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/value"
 )
 
 // TestTemplateOnServices makes the tables that templates describe, in a stage with names of its
@@ -54,7 +55,7 @@ func TestTemplateOnServices(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	for _, p := range []deploy.Process{deploy.Rows, deploy.Ingest} {
+	for _, p := range []deploy.Process{deploy.Rows, deploy.Ingest, deploy.Query} {
 		for _, g := range deploy.Grants(p) {
 			if g.On == deploy.Domain && os.Getenv(opensearchtest.Endpoint) == "" {
 				continue
@@ -91,7 +92,8 @@ type templateWorld struct {
 	flags   []string          // that name the stage
 	search  string
 	cluster *clusterRecorder
-	said    string // by the last command, on stderr
+	asks    *clusterRecorder // what the function of queries asks of the cluster
+	said    string           // by the last command, on stderr
 	used    *usedGrants
 }
 
@@ -102,10 +104,12 @@ func newTemplateWorld(t *testing.T, bin, name string, used *usedGrants) *templat
 	}
 	cfg, env := localAWS(t)
 	w := &templateWorld{T: t, model: m, bin: bin, env: env, used: used, streams: map[string]string{}, lambdas: &lambdaWorld{T: t, cfg: cfg, env: env, at: map[string]string{}}}
-	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages"}
+	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages", "Queries": "true"}
 	if url := os.Getenv(opensearchtest.Endpoint); len(m.Searches) > 0 {
 		w.cluster = newClusterRecorder(url)
+		w.asks = newClusterRecorder(url)
 		t.Cleanup(w.cluster.server.Close)
+		t.Cleanup(w.asks.server.Close)
 		w.search = url
 		parameters["OpenSearchUrl"], parameters["OpenSearchDomainArn"] = w.cluster.server.URL, "arn:aws:es:eu-west-1:"+testAccount+":domain/d"
 	}
@@ -231,13 +235,16 @@ type templateFunction struct {
 // function prepares one of the template's functions.
 func (w *templateWorld) function(p deploy.Process, program string) *templateFunction {
 	for name, r := range w.stack.resources("AWS::Lambda::Function") {
-		if !strings.HasSuffix(name, map[deploy.Process]string{deploy.Rows: "Rows", deploy.Ingest: "Ingest"}[p]) {
+		if !strings.HasSuffix(name, map[deploy.Process]string{deploy.Rows: "Rows", deploy.Ingest: "Ingest", deploy.Query: "Query"}[p]) {
 			continue
 		}
 		f := &templateFunction{process: p, name: name, calls: dynamodbtest.NewRecorder(os.Getenv(dynamodbtest.Endpoint)), mappings: map[string]map[string]any{}, window: map[string]json.RawMessage{}}
 		w.Cleanup(f.calls.Close)
 		env := append(slices.Clone(w.env), "AWS_ENDPOINT_URL_DYNAMODB="+f.calls.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+f.calls.URL)
 		for k, v := range r.Properties["Environment"].(map[string]any)["Variables"].(map[string]any) {
+			if k == "WEIR_OPENSEARCH" && p == deploy.Query {
+				v = w.asks.server.URL
+			}
 			env = append(env, fmt.Sprintf("%s=%v", k, v))
 		}
 		f.Function = lambdatest.NewOf(w.T, filepath.Join(w.bin, program), env...)
@@ -257,6 +264,15 @@ func (w *templateWorld) function(p deploy.Process, program string) *templateFunc
 func (w *templateWorld) run() {
 	var functions []*templateFunction
 	var takes *templateFunction
+	answers := w.function(deploy.Query, "projector") // it needs nothing of the others
+	if find := w.find(nil); find != "" {
+		if code, said := w.get(answers, find); code != http.StatusServiceUnavailable || !strings.Contains(said, "problem:building") {
+			w.Errorf("%s before the build: %d %s", find, code, said)
+		}
+		if asked := w.asks.methods(); len(asked) > 0 {
+			w.Errorf("before the build it asks the cluster for %v", asked)
+		}
+	}
 	// The first process of a stage claims its tables, whichever it is.
 	commands := func() { takes = w.function(deploy.Ingest, "ingest"); w.commands(takes) }
 	if len(w.model.Tables) > 1 && w.search != "" {
@@ -296,7 +312,8 @@ func (w *templateWorld) run() {
 	if fmt.Sscan(w.said[strings.LastIndex(w.said[:max(before, 0)], "\n")+1:], &checked); before < 0 || checked < 20 {
 		w.Errorf("verify: %s", w.said)
 	}
-	for _, f := range append(functions, takes) {
+	w.queries(answers)
+	for _, f := range append(functions, takes, answers) {
 		f.Kill()
 		w.permissions(f)
 	}
@@ -331,13 +348,7 @@ func (w *templateWorld) record() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var tables []store.Table
-	for _, t := range w.model.Tables {
-		def := t.Table
-		def.Name += "-x1"
-		tables = append(tables, def)
-	}
-	db := dynamodb.Open(w.lambdas.cfg, tables, dynamodb.Options{})
+	db := w.open()
 	defer db.Close()
 	written := map[string]int{}
 	for batch, err := range files.Batches(w.Context()) {
@@ -367,6 +378,129 @@ func (w *templateWorld) record() {
 	if len(written) < len(w.model.Tables) {
 		w.Fatalf("rows were written into %v only", written)
 	}
+}
+
+// open opens the store, with the tables' real names.
+func (w *templateWorld) open() store.Store {
+	var tables []store.Table
+	for _, t := range w.model.Tables {
+		def := t.Table
+		def.Name += "-x1"
+		tables = append(tables, def)
+	}
+	return dynamodb.Open(w.lambdas.cfg, tables, dynamodb.Options{})
+}
+
+// queries asks every query that a row of its entity has the parameters of, and finds that row: among them the search, from
+// when the indexes are built.
+func (w *templateWorld) queries(f *templateFunction) {
+	db := w.open()
+	defer db.Close()
+	rows := map[*model.Entity][]value.Item{}
+	for _, t := range w.model.Tables {
+		for page, err := range store.Pages(w.Context(), db, store.Query{Table: t.Name + "-x1"}) {
+			if err != nil {
+				w.Fatal(err)
+			}
+			for _, row := range page {
+				e := t.Classify(row)
+				rows[e] = append(rows[e], row)
+			}
+		}
+	}
+	asked := 0
+	ask := func(path string) {
+		code, said := w.get(f, path)
+		for tries := 0; code == http.StatusServiceUnavailable && tries < 30; tries++ { // it asks every 10 seconds whether indexes are built
+			time.Sleep(500 * time.Millisecond)
+			code, said = w.get(f, path)
+		}
+		if code != http.StatusOK || !strings.Contains(said, `{"items":[{`) {
+			w.Errorf("%s: %d %.300s", path, code, said)
+		}
+		asked++
+	}
+	for _, q := range w.model.Queries {
+		if q.Search != nil || q.Steps[0].Below != nil || len(q.Steps[0].Any) > 0 || len(q.Steps) > 1 || len(q.Return) > 0 {
+			continue
+		}
+		step := q.Steps[0]
+		for _, row := range rows[step.Entity] {
+			if path, ok := pathOf(w.model, q, step.With, row); ok && inIndex(step, row) {
+				ask(path)
+				break
+			}
+		}
+	}
+	if find := w.find(rows); find != "" {
+		ask(find)
+	}
+	if asked < 2 {
+		w.Errorf("%d queries were asked", asked)
+	}
+}
+
+// pathOf is the path of a query whose required parameters are the values that a row has in the fields that they fix.
+func pathOf(m *model.Model, q *model.Query, with []model.Bind, row value.Item) (path string, ok bool) {
+	values := url.Values{}
+	for _, b := range with {
+		v := b.Field.Stored(row)
+		switch {
+		case b.Param == "" && !value.Equal(v, b.Const), v.IsMissing():
+			return "", false
+		case slices.ContainsFunc(q.Params, func(p model.Param) bool { return p.Name == b.Param && !p.Optional }):
+			values.Set(b.Param, v.Text())
+		}
+	}
+	return "/v1/" + m.Name + "/" + q.Name + "?" + values.Encode(), true
+}
+
+// inIndex reports whether a row has the key of the index that a step reads.
+func inIndex(s *model.Step, row value.Item) bool {
+	return s.Index == nil || !row.Get(s.Index.Key.Partition.Name).IsMissing() && (s.Index.Key.Sort.Name == "" || !row.Get(s.Index.Key.Sort.Name).IsMissing())
+}
+
+// find is a search that finds a row, by a word of it; "" for a model without searches. Without rows it finds none.
+func (w *templateWorld) find(rows map[*model.Entity][]value.Item) string {
+	for _, q := range w.model.Queries {
+		if q.Search == nil || w.search == "" {
+			continue
+		}
+		for _, row := range rows[q.Search.Of] {
+			word, _, _ := strings.Cut(q.Search.Text[0].Stored(row).Text(), " ")
+			if path, ok := pathOf(w.model, q, q.With, row); ok && len(word) > 2 {
+				return path + "&q=" + url.QueryEscape(word)
+			}
+		}
+		if rows == nil {
+			values := url.Values{"q": {"x"}}
+			for _, p := range q.Params {
+				if !p.Optional {
+					values.Set(p.Name, "x")
+				}
+			}
+			return "/v1/" + w.model.Name + "/" + q.Name + "?" + values.Encode()
+		}
+	}
+	return ""
+}
+
+// get asks a function by an event of its URL.
+func (w *templateWorld) get(f *templateFunction, at string) (code int, said string) {
+	w.Helper()
+	path, query, _ := strings.Cut(at, "?")
+	r := f.Invoke(payload(w.T, map[string]any{
+		"version": "2.0", "rawPath": path, "rawQueryString": query, "headers": map[string]string{"host": "f.lambda-url.eu-west-1.on.aws"},
+		"requestContext": map[string]any{"http": map[string]string{"method": "GET", "path": path, "sourceIp": "192.0.2.1"}},
+	}), time.Minute)
+	var a struct {
+		StatusCode int
+		Body       string
+	}
+	if err := json.Unmarshal([]byte(r.Body), &a); err != nil || r.Kind != "response" {
+		w.Fatalf("%s: %s %s", at, r.Kind, r.Body)
+	}
+	return a.StatusCode, a.Body
 }
 
 // deliver gives a function the records of a shard, as its mapping says, and again those for which its
@@ -407,8 +541,8 @@ func (w *templateWorld) permissions(f *templateFunction) {
 			w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, c.Action, c.Resource)
 		}
 	}
-	if f.process == deploy.Rows && w.cluster != nil {
-		for action, path := range w.cluster.methods() {
+	if cluster := map[deploy.Process]*clusterRecorder{deploy.Rows: w.cluster, deploy.Query: w.asks}[f.process]; cluster != nil {
+		for action, path := range cluster.methods() {
 			if !allowed(role, action, w.stack.parameters["OpenSearchDomainArn"]+path) {
 				w.Errorf("%s asks for %s on %s, and its role does not allow that", f.name, action, path)
 			}

@@ -294,7 +294,7 @@ func TestRolesClaimTheirTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, stage := range []string{"default", "prod"} {
-		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
+		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "Queries": "true", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
 		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
 		real := ""
 		for name, v := range s.parameters {
@@ -308,6 +308,10 @@ func TestRolesClaimTheirTables(t *testing.T) {
 		for role := range s.resources("AWS::IAM::Role") {
 			roles++
 			all := s.statements(role)
+			if strings.HasSuffix(role, "QueryRole") {
+				readsOnly(t, role, all, own, table)
+				continue
+			}
 			for _, c := range []struct {
 				arn, key string
 				may      bool
@@ -328,6 +332,29 @@ func TestRolesClaimTheirTables(t *testing.T) {
 		if roles < 2 {
 			t.Errorf("%d roles", roles)
 		}
+	}
+}
+
+// readsOnly checks that a role writes nothing but the secret of cursors, in its own table alone.
+func readsOnly(t *testing.T, role string, all []*statement, own, tables string) {
+	t.Helper()
+	for _, s := range all {
+		for _, a := range s.Action {
+			_, does, _ := strings.Cut(a, ":")
+			reads := strings.HasPrefix(a, "kms:") || strings.HasPrefix(a, "logs:") ||
+				slices.Contains([]string{"BatchGetItem", "DescribeTable", "Query", "ESHttpGet", "ESHttpHead", "ESHttpPost"}, does)
+			if s.Effect == "Allow" && !reads && (a != "dynamodb:PutItem" || s.Sid != "CursorSecret") {
+				t.Errorf("%s may %s", role, a)
+			}
+		}
+	}
+	for key, may := range map[string]bool{"secret": true, "ledger|wardrobe|x": false, "stage|other": false} {
+		if got := mayWrite(all, "dynamodb:PutItem", own, key); got != may {
+			t.Errorf("%s writes %q: %v", role, key, got)
+		}
+	}
+	if mayWrite(all, "dynamodb:PutItem", tables+"other", "secret") {
+		t.Errorf("%s writes other tables", role)
 	}
 }
 

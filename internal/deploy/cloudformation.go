@@ -74,6 +74,14 @@ func (t Text) sub() node {
 	return sub(b.String())
 }
 
+// when are the entries of a resource that is made for a function, under the function's condition if it has one.
+func (f *Function) when(entries ...entry) []entry {
+	if f == nil || f.When == "" {
+		return entries
+	}
+	return append([]entry{is("Condition", f.When+"Now")}, entries...)
+}
+
 // add adds a resource. about is for people who read the template.
 // A second resource of one id is an error, kept in s.err; the model's names lead to it, not the caller.
 func (s *stack) add(id, about, kind string, entries ...entry) {
@@ -182,6 +190,7 @@ func (s *stack) conditions() node {
 		is("HasLogKey", not(equals(paramLogKey, ""))),
 		is("HasTopic", not(equals(paramTopic, ""))),
 	}
+	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")))
 	if s.plan.searches() {
 		out = append(out, is("HasDomain", not(equals(paramDomain, ""))))
 	}
@@ -265,9 +274,9 @@ func (s *stack) queues(m *Model) {
 // function adds a function with its log group, role and event sources.
 // SAM makes the sources itself from the function's Events; the other form has a resource for each.
 func (s *stack) function(f *Function) {
-	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", is("Properties", object(
+	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", f.when(is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
-		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))
+		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))...)
 	s.role(f)
 	var env []entry
 	for _, v := range f.Env {
@@ -282,21 +291,28 @@ func (s *stack) function(f *Function) {
 	}
 	about := "It " + f.does() + "."
 	if s.sam {
-		e = append(e, is("CodeUri", strings.ToLower(strings.TrimSuffix(f.code(), "Code"))+".zip"), is("Events", s.events(f)))
-		if f.Process == Ingest {
+		e = append(e, is("CodeUri", strings.ToLower(strings.TrimSuffix(f.code(), "Code"))+".zip"))
+		if f.Process != Query {
+			e = append(e, is("Events", s.events(f)))
+		}
+		if f.hasURL() {
 			e = append(e, is("FunctionUrlConfig", object(is("AuthType", "AWS_IAM"))))
 		}
-		s.add(f.ID, about, "AWS::Serverless::Function", is("Properties", object(e...)))
+		s.add(f.ID, about, "AWS::Serverless::Function", f.when(is("Properties", object(e...)))...)
 		return
 	}
 	e = append(e, is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))))
-	s.add(f.ID, about, "AWS::Lambda::Function", is("Properties", object(e...)))
-	if f.Process == Ingest {
-		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))
+	s.add(f.ID, about, "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
+	if f.hasURL() {
+		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))...)
+	}
+	switch f.Process {
+	case Query:
+		return
+	case Ingest:
 		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))
 		return
-	}
-	if f.Process == Rows {
+	case Rows:
 		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", tickHelp), is("ScheduleExpression", tickRate),
 			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
 		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
@@ -387,9 +403,9 @@ func (s *stack) role(f *Function) {
 		}
 	}
 	trust := object(is("Version", "2012-10-17"), is("Statement", list(object(is("Effect", "Allow"), is("Principal", object(is("Service", "lambda.amazonaws.com"))), is("Action", "sts:AssumeRole")))))
-	s.add(f.ID+"Role", "", "AWS::IAM::Role", is("Properties", object(
+	s.add(f.ID+"Role", "", "AWS::IAM::Role", f.when(is("Properties", object(
 		is("AssumeRolePolicyDocument", trust),
-		is("Policies", list(object(is("PolicyName", "weir"), is("PolicyDocument", object(is("Version", "2012-10-17"), is("Statement", list(statements...))))))))))
+		is("Policies", list(object(is("PolicyName", "weir"), is("PolicyDocument", object(is("Version", "2012-10-17"), is("Statement", list(statements...))))))))))...)
 }
 
 // resourcesOf are the ARNs of what a grant is for, and the condition under which they exist.
@@ -405,7 +421,7 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	}
 	all := func(*Table) bool { return true }
 	switch on {
-	case OwnTable:
+	case OwnTable, CursorSecret:
 		return []any{either("IsDefault", sub(table+"weir"), sub(table+"weir-${"+paramStage+"}"))}, ""
 	case Registry:
 		return []any{sub(table + "weir")}, "IsOther"
@@ -455,34 +471,46 @@ func (s *stack) alarm(a alarm) {
 			return tagged("If", list("IsDefault", dims(own...), dims(append([]any{"Stage", ref(paramStage)}, own...)...)))
 		}
 	}()
-	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", is("Properties", object(
+	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", a.Metric.Function.when(is("Properties", object(
 		is("AlarmDescription", a.Help),
 		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
 		is("Period", a.period()), is("EvaluationPeriods", a.evaluations()), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.missing()),
-		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))
+		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))...)
 }
 
 // dashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
 func (s *stack) dashboard(m *Model) {
 	text := &yamlBlock{m.dashboard(dashboardNames{
 		region: "${AWS::Region}", schema: "${Schema}", filter: "${Filter}",
-		function: func(f *Function) string { return "${" + f.ID + "}" },
-		queue:    func(id string) string { return "${" + id + ".QueueName}" },
+		function: func(f *Function) string {
+			if f.When != "" {
+				return "${" + string(f.Process) + "}"
+			}
+			return "${" + f.ID + "}"
+		},
+		queue: func(id string) string { return "${" + id + ".QueueName}" },
 	})}
-	names := object(is("Schema", either("IsDefault", "weir,Model,Table,Group", "weir,Stage,Model,Table,Group")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))
+	var optional []entry
+	for _, f := range m.Functions {
+		if f.When != "" {
+			optional = append(optional, is(string(f.Process), either(f.When+"Now", ref(f.ID), "none")))
+		}
+	}
+	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table,Group", "weir,Stage,Model,Table,Group")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
 	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
 		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
 		is("DashboardBody", tagged("Sub", list(text.node(), names))))))
 }
 
-// outputs are what a program that writes to the models has to know: URLs and queues.
+// outputs are what a program that writes to the models, or asks, has to know: URLs and queues.
 func (s *stack) outputs() node {
 	var out []entry
 	for _, m := range s.plan.Models {
 		url := getAtt(m.ID+"IngestUrl", "FunctionUrl")
 		out = append(out,
 			is(m.ID+"Url", object(is("Description", "Where model "+m.Name+" takes writes over HTTP."), is("Value", url))),
-			is(m.ID+"Queue", object(is("Description", "Where model "+m.Name+" takes commands."), is("Value", ref(m.commands())))))
+			is(m.ID+"Queue", object(is("Description", "Where model "+m.Name+" takes commands."), is("Value", ref(m.commands())))),
+			is(m.ID+"QueryUrl", object(is("Condition", paramQueries+"Now"), is("Description", "Where model "+m.Name+" answers queries."), is("Value", getAtt(m.ID+"QueryUrl", "FunctionUrl")))))
 	}
 	return object(out...)
 }

@@ -87,14 +87,19 @@ type Function struct {
 	// Env has no key of the write side, which asks IAM. The URL of a cluster may hold a password, so
 	// its parameter is one that tools keep out of logs.
 	Env    []Variable
-	Stream *Mapping // nil for one that takes commands
+	Stream *Mapping // nil for one that takes commands or answers queries
+	When   string   // the parameter that says "true" if it is to be made, "" for always
 }
+
+// hasURL reports whether a function is asked over HTTP.
+func (f *Function) hasURL() bool { return f.Process == Ingest || f.Process == Query }
 
 // Does says in a few words what a function does.
 func (f *Function) does() string {
 	return map[Process]string{
 		Rows:   "derives the rows of model " + f.Model.Name,
 		Ingest: "takes the commands of model " + f.Model.Name + ", over HTTP and from a queue",
+		Query:  "answers the queries of model " + f.Model.Name,
 	}[f.Process]
 }
 
@@ -167,7 +172,7 @@ func Of(models []*model.Model) (*Plan, error) {
 }
 
 // functions are a model's functions.
-// The first derives rows and keeps documents, the last takes commands.
+// The first derives rows and keeps documents, the last two take commands and answer queries.
 // Memory and time are the same for every model. Timeouts are far below Lambda's 15 minutes, so an
 // invocation that hangs ends after a minute.
 func functions(m *Model) []*Function {
@@ -193,11 +198,15 @@ func functions(m *Model) []*Function {
 		// A tumbling window makes Lambda name the shard, by which ledgers keep positions.
 		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
 	}}
-	// The URL asks IAM, so the function needs no keys.
-	return append(out, &Function{
-		ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30,
-		Env: append(slices.Clone(common), Variable{"WEIR_OPEN", literal("1")}),
-	})
+	// The URLs ask IAM, so the functions need no keys.
+	open := append(slices.Clone(common), Variable{"WEIR_OPEN", literal("1")})
+	queries := append(slices.Clone(open), Variable{"WEIR_QUERIES", literal("1")})
+	if m.Searches {
+		queries = append(queries, Variable{"WEIR_OPENSEARCH", given(paramURL)})
+	}
+	return append(out,
+		&Function{ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30, Env: open},
+		&Function{ID: m.ID + "Query", Process: Query, Model: m, Memory: 512, Timeout: 30, Env: queries, When: paramQueries})
 }
 
 // distinct returns an error if two things have one name.

@@ -81,7 +81,11 @@ func TestTemplates(t *testing.T) {
 // what a deployment may choose changes something.
 func TestNamesOfTemplates(t *testing.T) {
 	all := builtIn(t)
-	for _, p := range []*Plan{plan(t, "testdata/orders.yaml"), plan(t, all...)} {
+	plans := []*Plan{plan(t, "testdata/orders.yaml"), plan(t, all...)}
+	for _, one := range all { // of which some have no searches
+		plans = append(plans, plan(t, one))
+	}
+	for _, p := range plans {
 		for _, name := range []string{"cloudformation.yaml", "sam.yaml"} {
 			text, err := forms(p)[name]()
 			if err != nil {
@@ -192,7 +196,11 @@ var (
 
 // TestNamesOfTerraform: whatever it names is in it, and each variable is used.
 func TestNamesOfTerraform(t *testing.T) {
-	for _, p := range []*Plan{plan(t, "testdata/orders.yaml"), plan(t, builtIn(t)...)} {
+	plans := []*Plan{plan(t, "testdata/orders.yaml"), plan(t, builtIn(t)...)}
+	for _, one := range builtIn(t) {
+		plans = append(plans, plan(t, one))
+	}
+	for _, p := range plans {
 		out, err := p.Terraform()
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +267,7 @@ func TestNamesThatMeet(t *testing.T) {
 
 // TestGrants: each grant says why it is there, and names each action once, in order.
 func TestGrants(t *testing.T) {
-	for _, p := range []Process{Rows, Ingest} {
+	for _, p := range []Process{Rows, Ingest, Query} {
 		all := Grants(p)
 		if len(all) == 0 {
 			t.Errorf("%s may do nothing", p)

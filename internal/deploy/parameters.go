@@ -29,6 +29,7 @@ const (
 	paramDays     = "LogRetentionDays"
 	paramTopic    = "AlarmTopicArn"
 	paramArch     = "Architecture"
+	paramQueries  = "Queries"
 	paramURL      = "OpenSearchUrl"
 	paramDomain   = "OpenSearchDomainArn"
 )
@@ -57,6 +58,7 @@ func parameters(p *Plan, search bool) []Parameter {
 			Parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
 	}
 	return append(out,
+		Parameter{Name: paramQueries, Default: "false", Choices: []string{"true", "false"}, Help: "true for a function with a URL that answers the queries of each model. The URL asks IAM."},
 		Parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
 		Parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
 		Parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},

@@ -3,13 +3,14 @@ package deploy
 import "weir/internal/owntable"
 
 // Process is a kind of process, by what it may do.
-// It is also the dimension Group of weir's own metrics.
+// Of the one that derives it is also the dimension Group of weir's own metrics.
 type Process string
 
 // The kinds of process.
 const (
 	Rows   Process = "rows"   // a function that derives rows and keeps search documents
 	Ingest Process = "ingest" // a function that takes commands
+	Query  Process = "query"  // a function that answers queries
 )
 
 // Resource is what a permission is for.
@@ -18,6 +19,7 @@ type Resource int
 // The resources of permissions.
 const (
 	OwnTable     Resource = iota // weir's own table
+	CursorSecret                 // the row of weir's own table with the secret of cursors
 	Registry                     // the own table of the stage default, in other stages: the rows stage|TABLE of the model's tables
 	ModelTables                  // the model's tables
 	ModelIndexes                 // the indexes of the model's tables
@@ -87,6 +89,17 @@ func Grants(p Process) []Grant {
 			dataKey,
 			{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt"}, Service: "SQS", Reason: "SQS decrypts messages for the function."},
 		}
+	case Query:
+		return []Grant{
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem"), Reason: "The catalog, the state of indexes, and the secret of cursors."},
+			{ID: "CursorSecret", On: CursorSecret, Actions: dynamodb("PutItem"), Reason: "The first that needs the secret of cursors makes it.", Seldom: map[string]string{"dynamodb:PutItem": "no other program has made it"}},
+			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem"), Reason: "Which stage each table belongs to."},
+			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "DescribeTable", "Query"), Reason: "The rows that are asked for."},
+			{ID: "Indexes", On: ModelIndexes, Actions: dynamodb("Query"), Reason: "The rows that are asked for by another key."},
+			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"}, Reason: "Searches."},
+			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
+			dataKey,
+		}
 	}
 	return nil
 }
@@ -110,6 +123,8 @@ func keyConditions(g Grant) []keyCondition {
 	switch {
 	case g.ID == otherTables.ID:
 		return []keyCondition{{operator: "ForAnyValue:StringLike", like: stageRows + "*"}, {operator: "ForAnyValue:StringNotEquals", own: true}}
+	case g.On == CursorSecret:
+		return []keyCondition{{operator: "ForAllValues:StringEquals", like: owntable.Secret().Key.Partition.Text()}}
 	case g.On == Registry:
 		return []keyCondition{{operator: "ForAllValues:StringEquals", own: true}}
 	}

@@ -229,17 +229,33 @@ func (t *terraform) queues(m *Model) {
 // queueARN is the expression with a queue's ARN.
 func queueARN(id string) string { return "aws_sqs_queue." + snake(id) + ".arn" }
 
+// count is the count of what is made for a function, "" for what always is.
+func (f *Function) count() string {
+	if f == nil || f.When == "" {
+		return ""
+	}
+	return variable(f.When) + " ? 1 : 0"
+}
+
+// one is the name of a resource that is made for a function, where others refer to it.
+func (f *Function) one() string {
+	if f.When == "" {
+		return snake(f.ID)
+	}
+	return snake(f.ID) + "[0]"
+}
+
 // function writes a function with its log group, role and event sources. It waits for weir's own table, since the
 // first event needs it.
 func (t *terraform) function(f *Function) {
-	name := snake(f.ID)
+	name := f.one()
 	t.resource("aws_cloudwatch_log_group", f.ID, "", func() {
-		t.set(set{"name", `"/weir/${var.stage}/` + f.log() + `"`}, set{"retention_in_days", variable(paramDays)}, set{"kms_key_id", "local.log_key"})
+		t.set(set{"count", f.count()}, set{"name", `"/weir/${var.stage}/` + f.log() + `"`}, set{"retention_in_days", variable(paramDays)}, set{"kms_key_id", "local.log_key"})
 	})
 	t.role(f)
 	t.resource("aws_lambda_function", f.ID, "It "+f.does()+".", func() {
 		code := variable(f.code())
-		t.set(set{"function_name", `"weir-${var.stage}-` + f.Model.Name + "-" + string(f.Process) + `"`}, set{"description", quoted("weir: " + f.does())},
+		t.set(set{"count", f.count()}, set{"function_name", `"weir-${var.stage}-` + f.Model.Name + "-" + string(f.Process) + `"`}, set{"description", quoted("weir: " + f.does())},
 			set{"filename", code}, set{"source_code_hash", "filebase64sha256(" + code + ")"},
 			set{"runtime", quoted("provided.al2023")}, set{"handler", quoted("bootstrap")}, set{"architectures", "[" + variable(paramArch) + "]"},
 			set{"memory_size", strconv.Itoa(f.Memory)}, set{"timeout", strconv.Itoa(f.Timeout)}, set{"role", "aws_iam_role." + name + ".arn"},
@@ -263,20 +279,24 @@ func (t *terraform) function(f *Function) {
 // sources writes what invokes a function: streams, or a URL and a queue. They wait for the policy, without which the
 // first events would fail.
 func (t *terraform) sources(f *Function) {
-	name := snake(f.ID)
+	name := f.one()
 	function := set{"function_name", "aws_lambda_function." + name + ".arn"}
 	whole := set{"function_response_types", quotedAll([]string{"ReportBatchItemFailures"})}
-	if f.Process == Ingest {
+	if f.hasURL() {
 		t.resource("aws_lambda_function_url", f.ID, "Requests are signed: the URL asks IAM.", func() {
-			t.set(set{"function_name", "aws_lambda_function." + name + ".function_name"}, set{"authorization_type", quoted("AWS_IAM")})
+			t.set(set{"count", f.count()}, set{"function_name", "aws_lambda_function." + name + ".function_name"}, set{"authorization_type", quoted("AWS_IAM")})
 		})
+	}
+	switch f.Process {
+	case Query:
+		return
+	case Ingest:
 		t.resource("aws_lambda_event_source_mapping", f.ID+"Messages", "", func() {
 			t.set(function, set{"event_source_arn", queueARN(f.Model.commands())}, set{"batch_size", strconv.Itoa(commandBatch)}, set{"maximum_batching_window_in_seconds", "1"},
 				whole, set{"depends_on", "[aws_iam_role_policy." + name + "]"})
 		})
 		return
-	}
-	if f.Process == Rows {
+	case Rows:
 		t.resource("aws_cloudwatch_event_rule", f.ID+"Tick", "", func() {
 			t.set(set{"name", `"weir-${var.stage}-` + f.Model.Name + `-tick"`}, set{"description", quoted(tickHelp)}, set{"schedule_expression", quoted(tickRate)})
 		})
@@ -310,9 +330,13 @@ func (t *terraform) sources(f *Function) {
 // role writes a function's role and policy, from the same grants as CloudFormation's.
 // A grant that has no resource in this plan is left out.
 func (t *terraform) role(f *Function) {
-	name := snake(f.ID)
+	name := f.one()
 	t.line("")
-	t.block(fmt.Sprintf(`data "aws_iam_policy_document" %q`, name), func() {
+	t.block(fmt.Sprintf(`data "aws_iam_policy_document" %q`, snake(f.ID)), func() {
+		if n := f.count(); n != "" {
+			t.set(set{"count", n})
+			t.line("")
+		}
 		for i, g := range append(slices.Clip(Grants(f.Process)), otherTables) {
 			resources, when := t.resourcesOf(f, g.On)
 			if len(resources) == 0 {
@@ -333,11 +357,11 @@ func (t *terraform) role(f *Function) {
 		}
 	})
 	t.resource("aws_iam_role", f.ID, "", func() {
-		t.set(set{"name", `"weir-${var.stage}-` + f.Model.Name + "-" + string(f.Process) + `"`},
+		t.set(set{"count", f.count()}, set{"name", `"weir-${var.stage}-` + f.Model.Name + "-" + string(f.Process) + `"`},
 			set{"assume_role_policy", `jsonencode({ Version = "2012-10-17", Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "lambda.amazonaws.com" } }] })`})
 	})
 	t.resource("aws_iam_role_policy", f.ID, "", func() {
-		t.set(set{"name", quoted("weir")}, set{"role", "aws_iam_role." + name + ".id"}, set{"policy", "data.aws_iam_policy_document." + name + ".json"})
+		t.set(set{"count", f.count()}, set{"name", quoted("weir")}, set{"role", "aws_iam_role." + name + ".id"}, set{"policy", "data.aws_iam_policy_document." + name + ".json"})
 	})
 }
 
@@ -379,7 +403,7 @@ func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when st
 	}
 	all := func(*Table) bool { return true }
 	switch on {
-	case OwnTable:
+	case OwnTable, CursorSecret:
 		return []string{`"${local.table_arns}/${local.own_table}"`}, ""
 	case Registry:
 		return []string{`"${local.table_arns}/weir"`}, "!local.is_default"
@@ -399,7 +423,7 @@ func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when st
 	case CommandQueue:
 		return []string{queueARN(f.Model.commands())}, ""
 	case LogGroup:
-		return []string{`"${aws_cloudwatch_log_group.` + snake(f.ID) + `.arn}:*"`}, ""
+		return []string{`"${aws_cloudwatch_log_group.` + f.one() + `.arn}:*"`}, ""
 	case DataKey, QueueKey:
 		return []string{"var.data_key_arn"}, `var.data_key_arn != ""`
 	}
@@ -409,7 +433,7 @@ func (t *terraform) resourcesOf(f *Function, on Resource) (out []string, when st
 // alarm writes an alarm, as CloudFormation's.
 func (t *terraform) alarm(a alarm) {
 	t.resource("aws_cloudwatch_metric_alarm", a.ID, "", func() {
-		t.set(set{"alarm_name", `"weir-${var.stage}-` + strings.ReplaceAll(snake(a.ID), "_", "-") + `"`}, set{"alarm_description", quoted(a.Help)},
+		t.set(set{"count", a.Metric.Function.count()}, set{"alarm_name", `"weir-${var.stage}-` + strings.ReplaceAll(snake(a.ID), "_", "-") + `"`}, set{"alarm_description", quoted(a.Help)},
 			set{"namespace", quoted(a.Metric.Namespace)}, set{"metric_name", quoted(a.Metric.Name)}, set{"dimensions", dimensions(a.Metric)},
 			set{"statistic", quoted(a.Metric.Statistic)}, set{"period", strconv.Itoa(a.period())}, set{"evaluation_periods", strconv.Itoa(a.evaluations())}, set{"threshold", strconv.Itoa(a.Threshold)},
 			set{"comparison_operator", quoted("GreaterThanOrEqualToThreshold")}, set{"treat_missing_data", quoted(a.missing())},
@@ -425,7 +449,7 @@ func dimensions(m metric) string {
 	case m.ofMapping():
 		return "{ EventSourceMappingUUID = aws_lambda_event_source_mapping." + snake(m.Function.mapping(m.Table)) + ".uuid }"
 	case m.Table == nil:
-		return "{ FunctionName = aws_lambda_function." + snake(m.Function.ID) + ".function_name }"
+		return "{ FunctionName = aws_lambda_function." + m.Function.one() + ".function_name }"
 	}
 	return fmt.Sprintf("merge(local.is_default ? {} : { Stage = var.stage }, { Model = %s, Table = %s, Group = %s })",
 		quoted(m.Function.Model.Name), quoted(m.Table.Def.Name), quoted(string(m.Function.Process)))
@@ -440,9 +464,14 @@ func (t *terraform) dashboard(m *Model) {
 		t.line("dashboard_body = <<-EOT")
 		body := m.dashboard(dashboardNames{
 			region: "${local.region}", schema: `${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}`,
-			filter:   `${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}`,
-			function: func(f *Function) string { return "${aws_lambda_function." + snake(f.ID) + ".function_name}" },
-			queue:    func(id string) string { return "${aws_sqs_queue." + snake(id) + ".name}" },
+			filter: `${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}`,
+			function: func(f *Function) string {
+				if f.When != "" { // there may be none
+					return "weir-${var.stage}-" + f.Model.Name + "-" + string(f.Process)
+				}
+				return "${aws_lambda_function." + snake(f.ID) + ".function_name}"
+			},
+			queue: func(id string) string { return "${aws_sqs_queue." + snake(id) + ".name}" },
 		})
 		t.WriteString(indented(body, t.depth+1))
 		t.line("EOT")
@@ -458,12 +487,13 @@ func indented(text string, depth int) string {
 	return b.String()
 }
 
-// outputs prints where the write side of each model takes commands.
+// outputs prints where the write side of each model takes commands, and where queries are answered.
 func (t *terraform) outputs() {
 	for _, m := range t.plan.Models {
 		for _, o := range []struct{ name, help, value string }{
 			{m.ID + "Url", "Where model " + m.Name + " takes writes over HTTP.", "aws_lambda_function_url." + snake(m.ID+"Ingest") + ".function_url"},
 			{m.ID + "Queue", "Where model " + m.Name + " takes commands.", "aws_sqs_queue." + snake(m.commands()) + ".url"},
+			{m.ID + "QueryUrl", "Where model " + m.Name + " answers queries, null without that function.", "one(aws_lambda_function_url." + snake(m.ID+"Query") + "[*].function_url)"},
 		} {
 			t.line("")
 			t.block(fmt.Sprintf("output %q", snake(o.name)), func() { t.set(set{"description", quoted(o.help)}, set{"value", o.value}) })

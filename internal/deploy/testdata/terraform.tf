@@ -102,6 +102,12 @@ variable "open_search_domain_arn" {
   }
 }
 
+variable "queries" {
+  type        = bool
+  default     = false
+  description = "true for a function with a URL that answers the queries of each model. The URL asks IAM."
+}
+
 variable "derive_in" {
   type        = string
   default     = ""
@@ -802,6 +808,175 @@ resource "aws_lambda_event_source_mapping" "orders_ingest_messages" {
   depends_on                         = [aws_iam_role_policy.orders_ingest]
 }
 
+resource "aws_cloudwatch_log_group" "orders_query" {
+  count             = var.queries ? 1 : 0
+  name              = "/weir/${var.stage}/orders/query"
+  retention_in_days = var.log_retention_days
+  kms_key_id        = local.log_key
+}
+
+data "aws_iam_policy_document" "orders_query" {
+  count = var.queries ? 1 : 0
+
+  # The catalog, the state of indexes, and the secret of cursors.
+  statement {
+    sid       = "OwnTable"
+    actions   = ["dynamodb:BatchGetItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+  }
+
+  # The first that needs the secret of cursors makes it.
+  statement {
+    sid       = "CursorSecret"
+    actions   = ["dynamodb:PutItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+
+    condition {
+      test     = "ForAllValues:StringEquals"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["secret"]
+    }
+  }
+
+  # Which stage each table belongs to.
+  dynamic "statement" {
+    for_each = !local.is_default ? [1] : []
+
+    content {
+      sid       = "Registry"
+      actions   = ["dynamodb:BatchGetItem"]
+      resources = ["${local.table_arns}/weir"]
+
+      condition {
+        test     = "ForAllValues:StringEquals"
+        variable = "dynamodb:LeadingKeys"
+        values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
+      }
+    }
+  }
+
+  # The rows that are asked for.
+  statement {
+    sid       = "Tables"
+    actions   = ["dynamodb:BatchGetItem", "dynamodb:DescribeTable", "dynamodb:Query"]
+    resources = ["${local.table_arns}/${var.orders_table_name}", "${local.table_arns}/${var.shop_customers_table_name}"]
+  }
+
+  # The rows that are asked for by another key.
+  statement {
+    sid       = "Indexes"
+    actions   = ["dynamodb:Query"]
+    resources = ["${local.table_arns}/${var.orders_table_name}/index/*"]
+  }
+
+  # Searches.
+  dynamic "statement" {
+    for_each = var.open_search_domain_arn != "" ? [1] : []
+
+    content {
+      sid       = "Domain"
+      actions   = ["es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"]
+      resources = ["${var.open_search_domain_arn}/*"]
+    }
+  }
+
+  # Lambda writes the function's log.
+  statement {
+    sid       = "Log"
+    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    resources = ["${aws_cloudwatch_log_group.orders_query[0].arn}:*"]
+  }
+
+  # DynamoDB uses the key of a table for the function.
+  dynamic "statement" {
+    for_each = var.data_key_arn != "" ? [1] : []
+
+    content {
+      sid       = "DataKey"
+      actions   = ["kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
+      resources = [var.data_key_arn]
+
+      condition {
+        test     = "StringEquals"
+        variable = "kms:ViaService"
+        values   = ["dynamodb.${local.region}.amazonaws.com"]
+      }
+    }
+  }
+
+  # Tables of other models and stages are not this one's to claim.
+  statement {
+    sid       = "OtherTables"
+    effect    = "Deny"
+    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    resources = ["${local.table_arns}/${local.own_table}"]
+
+    condition {
+      test     = "ForAnyValue:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|*"]
+    }
+
+    condition {
+      test     = "ForAnyValue:StringNotEquals"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
+    }
+  }
+}
+
+resource "aws_iam_role" "orders_query" {
+  count              = var.queries ? 1 : 0
+  name               = "weir-${var.stage}-orders-query"
+  assume_role_policy = jsonencode({ Version = "2012-10-17", Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "lambda.amazonaws.com" } }] })
+}
+
+resource "aws_iam_role_policy" "orders_query" {
+  count  = var.queries ? 1 : 0
+  name   = "weir"
+  role   = aws_iam_role.orders_query[0].id
+  policy = data.aws_iam_policy_document.orders_query[0].json
+}
+
+# It answers the queries of model orders.
+resource "aws_lambda_function" "orders_query" {
+  count            = var.queries ? 1 : 0
+  function_name    = "weir-${var.stage}-orders-query"
+  description      = "weir: answers the queries of model orders"
+  filename         = var.projector_code
+  source_code_hash = filebase64sha256(var.projector_code)
+  runtime          = "provided.al2023"
+  handler          = "bootstrap"
+  architectures    = [var.architecture]
+  memory_size      = 512
+  timeout          = 30
+  role             = aws_iam_role.orders_query[0].arn
+  depends_on       = [aws_dynamodb_table.weir_table, aws_dynamodb_table.registry_table]
+
+  environment {
+    variables = {
+      WEIR_MODEL      = "/var/task/orders.yaml"
+      WEIR_STAGE      = var.stage
+      WEIR_TABLES     = "orders=${var.orders_table_name},Shop.Customers=${var.shop_customers_table_name}"
+      WEIR_OPEN       = "1"
+      WEIR_QUERIES    = "1"
+      WEIR_OPENSEARCH = var.open_search_url
+    }
+  }
+
+  logging_config {
+    log_format = "Text"
+    log_group  = aws_cloudwatch_log_group.orders_query[0].name
+  }
+}
+
+# Requests are signed: the URL asks IAM.
+resource "aws_lambda_function_url" "orders_query" {
+  count              = var.queries ? 1 : 0
+  function_name      = aws_lambda_function.orders_query[0].function_name
+  authorization_type = "AWS_IAM"
+}
+
 resource "aws_cloudwatch_metric_alarm" "orders_rows_age25" {
   alarm_name          = "weir-${var.stage}-orders-rows-age25"
   alarm_description   = "The function that derives the rows of model orders is behind by 25 % of the 24 hours that a stream keeps records. At 100 % records are lost. See Behind the stream in operations.md."
@@ -1074,6 +1249,40 @@ resource "aws_cloudwatch_metric_alarm" "orders_ingest_throttles" {
   ok_actions          = local.topics
 }
 
+resource "aws_cloudwatch_metric_alarm" "orders_query_errors" {
+  count               = var.queries ? 1 : 0
+  alarm_name          = "weir-${var.stage}-orders-query-errors"
+  alarm_description   = "The function that answers the queries of model orders fails for five minutes. Its log says why. See A function fails in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Errors"
+  dimensions          = { FunctionName = aws_lambda_function.orders_query[0].function_name }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
+resource "aws_cloudwatch_metric_alarm" "orders_query_throttles" {
+  count               = var.queries ? 1 : 0
+  alarm_name          = "weir-${var.stage}-orders-query-throttles"
+  alarm_description   = "The function that answers the queries of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  namespace           = "AWS/Lambda"
+  metric_name         = "Throttles"
+  dimensions          = { FunctionName = aws_lambda_function.orders_query[0].function_name }
+  statistic           = "Sum"
+  period              = 60
+  evaluation_periods  = 5
+  threshold           = 1
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = local.topics
+  ok_actions          = local.topics
+}
+
 resource "aws_cloudwatch_metric_alarm" "orders_failures_any" {
   alarm_name          = "weir-${var.stage}-orders-failures-any"
   alarm_description   = "Lambda gave up a part of a stream of model orders. Records are missing: see Lambda gave records up in operations.md."
@@ -1123,13 +1332,16 @@ resource "aws_cloudwatch_dashboard" "orders" {
           ["AWS/Lambda","Errors","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows errors","stat":"Sum"}],
           ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows throttles","stat":"Sum"}],
           ["AWS/Lambda","Errors","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest errors","stat":"Sum"}],
-          ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest throttles","stat":"Sum"}]
+          ["AWS/Lambda","Throttles","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest throttles","stat":"Sum"}],
+          ["AWS/Lambda","Errors","FunctionName","weir-${var.stage}-orders-query",{"label":"query errors","stat":"Sum"}],
+          ["AWS/Lambda","Throttles","FunctionName","weir-${var.stage}-orders-query",{"label":"query throttles","stat":"Sum"}]
         ]}},
       {"type": "metric", "x": 0, "y": 6, "width": 12, "height": 6, "properties": {
         "title": "Duration (ms)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
           ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_rows.function_name}",{"label":"rows","stat":"p99"}],
-          ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest","stat":"p99"}]
+          ["AWS/Lambda","Duration","FunctionName","${aws_lambda_function.orders_ingest.function_name}",{"label":"ingest","stat":"p99"}],
+          ["AWS/Lambda","Duration","FunctionName","weir-${var.stage}-orders-query",{"label":"query","stat":"p99"}]
         ]}},
       {"type": "metric", "x": 12, "y": 6, "width": 12, "height": 6, "properties": {
         "title": "Records that were applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
@@ -1220,4 +1432,9 @@ output "orders_url" {
 output "orders_queue" {
   description = "Where model orders takes commands."
   value       = aws_sqs_queue.orders_commands.url
+}
+
+output "orders_query_url" {
+  description = "Where model orders answers queries, null without that function."
+  value       = one(aws_lambda_function_url.orders_query[*].function_url)
 }
