@@ -95,7 +95,7 @@ func (m *Model) alarms() (out []alarm) {
 		})
 		out = append(out, alarm{
 			ID: f.ID + "Throttles", Runbook: "A function is throttled", Minutes: 5, Threshold: 1,
-			Help:   fmt.Sprintf("The function that %s is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md.", f.does()),
+			Help:   fmt.Sprintf("The function that %s is refused for five minutes: concurrency is used up. See A function is throttled in operations.md.", f.does()),
 			Metric: metric{Namespace: lambdaMetrics, Name: "Throttles", Statistic: "Sum", Function: f},
 		})
 		if f.Stream != nil {
@@ -120,7 +120,7 @@ func (m *Model) own(f *Function) (out []alarm) {
 			threshold, minutes             int
 			gauge                          bool
 		}{
-			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true},
+			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for 6 hours, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true},
 			{"OpenDeadLetters", "Maximum", "Records cannot be applied", "Records of table %s could not be applied, and wait (model %s): see Records cannot be applied in operations.md.", 1, 1, false},
 			{"Refused", "Sum", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md.", 1, 1, false},
 			{"OutOfOrder", "Sum", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md.", 1, 1, false},
@@ -129,7 +129,7 @@ func (m *Model) own(f *Function) (out []alarm) {
 				Metric: metric{Namespace: namespace, Name: a.name, Statistic: a.statistic, Function: f, Table: t}})
 		}
 		out = append(out, alarm{ID: f.ID + t.ID + "Dropped", Runbook: "Lambda gave records up", Minutes: 1, Threshold: 1,
-			Help:   fmt.Sprintf("Lambda gave up records of table %s, for the function that %s. Records are missing: see Lambda gave records up in operations.md.", t.Def.Name, f.does()),
+			Help:   fmt.Sprintf("Lambda gave up records of table %s (model %s): see Lambda gave records up in operations.md.", t.Def.Name, m.Name),
 			Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum", Function: f, Table: t}})
 	}
 	return out

@@ -143,7 +143,7 @@ var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGra
 // needs them; it also looks at its streams itself.
 func streamed() []Grant {
 	return []Grant{
-		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Reason: "Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.",
+		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Reason: "Lambda reads the streams for the function, which looks how far they are read.",
 			Seldom: map[string]string{"dynamodb:ListStreams": "only Lambda asks, for a mapping"}},
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},

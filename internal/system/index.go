@@ -151,6 +151,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		return err
 	}
 	if err != nil {
+		ix = nil // a driver's own nil is none of the interface
 		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
 	}
 	if o.Late || o.WhenBuilt {

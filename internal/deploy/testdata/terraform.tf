@@ -456,7 +456,7 @@ data "aws_iam_policy_document" "orders_rows" {
     }
   }
 
-  # Lambda reads the streams for the function, which looks how far they are read, and compares one with the one before it.
+  # Lambda reads the streams for the function, which looks how far they are read.
   statement {
     sid       = "Streams"
     actions   = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:ListStreams"]
@@ -1043,7 +1043,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_errors" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_throttles" {
   alarm_name          = "weir-${var.stage}-orders-rows-throttles"
-  alarm_description   = "The function that derives the rows of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  alarm_description   = "The function that derives the rows of model orders is refused for five minutes: concurrency is used up. See A function is throttled in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Throttles"
   dimensions          = { FunctionName = aws_lambda_function.orders_rows.function_name }
@@ -1059,7 +1059,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_throttles" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_lag" {
   alarm_name          = "weir-${var.stage}-orders-rows-orders-lag"
-  alarm_description   = "Table orders is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
+  alarm_description   = "Table orders is not read for 6 hours, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
   namespace           = "weir"
   metric_name         = "Lag"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
@@ -1123,7 +1123,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dropped" {
   alarm_name          = "weir-${var.stage}-orders-rows-orders-dropped"
-  alarm_description   = "Lambda gave up records of table orders, for the function that derives the rows of model orders. Records are missing: see Lambda gave records up in operations.md."
+  alarm_description   = "Lambda gave up records of table orders (model orders): see Lambda gave records up in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "DroppedEventCount"
   dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_rows_orders_stream.uuid }
@@ -1139,7 +1139,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_dropped" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_lag" {
   alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-lag"
-  alarm_description   = "Table Shop.Customers is not read for a quarter of the 24 hours that its stream keeps records, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
+  alarm_description   = "Table Shop.Customers is not read for 6 hours, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
   namespace           = "weir"
   metric_name         = "Lag"
   dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
@@ -1203,7 +1203,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_out_of_order"
 
 resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_dropped" {
   alarm_name          = "weir-${var.stage}-orders-rows-shop-customers-dropped"
-  alarm_description   = "Lambda gave up records of table Shop.Customers, for the function that derives the rows of model orders. Records are missing: see Lambda gave records up in operations.md."
+  alarm_description   = "Lambda gave up records of table Shop.Customers (model orders): see Lambda gave records up in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "DroppedEventCount"
   dimensions          = { EventSourceMappingUUID = aws_lambda_event_source_mapping.orders_rows_shop_customers_stream.uuid }
@@ -1235,7 +1235,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_ingest_errors" {
 
 resource "aws_cloudwatch_metric_alarm" "orders_ingest_throttles" {
   alarm_name          = "weir-${var.stage}-orders-ingest-throttles"
-  alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  alarm_description   = "The function that takes the commands of model orders, over HTTP and from a queue is refused for five minutes: concurrency is used up. See A function is throttled in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Throttles"
   dimensions          = { FunctionName = aws_lambda_function.orders_ingest.function_name }
@@ -1269,7 +1269,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_query_errors" {
 resource "aws_cloudwatch_metric_alarm" "orders_query_throttles" {
   count               = var.queries ? 1 : 0
   alarm_name          = "weir-${var.stage}-orders-query-throttles"
-  alarm_description   = "The function that answers the queries of model orders is refused for five minutes, for the account's concurrency or its own. See A function is throttled in operations.md."
+  alarm_description   = "The function that answers the queries of model orders is refused for five minutes: concurrency is used up. See A function is throttled in operations.md."
   namespace           = "AWS/Lambda"
   metric_name         = "Throttles"
   dimensions          = { FunctionName = aws_lambda_function.orders_query[0].function_name }
