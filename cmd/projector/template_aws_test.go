@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,6 +287,7 @@ func (w *templateWorld) run() {
 		commands()
 	}
 	w.record()
+	delivered := 0
 	for quiet := 0; quiet < 3; quiet++ {
 		for _, stream := range w.streams {
 			if stream == "" {
@@ -293,6 +295,9 @@ func (w *templateWorld) run() {
 			}
 			w.lambdas.arn = stream
 			for shard, records := range w.lambdas.read() {
+				if delivered++; w.cluster != nil { // rows do not wait for it
+					w.cluster.down.Store(delivered%3 != 2)
+				}
 				for _, f := range functions {
 					w.deliver(f, stream, shard, records)
 				}
@@ -328,11 +333,20 @@ func (w *templateWorld) ticks(f *templateFunction) {
 		}
 	}
 	const event = `{"version":"0","detail-type":"Scheduled Event","source":"aws.events","time":"2026-01-01T00:05:00Z","resources":[],"detail":{}}`
+	ticks := 1
+	if w.cluster != nil {
+		w.cluster.down.Store(true)
+		if r := f.Invoke([]byte(event), time.Minute); r.Kind != "error" || !strings.Contains(r.Body, "documents are pending") {
+			w.Errorf("a schedule while the cluster is down: %s %s", r.Kind, r.Body)
+		}
+		ticks++
+		w.cluster.down.Store(false)
+	}
 	if r := f.Invoke([]byte(event), time.Minute); r.Kind != "response" || r.Body != "{}" || len(rules) == 0 {
 		w.Errorf("a schedule: %s %s", r.Kind, r.Body)
 	}
 	f.Kill() // what it writes is whole then
-	if said := f.Stdout.String(); strings.Count(said, `"Lag":0`) != len(w.model.Tables) {
+	if said := f.Stdout.String(); strings.Count(said, `"Lag":0`) != ticks*len(w.model.Tables) {
 		w.Errorf("the schedule says %s", said)
 	}
 }
@@ -562,6 +576,7 @@ type clusterRecorder struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	asked  map[string]string // by action, a path
+	down   atomic.Bool       // it answers nothing
 }
 
 func newClusterRecorder(to string) *clusterRecorder {
@@ -575,6 +590,10 @@ func newClusterRecorder(to string) *clusterRecorder {
 		c.mu.Lock()
 		c.asked["es:ESHttp"+r.Method[:1]+strings.ToLower(r.Method[1:])] = r.URL.Path
 		c.mu.Unlock()
+		if c.down.Load() {
+			http.Error(w, "{}", http.StatusServiceUnavailable)
+			return
+		}
 		next.ServeHTTP(w, r)
 	}))
 	return c

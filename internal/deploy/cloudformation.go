@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"weir/internal/store"
@@ -370,7 +369,7 @@ func (s *stack) events(f *Function) node {
 // on a parameter is under the parameter's condition.
 func (s *stack) role(f *Function) {
 	var statements []any
-	for _, g := range append(slices.Clip(Grants(f.Process)), otherTables) {
+	for _, g := range statementsOf(f.Process) {
 		resources, cond := s.resourcesOf(f, g.On)
 		effect := "Allow"
 		if g.ID == otherTables.ID {

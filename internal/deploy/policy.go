@@ -1,9 +1,13 @@
 package deploy
 
-import "weir/internal/owntable"
+import (
+	"slices"
+
+	"weir/internal/owntable"
+)
 
 // Process is a kind of process, by what it may do.
-// Of the one that derives it is also the dimension Group of weir's own metrics.
+// Of those that derive it is also the dimension Group of weir's own metrics.
 type Process string
 
 // The kinds of process.
@@ -104,7 +108,15 @@ func Grants(p Process) []Grant {
 	return nil
 }
 
-// otherTables is what every role is denied, though it may write all other rows of weir's own table: the rows stage|TABLE of
+// statementsOf are what a role is allowed and denied.
+func statementsOf(p Process) []Grant {
+	if p == Query { // it may write one row
+		return Grants(p)
+	}
+	return append(slices.Clip(Grants(p)), otherTables)
+}
+
+// otherTables is what a role is denied that may write all other rows of weir's own table: the rows stage|TABLE of
 // tables that are not its model's, which say to which stage and model these belong.
 var otherTables = Grant{ID: "OtherTables", On: OwnTable, Actions: dynamodb("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Tables of other models and stages are not this one's to claim."}
 

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -337,7 +336,7 @@ func (t *terraform) role(f *Function) {
 			t.set(set{"count", n})
 			t.line("")
 		}
-		for i, g := range append(slices.Clip(Grants(f.Process)), otherTables) {
+		for i, g := range statementsOf(f.Process) {
 			resources, when := t.resourcesOf(f, g.On)
 			if len(resources) == 0 {
 				continue

@@ -903,26 +903,6 @@ data "aws_iam_policy_document" "orders_query" {
       }
     }
   }
-
-  # Tables of other models and stages are not this one's to claim.
-  statement {
-    sid       = "OtherTables"
-    effect    = "Deny"
-    actions   = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
-    resources = ["${local.table_arns}/${local.own_table}"]
-
-    condition {
-      test     = "ForAnyValue:StringLike"
-      variable = "dynamodb:LeadingKeys"
-      values   = ["stage|*"]
-    }
-
-    condition {
-      test     = "ForAnyValue:StringNotEquals"
-      variable = "dynamodb:LeadingKeys"
-      values   = ["stage|${var.orders_table_name}", "stage|${var.shop_customers_table_name}"]
-    }
-  }
 }
 
 resource "aws_iam_role" "orders_query" {
