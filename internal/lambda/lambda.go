@@ -152,16 +152,20 @@ func (h *Handler) pace(shard string, most int, late bool) {
 // mostSlow is from how many records on a batch counts as large again.
 const mostSlow = 1000
 
+// inTime ends a margin before the invocation does.
+func inTime(whole context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := whole.Deadline(); ok {
+		return context.WithDeadline(whole, deadline.Add(-margin(time.Until(deadline))))
+	}
+	return context.WithCancel(whole)
+}
+
 // batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
 func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
 	is := runner.Span{Name: runner.SpanBatch, Group: runner.GroupRows, Table: w.table, Items: len(ev.Entries)}
 	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
-		ctx := whole
-		if deadline, ok := whole.Deadline(); ok {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(whole, deadline.Add(-margin(time.Until(deadline))))
-			defer cancel()
-		}
+		ctx, cancel := inTime(whole)
+		defer cancel()
 		if err = h.check(ctx, w); err == nil {
 			from, err = h.apply(ctx, whole, w)
 		}

@@ -31,6 +31,8 @@ const (
 	// overdueEvery is how often an event asks when a program has looked last.
 	overdueEvery = time.Hour
 	mostLetters  = 1000
+	// catchUpTime is how long documents that are pending are written: the next minute goes on.
+	catchUpTime = 40 * time.Second
 )
 
 // scheduled is an event of EventBridge, which a rule with a schedule sends.
@@ -50,6 +52,8 @@ func (h *Handler) watch() *live.Watch { return &live.Watch{Run: h.Runner, Log: h
 
 // tick looks at the streams in each fifth minute, and works on long lists. An error fails the invocation, so that its alarm tells.
 func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
+	ctx, cancel := inTime(ctx)
+	defer cancel()
 	var t Tick
 	if s.Time.Truncate(lookEvery).Equal(s.Time.Truncate(time.Minute)) {
 		t.Tables, t.Why = h.watch().Look(ctx)
@@ -77,6 +81,8 @@ func (h *Handler) catchUp(ctx context.Context) error {
 	if err != nil || h.Runner.Index == nil || indexing != runner.Indexed {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
 	if _, err := h.Runner.CatchUp(ctx); err != nil {
 		return fmt.Errorf("documents are pending: %w", err)
 	}
