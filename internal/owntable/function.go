@@ -43,7 +43,7 @@ type FunctionShardRow struct {
 	was    value.Value // how often it was written
 }
 
-const readDo = "if the event source mapping's parallelization factor is 1, delete the row, and the shard goes on with its next event; then run projector verify MODEL, because records that come again may count twice"
+const readDo = "if the event source mapping's parallelization factor is 1, delete the row and run projector run MODEL, which reads the shard again, and then the function goes on; then run projector verify MODEL, because records that come again may count twice"
 
 // DecodeFunctionShard decodes the checkpoint of a shard, nil if there is none. The error wraps ErrRow, and names
 // the attribute that cannot be read: the row was written by another version, or by hand.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"weir/internal/events"
@@ -47,12 +48,25 @@ func (r *Runner) Documented(ctx context.Context, b Batch, write bool) (pending i
 			all.add(d, i)
 		}
 	}
-	ws := make([]store.Write, len(all.docs))
+	var ws []store.Write
+	var ds []Dead
 	for i := range all.docs {
 		d := &all.docs[i]
-		ws[i] = owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position)
+		if err := d.Check(); err != nil { // no index can take it
+			ds = append(ds, deadDocument(d, &b.Changes[all.of[i]], b.ShardKey, err))
+			continue
+		}
+		ws = append(ws, owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
 	}
-	_, err = r.Write(ctx, ws) // a higher position that is noted already stays
+	if err := r.KeepAll(ctx, ds); err != nil {
+		return 0, err
+	}
+	out, err := r.Write(ctx, ws)
+	for i := range out {
+		if err == nil && !errors.Is(out[i].Err, store.ErrCondition) { // a higher position that is noted already stays
+			err = out[i].Err
+		}
+	}
 	return len(ws), err
 }
 

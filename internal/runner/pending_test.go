@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/document"
@@ -178,6 +180,26 @@ func TestPendingWhileWritten(t *testing.T) {
 		if n, err := r.CatchUp(t.Context()); err != nil || n != i {
 			t.Errorf("the %d. time, %d are written: %v", i+1, n, err)
 		}
+	}
+}
+
+// TestPendingNever: a document that no index can take is a dead letter, also while the index is down.
+func TestPendingNever(t *testing.T) {
+	s := newSearching(t)
+	defer s.close()
+	key := value.NewItem(value.Attr{Name: "PK", Value: value.OfString("ALBUM#" + strings.Repeat("x", 600))}, value.Attr{Name: "SK", Value: value.OfString("METADATA")})
+	row := key.With(value.Attr{Name: "EntityType", Value: value.OfString("Album")}).With(value.Attr{Name: "title", Value: value.OfString("sea")}).With(value.Attr{Name: "isPublic", Value: value.OfString("true")})
+	c, ok := projections.NewChange(s.model.Tables[0], &events.Record{Position: events.PositionOf(1), Keys: key, New: row})
+	n, err := s.runner(nil).Documented(t.Context(), runner.Batch{ShardKey: "s", Changes: []projections.Change{c}}, false)
+	letters := 0
+	must(t, s.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+		if letters++; d.Kind != runner.DeadDocument {
+			t.Errorf("%+v", d)
+		}
+		return nil
+	}))
+	if !ok || err != nil || n != 0 || letters != 1 {
+		t.Errorf("%d are pending, and %d letters: %v", n, letters, err)
 	}
 }
 
