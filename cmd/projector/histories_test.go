@@ -222,7 +222,7 @@ func (p *past) window(t *testing.T, dir string, some []pastChange, from, to int6
 		}
 	}
 	return p.exported(t, dir, items, map[string]any{
-		"exportType": "INCREMENTAL_EXPORT", "incrementalExportSpecification": map[string]any{"exportFromTime": exportTime(from), "exportToTime": exportTime(to)},
+		"exportType": "INCREMENTAL_EXPORT", "exportFromTime": exportTime(from), "exportToTime": exportTime(to),
 	})
 }
 

@@ -399,6 +399,11 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 		} else if err != nil {
 			return err
 		}
+		for _, x := range in.files.Exports() {
+			if in.table == "" && x.Table != "" && !names.Has(x.Table) {
+				return usage("%s: it is an export of table %s, which the model does not have; if one of its tables has that name where this was exported, say --tables TABLE=%s; or name the table with the files, TABLE=FILE", x.Name, x.Table, x.Table)
+			}
+		}
 		reading.Total += in.files.Size()
 	}
 	var before, records int64 // bytes of the inputs that are done; records of all

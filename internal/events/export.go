@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/json"
@@ -65,10 +66,15 @@ type summary struct {
 	OutputFormat string `json:"outputFormat"`
 	ExportType   string `json:"exportType"`
 	ExportTime   string `json:"exportTime"`
-	Window       struct {
-		From string `json:"exportFromTime"`
-		To   string `json:"exportToTime"`
-	} `json:"incrementalExportSpecification"`
+	exportWindow
+	// Spec has the window as the API and the command line write it, the summary itself as DynamoDB does.
+	Spec exportWindow `json:"incrementalExportSpecification"`
+}
+
+// exportWindow is the time that an incremental export covers.
+type exportWindow struct {
+	From string `json:"exportFromTime"`
+	To   string `json:"exportToTime"`
 }
 
 // export is what the summary says of the export in a folder; nil if it does not say its time.
@@ -76,7 +82,7 @@ func (s *summary) export(dir string) (*Export, error) {
 	e := &Export{Name: dir, Table: tableIn(s.TableARN), Full: s.ExportType != "INCREMENTAL_EXPORT"}
 	from, to := "", s.ExportTime
 	if !e.Full {
-		from, to = s.Window.From, s.Window.To
+		from, to = cmp.Or(s.From, s.Spec.From), cmp.Or(s.To, s.Spec.To)
 	}
 	if to == "" {
 		return nil, nil

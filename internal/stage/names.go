@@ -100,6 +100,12 @@ func (n *Names) Said(table string) string {
 	return n.of(table)
 }
 
+// Has reports whether a table that a recording names is one of the model's, by either name.
+func (n *Names) Has(table string) bool {
+	_, ok := n.real[n.Said(table)]
+	return ok
+}
+
 // of is the logical name of a real one; the name itself for a table that is not ours.
 func (n *Names) of(real string) string {
 	if logical, ok := n.logical[real]; ok {
