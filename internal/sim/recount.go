@@ -75,13 +75,14 @@ func (w *world) verify() (found []scratch.Difference) {
 type spoilt struct {
 	kind, what string
 	row        string // as a difference names it; if "", derivation names it
+	short      string // the same of a row whose key is long
 	derivation string
 	do         func() (undo func())
 }
 
 // names reports whether a difference is about what was spoilt.
 func (s *spoilt) names(d *scratch.Difference) bool {
-	return s.row != "" && d.Row == s.row || s.row == "" && d.Derivation == s.derivation
+	return s.row != "" && (d.Row == s.row || s.short != "" && strings.HasPrefix(d.Row, s.short)) || s.row == "" && d.Derivation == s.derivation
 }
 
 // spoil replaces a row, or deletes it if row is nil.
@@ -139,7 +140,8 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 		case row.Has(y.Attr):
 			root, _, _ := e.LeafPath(k)
 			named := func(s spoilt) {
-				s.row = runner.RowText(w.model, store.Ref{Table: t.Name, Key: root})
+				ref := store.Ref{Table: t.Name, Key: root}
+				s.row, s.short = runner.RowText(w.model, ref), owntable.RowText(ref)
 				add(s)
 			}
 			named(t.spoil("part of a set", k, nil))
@@ -220,12 +222,30 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 	if e == nil || row.Get(owntable.Follows(attr)).Text() != owntable.Hash(list) {
 		return
 	}
+	if keepsUntold(e, attr, row) {
+		return
+	}
 	kind := "followed"
 	if history(e) {
 		kind = "followed by history"
 	}
 	s := t.spoil(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
 	add(s)
+}
+
+// keepsUntold reports whether an attribute keeps the value of a row that is gone, and the row does not say itself which row that
+// was: verify takes what it shows for the last value.
+func keepsUntold(e *model.Entity, attr string, row value.Item) bool {
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
+		return slices.ContainsFunc(r.Fields, func(a model.Assign) bool {
+			f := a.Expr.Follow
+			if f == nil || f.Attr != attr || !f.Keep {
+				return false
+			}
+			_, told := follow.FollowedBy(f, row)
+			return !told
+		})
+	})
 }
 
 // spoilDocuments adds, for each document, that it is missing and that there is another one.
