@@ -134,8 +134,8 @@ func TestFull(t *testing.T) {
 		return // too few to meet everything
 	}
 	for _, what := range []string{string(beganWithRows), string(beganLive), string(beganWithGap), string(beganWithChanged), "builders killed", "builders paused", "builds that end while faults strike"} {
-		if builds.Counted[what] < *full/100 {
-			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/100)
+		if builds.Counted[what] < *full/200 { // a fifth as many schedules have builds
+			t.Errorf("%s: %d times, fewer than %d", what, builds.Counted[what], *full/200)
 		}
 	}
 	for _, what := range removals {
