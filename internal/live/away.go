@@ -138,7 +138,7 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 	is.Table, is.Known = table, s.Seconds != nil || len(s.trimmed) > 0
 	for _, at := range s.trimmed {
 		is.Lag = retention
-		if err := w.keep(ctx, runner.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
+		if err := keepGap(ctx, w.Run, w.Log, runner.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
 			return is, err
 		}
 	}
@@ -154,7 +154,7 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 	}
 	now := w.Run.Now()
 	if !kept.Seen.IsZero() && now.Sub(kept.Seen) >= unseenFor && (len(s.unread) > 0 || !is.Known) {
-		if err := w.keep(ctx, maybeGap(table, s.unread, kept.Seen, now)); err != nil {
+		if err := keepGap(ctx, w.Run, w.Log, maybeGap(table, s.unread, kept.Seen, now)); err != nil {
 			return is, err
 		}
 	}
@@ -172,15 +172,6 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 
 // retention is how long a stream keeps a record.
 const retention = 24 * time.Hour
-
-// keep keeps the dead letter of a gap, and says so in the log.
-func (w *Watch) keep(ctx context.Context, d runner.Dead) error {
-	id, err := w.Run.KeepDead(ctx, d)
-	if err == nil {
-		w.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", w.Run.Model.Typed(d.Reason), "id", id)
-	}
-	return err
-}
 
 // Since returns until when nothing of a table can be lost, zero if no program has read or watched its stream yet; and whether that
 // is so long ago that a program has to look. It reads one row.

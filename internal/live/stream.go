@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"weir/internal/catalog"
@@ -69,13 +70,20 @@ func (r *Reader) switched(ctx context.Context, table, met, label string) error {
 	return r.keepGap(ctx, runner.SwitchedGap(r.run, catalog.Switch{Table: table, From: met, To: label}))
 }
 
-// keepGap saves a gap as a dead letter, where operators find it, and logs it.
+// keepGap keeps a gap and counts it.
 func (r *Reader) keepGap(ctx context.Context, d runner.Dead) error {
-	id, err := r.run.KeepDead(ctx, d)
-	if err != nil {
-		return err
+	err := keepGap(ctx, r.run, r.opts.Log, d)
+	if err == nil {
+		r.note(Gap)
 	}
-	r.note(Gap)
-	r.opts.Log.Error("gap", "of", d.Target, "records", d.Source, "reason", r.run.Model.Typed(d.Reason), "id", id)
-	return nil
+	return err
+}
+
+// keepGap saves a gap as a dead letter, where operators find it, and logs it.
+func keepGap(ctx context.Context, run *runner.Runner, log *slog.Logger, d runner.Dead) error {
+	id, err := run.KeepDead(ctx, d)
+	if err == nil {
+		log.Error("gap", "of", d.Target, "records", d.Source, "reason", run.Model.Typed(d.Reason), "id", id)
+	}
+	return err
 }
