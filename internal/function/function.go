@@ -160,7 +160,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
 		before = now
-		stdout.Write(metrics(at.Stage, model, runner.GroupRows, r, used, time.Now()))
+		stdout.Write(metrics(at.Stage, model, r, used, time.Now()))
 	}
 	h.Log = log
 	h.Ticked = func(t lambda.Tick) {
@@ -282,14 +282,14 @@ func (i *invocations) count(ctx context.Context) error {
 // it. A stage other than the default one is a dimension, since two stages of a model
 // would share their metrics otherwise.
 // Which metrics there are is in package measures; values says what they are in one report.
-func metrics(in stage.Stage, model, group string, r lambda.Report, used budget.Use, now time.Time) []byte {
-	line := logLine{in, map[string]any{"Model": model, "Table": r.Table, "Group": group}}
+func metrics(in stage.Stage, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
+	line := logLine{in, map[string]any{"Model": model, "Table": r.Table, "Group": runner.GroupRows}}
 	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
 		line.of["Derivations"] = r.By
 	}
 	b := line.write(values(r, used), now)
 	for _, table := range r.Refused { // it need not be the table of the event
-		line := logLine{in, map[string]any{"Model": model, "Table": table, "Group": group}}
+		line := logLine{in, map[string]any{"Model": model, "Table": table, "Group": runner.GroupRows}}
 		b = append(b, line.write(map[string]int64{"Refused": 1}, now)...)
 	}
 	return b

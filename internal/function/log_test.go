@@ -34,7 +34,7 @@ func TestLogIsTheList(t *testing.T) {
 	}
 	var line, looked logLine
 	var all map[string]any
-	text, refused, _ := bytes.Cut(metrics(stage.Stage{}, "gallery", "rows", r, used, time.Unix(1, 0)), []byte("\n"))
+	text, refused, _ := bytes.Cut(metrics(stage.Stage{}, "gallery", r, used, time.Unix(1, 0)), []byte("\n"))
 	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
