@@ -24,17 +24,17 @@ type alarm struct {
 	Gauge     bool
 }
 
-// period is the length of a period in seconds, and evaluations is how many of them must be bad.
-func (a *alarm) period() int {
+// periodSeconds is the length of a period, and evaluationPeriods is how many of them must be bad.
+func (a *alarm) periodSeconds() int {
 	if a.Gauge {
 		return 300
 	}
 	return 60
 }
-func (a *alarm) evaluations() int { return a.Minutes * 60 / a.period() }
+func (a *alarm) evaluationPeriods() int { return a.Minutes * 60 / a.periodSeconds() }
 
-// missing is what a period without data counts as.
-func (a *alarm) missing() string {
+// treatMissingData is what a period without data counts as.
+func (a *alarm) treatMissingData() string {
 	if a.Gauge {
 		return "breaching"
 	}
@@ -54,8 +54,8 @@ type metric struct {
 // ofMapping reports whether it is a metric of an event source mapping.
 func (m *metric) ofMapping() bool { return m.Table != nil && m.Namespace == lambdaMetrics }
 
-// mapping is the resource of a function's event source mapping of the stream of a table.
-func (f *Function) mapping(t *Table) string { return f.ID + t.ID + "Stream" }
+// mappingID is the resource of a function's event source mapping of the stream of a table.
+func (f *Function) mappingID(t *Table) string { return f.ID + t.ID + "Stream" }
 
 const lambdaMetrics = "AWS/Lambda"
 

@@ -318,7 +318,7 @@ func (s *stack) function(f *Function) {
 			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
 	}
 	for _, t := range f.Model.Tables {
-		s.add(f.mapping(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
+		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
 	}
 }
 
@@ -462,7 +462,7 @@ func (s *stack) alarm(a alarm) {
 		case m.Queue != "":
 			return dims("QueueName", getAtt(m.Queue, "QueueName"))
 		case m.ofMapping():
-			return dims("EventSourceMappingUUID", ref(m.Function.mapping(m.Table)))
+			return dims("EventSourceMappingUUID", ref(m.Function.mappingID(m.Table)))
 		case m.Table == nil:
 			return dims("FunctionName", ref(m.Function.ID))
 		default:
@@ -473,7 +473,7 @@ func (s *stack) alarm(a alarm) {
 	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", a.Metric.Function.when(is("Properties", object(
 		is("AlarmDescription", a.Help),
 		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
-		is("Period", a.period()), is("EvaluationPeriods", a.evaluations()), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.missing()),
+		is("Period", a.periodSeconds()), is("EvaluationPeriods", a.evaluationPeriods()), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.treatMissingData()),
 		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))...)
 }
 

@@ -309,7 +309,7 @@ func (t *terraform) sources(f *Function) {
 		})
 	}
 	for _, table := range f.Model.Tables {
-		t.resource("aws_lambda_event_source_mapping", f.mapping(table), "", func() {
+		t.resource("aws_lambda_event_source_mapping", f.mappingID(table), "", func() {
 			tumbling := ""
 			if f.Stream.Tumbling > 0 {
 				tumbling = strconv.Itoa(f.Stream.Tumbling)
@@ -434,8 +434,8 @@ func (t *terraform) alarm(a alarm) {
 	t.resource("aws_cloudwatch_metric_alarm", a.ID, "", func() {
 		t.set(set{"count", a.Metric.Function.count()}, set{"alarm_name", `"weir-${var.stage}-` + strings.ReplaceAll(snake(a.ID), "_", "-") + `"`}, set{"alarm_description", quoted(a.Help)},
 			set{"namespace", quoted(a.Metric.Namespace)}, set{"metric_name", quoted(a.Metric.Name)}, set{"dimensions", dimensions(a.Metric)},
-			set{"statistic", quoted(a.Metric.Statistic)}, set{"period", strconv.Itoa(a.period())}, set{"evaluation_periods", strconv.Itoa(a.evaluations())}, set{"threshold", strconv.Itoa(a.Threshold)},
-			set{"comparison_operator", quoted("GreaterThanOrEqualToThreshold")}, set{"treat_missing_data", quoted(a.missing())},
+			set{"statistic", quoted(a.Metric.Statistic)}, set{"period", strconv.Itoa(a.periodSeconds())}, set{"evaluation_periods", strconv.Itoa(a.evaluationPeriods())}, set{"threshold", strconv.Itoa(a.Threshold)},
+			set{"comparison_operator", quoted("GreaterThanOrEqualToThreshold")}, set{"treat_missing_data", quoted(a.treatMissingData())},
 			set{"alarm_actions", "local.topics"}, set{"ok_actions", "local.topics"})
 	})
 }
@@ -446,7 +446,7 @@ func dimensions(m metric) string {
 	case m.Queue != "":
 		return "{ QueueName = aws_sqs_queue." + snake(m.Queue) + ".name }"
 	case m.ofMapping():
-		return "{ EventSourceMappingUUID = aws_lambda_event_source_mapping." + snake(m.Function.mapping(m.Table)) + ".uuid }"
+		return "{ EventSourceMappingUUID = aws_lambda_event_source_mapping." + snake(m.Function.mappingID(m.Table)) + ".uuid }"
 	case m.Table == nil:
 		return "{ FunctionName = aws_lambda_function." + m.Function.one() + ".function_name }"
 	}
