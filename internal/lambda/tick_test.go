@@ -199,8 +199,8 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestTickFindsWhatExpired: records that expire while the mapping stands still are a gap, which the next look keeps, once; so does the
-// next event where nobody has looked.
+// TestTickFindsWhatExpired: records that expire while the mapping stands still are a gap, which the next look keeps, once; the next
+// event keeps it if no program has looked.
 func TestTickFindsWhatExpired(t *testing.T) {
 	for _, by := range []string{"a look", "an event"} {
 		t.Run(by, func(t *testing.T) {
@@ -284,8 +284,9 @@ func TestTickOfUnreadShards(t *testing.T) {
 	}
 }
 
-// TestMappingMadeAnew: an event that passes over records of the stream is refused, once it can come from a mapping that was made anew.
-func TestMappingMadeAnew(t *testing.T) {
+// TestMappingMadeAgain: an event that passes over records of the stream is refused. A mapping that was deleted and made again sends
+// such events.
+func TestMappingMadeAgain(t *testing.T) {
 	s := newStreamed(t)
 	s.puts("1")
 	if err := s.invokes(0); err != nil {
