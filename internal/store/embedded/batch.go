@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -65,9 +66,14 @@ type slot struct {
 // errTooMuch says that the batch reads more bytes than one batch may hold.
 var errTooMuch = errors.New("the batch is too large")
 
-// newBatch returns an empty batch. Store.batches is where callers get one.
+// batches are released ones, of any store: a pool within a Store would keep its memory after Close.
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// newBatch returns an empty batch, which the caller releases.
 func newBatch(s *Store) *batch {
-	return &batch{s: s, changes: s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))}
+	b := batches.Get().(*batch)
+	b.s, b.changes = s, s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))
+	return b
 }
 
 // add adds a write. After an error, which concerns only this write, the batch does not
@@ -391,6 +397,7 @@ func (b *batch) release() {
 	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
 	b.records = nil
 	b.ticket, b.pending, b.checks, b.unknown = nil, 0, false, false
-	b.changes.Reset()
-	b.s.batches.Put(b)
+	_ = b.changes.Close() // gives its memory to the next one
+	b.s, b.changes = nil, nil
+	batches.Put(b)
 }

@@ -74,7 +74,6 @@ type Store struct {
 	journal journal
 	synced  atomic.Uint64 // writes up to this number are known to be on disk
 	trims   sync.Mutex
-	batches sync.Pool // of *batch
 
 	written atomic.Int64   // number of writes, until the filter has all keys
 	beside  sync.WaitGroup // background work that must end before the store is closed
@@ -127,7 +126,6 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	s.seed = maphash.MakeSeed()
 	s.cache.share(opts.RowCacheBytes)
 	s.tail.room = int(opts.TailBytes)
-	s.batches.New = func() any { return newBatch(s) }
 	if err := s.load(tables); err != nil {
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
 	}

@@ -1,7 +1,10 @@
 package embedded
 
 import (
+	"context"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -37,4 +40,26 @@ func TestContractOnDisk(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
 		return open(t, t.TempDir(), tables, Options{Shards: 1, MemTableBytes: 256 << 10, RowCacheBytes: 1536 << 10})
 	})
+}
+
+// A closed store is garbage at once. A sync.Pool in it would keep it for two collections more, and
+// a process that opens stores one after the other would keep more of them with each collection.
+func TestClosedStoreIsGarbage(t *testing.T) {
+	closed := func() weak.Pointer[Store] {
+		s, err := Open("data", []store.Table{things()}, Options{FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := s.Write(context.Background(), []store.Write{put("a", "b")}); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(s)
+	}()
+	runtime.GC()
+	if closed.Value() != nil {
+		t.Error("after a collection, the closed store is still in memory")
+	}
 }

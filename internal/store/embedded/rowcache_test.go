@@ -134,7 +134,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ws := []store.Write{set("a", 2), set("b", 2)}
-	b := s.batches.Get().(*batch)
+	b := newBatch(s)
 	for i := range ws {
 		if err := b.add(&ws[i]); err != nil {
 			t.Fatal(err)
