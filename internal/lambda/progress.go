@@ -25,15 +25,16 @@ import (
 // table has a row for each shard (owntable.FunctionShardRow), its checkpoint. It holds a mark for each of the last
 // records that came, the position of the last one, how many of these records are
 // applied, and the time until which an invocation may still be applying the rest.
-// Nothing of an event is applied before the event is found to continue the row.
+// Marks for which it has no room are in rows of their own (owntable.TailRow), which only an event reads that begins before the
+// others. Nothing of an event is applied before the event is found to continue the row.
 //
 // The event's records up to the last position must be a run of records that came. If
 // the event has newer records too, the run must end with the last record. So an event
 // that is delivered again, whole or in part, continues the row; a record that was
 // passed over does not. Everything before the run must be applied. Records before it
 // that are not applied, and that no invocation can be applying any more, were given up
-// by the event source mapping. Their marks are removed, so that they are not accepted
-// if they come after all.
+// by the event source mapping. From then on no event is accepted that begins before the run,
+// so these records are not if they come after all.
 //
 // A process moves the same row. What it has read, page after page, is a stretch, which the row has: records in it
 // are applied, and an event that begins in it goes on behind it. A process that takes over from a function reads on from the
@@ -60,15 +61,18 @@ import (
 // batches in parallel one is refused: before anything of it is applied, or at the
 // latest before it is answered for. A record that was applied out of order is never
 // acknowledged.
-type progress struct{ owntable.FunctionShardRow }
+type progress struct {
+	owntable.FunctionShardRow
+	earlier string            // the marks right before those of the row, as far as they were read
+	tail    *owntable.TailRow // marks that leave the row: they are stored before it is
+}
 
 // markBytes is the size of a mark. Two consecutive records always have different marks.
 // Any other two records have the same mark with a probability of 1 in 2³².
 const markBytes = owntable.FunctionMark
 
-// leastMarks is how many marks are kept when events are small. The row still fits in
-// one write capacity unit.
-const leastMarks = 200
+// rowMarks is how many marks the row has at the most, so that it fits in one write capacity unit.
+const rowMarks = 200
 
 // marksOf packs the checksums of an event's records, markBytes bytes each, in order.
 func marksOf(records []events.Position) string {
@@ -82,23 +86,67 @@ func marksOf(records []events.Position) string {
 // len is how many records have a mark.
 func (l *progress) len() int { return len(l.Marks) / markBytes }
 
-// find returns the place of the event's records that came before, and their number; ok
-// is false if they are not a run of the records in the row.
+// find returns the place of the event's records that came before among those that the row has marks of, below 0 for earlier ones, and
+// their number; ok is false if they are not known to be a run of what came.
 func (l *progress) find(records []events.Position) (at, n int, ok bool) {
 	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
 	}
-	run, end := marksOf(records[:n]), l.Marks
+	if len(records) > 0 && records[0].Compare(l.Void) < 0 {
+		return 0, n, false
+	}
+	run, all := marksOf(records[:n]), l.earlier+l.Marks
 	if n < len(records) {
-		return l.len() - n, n, strings.HasSuffix(end, run)
+		return l.len() - n, n, strings.HasSuffix(all, run)
 	}
+	at = lastRun(all, run)
+	return at - len(l.earlier)/markBytes, n, at >= 0
+}
+
+// lastRun returns the place of the last run of marks among all, -1 if there is none.
+func lastRun(all, run string) int {
 	for {
-		i := strings.LastIndex(end, run)
-		if i < 0 || i%markBytes == 0 {
-			return i / markBytes, n, i >= 0
+		switch i := strings.LastIndex(all, run); {
+		case i < 0:
+			return -1
+		case i%markBytes == 0:
+			return i / markBytes
+		default:
+			all = all[:i+len(run)-1]
 		}
-		end = end[:i+len(run)-1]
 	}
+}
+
+// recall finds the marks of an event that begins before those of the row. rows returns the rows of marks from the one on which has a
+// record, below another one. done says that all of the event is applied, and was so long ago that nothing more is known of its place.
+func (l *progress) recall(records []events.Position, rows func(from, below events.Position) ([]owntable.TailRow, error)) (done bool, err error) {
+	if _, _, ok := l.find(records); ok || records[0].Compare(l.Void) < 0 || records[0].Compare(l.Behind) > 0 {
+		return false, nil
+	}
+	last := records[len(records)-1]
+	below, whole := l.Behind, last.Compare(l.At) <= 0 && last.Compare(l.Behind) < 0
+	if whole {
+		below = last
+	}
+	tail, err := rows(records[0], below)
+	if err != nil {
+		return false, err
+	}
+	marks := ""
+	for i, is := range tail {
+		if i > 0 && tail[i-1].To != is.From { // what lies in between has expired
+			return false, nil
+		}
+		marks += is.Marks
+	}
+	switch {
+	case len(tail) == 0:
+	case whole && last.Compare(tail[len(tail)-1].To) <= 0:
+		return lastRun(marks, marksOf(records)) >= 0, nil
+	case !whole && tail[len(tail)-1].To == l.Behind:
+		l.earlier = marks
+	}
+	return false, nil
 }
 
 // Reasons why an event does not continue the row.
@@ -131,10 +179,11 @@ func (l *progress) withoutRead(records []events.Position) []events.Position {
 
 // ask is what an event's row has to know of the stream. next reports whether a record is the first that the stream has behind
 // another one, or the first of all behind none; sure says that it need not be asked for what came from Lambda before. gaveUp is
-// called before records are let go of that came and are not applied.
+// called before records are let go of that came and are not applied. room is how many marks the row may have.
 type ask struct {
 	next   func(behind, p events.Position) (bool, error)
 	sure   bool
+	room   int
 	gaveUp func(behind events.Position, n int) error
 }
 
@@ -178,7 +227,7 @@ func (l *progress) take(records []events.Position, now, until time.Time, of ask)
 		if err := of.gaveUp(l.At, at-out.AppliedMarks); err != nil {
 			return progress{}, err
 		}
-		out.Marks, at = l.Marks[:out.AppliedMarks*markBytes]+l.Marks[at*markBytes:], out.AppliedMarks
+		out.Void, out.AppliedMarks = records[0], at
 	}
 	if n < len(records) {
 		out.Marks += marksOf(records[n:])
@@ -190,10 +239,21 @@ func (l *progress) take(records []events.Position, now, until time.Time, of ask)
 	if out.AppliedMarks < at+len(records) && until.After(out.Until) {
 		out.Until = until
 	}
-	if spare := out.len() - max(leastMarks, len(records), out.len()-out.AppliedMarks); spare > 0 {
-		out.Marks, out.AppliedMarks = out.Marks[spare*markBytes:], out.AppliedMarks-spare
+	if out.len() > of.room {
+		out.shorten(records[n:], l.Last, of.room)
 	}
 	return out, nil
+}
+
+// shorten moves marks to the tail, all but those of the fresh records, which came behind last, as far as there is room.
+func (l *progress) shorten(fresh []events.Position, last events.Position, room int) {
+	if n := len(fresh) - room; n > 0 {
+		last, fresh = fresh[n-1], fresh[n:]
+	}
+	at := l.len() - len(fresh)
+	l.tail = &owntable.TailRow{From: l.Behind, To: last, Marks: l.Marks[:at*markBytes]}
+	l.earlier += l.tail.Marks
+	l.Marks, l.Behind, l.AppliedMarks = l.Marks[at*markBytes:], last, l.AppliedMarks-at
 }
 
 // applied is the row after the first n of an event's records are applied and the
@@ -222,7 +282,7 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 // same reports whether two are the same row, so that a write would change nothing. Times are
 // compared to the second, as they are stored.
 func (l *progress) same(o *progress) bool {
-	return l.Marks == o.Marks && l.Last == o.Last && l.AppliedMarks == o.AppliedMarks && l.Until.Unix() == o.Until.Unix() && l.At == o.At && l.Fence.Same(o.Fence)
+	return l.Marks == o.Marks && l.Last == o.Last && l.Behind == o.Behind && l.Void == o.Void && l.AppliedMarks == o.AppliedMarks && l.Until.Unix() == o.Until.Unix() && l.At == o.At && l.Fence.Same(o.Fence)
 }
 
 // progressRef is the row of the event's shard in the own table.
@@ -275,6 +335,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		until = time.Until(deadline) + clockSlack
 	}
 	of := ask{
+		room: rowMarks,
 		next: func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) },
 		gaveUp: func(behind events.Position, n int) error {
 			return h.gap(ctx, w, behind, fmt.Sprintf("Lambda gave up %d records that came and could not be applied", n))
@@ -347,6 +408,15 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		if !w.progress.Fence.Admits(w.view.Count) {
 			return fmt.Errorf("shard %s of %s: %w", w.shard, w.table, errView)
 		}
+		if len(w.records) > 0 {
+			done, err := w.progress.recall(w.records, func(from, below events.Position) ([]owntable.TailRow, error) { return h.tail(ctx, w, from, below) })
+			if err != nil {
+				return err
+			}
+			if done {
+				w.records = nil // the frontier says what of it counts: nothing
+			}
+		}
 		next, err := f(&w.progress)
 		if err != nil {
 			return h.disorder(w, err)
@@ -354,22 +424,85 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		if w.progress.same(&next) {
 			return nil
 		}
-		wr := w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, h.Runner.Now().Add(progressLife))
-		wr.Repeatable = true // f asks nothing of a row that has what this invocation wrote
-		out, err := h.Runner.Store.Write(ctx, []store.Write{wr})
+		row, wrote, err := h.move(ctx, w, &next)
 		if err != nil {
 			return err
 		}
-		wrote := out[0].Err == nil
-		if !wrote && !errors.Is(out[0].Err, store.ErrCondition) {
-			return out[0].Err
-		}
-		if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(out[0].Row); err != nil || wrote {
+		w.progress = progress{}
+		if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(row); err != nil || wrote {
+			if w.progress.Behind == next.Behind {
+				w.progress.earlier = next.earlier
+			}
 			return err
 		}
 	}
 	return fmt.Errorf("shard %s of %s is moved by others as often as it is tried", w.shard, w.table)
 }
+
+// move writes the row, behind the marks that leave it, and returns it. wrote is false if another invocation was there before.
+func (h *Handler) move(ctx context.Context, w *work, next *progress) (row value.Item, wrote bool, err error) {
+	expires := h.Runner.Now().Add(progressLife)
+	wr := w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, expires)
+	wr.Repeatable = true // what asks for it asks nothing of a row that has what this invocation wrote
+	if next.tail != nil {
+		// There is one row of marks behind each position. One that has others was left by an invocation that has died, or comes to move
+		// the row: only one of them does, in a transaction with its marks.
+		put := next.tail.Put(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard), expires)
+		out, err := h.Runner.Store.Write(ctx, []store.Write{put})
+		if err != nil {
+			return nil, false, err
+		}
+		if is, err := owntable.DecodeTail(out[0].Row); errors.Is(out[0].Err, store.ErrCondition) && (err != nil || is != *next.tail) {
+			put.If, put.Return, wr.Return = nil, false, false
+			done, err := runner.Transacted(h.Runner.Store.Transact(ctx, []store.Write{wr, put}))
+			if err == nil {
+				row, err = h.Runner.GetRow(ctx, h.progressRef(w).Ref)
+			}
+			return row, done, err
+		} else if out[0].Err != nil && !errors.Is(out[0].Err, store.ErrCondition) {
+			return nil, false, out[0].Err
+		}
+	}
+	out, err := h.Runner.Store.Write(ctx, []store.Write{wr})
+	if err == nil && !errors.Is(out[0].Err, store.ErrCondition) {
+		err = out[0].Err
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return out[0].Row, out[0].Err == nil, nil
+}
+
+// tail reads the rows of marks from the one on that has a record, those that begin below another one.
+func (h *Handler) tail(ctx context.Context, w *work, from, below events.Position) (rows []owntable.TailRow, err error) {
+	q := store.Query{
+		Table: owntable.TableName, Partition: value.OfString(owntable.Tail(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard))),
+		Sort: store.Range{Below: value.OfString(owntable.TailAt(from))}, Reverse: true, Limit: 1,
+	}
+	first, err := h.Runner.Store.Query(ctx, q)
+	if err != nil || len(first.Rows) == 0 {
+		return nil, err
+	}
+	q.Sort = store.Range{From: first.Rows[0].Get(owntable.Sort), Below: value.OfString(owntable.TailAt(below))}
+	q.Reverse, q.Limit = false, 0
+	marks := 0
+	for some, err := range store.Pages(ctx, h.Runner.Store, q) {
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range some {
+			is, err := owntable.DecodeTail(row)
+			if marks += len(is.Marks); err != nil || marks > mostRecalled*markBytes {
+				return nil, err
+			}
+			rows = append(rows, is)
+		}
+	}
+	return rows, nil
+}
+
+// mostRecalled is more marks than the rows have that an event of Lambda, of at most 10,000 records, is in.
+const mostRecalled = 50_000
 
 // disorder says that records came out of order, which positions by shard cannot survive.
 // Nothing of the event is acknowledged; the text says which setting of the event source mapping

@@ -2,17 +2,19 @@ package lambda
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/owntable"
 	"weir/internal/soaktest"
 )
 
 // sure asks the stream nothing, and lets go of what was given up.
-var sure = ask{sure: true, gaveUp: func(events.Position, int) error { return nil }}
+var sure = ask{sure: true, room: rowMarks, gaveUp: func(events.Position, int) error { return nil }}
 
 func positions(ns ...uint64) (out []events.Position) {
 	for _, n := range ns {
@@ -49,20 +51,29 @@ func TestProgressTakes(t *testing.T) {
 		"in part, then another":              {{positions(1, 3, 5), 1}, {positions(3, 5), 2}, {positions(4), passed}},
 		"a second half whose first was lost": {{positions(1, 2, 3, 4), -1}, {positions(3, 4), busy}},
 	} {
-		var l progress
-		now := time.Unix(1000, 0)
-		for i, s := range tries {
-			got, err := l.take(s.records, now, now.Add(time.Minute), sure)
-			want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
-			if !errors.Is(err, want) || want == nil && err != nil {
-				t.Errorf("%s: event %d: %v, want %v", name, i, err, want)
-			}
-			if err != nil {
-				continue
-			}
-			if l = got; s.applied >= 0 {
-				if l, err = l.applied(s.records, s.applied); err != nil {
-					t.Errorf("%s: event %d at its end: %v", name, i, err)
+		for _, room := range []int{rowMarks, 2} {
+			l := shard{tails: map[events.Position]owntable.TailRow{}}
+			now := time.Unix(1000, 0)
+			for i, s := range tries {
+				c := &call{records: s.records}
+				known := l.known(c)
+				got, err := known.take(c.records, now, now.Add(time.Minute), ask{sure: true, room: room, gaveUp: sure.gaveUp})
+				want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
+				if !errors.Is(err, want) || want == nil && err != nil {
+					t.Errorf("%s: event %d with room for %d: %v, want %v", name, i, room, err, want)
+				}
+				if err != nil {
+					continue
+				}
+				if l.progress = got; got.tail != nil {
+					l.tails[got.tail.From] = *got.tail
+					l.tail = nil
+				}
+				if s.applied >= 0 {
+					known = l.known(c)
+					if l.progress, err = known.applied(c.records, min(s.applied, len(c.records))); err != nil {
+						t.Errorf("%s: event %d with room for %d at its end: %v", name, i, room, err)
+					}
 				}
 			}
 		}
@@ -79,7 +90,7 @@ func TestProgressGivesUp(t *testing.T) {
 		t.Error(err)
 	}
 	slow, gone := l, 0
-	unkept := ask{sure: true, gaveUp: func(_ events.Position, n int) error {
+	unkept := ask{sure: true, room: rowMarks, gaveUp: func(_ events.Position, n int) error {
 		gone = n
 		return errBusy
 	}}
@@ -129,7 +140,7 @@ func TestProgressBesideAProcess(t *testing.T) {
 			}
 			l.AppliedMarks, l.Last = l.len(), at(s.last)
 			l.From, l.To, l.At = at(s.from), at(s.to), at(max(s.to, s.last))
-			next, err := l.take(s.records, now, now.Add(time.Minute), ask{sure: true, next: func(behind, p events.Position) (bool, error) {
+			next, err := l.take(s.records, now, now.Add(time.Minute), ask{sure: true, room: rowMarks, next: func(behind, p events.Position) (bool, error) {
 				if behind != at(s.to) || p != s.records[0] {
 					t.Errorf("%v behind %v is asked for", p, behind)
 				}
@@ -152,16 +163,67 @@ func TestProgressBesideAProcess(t *testing.T) {
 	}
 }
 
-// TestProgressIsBounded: a row keeps marks of what may be delivered again, and no more.
+// TestProgressIsBounded: a row has marks of so many records at the most, and a row of the tail has many of those that leave it.
 func TestProgressIsBounded(t *testing.T) {
-	var l progress
-	for n := uint64(0); n < 3000; n += 3 {
-		event := positions(n+1, n+2, n+3)
-		l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), sure)
-		l, _ = l.applied(event, 3)
+	for size, rows := range map[int]int{3: 15, 200: 14, 1000: 3} {
+		var l progress
+		tail := 0
+		for n := range 3000 / size {
+			var event []events.Position
+			for i := range size {
+				event = append(event, events.PositionOf(uint64(n*size+i+1)))
+			}
+			l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), sure)
+			if l.tail != nil {
+				tail++
+			}
+			l.tail = nil
+			l, _ = l.applied(event, size)
+			if l.len() > rowMarks || l.AppliedMarks != l.len() || l.Last != event[size-1] {
+				t.Fatal(l.len(), l.AppliedMarks, l.Last)
+			}
+		}
+		if tail > rows {
+			t.Errorf("events of %d records: %d rows of the tail, want %d", size, tail, rows)
+		}
 	}
-	if l.len() != leastMarks || l.AppliedMarks != leastMarks || l.Last != events.PositionOf(3000) {
-		t.Error(l.len(), l.AppliedMarks, l.Last)
+}
+
+// TestRecall: an event is known by the tail if all of the tail between it and the row's marks is there, or all that it spans.
+func TestRecall(t *testing.T) {
+	run := func(from, to uint64) (out []events.Position) {
+		for n := from; n <= to; n++ {
+			out = append(out, events.PositionOf(n))
+		}
+		return out
+	}
+	for name, s := range map[string]struct {
+		event   []events.Position
+		gone    uint64 // a row of the tail that has expired
+		applied uint64
+		done    bool
+		earlier int // marks that are read
+	}{
+		"over two rows":            {run(90, 110), 0, 305, true, 0},
+		"over one that is gone":    {run(90, 110), 100, 305, false, 0},
+		"over a hole":              {append(run(99, 100), run(201, 202)...), 100, 305, false, 0},
+		"not applied":              {run(190, 210), 0, 205, false, 200},
+		"not applied, and a hole":  {run(190, 210), 200, 205, false, 0},
+		"up to the row":            {run(250, 303), 0, 305, false, 100},
+		"never came":               {append(run(90, 95), run(97, 110)...), 0, 305, false, 0},
+		"before all that is known": {run(90, 110), 1, 305, false, 0},
+	} {
+		l := progress{FunctionShardRow: owntable.FunctionShardRow{Behind: events.PositionOf(300), Marks: marksOf(run(301, 305)), AppliedMarks: 5}}
+		l.Last, l.At = events.PositionOf(305), events.PositionOf(s.applied)
+		known := shard{tails: map[events.Position]owntable.TailRow{}}
+		for _, from := range []uint64{1, 100, 200} {
+			if from != s.gone {
+				known.tails[events.PositionOf(from)] = owntable.TailRow{From: events.PositionOf(from), To: events.PositionOf(from/100*100 + 100), Marks: marksOf(run(from+1, from/100*100+100))}
+			}
+		}
+		if done, err := l.recall(s.event, known.rows); done != s.done || err != nil || len(l.earlier) != s.earlier*markBytes {
+			t.Errorf("%s: done %v, %d marks, %v", name, done, len(l.earlier)/markBytes, err)
+		}
 	}
 }
 
@@ -174,11 +236,17 @@ type poller struct {
 }
 
 type call struct {
-	from    int
-	records []events.Position
-	applied int
-	begun   bool
-	old     bool // no invocation waits for its answer
+	from     int
+	all      []events.Position // of the event
+	records  []events.Position // of which the row may know nothing more
+	applied  int
+	next     *progress // what it is about to write
+	at       int       // the version of the row that it has read
+	together bool      // the row and the tail are written together
+	earlier  string
+	begun    bool
+	again    bool // it was answered already
+	old      bool // no invocation waits for its answer
 }
 
 // shard is one target of a shard, with its position, beside the pollers.
@@ -193,6 +261,10 @@ type shard struct {
 	pages   []page                   // that a process has read, and not applied to the end
 	moves   int                      // by processes
 	jumped  map[events.Position]bool // passed over by a new mapping
+	tails   map[events.Position]owntable.TailRow
+	version int // of the row
+
+	recalled int // events of which only the tail knew
 }
 
 // page is what a process has read behind a checkpoint.
@@ -227,6 +299,7 @@ func (s *shard) process(r *rand.Rand) {
 		}
 		s.At, s.To = p.records[len(p.records)-1], p.records[len(p.records)-1]
 		s.moves++
+		s.version++
 	}
 	s.pages = slices.Delete(s.pages, i, i+1)
 }
@@ -246,41 +319,89 @@ func (s *shard) apply(p events.Position) {
 	}
 }
 
+// rows reads the tail, as Handler.tail does.
+func (s *shard) rows(from, below events.Position) (rows []owntable.TailRow, err error) {
+	for _, at := range slices.SortedFunc(maps.Keys(s.tails), events.Position.Compare) {
+		if at.Compare(from) < 0 {
+			rows = rows[:0]
+		}
+		if at.Compare(below) < 0 {
+			rows = append(rows, s.tails[at])
+		}
+	}
+	return rows, nil
+}
+
+// known is the row as a call knows it.
+func (s *shard) known(c *call) (l progress) {
+	l = s.progress
+	if l.earlier = ""; c.next != nil && c.next.Behind == l.Behind {
+		l.earlier = c.next.earlier
+	}
+	if len(c.records) > 0 {
+		if done, _ := l.recall(c.records, s.rows); done {
+			c.records = nil
+			s.recalled++
+		}
+	}
+	return l
+}
+
+// begin reads the row, and stores the marks that leave it, as Handler.move does. A later step writes the row.
+func (s *shard) begin(t *testing.T, c *call) error {
+	known := s.known(c)
+	l, err := known.take(c.records, s.now, s.now.Add(time.Minute), ask{next: s.next, sure: len(c.records)%2 == 0, room: 5, gaveUp: sure.gaveUp})
+	if err != nil {
+		return err
+	}
+	if s.To == s.At && s.To.Compare(s.Last) > 0 && len(c.records) > 0 { // a process was last
+		for _, p := range s.all {
+			if p.Compare(s.To) > 0 && p.Compare(c.records[0]) < 0 {
+				t.Fatalf("record %s was passed over behind a process", p)
+			}
+		}
+	}
+	if c.next, c.at, c.together = &l, s.version, false; l.tail != nil {
+		switch is, there := s.tails[l.tail.From]; {
+		case !there:
+			s.tails[l.tail.From] = *l.tail
+		case is != *l.tail:
+			c.together = true
+		}
+	}
+	return nil
+}
+
 // step does the next thing of a call: it begins, applies a record, or ends. over says
 // that the call has ended, ok that it has answered.
 func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
+	var err error
 	switch {
+	case !c.begun && (c.next == nil || c.at != s.version):
+		err = s.begin(t, c)
 	case !c.begun:
-		l, err := s.take(c.records, s.now, s.now.Add(time.Minute), ask{next: s.next, sure: len(c.records)%2 == 0, gaveUp: sure.gaveUp})
-		if err != nil {
-			if !c.old {
-				s.refused++
-			}
-			return true, false
+		if c.together {
+			s.tails[c.next.tail.From] = *c.next.tail
 		}
-		if s.To == s.At && s.To.Compare(s.Last) > 0 { // a process was last
-			for _, p := range s.all {
-				if p.Compare(s.To) > 0 && p.Compare(c.records[0]) < 0 {
-					t.Fatalf("record %s was passed over behind a process", p)
-				}
-			}
-		}
-		s.progress, c.begun = l, true
+		s.progress, c.begun = *c.next, true
+		s.tail = nil
+		s.version++
 	case c.applied < len(c.records):
 		s.apply(c.records[c.applied])
 		c.applied++
 	default:
-		l, err := s.applied(c.records, len(c.records))
-		if err != nil {
-			if !c.old {
-				s.refused++
-			}
-			return true, false
+		var l progress
+		known := s.known(c)
+		if l, err = known.applied(c.records, len(c.records)); err == nil {
+			s.progress = l
+			s.version++
+			return true, true
 		}
-		s.progress = l
-		return true, true
 	}
-	return false, false
+	if err != nil && !c.old {
+		s.refused++
+	}
+	return err != nil, false
 }
 
 func (p *poller) live() *call {
@@ -296,14 +417,19 @@ func (p *poller) live() *call {
 // the poller does and whatever late invocations do. TestProgressSideBySide: with several,
 // no lost record is ever answered for.
 func TestProgressAlone(t *testing.T) {
+	recalled := 0
 	for seed := range uint64(600) {
 		s := pollers(t, seed, 1, false)
+		recalled += s.recalled
 		if s.refused > 0 {
 			t.Fatalf("seed %d: %d refused", seed, s.refused)
 		}
 		if len(s.counted) != 60 {
 			t.Fatalf("seed %d: %d counted", seed, len(s.counted))
 		}
+	}
+	if recalled < 6000 {
+		t.Errorf("only %d events came that only the tail knew", recalled)
 	}
 }
 
@@ -342,7 +468,7 @@ func TestProgressAndProcesses(t *testing.T) {
 
 func pollers(t *testing.T, seed uint64, width int, beside bool) *shard {
 	r := rand.New(rand.NewPCG(seed, 5))
-	s := &shard{counted: map[events.Position]bool{}, lost: map[events.Position]bool{}, jumped: map[events.Position]bool{}, now: time.Unix(1, 0)}
+	s := &shard{tails: map[events.Position]owntable.TailRow{}, counted: map[events.Position]bool{}, lost: map[events.Position]bool{}, jumped: map[events.Position]bool{}, now: time.Unix(1, 0)}
 	ps := make([]*poller, width)
 	for i := range ps {
 		ps[i] = &poller{}
@@ -364,14 +490,26 @@ func pollers(t *testing.T, seed uint64, width int, beside bool) *shard {
 				p.done++
 			}
 		}
+		if width > 1 && r.IntN(40) == 0 { // some of the tail has expired
+			if all := slices.SortedFunc(maps.Keys(s.tails), events.Position.Compare); len(all) > 0 {
+				delete(s.tails, all[r.IntN(len(all))])
+			}
+		}
 		if width > 1 { // of one run, an invocation that should be over may take for ever
 			s.now = s.now.Add(time.Duration(r.IntN(20)) * time.Second)
 		}
 		c := p.live()
 		switch {
-		case c == nil && p.done < len(p.records):
+		case c == nil && p.done < len(p.records) && r.IntN(4) > 0:
 			n := min(1+r.IntN(8), len(p.records)-p.done)
-			p.calls = append(p.calls, &call{from: p.done, records: p.records[p.done : p.done+n]})
+			p.calls = append(p.calls, &call{from: p.done, all: p.records[p.done : p.done+n], records: p.records[p.done : p.done+n]})
+			continue
+		case c == nil && p.done > 0 && r.IntN(4) == 0: // something that was answered comes again
+			from := r.IntN(p.done)
+			event := p.records[from : from+1+r.IntN(min(12, p.done-from))]
+			if !slices.ContainsFunc(event, func(p events.Position) bool { return s.jumped[p] }) {
+				p.calls = append(p.calls, &call{from: from, again: true, all: event, records: event})
+			}
 			continue
 		case c != nil && r.IntN(30) == 0: // it is given up, and may go on
 			c.old = true
@@ -389,12 +527,14 @@ func pollers(t *testing.T, seed uint64, width int, beside bool) *shard {
 		}
 		p.calls = slices.DeleteFunc(p.calls, func(o *call) bool { return o == c })
 		if ok && !c.old && r.IntN(10) > 0 { // or the answer is lost
-			for _, rec := range c.records {
+			for _, rec := range c.all {
 				if s.lost[rec] && !s.counted[rec] {
 					t.Fatalf("seed %d: record %s was lost, and answered for", seed, rec)
 				}
 			}
-			p.done = c.from + len(c.records)
+			if !c.again {
+				p.done = c.from + len(c.all)
+			}
 		}
 	}
 	for _, rec := range s.all {

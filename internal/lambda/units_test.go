@@ -239,7 +239,7 @@ func TestEventUnits(t *testing.T) {
 		records, albums int
 		most            float64
 		reads           int
-	}{{200, 3, 8, 3}, {1000, 3, 16, 3}, {1000, 1000, 2010, 4}} {
+	}{{200, 3, 9, 3}, {1000, 3, 12, 3}, {1000, 1000, 2006, 3}} {
 		w := newWorld(t)
 		c := &charged{Store: w.Store}
 		var ws []store.Write

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/internal/contribution"
+	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -12,12 +13,14 @@ import (
 // A function keeps in the checkpoint of a shard also which
 // records arrived last in that shard, so that the next event can be matched with them: see package lambda. Every invocation writes it, before and
 // after it applies an event. It expires two days after the shard's last
-// record, so the number of rows does not grow with time. It has about 1,000 bytes, or four
-// for each record of an event where that is more, and 25 for each build.
+// record, so the number of rows does not grow with time. It has about 1,000 bytes,
+// and 25 for each build.
 const (
-	readMarks = "m" // a mark of FunctionMark bytes for each of the latest records, in order
-	readDone  = "a" // how many of these records, from the first, are applied
-	readUntil = "u" // until when an invocation may be applying the rest, in Unix seconds
+	readMarks  = "m" // a mark of FunctionMark bytes for each of the latest records, in order
+	readBehind = "f" // the position behind which these records are: that of the last one before
+	readDone   = "a" // how many of these records, from the first, are applied; below 0 if some before are not
+	readVoid   = "v" // the first record behind those that were given up last; absent for none
+	readUntil  = "u" // until when an invocation may be applying the rest, in Unix seconds
 )
 
 // FunctionMark is the size in bytes of the mark of one record.
@@ -29,10 +32,14 @@ type FunctionShardRow struct {
 	// CheckpointRow.At is the frontier: no record of the shard at or before it will be counted any
 	// more: each is applied, or was given up. It never moves back.
 	CheckpointRow
-	// Marks has a checksum of each record of the event in progress, so that a repeated event is
-	// recognised. CheckpointRow.Last is the last of these records, AppliedMarks how many are applied.
+	// Marks has a checksum of each of the latest records behind Behind, so that a repeated event is
+	// recognised; those of earlier ones are in rows of their own (TailRow). CheckpointRow.Last is the last of these records,
+	// AppliedMarks how many are applied, below 0 if earlier ones are not.
 	Marks        string
 	AppliedMarks int
+	Behind       events.Position
+	// Void is the first record behind those that were given up last. Nothing is known of those before; zero for none.
+	Void events.Position
 	// Until is when the invocation must have ended; before that, the next event of the shard is
 	// refused if this one is not done.
 	Until time.Time
@@ -67,11 +74,16 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	if l.Until = time.Unix(0, 0); !row.Has(checkLast) { // no function has read the shard
 		return l, nil
 	}
-	marks := row.Get(readMarks)
-	if l.Marks = marks.Text(); marks.Kind() != value.Binary || len(l.Marks)%FunctionMark != 0 {
-		return FunctionShardRow{}, unreadable(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), readDo)
+	if l.Marks, err = marks(row, readDo); err != nil {
+		return FunctionShardRow{}, err
 	}
-	applied, err := whole(row, readDone, 0, readDo)
+	if l.Behind, err = position(row, readBehind, readDo); err != nil {
+		return FunctionShardRow{}, err
+	}
+	if l.Void, err = position(row, readVoid, readDo); err != nil {
+		return FunctionShardRow{}, err
+	}
+	applied, err := whole(row, readDone, -mostEarlier, readDo)
 	if most := len(l.Marks) / FunctionMark; err == nil && applied > int64(most) {
 		err = unreadable(row, readDone, fmt.Sprintf("%d, the number of marks, at the most", most), readDo)
 	}
@@ -84,6 +96,18 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	}
 	l.AppliedMarks, l.Until = int(applied), time.Unix(until, 0)
 	return l, nil
+}
+
+// mostEarlier is how many records may wait to be applied again whose marks the row has no room for: no event has more records.
+const mostEarlier = 10_000
+
+// marks decodes the marks of a row.
+func marks(row value.Item, do string) (string, error) {
+	is := row.Get(readMarks)
+	if is.Kind() != value.Binary || len(is.Text())%FunctionMark != 0 {
+		return "", unreadable(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), do)
+	}
+	return is.Text(), nil
 }
 
 // Becomes changes the row to next, which expires at the given time, on condition that the
@@ -99,8 +123,13 @@ func (l FunctionShardRow) Becomes(at ShardRef, next FunctionShardRow, expires ti
 			plus(checkMoves, 1),
 			set(checkExpiry, value.OfInt(expires.Unix()))),
 	}
-	if !next.At.IsZero() {
-		w.Ops = append(w.Ops, set(checkPosition, next.At.Value()))
+	for _, is := range []struct {
+		attr string
+		at   events.Position
+	}{{checkPosition, next.At}, {readBehind, next.Behind}, {readVoid, next.Void}} {
+		if !is.at.IsZero() {
+			w.Ops = append(w.Ops, set(is.attr, is.at.Value()))
+		}
 	}
 	if !next.Fence.Same(l.Fence) {
 		w.Ops = append(w.Ops, fenceOps(l.Fence, next.Fence)...)

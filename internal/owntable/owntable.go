@@ -15,6 +15,7 @@
 //	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read
+//	tail|MODEL|SHARD      s POSITION marks of records for which a function's checkpoint has no room
 //	past|MODEL            s GROUP   the counts of the shards whose checkpoints were deleted
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
