@@ -348,6 +348,8 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
 			next.Fence = w.cut(next.Fence, l)
+		} else if err == nil && len(w.portions) == 1 && len(w.portions[0].bad) == 0 && h.Runner.Idle(w.portions[0].changes) {
+			return next.applied(w.records, len(w.records)) // there is nothing to do in between
 		}
 		return next, err
 	})

@@ -2,8 +2,11 @@ package runner
 
 import (
 	"context"
+	"iter"
 
+	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,21 +20,12 @@ func (w *Work) freeClaims(ctx context.Context) error {
 	var lost []loss
 	for i := range w.Changes {
 		c := &w.Changes[i]
-		for _, e := range c.Table.Entities {
-			if len(e.Unique) == 0 || c.Old == nil || !c.MayBe(e) {
-				continue
+		for of, u := range lostValues(c) {
+			lacks := w.absent(c.Row)
+			if c.New != nil {
+				lacks = []store.Test{{Attr: u.Field.Attr, Is: store.Ne, Value: c.Old.Get(u.Field.Attr)}}
 			}
-			for _, u := range e.Unique {
-				was, is := value.Scalar(u.Field.Stored(c.Old)), value.Scalar(u.Field.Stored(c.New))
-				if was == "" || was == is {
-					continue
-				}
-				lacks := w.absent(c.Row)
-				if c.New != nil {
-					lacks = []store.Test{{Attr: u.Field.Attr, Is: store.Ne, Value: c.Old.Get(u.Field.Attr)}}
-				}
-				refs, lost = append(refs, owntable.Claim(w.Model.Name, e.Name, u.Field.Name, was)), append(lost, loss{c.Row, lacks})
-			}
+			refs, lost = append(refs, owntable.Claim(w.Model.Name, of.Name, u.Field.Name, value.Scalar(u.Field.Stored(c.Old)))), append(lost, loss{c.Row, lacks})
 		}
 	}
 	claims, err := w.Get(ctx, refs)
@@ -48,6 +42,23 @@ func (w *Work) freeClaims(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lostValues yields the rules of unique values, each with its entity, of which a row had a value before a change that it has no more.
+func lostValues(c *projections.Change) iter.Seq2[*model.Entity, *model.Unique] {
+	return func(yield func(*model.Entity, *model.Unique) bool) {
+		for _, e := range c.Table.Entities {
+			if len(e.Unique) == 0 || c.Old == nil || !c.MayBe(e) {
+				continue
+			}
+			for _, u := range e.Unique {
+				was := value.Scalar(u.Field.Stored(c.Old))
+				if was != "" && was != value.Scalar(u.Field.Stored(c.New)) && !yield(e, u) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // loss is a row that had a unique value, and the tests of which one holds while it has it no more.

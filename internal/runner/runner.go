@@ -36,6 +36,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"weir/internal/catalog"
@@ -248,6 +249,22 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 		g.Check(i, &changes[i])
 	}
 	return g, parts
+}
+
+// Idle reports whether changes ask for nothing, as most of weir's own do that come back by the stream: to apply them does nothing. It is
+// pure.
+func (r *Runner) Idle(changes []projections.Change) bool {
+	for i := range changes {
+		c := &changes[i]
+		if c.Is == nil || c.Is != c.Was || len(projections.OldRows(c)) > 0 || r.Index != nil && len(r.documents(c)) > 0 {
+			return false
+		}
+		for range lostValues(c) {
+			return false
+		}
+	}
+	g, _ := Fold(r.Kinds, r.Model, changes)
+	return !slices.Contains(g.Touched, true)
 }
 
 // count counts each change once.
