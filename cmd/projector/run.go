@@ -174,15 +174,22 @@ func modelNames(s *system.System) (out []string) {
 const finishTime = 10 * time.Second
 
 // reach makes the search indexes ready, and closes indexed. Until then searches are refused.
-// A cluster that fails stops nothing else: reach tries again.
+// A cluster that fails stops nothing else: reach tries again, and once more when an index is gone from it.
 func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, log *slog.Logger, indexed chan<- struct{}) error {
-	for {
+	for ready := false; ; {
 		err := p.reach(ctx, s)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
+		if err == nil && !ready {
+			ready = true
 			close(indexed)
+		}
+		switch {
+		case err == nil && c.OpenSearch != "":
+			if s.AwaitGone(ctx) != nil {
+				return nil
+			}
+			log.Warn("searches are refused, and rows are applied: a search index is gone, or was made again; it is filled again")
+			continue
+		case err == nil, ctx.Err() != nil:
 			return nil
 		case !c.remote():
 			return err

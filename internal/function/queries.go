@@ -34,6 +34,7 @@ type queries struct {
 // How often it asks whether the indexes are built, and how long it waits for the answer. The cluster may be down.
 const (
 	askEvery = 10 * time.Second
+	askAgain = time.Minute // once they are: another program may make an index again
 	askTime  = 5 * time.Second
 )
 
@@ -78,7 +79,7 @@ func (q *queries) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 
 // ServeHTTP answers a request that may come in.
 func (q *queries) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if q.searches[r.URL.Path] && !q.found && time.Since(q.asked) >= askEvery {
+	if since := time.Since(q.asked); q.searches[r.URL.Path] && (since >= askAgain || !q.found && since >= askEvery) {
 		q.ask(r.Context())
 	}
 	q.api.ServeHTTP(w, r)

@@ -52,6 +52,7 @@ var events = []Event{
 	{"search.unbuilt", slog.LevelWarn, "searches are refused until the search indexes are built", "nothing while they are built; else `projector build`"},
 	{"search.unreachable", slog.LevelWarn, "searches are refused, and rows are applied: the search indexes cannot be built", "tried again; start the cluster"},
 	{"search.refused", slog.LevelWarn, "the search indexes cannot be opened; rows are applied, and searches are refused until then", "start the cluster"},
+	{"search.gone", slog.LevelWarn, "searches are refused, and rows are applied: a search index is gone, or was made again; it is filled again", "nothing; find out what deleted it"},
 	{"search.refilled", slog.LevelWarn, "the search indexes are filled again, for the row that says what is in them cannot be read", "nothing to do"},
 	{"search.keep_failed", slog.LevelWarn, "saying that the search indexes are kept", "tried again"},
 	{"sweep.removed", slog.LevelInfo, "rows whose time to live was over are removed", "of the embedded store"},

@@ -21,7 +21,7 @@ var (
 	ErrCursor = errors.New("the cursor is not one of this query with these parameters")
 	// ErrUnavailable: there is no search index.
 	ErrUnavailable = errors.New("search is not available")
-	// ErrBuilding: the search index is not built yet, or has not caught up yet.
+	// ErrBuilding: the search index is not built yet, or has not caught up yet, or is gone from its cluster.
 	ErrBuilding = errors.New("the search index is being built")
 	// ErrTooMuch: the answer cannot be given in parts, and needs more reading than
 	// one request may cost.

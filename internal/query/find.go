@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -89,6 +90,8 @@ func searchError(err error) error {
 		return ErrCursor
 	case errors.Is(err, search.ErrQuery):
 		return &ParameterError{[]Problem{{paramText, err.Error()}}}
+	case errors.Is(err, search.ErrGone):
+		return fmt.Errorf("%w: %w", ErrBuilding, err)
 	}
 	return err
 }

@@ -45,6 +45,8 @@ var (
 	// ErrRefused: this document can never be indexed as it is. Store it as a dead
 	// letter.
 	ErrRefused = errors.New("the document is refused")
+	// ErrGone: the index is not there. If it was opened before, open it again, and fill it.
+	ErrGone = errors.New("the index is not there")
 	// ErrQuery: this query can never be answered. Return the error to the client.
 	ErrQuery = errors.New("the query is wrong")
 	// ErrCursor is an ErrQuery: After is not from an answer to this query.

@@ -155,7 +155,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
 	}
 	if o.Late || o.WhenBuilt {
-		s.late = &late{open: open, ix: ix}
+		s.late = &late{open: open, ix: ix, gone: make(chan struct{}, 1)}
 		ix = s.late
 	}
 	need := d.Files(len(schemas))

@@ -2,12 +2,15 @@ package system_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/projections/document"
 	"weir/internal/query"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store"
@@ -89,5 +92,57 @@ func searches(t *testing.T, s *system.System, q string, want ...string) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s finds %v, want %v", q, got, want)
+	}
+}
+
+// TestIndexGoneOnServices: an index is deleted under two programs that have it open. Searches are refused until one of them has made it
+// again and filled it, in the other one too, and all documents are found then.
+func TestIndexGoneOnServices(t *testing.T) {
+	m, err := model.Load("gallery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := servicesPlace(t, m)
+	open := func() *system.System {
+		s, err := system.Over(t.Context(), p.db, t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: p.url, Shared: true, Late: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		fillNow(t, s)
+		return s
+	}
+	one, two := open(), open()
+	putAlbum(t, one, "a1", "aaaaaa")
+	settle(t, one)
+	for _, s := range []*system.System{one, two} {
+		searches(t, s, "aaaaaa", "a1")
+	}
+	refused := func(s *system.System) {
+		t.Helper()
+		if _, err := s.Models[0].Query.Run(t.Context(), "search-albums", map[string]string{"q": "aaaaaa"}, query.Page{}); !errors.Is(err, query.ErrBuilding) {
+			t.Error(err)
+		}
+	}
+	for _, of := range m.Searches {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.url+"/"+one.Index.Place(document.Index(m, of))+".docs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := http.DefaultClient.Do(r); err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+	}
+	putAlbum(t, one, "a2", "bbbbbb")
+	refused(one)
+	for _, s := range []*system.System{one, two} { // the second one was not asked, and sees that its index was made again
+		if err := s.AwaitGone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refused(s)
+		fillNow(t, s)
+		settle(t, s)
+		searches(t, s, "aaaaaa", "a1")
+		searches(t, s, "bbbbbb", "a2")
 	}
 }

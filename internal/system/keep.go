@@ -62,10 +62,11 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	if err := s.late.reach(ctx); err != nil { // not before: opening makes the indexes that are missing
 		return err
 	}
-	if f := (filler{System: s, generation: g, row: row}); !f.same() {
+	f := filler{System: s, generation: g, row: row}
+	if g.reached.Store(f.same()); !f.same() {
+		s.late.leave() // another program has made it again
 		return ErrNotBuilt
 	}
-	g.reached.Store(true)
 	return nil
 }
 
@@ -96,6 +97,37 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 		g.reached.Store(true)
 	}
 	return s.Show(ctx)
+}
+
+// lookEvery is how often AwaitGone looks whether the indexes are those that are filled.
+const lookEvery = 5 * time.Second
+
+// AwaitGone returns once an index is no longer there, or another program has made it again: searches are refused from then on, and
+// Reach makes the indexes ready again. It returns the error of ctx when that ends before.
+func (s *System) AwaitGone(ctx context.Context) error {
+	for {
+		gone := false
+		select {
+		case <-s.late.gone:
+			gone = true
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for _, g := range s.generations {
+			row, _, err := s.read(ctx, g)
+			if f := (filler{System: s, generation: g, row: row}); err == nil && row.Begun && !f.same() {
+				gone = true
+			}
+		}
+		if gone {
+			for _, g := range s.generations {
+				g.reached.Store(false)
+			}
+			s.late.leave()
+			return nil
+		}
+	}
 }
 
 // A function cannot fill an index, and it has no checkpoints of its own: what it acknowledges is gone. So from when an index of its

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"weir/internal/events"
@@ -10,7 +11,7 @@ import (
 )
 
 // errLate is the error of an index that is not open yet.
-var errLate = errors.New("the search indexes are not open yet: their cluster did not answer")
+var errLate = fmt.Errorf("%w: its cluster did not answer when it was to be opened", search.ErrGone)
 
 // late is an index that is opened when its cluster answers. Until then every call fails, so
 // only search waits for the cluster.
@@ -19,8 +20,9 @@ type late struct {
 
 	opening sync.Mutex // held by the one call of reach that tries
 
-	mu sync.Mutex
-	ix search.Index
+	mu   sync.Mutex
+	ix   search.Index
+	gone chan struct{} // receives when an open index was no longer there
 	// ended says that the system was closed: an index that opens after that is closed at once.
 	ended bool
 }
@@ -48,8 +50,11 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
-// leave closes the index, so that the next reach opens it again.
+// leave closes the index, so that the next reach opens it again. A nil one stays open.
 func (l *late) leave() {
+	if l == nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ix != nil {
@@ -68,20 +73,37 @@ func (l *late) index() (search.Index, error) {
 	return l.ix, nil
 }
 
-// opened calls the index if it is open.
-func opened[T any](l *late, call func(search.Index) (T, error)) (none T, err error) {
+// opened calls the index if it is open. One that is no longer there is left, and is to be reached again.
+func opened[T any](l *late, call func(search.Index) (T, error)) (out T, err error) {
 	ix, err := l.index()
 	if err != nil {
-		return none, err
+		return out, err
 	}
-	return call(ix)
+	out, err = call(ix)
+	if errors.Is(err, search.ErrGone) {
+		l.lost()
+	}
+	return out, err
+}
+
+// lost leaves the index, and says so.
+func (l *late) lost() {
+	l.leave()
+	select {
+	case l.gone <- struct{}{}:
+	default:
+	}
 }
 
 // Apply and the methods below are those of search.Index. Until the index is open they do nothing and return
 // errLate, or an empty answer where there is no error to return: a caller tries again later, as it does
 // when an open index does not answer.
 func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	return opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
+	errs, err := opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
+	if errors.Is(errors.Join(errs...), search.ErrGone) {
+		l.lost()
+	}
+	return errs, err
 }
 
 func (l *late) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {

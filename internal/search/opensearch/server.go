@@ -14,6 +14,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
+
+	"weir/internal/search"
 )
 
 // server is the cluster as the rest of the package uses it.
@@ -93,6 +95,11 @@ func (e *AnswerError) Error() string {
 		return fmt.Sprintf("OpenSearch answers %d %s", e.Status, e.Reason)
 	}
 	return fmt.Sprintf("OpenSearch answers %d %s: %s", e.Status, e.Type, e.Reason)
+}
+
+// Is reports whether the answer says that an index is gone (search.ErrGone).
+func (e *AnswerError) Is(target error) bool {
+	return target == search.ErrGone && e.Type == "index_not_found_exception"
 }
 
 // isStatus reports whether the cluster answered with this status.
