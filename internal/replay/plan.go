@@ -15,7 +15,7 @@ import (
 type plan struct {
 	writes, removes bool
 	write, mark     store.Write
-	before          *store.Write // of a removal that no recorded change made: it says so
+	before          *store.Write // of a removal: it says whether a recorded change made it
 }
 
 // images returns the entry's images, without derived attributes.
@@ -52,9 +52,9 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		}
 		return p
 	case removal:
-		if (l.kind == aRow || v.told) && e.now != nil {
-			k := e.known
-			k.flags |= lacking
+		// The row keeps what was known of it: after a crash before the removal, the same decides again.
+		if k := knownOf(e.now); e.now != nil && (k.flags&lacking != 0) != (l.kind == aRow || v.told) {
+			k.flags ^= lacking
 			p.before = &store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.origin()}
 			e.now = e.now.With(value.Attr{Name: owntable.SeenMark, Value: k.value()})
 		}

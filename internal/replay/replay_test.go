@@ -103,6 +103,38 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestRemovalKilled breaks a replay at each write of a removal that no recorded change made, because a full export lacks the row or the change
+// follows from another row. Done again, the row goes, and its own removal adds nothing to a history.
+func TestRemovalKilled(t *testing.T) {
+	kept := parse(t, strings.Replace(shopModel, "derive:", "  Log: {where: {type: Log}, key: {PK: \"LOG#{id}\", SK: \"{at}\"}}\n"+
+		"derive:\n  Log: {row: Album, keep: [remove], set: {id: id, at: $position}}", 1))
+	full := &events.Export{Name: "full", Full: true, From: album(90, ``, ``).Record.Time, To: album(90, ``, ``).Record.Time}
+	for name, remove := range map[string]func(w *world, r *replay.Replay) error{
+		"lacking": func(w *world, r *replay.Replay) error {
+			return r.RemoveLacking(t.Context(), map[*model.Table]*events.Export{w.model.Tables[0]: full})
+		},
+		"behind a gap": func(_ *world, r *replay.Replay) error {
+			return batches(r, []events.Entry{album(80, `{"title":"other"}`, ``)}, 0)
+		},
+	} {
+		for n := range 4 * hows {
+			w := worldOf(t, kept)
+			w.replay([]events.Entry{album(1, ``, `{"title":"one"}`)}, 0)
+			if err := remove(w, w.over(&breaking{Store: w.store, at: 1 + n/hows, how: n % hows})); err != nil && !errors.Is(err, errBroken) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			must(t, remove(w, w.over(w.store)))
+			is := w.get("ALBUM#a", "METADATA") == nil
+			for _, r := range w.stream() {
+				is = is && (r.Event() != "REMOVE" || owntable.IsSilent(r.Old, r.New))
+			}
+			if !is {
+				t.Errorf("%s, broken at write %d, way %d: the row is %s, and the history %s", name, 1+n/hows, n%hows, w.row("ALBUM#a", "METADATA"), w.history())
+			}
+		}
+	}
+}
+
 // TestMeanwhile lets another replay of the same recording go ahead between what a
 // batch read and what it writes.
 func TestMeanwhile(t *testing.T) {
