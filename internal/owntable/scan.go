@@ -1,6 +1,7 @@
 package owntable
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -125,12 +126,15 @@ func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
 
 // Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
 // model's first table), up to when they know the table, its newest full export, of which time it has records with sequence numbers,
-// and without them, and what the last command brought, as a digest.
+// and without them, what the last command brought, as a digest, and the times of incremental exports of which entries of a history were made.
 type Replayed struct {
 	Fed, Known, Full int64
 	Placed, Timed    Times
 	Last             int64
+	Windows          []Times
 }
+
+const replayedWindows = "windows"
 
 // Times is a stretch of time in µs, both ends included; 0 and 0 is none.
 type Times struct{ From, To int64 }
@@ -166,12 +170,17 @@ func ReplayedOf(row value.Item) (r Replayed) {
 	for name, at := range r.all() {
 		*at, _ = strconv.ParseInt(row.Get(name).Text(), 10, 64)
 	}
+	_ = json.Unmarshal([]byte(row.Get(replayedWindows).Text()), &r.Windows)
 	return r
 }
 
 // SetReplayed stores what is not 0.
 func SetReplayed(table string, r Replayed) store.Write {
 	w := store.Write{Ref: Forgotten(table)}
+	if len(r.Windows) > 0 {
+		text, _ := json.Marshal(r.Windows)
+		w.Ops = append(w.Ops, set(replayedWindows, value.OfString(string(text))))
+	}
 	all := r.all()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if at := *all[name]; at != 0 {

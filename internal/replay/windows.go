@@ -24,36 +24,61 @@ type covered struct {
 }
 
 // CheckForms refuses records whose times another command has brought in another form: a change with a sequence number, and the same
-// without one, are told to be one only in one command. The command before may be repeated.
+// without one, are told to be one only in one command. So are, for a history, a row of an incremental export and the changes that it is of,
+// if the export was replayed before them. The command before may be repeated.
 // It notes first which times this command brings. Call it before anything is written.
 func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 	for _, t := range r.Model.Tables {
-		var placed owntable.Times
-		brings := fnv.New64a()
-		for _, c := range a.covered[t] {
-			fmt.Fprintln(brings, c.from, c.to, c.window, c.full, c.timed)
-			if !c.window && !c.full && !c.timed {
-				placed = placed.With(owntable.Times{From: c.from, To: c.to})
-			}
-		}
 		rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
 		if err != nil {
 			return err
 		}
 		is, timed := owntable.ReplayedOf(rows[0]), a.timedAlone[t]
-		to := owntable.Replayed{Placed: is.Placed.With(placed), Timed: is.Timed.With(timed), Last: int64(brings.Sum64() >> 1)}
-		twice := cmp.Or(timed.Both(is.Placed), placed.Both(is.Timed))
-		if twice != (owntable.Times{}) && to.Last != is.Last {
-			return fmt.Errorf("table %s has records from %s to %s in two forms, with sequence numbers and without, in two commands: nothing tells which of them are the same change. "+
-				"Replay one form only, or both in one command into a new directory", t.Name, timeText(twice.From), timeText(twice.To))
-		}
-		if to.Placed != is.Placed || to.Timed != is.Timed || to.Last != is.Last {
-			if err := r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
-				return err
+		to := owntable.Replayed{Placed: is.Placed, Timed: is.Timed.With(timed), Windows: is.Windows}
+		var placed, within owntable.Times
+		brings := fnv.New64a()
+		for _, c := range a.covered[t] {
+			fmt.Fprintln(brings, c.from, c.to, c.window, c.full, c.timed)
+			if c.window && slices.ContainsFunc(t.Entities, keepsHistory) {
+				to.Windows = append(to.Windows, owntable.Times{From: c.from, To: c.to})
 			}
+			if c.window || c.full {
+				continue
+			}
+			if !c.timed {
+				placed = placed.With(owntable.Times{From: c.from, To: c.to})
+			}
+			for _, w := range is.Windows {
+				within = cmp.Or(within, w.Both(owntable.Times{From: c.from - minute, To: c.to + minute}))
+			}
+		}
+		to.Placed, to.Windows, to.Last = is.Placed.With(placed), joinTimes(to.Windows), int64(brings.Sum64()>>1)
+		forms, twice := "with sequence numbers and without", cmp.Or(timed.Both(is.Placed), placed.Both(is.Timed))
+		if twice == (owntable.Times{}) {
+			forms, twice = "in an incremental export, of which a history has entries, and in a stream", within
+		}
+		if twice != (owntable.Times{}) && to.Last != is.Last {
+			return fmt.Errorf("table %s has records from %s to %s in two forms, %s, in two commands: nothing tells which of them are the same change. "+
+				"Replay one form only, or both in one command into a new directory", t.Name, timeText(twice.From), timeText(twice.To), forms)
+		}
+		if err := r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// joinTimes puts stretches of time together that meet.
+func joinTimes(all []owntable.Times) (out []owntable.Times) {
+	slices.SortFunc(all, func(a, b owntable.Times) int { return cmp.Compare(a.From, b.From) })
+	for _, t := range all {
+		if n := len(out); n > 0 && t.From <= out[n-1].To {
+			out[n-1] = out[n-1].With(t)
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
@@ -110,7 +135,7 @@ func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) er
 		return err
 	}
 	is := owntable.ReplayedOf(rows[0])
-	before := is
+	known, full := is.Known, is.Full
 	for _, c := range some {
 		if c.window && is.Known > 0 && is.Known+minute < c.from {
 			if err := r.keepWindow(ctx, t, is.Known, c.from); err != nil {
@@ -121,7 +146,7 @@ func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) er
 			is.Full = max(is.Full, c.to)
 		}
 	}
-	if is == before {
+	if is.Known == known && is.Full == full {
 		return nil
 	}
 	return r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, is)})
