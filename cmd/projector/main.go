@@ -25,6 +25,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -114,8 +115,24 @@ type program struct {
 	// log is of what runs beside a command, nil for slog.Default; spans are of its work, nil for none.
 	log   *slog.Logger
 	spans *traces.Tracing
-	// about is the one model that the command is for, by its name and flags; nil for none or several.
+	// about is the model that the command is for, by its name and flags; nil for none.
 	about *model.Model
+}
+
+// messages is stderr, with the commands in its texts as the user can type them. A line of JSON stays one.
+type messages struct {
+	*program
+	to io.Writer
+}
+
+// Write passes a text on.
+func (t messages) Write(b []byte) (int, error) {
+	text := []byte(t.typed(string(b)))
+	if json.Valid(b) && !json.Valid(text) {
+		text = b
+	}
+	_, err := t.to.Write(text)
+	return len(b), err
 }
 
 // typed writes the commands in a text as the user can type them.
@@ -150,10 +167,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer limit.Stop()
 	prog := theProgram()
 	ctx, out := prog.Results(ctx, stdout)
-	stderr = cli.Messages(stderr)
-	p := &program{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, limit: limit}
-	prog.Typed = p.typed
-	return out.Code(prog.Run(ctx, args, out, stderr, p), stderr)
+	p := &program{ctx: ctx, stdin: stdin, stdout: out, limit: limit}
+	p.stderr = messages{p, cli.Messages(stderr)}
+	return out.Code(prog.Run(ctx, args, out, p.stderr, p), p.stderr)
 }
 
 // codeOf is the exit code of errors that only this program has.
@@ -224,10 +240,11 @@ func (p *program) place(d data, names []string, writes *budget.Writes, o *system
 	return at
 }
 
-// concerns notes which model the command is for, and where, so that its messages say so.
+// concerns notes which model the command is for, and where, so that its messages say so. Of several models they say MODEL.
 func (p *program) concerns(d data, names []string) {
+	p.about = &model.Model{Arg: "MODEL", Flags: cli.Flags(d.at(), system.Options{DeriveIn: d.DeriveIn})}
 	if len(names) == 1 {
-		p.about = &model.Model{Arg: names[0], Flags: cli.Flags(d.at(), system.Options{DeriveIn: d.DeriveIn})}
+		p.about.Arg = names[0]
 	}
 }
 

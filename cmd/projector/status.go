@@ -55,7 +55,7 @@ func (c *statusCommand) Run(p *program) error {
 		io.WriteString(p.stdout, p.typed(text.String()))
 	}
 	if c.Output == "text" && st.Refused != "" {
-		fmt.Fprintf(p.stderr, "would be refused: %s\n", p.typed(st.Refused))
+		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)
 	}
 	still := false
 	for _, t := range st.Tables {
@@ -63,7 +63,7 @@ func (c *statusCommand) Run(p *program) error {
 			continue
 		}
 		if still = true; c.Output == "text" && t.Off != st.Refused {
-			fmt.Fprintln(p.stderr, p.typed(t.Off))
+			fmt.Fprintln(p.stderr, t.Off)
 		}
 	}
 	if st.Refused != "" || still {

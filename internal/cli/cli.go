@@ -123,8 +123,6 @@ type Program struct {
 	Again             string // what the same command does after an interrupt
 	// Elsewhere has commands that people look for here, and the program that is each one.
 	Elsewhere map[string]string
-	// Typed, if set, writes the commands in an error as the user can type them.
-	Typed func(text string) string
 	// Code is the exit code of errors that only this program has; ok is false for others.
 	Code func(error) (code int, ok bool)
 }
@@ -215,11 +213,7 @@ func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return Mistake
 	}
-	text := err.Error()
-	if p.Typed != nil {
-		text = p.Typed(text)
-	}
-	fmt.Fprintf(stderr, "%s: %s\n", p.Name, text)
+	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 	if errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNoTable) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUsage) {
 		return Mistake
 	}

@@ -195,7 +195,7 @@ func (p *healthPage) gaps(r *request) error {
 			return errEnough
 		}
 		if d.Kind == runner.DeadGap {
-			l := gapLine{ID: link{Text: d.Target, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Reason: brief(d.Reason, longRunes)}
+			l := gapLine{ID: link{Text: d.Target, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Reason: brief(d.Shown(r.part.Model).Reason, longRunes)}
 			if d.Time.Unix() > 0 {
 				l.Time = stamp(&d.Time)
 			}

@@ -47,7 +47,7 @@ type Letter struct {
 func LetterOf(m *model.Model, d *runner.Dead) Letter {
 	shown := d.Shown(m)
 	d = &shown
-	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: m.Typed(d.Reason), Source: d.Source, Raw: d.Raw}
+	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
 	if m.Table(d.Row.Table) != nil {
 		s.Row = runner.RowText(m, d.Row)
 	}

@@ -43,7 +43,7 @@ func (m *Model) Command(verb string, args ...string) string {
 }
 
 // aCommand is a command in a text of a package that knows no model.
-var aCommand = regexp.MustCompile(`\bprojector ((?:deploy |dead )?[a-z]+) (MODEL|FILE)\b`)
+var aCommand = regexp.MustCompile(`\bprojector ((?:deploy |dead )?[a-z]+) (MODEL|FILE)\b( --)?`)
 
 // Typed returns a text with its commands as Command writes them: where it says `projector build MODEL`, MODEL becomes the
 // model and its flags. FILE stands for another model file, and gets the flags.
@@ -51,9 +51,11 @@ func (m *Model) Typed(text string) string {
 	return aCommand.ReplaceAllStringFunc(text, func(c string) string {
 		of, words := *m, aCommand.FindStringSubmatch(c)
 		if words[2] == "FILE" {
-			of.Arg = words[2]
+			if of.Arg = words[2]; words[3] != "" { // it has them
+				return c
+			}
 		}
-		return of.Command(words[1])
+		return of.Command(words[1]) + words[3]
 	})
 }
 

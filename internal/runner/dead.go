@@ -101,15 +101,15 @@ func keysOf(c *projections.Change) value.Item {
 	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key)})
 }
 
-// Shown returns the letter as it may leave weir: without what the model hides. If that may be in amounts or bytes, which
+// Shown returns the letter as it may leave weir: without what the model hides, and with commands that can be typed. If that may be in amounts or bytes, which
 // cannot be told apart, they are left out whole.
 func (d *Dead) Shown(m *model.Model) Dead {
 	out := *d
-	if !m.Hides() {
+	if out.Reason = m.Typed(d.Reason); !m.Hides() {
 		return out
 	}
 	if d.Kind != DeadGap {
-		out.Reason = m.ShownText(d.Reason)
+		out.Reason = m.ShownText(out.Reason)
 	}
 	if len(d.Record) > 0 {
 		rec := owntable.RecordFrom(d.Record)

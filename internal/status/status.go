@@ -246,7 +246,7 @@ func known(ctx context.Context, s *system.System, part *system.Part) (Status, er
 		return Status{}, err
 	}
 	if refused != nil {
-		st.Refused = refused.Error()
+		st.Refused = part.Model.Typed(refused.Error())
 	}
 	return st, nil
 }
