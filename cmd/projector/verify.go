@@ -36,7 +36,7 @@ that its row refuses as "cannot be shown", and what a row cannot contribute, suc
 number that a sum cannot take or a copy whose key would be too long, as "cannot be
 derived". That is no difference, and a build has nothing to do: the value is absent until
 the rows behind it are corrected. But the row lacks a value that the model asks for, so
-verify exits with 1.
+verify exits with 1. So it does if the model may not derive here; it says why.
 
 History and notifications are in no other row, so nothing can say whether they are right.
 
@@ -58,7 +58,7 @@ type recounted struct {
 }
 
 // Differences are printed as they are found, except as one JSON object, which comes at the end.
-// The exit code is 1 also if nothing differs and a value cannot be computed. With --limit, all are
+// The exit code is 1 also if nothing differs and a value cannot be computed, or the program would be refused. With --limit, all are
 // counted and some are printed.
 func (c *verifyCommand) Run(p *program) error {
 	if c.Limit < 0 {
@@ -69,13 +69,18 @@ func (c *verifyCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	recount := (*scratch.Verify).Run
+	recount, refused := (*scratch.Verify).Run, error(nil)
 	if c.shared() {
 		recount = twice
-	} else if err := p.settle(s); errors.Is(err, catalog.ErrRefused) { // the recount says what differs all the same
-		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", err)
-	} else if err != nil {
+		_, refused, err = s.Models[0].Runner.Catalog.Look(p.ctx)
+	} else if err = p.settle(s); errors.Is(err, catalog.ErrRefused) {
+		refused, err = err, nil
+	}
+	if err != nil {
 		return err
+	}
+	if refused != nil { // the recount says what differs all the same
+		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", refused)
 	}
 	v := scratch.Of(s, s.Models[0])
 	if c.shared() {
@@ -126,7 +131,7 @@ func (c *verifyCommand) Run(p *program) error {
 	if n > 0 {
 		fmt.Fprintf(p.stderr, "%s derives it from the rows again\n", v.Model.Command("build", "--again"))
 	}
-	if n > 0 || len(v.Unshown) > 0 {
+	if n > 0 || len(v.Unshown) > 0 || refused != nil {
 		return failed(exitCheck)
 	}
 	return nil

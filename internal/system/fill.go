@@ -36,6 +36,13 @@ type Filling struct {
 // for searches yet: see Reach. Call Fill before changes are applied to the indexes. A system without indexes notes, if it has the store to itself,
 // that changes from now on reach none.
 func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
+	for _, p := range s.Models {
+		if len(p.Model.Searches) > 0 {
+			if _, err := p.Runner.Admit(ctx, nil); err != nil {
+				return err
+			}
+		}
+	}
 	if s.Index == nil {
 		for _, m := range s.searching {
 			if !s.shared {
