@@ -67,7 +67,7 @@ func (a *Arrangement) AddExport(x *events.Export, table string) error {
 		t = a.r.Model.Tables[0]
 	}
 	if t == nil && !slices.Contains(a.of, x) {
-		return fmt.Errorf("%s: the export has no rows, and the model has no table %q; say of which table it is: TABLE=%s", x.Name, name, x.Name)
+		return fmt.Errorf("%s: the export has no rows that tell its table: give it as TABLE=%[1]s, with one of %s", x.Name, a.r.tableNames())
 	} else if t == nil {
 		return nil
 	}
