@@ -119,28 +119,23 @@ type program struct {
 	about *model.Model
 }
 
-// messages is stderr, with the commands in its texts as the user can type them. A line of JSON stays one.
+// messages writes texts with their commands as the user can type them. A line of JSON stays one.
 type messages struct {
 	*program
 	to io.Writer
 }
 
 // Write passes a text on.
-func (t messages) Write(b []byte) (int, error) {
-	text := []byte(t.typed(string(b)))
+func (m messages) Write(b []byte) (int, error) {
+	text := b
+	if m.about != nil {
+		text = []byte(m.about.Typed(string(b)))
+	}
 	if json.Valid(b) && !json.Valid(text) {
 		text = b
 	}
-	_, err := t.to.Write(text)
+	_, err := m.to.Write(text)
 	return len(b), err
-}
-
-// typed writes the commands in a text as the user can type them.
-func (p *program) typed(text string) string {
-	if p.about == nil {
-		return text
-	}
-	return p.about.Typed(text)
 }
 
 func main() {

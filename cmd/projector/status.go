@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 
 	"weir/internal/status"
 	"weir/internal/system"
@@ -50,9 +48,7 @@ func (c *statusCommand) Run(p *program) error {
 	if c.Output != "text" {
 		json.NewEncoder(p.stdout).Encode(st)
 	} else {
-		var text strings.Builder
-		st.Write(&text)
-		io.WriteString(p.stdout, p.typed(text.String()))
+		st.Write(messages{p, p.stdout})
 	}
 	if c.Output == "text" && st.Refused != "" {
 		fmt.Fprintf(p.stderr, "would be refused: %s\n", st.Refused)

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"weir/internal/build"
-	"weir/internal/catalog"
 	"weir/internal/progress"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -69,18 +67,18 @@ func (c *verifyCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	recount, refused := (*scratch.Verify).Run, error(nil)
+	recount := (*scratch.Verify).Run
 	if c.shared() {
 		recount = twice
-		_, refused, err = s.Models[0].Runner.Catalog.Look(p.ctx)
-	} else if err = p.settle(s); errors.Is(err, catalog.ErrRefused) {
-		refused, err = err, nil
+	}
+	_, refused, err := s.Models[0].Runner.Catalog.Look(p.ctx)
+	if err == nil && refused != nil { // the recount says what differs all the same
+		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", refused)
+	} else if err == nil && !c.shared() {
+		err = p.settle(s)
 	}
 	if err != nil {
 		return err
-	}
-	if refused != nil { // the recount says what differs all the same
-		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", refused)
 	}
 	v := scratch.Of(s, s.Models[0])
 	if c.shared() {

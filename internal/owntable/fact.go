@@ -131,9 +131,6 @@ func ToldMember(who value.Value) value.Item { return value.Item{attr(factWho, wh
 // Target names the fact that a row's status depends on a group.
 func Target(row string) string { return targetsBegin + Hash(row) }
 
-// IsTarget reports whether a fact with this name is about a target.
-func IsTarget(name string) bool { return strings.HasPrefix(name, targetsBegin) }
-
 // FactOfTarget is what the fact about a target tells: its table and its key attributes.
 func FactOfTarget(table string, key value.Item) value.Item {
 	return value.NewItem(attr(factTable, value.OfString(table)), attr(factKey, value.OfMap(key)))

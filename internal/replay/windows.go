@@ -34,13 +34,18 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 			return err
 		}
 		is, timed := owntable.ReplayedOf(rows[0]), a.timedAlone[t]
-		to := owntable.Replayed{Placed: is.Placed, Timed: is.Timed.With(timed), Windows: is.Windows}
+		to := owntable.Replayed{Placed: is.Placed, Timed: is.Timed.With(timed), Windows: slices.Clone(is.Windows)}
 		var placed, within owntable.Times
 		brings := fnv.New64a()
 		for _, c := range a.covered[t] {
 			fmt.Fprintln(brings, c.from, c.to, c.window, c.full, c.timed)
 			if c.window && slices.ContainsFunc(t.Entities, keepsHistory) {
-				to.Windows = append(to.Windows, owntable.Times{From: c.from, To: c.to})
+				w := owntable.Times{From: c.from, To: c.to}
+				if i := slices.IndexFunc(to.Windows, func(o owntable.Times) bool { return o.Both(w) != owntable.Times{} }); i >= 0 {
+					to.Windows[i] = to.Windows[i].With(w)
+				} else {
+					to.Windows = append(to.Windows, w)
+				}
 			}
 			if c.window || c.full {
 				continue
@@ -52,7 +57,7 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 				within = cmp.Or(within, w.Both(owntable.Times{From: c.from - minute, To: c.to + minute}))
 			}
 		}
-		to.Placed, to.Windows, to.Last = is.Placed.With(placed), joinTimes(to.Windows), int64(brings.Sum64()>>1)
+		to.Placed, to.Last = is.Placed.With(placed), int64(brings.Sum64()>>1)
 		forms, twice := "with sequence numbers and without", cmp.Or(timed.Both(is.Placed), placed.Both(is.Timed))
 		if twice == (owntable.Times{}) {
 			forms, twice = "in an incremental export, of which a history has entries, and in a stream", within
@@ -66,19 +71,6 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 		}
 	}
 	return nil
-}
-
-// joinTimes puts stretches of time together that meet.
-func joinTimes(all []owntable.Times) (out []owntable.Times) {
-	slices.SortFunc(all, func(a, b owntable.Times) int { return cmp.Compare(a.From, b.From) })
-	for _, t := range all {
-		if n := len(out); n > 0 && t.From <= out[n-1].To {
-			out[n-1] = out[n-1].With(t)
-		} else {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 // CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
