@@ -809,25 +809,9 @@ func TestMomentBesideAnExport(t *testing.T) {
 // is known of the row then does not tell their order: the row is right in the end, or a gap says so.
 func TestCircleBehindAHole(t *testing.T) {
 	p := &past{Rand: rand.New(rand.NewPCG(1, 13)), ticks: true}
-	change := func(n, second int, old, new string) pastChange {
-		keys := map[string]any{"pk": stringOf("USER#u1"), "sk": stringOf("PROFILE")}
-		d := map[string]any{"Keys": keys, "SizeBytes": 9, "StreamViewType": "NEW_AND_OLD_IMAGES", "ApproximateCreationDateTime": 1_700_000_000 + second}
-		event := "MODIFY"
-		for attr, name := range map[string]string{"OldImage": old, "NewImage": new} {
-			if name != "" {
-				d[attr] = map[string]any{"pk": keys["pk"], "sk": keys["sk"], "kind": stringOf("user"), "name": stringOf(name)}
-			}
-		}
-		if old == "" {
-			event = "INSERT"
-		} else if new == "" {
-			event = "REMOVE"
-		}
-		return pastChange{event: map[string]any{"eventID": fmt.Sprint("e", n), "eventName": event, "dynamodb": d, "tableName": "cart", "recordFormat": "application/json"}}
-	}
-	before := []pastChange{change(1, 1, "", "a"), change(2, 2, "a", "")}
-	circle := []pastChange{change(5, 200, "b", ""), change(6, 200, "", "b")}
-	late := []pastChange{change(3, 100, "", "a"), change(4, 101, "a", "b")}
+	before := []pastChange{renamed("e1", 1, "", "a"), renamed("e2", 2, "a", "")}
+	circle := []pastChange{renamed("e5", 200, "b", ""), renamed("e6", 200, "", "b")}
+	late := []pastChange{renamed("e3", 100, "", "a"), renamed("e4", 101, "a", "b")}
 	text, _ := plainModel()
 	for name, commands := range map[string][][]pastChange{"in one command": {slices.Concat(before, circle), late}, "in two": {before, circle, late}} {
 		dir := t.TempDir()
@@ -839,6 +823,60 @@ func TestCircleBehindAHole(t *testing.T) {
 		}
 		if code == 0 && !strings.Contains(asked(t, model, filepath.Join(dir, "data"), "user"), `"name":"b"`) {
 			t.Errorf("%s: the row is wrong, and the exit code is 0\n%s", name, said)
+		}
+	}
+}
+
+// renamed is a record without sequence number of a change of the name of a user, "" for no row.
+func renamed(id string, second int, old, new string) pastChange {
+	keys := map[string]any{"pk": stringOf("USER#u1"), "sk": stringOf("PROFILE")}
+	d := map[string]any{"Keys": keys, "SizeBytes": 9, "StreamViewType": "NEW_AND_OLD_IMAGES", "ApproximateCreationDateTime": 1_700_000_000 + second}
+	event := "MODIFY"
+	for attr, name := range map[string]string{"OldImage": old, "NewImage": new} {
+		if name != "" {
+			d[attr] = map[string]any{"pk": keys["pk"], "sk": keys["sk"], "kind": stringOf("user"), "name": stringOf(name)}
+		}
+	}
+	if old == "" {
+		event = "INSERT"
+	} else if new == "" {
+		event = "REMOVE"
+	}
+	return pastChange{event: map[string]any{"eventID": id, "eventName": event, "dynamodb": d, "tableName": "cart", "recordFormat": "application/json"}}
+}
+
+// arrived is a record in a record of Kinesis.
+func arrived(number string, x pastChange) pastChange {
+	data, _ := json.Marshal(x.event)
+	return pastChange{event: map[string]any{"SequenceNumber": number, "Data": data}}
+}
+
+// TestTies: changes of one moment, in files of one command. Images tell their order, else the sequence numbers of Kinesis or the order in one file;
+// else there is a gap.
+func TestTies(t *testing.T) {
+	p := &past{Rand: rand.New(rand.NewPCG(1, 14)), ticks: true}
+	there, back := renamed("e1", 5, "a", "b"), renamed("e2", 5, "b", "a")
+	text, _ := plainModel()
+	for name, x := range map[string]struct {
+		files [][]pastChange
+		want  string // "gap", or the user's name
+	}{
+		"pages in another order":          {[][]pastChange{{arrived("10", back)}, {arrived("9", there)}}, "a"},
+		"one file":                        {[][]pastChange{{there, back}}, "a"},
+		"two files":                       {[][]pastChange{{back}, {there}}, "gap"},
+		"one has arrived":                 {[][]pastChange{{arrived("10", back), there}}, "gap"},
+		"images before sequence numbers":  {[][]pastChange{{arrived("9", renamed("e3", 5, "b", "c")), arrived("10", there)}}, "c"},
+		"sequence numbers against images": {[][]pastChange{{renamed("e0", 1, "", "a"), arrived("9", back), arrived("10", there)}}, "gap"},
+	} {
+		dir := t.TempDir()
+		model, data, files := filepath.Join(dir, "model.yaml"), filepath.Join(dir, "data"), []string{}
+		must(os.WriteFile(model, []byte(text), 0o644))
+		for _, all := range x.files {
+			files = append(files, p.file(t, dir, all))
+		}
+		said, code := replayFiles(t.Context(), model, data, files...)
+		if is := asked(t, model, data, "user"); code == 0 && !strings.Contains(is, fmt.Sprintf(`"name":%q`, x.want)) || (code == 1) != (x.want == "gap") {
+			t.Errorf("%s: exit code %d, want %s\n%s%s", name, code, x.want, is, said)
 		}
 	}
 }

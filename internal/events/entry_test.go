@@ -29,7 +29,7 @@ func describe(e Entry) string {
 		b.WriteString(" expired")
 	}
 	for _, part := range []struct{ name, text string }{
-		{"table", r.Table}, {"id", r.ID}, {"pos", zeroless(r.Position)}, {"time", timeText(r.Time)},
+		{"table", r.Table}, {"id", r.ID}, {"pos", zeroless(r.Position)}, {"arrival", r.Arrival}, {"time", timeText(r.Time)},
 		{"keys", itemText(r.Keys)}, {"old", itemText(r.Old)}, {"new", itemText(r.New)},
 	} {
 		if part.text != "" {

@@ -150,12 +150,11 @@ func (p *scanner) identity(id *identity) {
 // identityNames are the fields of userIdentity in the spelling of the API.
 var identityNames = []string{"type", "principalId"}
 
-// kinesis reads the part of a Lambda event that holds a Kinesis record.
-func (p *scanner) kinesis(u *unit) {
-	u.seen |= seenData
+// texts reads fields of an object that are strings. in is before their names in messages. Other fields are skipped.
+func (p *scanner) texts(in string, to map[string]*string) {
 	p.object(func(name string) {
-		if name == "data" {
-			p.string(&u.data, "kinesis.data")
+		if dst := to[name]; dst != nil {
+			p.string(dst, in+name)
 		} else {
 			p.skip()
 		}
@@ -177,40 +176,6 @@ func (p *scanner) metadata(u *unit) {
 		default:
 			p.stamp(&u.when, "Metadata."+name)
 			u.when.precision = precisionMicros
-		}
-	})
-}
-
-// batch decodes what Lambda says about records that it gave up: the shard, and the first and
-// last sequence number.
-func (p *scanner) batch(info *batchInfo) {
-	p.object(func(name string) {
-		const in = "DDBStreamBatchInfo."
-		switch name {
-		case "shardId":
-			p.string(&info.shard, in+name)
-		case "startSequenceNumber":
-			p.string(&info.first, in+name)
-		case "endSequenceNumber":
-			p.string(&info.last, in+name)
-		case "streamArn":
-			p.string(&info.arn, in+name)
-		default:
-			p.skip()
-		}
-	})
-}
-
-// period decodes the begin and the end of a tumbling window.
-func (p *scanner) period(w *WindowInfo) {
-	p.object(func(name string) {
-		switch name {
-		case "start":
-			p.string(&w.Start, "window.start")
-		case "end":
-			p.string(&w.End, "window.end")
-		default:
-			p.skip()
 		}
 	})
 }

@@ -130,6 +130,7 @@ func (r *reader) kinesis(start int) error {
 	if err != nil {
 		return r.bad(start, rec, err)
 	}
+	rec.Arrival = r.unit.place
 	shard, _, named := strings.Cut(r.unit.id, ":") // Lambda's name of a Kinesis record
 	if !named {
 		shard = r.here().shard

@@ -35,6 +35,10 @@ type Record struct {
 	ID       string    // eventID, "" where the form has none
 	Export   bool      // a row of an export, or what several changes come to in an incremental one
 
+	// Arrival is the sequence number of the Kinesis record that carried this one, "" for none. DynamoDB may put records of
+	// one row into a Kinesis stream in another order than it made them.
+	Arrival string
+
 	// Origin is the position that this record had in the stream where it was first
 	// recorded, if a replay wrote it into this stream; zero otherwise.
 	Origin Position

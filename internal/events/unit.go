@@ -30,6 +30,7 @@ type unit struct {
 	old   value.Item
 	who   identity
 	data  string // base64
+	place string // the sequence number of a Kinesis record
 
 	batch  batchInfo
 	window WindowInfo
@@ -131,10 +132,13 @@ func (p *scanner) field(u *unit, name string) outcome {
 	case "eventVersion", "awsRegion":
 		p.skip()
 	case "kinesis":
-		p.kinesis(u)
+		u.seen |= seenData
+		p.texts("kinesis.", map[string]*string{"data": &u.data, "sequenceNumber": &u.place})
 	case "Data":
 		u.seen |= seenData
 		p.string(&u.data, name)
+	case "SequenceNumber":
+		p.string(&u.place, name)
 	case "Item":
 		u.seen |= seenItem
 		u.new = p.image(name)
@@ -158,11 +162,12 @@ func (p *scanner) rareField(u *unit, name string) outcome {
 	switch name {
 	case "DDBStreamBatchInfo":
 		u.seen |= seenBatch
-		p.batch(&u.batch)
+		b := &u.batch
+		p.texts("DDBStreamBatchInfo.", map[string]*string{"shardId": &b.shard, "startSequenceNumber": &b.first, "endSequenceNumber": &b.last, "streamArn": &b.arn})
 	case "shardId":
 		p.string(&u.window.Shard, name)
 	case "window":
-		p.period(&u.window)
+		p.texts("window.", map[string]*string{"start": &u.window.Start, "end": &u.window.End})
 	case "state":
 		start := p.i
 		p.skip()
@@ -185,7 +190,7 @@ func (p *scanner) rareField(u *unit, name string) outcome {
 
 var unitNames = []string{
 	"dynamodb", "eventID", "eventName", "eventSourceARN", "tableName", "recordFormat", "userIdentity", "eventVersion",
-	"eventSource", "awsRegion", "kinesis", "Data", "Item", "Metadata", "Keys", "NewImage", "OldImage", "Records", "payload",
+	"eventSource", "awsRegion", "kinesis", "Data", "SequenceNumber", "Item", "Metadata", "Keys", "NewImage", "OldImage", "Records", "payload",
 	"DDBStreamBatchInfo",
 }
 

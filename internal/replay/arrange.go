@@ -176,6 +176,8 @@ type tied struct {
 	old, new digest
 	id       uint64
 	time     int64
+	arrival  string // its sequence number in Kinesis, "" for none
+	file     string
 }
 
 // mostKept bounds what is kept of one row while its records are arranged.
@@ -224,40 +226,40 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 		time -= time % 1e6
 		x.last = max(x.last, time)
 		if x.timed || x.exports {
-			old, new, _, err := x.digests(val)
+			t, err := x.tiedOf(val)
 			if err != nil {
 				return err
 			}
-			x.saw(int64(x.last), old, new)
+			x.saw(int64(x.last), t.old, t.new)
 			if x.timed && len(x.twins) < mostKept {
-				x.twins[twin{int64(time) / 1e6, old, new}]++
+				x.twins[twin{int64(time) / 1e6, t.old, t.new}]++
 			}
 		}
 		return x.emit(x.last, p, 0, val)
 	}
-	old, new, id, err := x.digests(val)
+	t, err := x.tiedOf(val)
 	if err != nil {
 		return err
 	}
 	if class == classTime {
 		if len(x.tie) > 0 && x.tie[0].time != int64(time) {
-			x.next = &old
+			x.next = &t.old
 			if err := x.untie(ctx); err != nil {
 				return err
 			}
 		}
-		x.tie = append(x.tie, tied{bytes.Clone(val), old, new, id, int64(time)})
+		x.tie = append(x.tie, t)
 		return nil
 	}
 	if err := x.untie(ctx); err != nil {
 		return err
 	}
 	fits := slices.ContainsFunc(x.images, func(i imaged) bool {
-		return i.image == new && (class == classBare || max(i.time-int64(time), int64(time)-i.time) <= minute)
+		return i.image == t.new && (class == classBare || max(i.time-int64(time), int64(time)-i.time) <= minute)
 	})
 	switch {
 	case class == classExport:
-		x.saw(int64(time), new, new)
+		x.saw(t.time, t.new, t.new)
 		return x.emit(time+minute, events.Position{}, noteIf(fits, noteFits), val)
 	case len(x.images) == 0:
 		return x.emit(math.MaxInt64, events.Position{}, noteFits, val)
@@ -316,30 +318,34 @@ func (x *arranging) emit(time uint64, p events.Position, note byte, val []byte) 
 	return x.sorted.Add(k, x.val)
 }
 
-// digests decodes a record for what it says of its row.
-func (x *arranging) digests(val []byte) (old, new digest, id uint64, err error) {
-	e, table, err := x.decode(bytes.Clone(val[8:]))
+// tiedOf decodes a record for what it says of its row.
+func (x *arranging) tiedOf(val []byte) (tied, error) {
+	val = bytes.Clone(val)
+	e, table, err := x.decode(val[8:])
 	if err != nil {
-		return old, new, 0, err
+		return tied{}, err
 	}
 	if x.table == nil {
 		t, key, err := x.r.locate(&e, table)
 		if err != nil {
-			return old, new, 0, err
+			return tied{}, err
 		}
 		x.table, x.ref, x.input = t, store.Ref{Table: t.Name, Key: key}, table
 	}
 	if e.Export != nil && e.Export.Full {
 		x.has = append(x.has, e.Export)
 	}
-	old, new = digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
-	return old, new, idOf(&e.Record, old, new), nil
+	old, new := digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
+	return tied{val, old, new, idOf(&e.Record, old, new), int64(binary.BigEndian.Uint64(val)), e.Record.Arrival, e.File}, nil
 }
 
-// untie puts the records of a moment in their order: that of a chain of images. Where several are possible it is that of
-// the files.
+// untie puts the records of a moment in their order: that of a chain of images. Where several are possible it is that in which
+// the records came into Kinesis, or that of the files.
 func (x *arranging) untie(ctx context.Context) error {
 	ties := x.tie
+	slices.SortStableFunc(ties, func(a, b tied) int {
+		return cmp.Or(cmp.Compare(len(a.arrival), len(b.arrival)), cmp.Compare(a.arrival, b.arrival))
+	})
 	defer func() { x.tie, x.next = nil, nil }()
 	ids := map[uint64]bool{}
 	var chain []tied
@@ -424,9 +430,11 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 		asGiven := is && slices.EqualFunc(chain, rest, func(a, b tied) bool { return a.id == b.id })
 		return append(seen, chain...), noteIf(!late && !asGiven && isCircle(chain), noteCircle), again, nil
 	}
-	// A circle in the order of its file is taken as it is, unless it may be of a row that was made and removed.
-	removes := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool { return t.new == digest{} })
-	first = noteIf(circle && (!is || removes), noteCircle)
+	// A circle in the order of Kinesis or of one file is taken as it is, unless it may be of a row that was made and removed.
+	unsure := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool {
+		return t.new == digest{} || chain[0].arrival == "" && (t.arrival != "" || t.file != chain[0].file)
+	})
+	first = noteIf(circle && (!is || unsure), noteCircle)
 	if again > 0 {
 		chain = append(seen, rest...)
 	}

@@ -42,7 +42,7 @@ func (a *Arrangement) encode(b []byte, e *events.Entry, table string) []byte {
 	for _, s := range []string{table, e.File, e.Shard, rec.Table} {
 		b = binary.AppendUvarint(b, a.textOf(s))
 	}
-	b = appendText(binary.AppendVarint(binary.AppendVarint(b, e.Line), e.Offset), rec.ID)
+	b = appendText(appendText(binary.AppendVarint(binary.AppendVarint(b, e.Line), e.Offset), rec.ID), rec.Arrival)
 	b = binary.AppendUvarint(b, a.exportOf(e.Export))
 	if flags&withTime != 0 {
 		b = binary.AppendVarint(binary.AppendVarint(b, rec.Time.Unix()), int64(rec.Time.Nanosecond()))
@@ -91,7 +91,7 @@ func (a *Arrangement) decode(b []byte) (e events.Entry, table string, err error)
 		}
 	}
 	e.Line, e.Offset = d.varint(), d.varint()
-	rec.ID = d.text()
+	rec.ID, rec.Arrival = d.text(), d.text()
 	if n := d.uvarint(); n > 0 {
 		e.Export = a.of[n-1]
 	}

@@ -161,7 +161,7 @@ const notNext = "the next change that is known does not begin with what it made:
 // notOrdered is the gap in a moment whose changes come in several commands, or in no order, and lead back to where they begin. No
 // record fills it.
 const notOrdered = "nothing tells the order of this row's changes of one moment, which have no sequence numbers: " +
-	"replay all of them in one command, in their order, into a new directory"
+	"replay all of them in one file, in their order, into a new directory"
 
 // startMoment notes how the moment of a change began.
 func (k *known) startMoment(l link, now digest) {
