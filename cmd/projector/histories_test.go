@@ -880,3 +880,32 @@ func TestTies(t *testing.T) {
 		}
 	}
 }
+
+// TestFeedTies: a notification is sent where the subscription and what it tells are of one moment, in the order of Kinesis or of the file. What is
+// older than what an earlier command sent is refused, also within the second.
+func TestFeedTies(t *testing.T) {
+	p := &past{Rand: rand.New(rand.NewPCG(1, 15)), ticks: true}
+	at := func(ms int, sk, kind string) pastChange {
+		x := renamed(sk, 0, "", "a")
+		d := x.event["dynamodb"].(map[string]any)
+		d["ApproximateCreationDateTime"], d["Keys"].(map[string]any)["sk"] = 1_700_000_000_000+ms, stringOf(sk)
+		maps.Copy(d["NewImage"].(map[string]any), map[string]any{"kind": stringOf(kind), "sk": stringOf(sk)})
+		return x
+	}
+	subscribed, post, older := at(300, "PROFILE", "user"), at(300, "ORDER#1", "order"), at(200, "ORDER#2", "order")
+	text, _ := historyModelOf("feed")
+	for name, all := range map[string][]pastChange{"file": {subscribed, post}, "Kinesis": {arrived("10", post), arrived("9", subscribed)}} {
+		dir := t.TempDir()
+		model := filepath.Join(dir, "model.yaml")
+		must(os.WriteFile(model, []byte(text), 0o644))
+		for _, bulk := range []string{"auto", "never"} {
+			data := filepath.Join(dir, bulk)
+			if said, code := replayFiles(t.Context(), model, data, "--bulk", bulk, p.file(t, dir, all)); code != 0 || !strings.Contains(asked(t, model, data, "feed"), `"order":"1"`) {
+				t.Errorf("%s, --bulk %s: exit code %d, and no notification\n%s", name, bulk, code, said)
+			}
+			if said, code := replayFiles(t.Context(), model, data, p.file(t, dir, []pastChange{older})); code != 2 {
+				t.Errorf("an older record: exit code %d\n%s", code, said)
+			}
+		}
+	}
+}

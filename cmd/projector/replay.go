@@ -52,8 +52,9 @@ Files may overlap, and come in any order: the records of one command are sorted 
 time, in a file beside the rows or in the directory for temporary files, which takes about as
 much room as two unpacked copies. A record that a later command brings, older than what its row
 has seen, changes no row, but is added to histories. A feed needs all its files in one
-command. So do changes that come in two forms, with sequence numbers and without, and, for
-a history, an incremental export and a stream of its time.
+command, and takes records of one moment without sequence numbers in the order of Kinesis, or
+of the files. Changes that come in two forms, with such numbers and without, belong in one
+command, too, and, for a history, an incremental export and a stream of its time.
 
 A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and

@@ -22,7 +22,8 @@ import (
 // Arrangement puts the records of one command in the order in which their rows changed, whatever the order of the files and
 // of the records in them. It sorts twice, on disk if need be: by row, where records with sequence numbers have an order that
 // no clock can spoil, and records of one moment without them are a chain of images; then by time. Records of one row
-// never change places by time, those of different rows within one second may, but for those of one shard.
+// never change places by time, those of different rows within one second may, but for those of one shard. Records of one moment without sequence
+// numbers are in the order of Kinesis, or of the files, except where the chain of a row has another.
 //
 // The row of an export comes a minute after its time, behind every record that may have made it.
 type Arrangement struct {
@@ -178,6 +179,13 @@ type tied struct {
 	time     int64
 	arrival  string // its sequence number in Kinesis, "" for none
 	file     string
+	order    []byte // among the records of the moment
+}
+
+// orderOf is the order of a record among those of one moment: that of Kinesis, then that of the files, in which it has the number n.
+func orderOf(arrival string, n uint64) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(arrival))), arrival...)
+	return binary.BigEndian.AppendUint64(b, n)
 }
 
 // mostKept bounds what is kept of one row while its records are arranged.
@@ -215,9 +223,11 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 		*x = arranging{Arrangement: x.Arrangement, name: bytes.Clone(name), twins: map[twin]int{}}
 	}
 	time := binary.BigEndian.Uint64(val)
+	number := binary.BigEndian.Uint64(suffix[suffixBytes-8:])
+	order := orderOf("", number)
 	n, w := binary.Uvarint(name)
 	if n == 0 || w <= 0 { // it is of no row
-		return x.emit(0, events.Position{}, 0, val)
+		return x.emit(0, events.Position{}, order, 0, val)
 	}
 	class := suffix[0]
 	if class == classPosition {
@@ -226,7 +236,7 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 		time -= time % 1e6
 		x.last = max(x.last, time)
 		if x.timed || x.exports {
-			t, err := x.tiedOf(val)
+			t, err := x.tiedOf(val, number)
 			if err != nil {
 				return err
 			}
@@ -235,9 +245,9 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 				x.twins[twin{int64(time) / 1e6, t.old, t.new}]++
 			}
 		}
-		return x.emit(x.last, p, 0, val)
+		return x.emit(x.last, p, order, 0, val)
 	}
-	t, err := x.tiedOf(val)
+	t, err := x.tiedOf(val, number)
 	if err != nil {
 		return err
 	}
@@ -260,13 +270,13 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	switch {
 	case class == classExport:
 		x.saw(t.time, t.new, t.new)
-		return x.emit(time+minute, events.Position{}, noteIf(fits, noteFits), val)
+		return x.emit(time+minute, events.Position{}, order, noteIf(fits, noteFits), val)
 	case len(x.images) == 0:
-		return x.emit(math.MaxInt64, events.Position{}, noteFits, val)
+		return x.emit(math.MaxInt64, events.Position{}, order, noteFits, val)
 	case fits:
-		return x.emit(math.MaxInt64, events.Position{}, 0, val)
+		return x.emit(math.MaxInt64, events.Position{}, order, 0, val)
 	}
-	return x.emit(0, events.Position{}, 0, val)
+	return x.emit(0, events.Position{}, order, 0, val)
 }
 
 // end is after the last record of a row. It adds that full exports do not have the row.
@@ -279,7 +289,8 @@ func (x *arranging) end(ctx context.Context) error {
 			continue
 		}
 		e, at := lackingEntry(x.table, x.ref.Key, full), uint64(full.To.UnixMicro())
-		if err := x.emit(at+minute, events.Position{}, noteLacking, x.encode(make([]byte, 8), &e, x.input)); err != nil {
+		x.n++
+		if err := x.emit(at+minute, events.Position{}, orderOf("", x.n), noteLacking, x.encode(make([]byte, 8), &e, x.input)); err != nil {
 			return err
 		}
 	}
@@ -309,17 +320,15 @@ func noteIf(is bool, note byte) byte {
 	return 0
 }
 
-// emit adds a record in the order of time.
-func (x *arranging) emit(time uint64, p events.Position, note byte, val []byte) error {
-	x.n++
+// emit adds a record in the order of time, and within a moment in that of positions and then order.
+func (x *arranging) emit(time uint64, p events.Position, order []byte, note byte, val []byte) error {
 	k := binary.BigEndian.AppendUint64(make([]byte, 0, 40), time)
-	k = binary.BigEndian.AppendUint64(append(k, p[:]...), x.n)
 	x.val = append(append(x.val[:0], note), val[8:]...)
-	return x.sorted.Add(k, x.val)
+	return x.sorted.Add(append(append(k, p[:]...), order...), x.val)
 }
 
 // tiedOf decodes a record for what it says of its row.
-func (x *arranging) tiedOf(val []byte) (tied, error) {
+func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	val = bytes.Clone(val)
 	e, table, err := x.decode(val[8:])
 	if err != nil {
@@ -336,16 +345,17 @@ func (x *arranging) tiedOf(val []byte) (tied, error) {
 		x.has = append(x.has, e.Export)
 	}
 	old, new := digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
-	return tied{val, old, new, idOf(&e.Record, old, new), int64(binary.BigEndian.Uint64(val)), e.Record.Arrival, e.File}, nil
+	return tied{
+		val: val, old: old, new: new, id: idOf(&e.Record, old, new), time: int64(binary.BigEndian.Uint64(val)),
+		arrival: e.Record.Arrival, file: e.File, order: orderOf(e.Record.Arrival, number),
+	}, nil
 }
 
 // untie puts the records of a moment in their order: that of a chain of images. Where several are possible it is that in which
 // the records came into Kinesis, or that of the files.
 func (x *arranging) untie(ctx context.Context) error {
 	ties := x.tie
-	slices.SortStableFunc(ties, func(a, b tied) int {
-		return cmp.Or(cmp.Compare(len(a.arrival), len(b.arrival)), cmp.Compare(a.arrival, b.arrival))
-	})
+	slices.SortFunc(ties, func(a, b tied) int { return bytes.Compare(a.order, b.order) })
 	defer func() { x.tie, x.next = nil, nil }()
 	ids := map[uint64]bool{}
 	var chain []tied
@@ -361,10 +371,11 @@ func (x *arranging) untie(ctx context.Context) error {
 		if note == 0 {
 			ids[t.id] = true
 			chain = append(chain, t)
-		} else if err := x.emit(uint64(t.time), events.Position{}, note, t.val); err != nil {
+		} else if err := x.emit(uint64(t.time), events.Position{}, t.order, note, t.val); err != nil {
 			return err
 		}
 	}
+	given := chain
 	chain, first, again, err := x.order(ctx, chain)
 	if err != nil {
 		return err
@@ -379,7 +390,8 @@ func (x *arranging) untie(ctx context.Context) error {
 		}
 		x.now, x.told = t.new, true
 		x.timedAlone[x.table] = x.timedAlone[x.table].With(owntable.Times{From: t.time, To: t.time})
-		if err := x.emit(uint64(t.time), events.Position{}, note, t.val); err != nil {
+		// Among the records of other rows, those of this one take the same places as before.
+		if err := x.emit(uint64(t.time), events.Position{}, given[i].order, note, t.val); err != nil {
 			return err
 		}
 	}

@@ -36,16 +36,16 @@ func (r *Replay) End(ctx context.Context) error {
 }
 
 // behind takes a change that a feed sends, or whose row subscribes. It is an error if it is older than what an earlier command
-// has sent, since nothing says who followed then. Within a second the order is free.
+// has sent, since nothing says who followed then. Within a second the order of records with sequence numbers is free.
 func (r *Replay) behind(e *entry) error {
 	if r.Feeds == nil || e.Record.Export || e.Record.Time.IsZero() || !e.applied {
 		return nil
 	}
-	at := e.Record.Time.UnixMicro()
-	if at/1e6 < r.Feeds.before/1e6 {
+	at := markFrom(&e.Record)
+	if at.compare(mark{time: r.Feeds.before}) < 0 {
 		return fmt.Errorf("%s: %s: it is of %s, and feeds were replayed up to %s: %w", e.Location, e.ref,
 			e.Record.Time.UTC().Format(time.RFC3339), time.UnixMicro(r.Feeds.before).UTC().Format(time.RFC3339), ErrBehind)
 	}
-	r.Feeds.newest = max(r.Feeds.newest, at)
+	r.Feeds.newest = max(r.Feeds.newest, at.time)
 	return nil
 }
