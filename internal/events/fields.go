@@ -132,32 +132,17 @@ func (p *scanner) object(each func(name string)) {
 	}
 }
 
-// identity reads userIdentity; Lambda and the API spell its fields differently.
-func (p *scanner) identity(id *identity) {
-	*id = identity{}
-	p.object(func(name string) {
-		switch foldedName(identityNames, name) {
-		case "type":
-			p.string(&id.kind, "userIdentity.type")
-		case "principalId":
-			p.string(&id.principal, "userIdentity.principalId")
-		default:
-			p.skip()
-		}
-	})
-}
-
-// identityNames are the fields of userIdentity in the spelling of the API.
-var identityNames = []string{"type", "principalId"}
-
-// texts reads fields of an object that are strings. in is before their names in messages. Other fields are skipped.
+// texts reads fields of an object that are strings, whose names may differ in case, as they do between Lambda and the API. in is
+// before the names in messages. Other fields are skipped.
 func (p *scanner) texts(in string, to map[string]*string) {
 	p.object(func(name string) {
-		if dst := to[name]; dst != nil {
-			p.string(dst, in+name)
-		} else {
-			p.skip()
+		for known, dst := range to {
+			if strings.EqualFold(known, name) {
+				p.string(dst, in+known)
+				return
+			}
 		}
+		p.skip()
 	})
 }
 

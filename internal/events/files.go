@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -113,10 +114,7 @@ func (f *Files) decodeOne(s source, b *batcher) error {
 		err = in.end()
 	}
 	if err != nil {
-		if ferr := b.flush(); ferr != nil {
-			return ferr
-		}
-		return err
+		return cmp.Or(b.flush(), err)
 	}
 	return nil
 }

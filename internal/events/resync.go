@@ -115,7 +115,7 @@ func beginsUnit(b []byte) (ok, short bool) {
 
 // outerNames are more names with which objects that hold records may begin.
 var outerNames = []string{
-	"ApproximateArrivalTimestamp", "EncryptionType", "PartitionKey", "SequenceNumber", "invokeIdentityArn", "requestContext",
+	"ApproximateArrivalTimestamp", "EncryptionType", "PartitionKey", "invokeIdentityArn", "requestContext",
 	"NextShardIterator",
 }
 

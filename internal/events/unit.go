@@ -126,7 +126,8 @@ func (p *scanner) field(u *unit, name string) outcome {
 		u.seen |= seenKinesis
 		p.skip()
 	case "userIdentity":
-		p.identity(&u.who)
+		u.who = identity{}
+		p.texts("userIdentity.", map[string]*string{"type": &u.who.kind, "principalId": &u.who.principal})
 	case "eventSource":
 		p.from()
 	case "eventVersion", "awsRegion":

@@ -11,11 +11,7 @@ import (
 
 // Parts of an entry that was sorted.
 const (
-	withOld = 1 << iota
-	withNew
-	withKeys
-	withTime
-	withOrigin
+	withOrigin = 1 << iota
 	withBad
 	isExpired
 	isExport
@@ -30,10 +26,6 @@ func (a *Arrangement) encode(b []byte, e *events.Entry, table string) []byte {
 			flags |= flag
 		}
 	}
-	set(rec.Old != nil, withOld)
-	set(rec.New != nil, withNew)
-	set(rec.Keys != nil, withKeys)
-	set(!rec.Time.IsZero(), withTime)
 	set(!rec.Origin.IsZero(), withOrigin)
 	set(e.Bad != nil, withBad)
 	set(rec.Expired, isExpired)
@@ -44,17 +36,11 @@ func (a *Arrangement) encode(b []byte, e *events.Entry, table string) []byte {
 	}
 	b = appendText(appendText(binary.AppendVarint(binary.AppendVarint(b, e.Line), e.Offset), rec.ID), rec.Arrival)
 	b = binary.AppendUvarint(b, a.exportOf(e.Export))
-	if flags&withTime != 0 {
-		b = binary.AppendVarint(binary.AppendVarint(b, rec.Time.Unix()), int64(rec.Time.Nanosecond()))
-	}
+	b = binary.AppendVarint(binary.AppendVarint(b, rec.Time.Unix()), int64(rec.Time.Nanosecond()))
 	if flags&withOrigin != 0 {
 		b = append(b, rec.Origin[:]...)
 	}
-	for _, it := range []value.Item{rec.Keys, rec.Old, rec.New} {
-		if it != nil {
-			b = value.AppendItem(b, it)
-		}
-	}
+	b = value.AppendItem(value.AppendItem(value.AppendItem(b, rec.Keys), rec.Old), rec.New)
 	if e.Bad != nil {
 		which := byte(0)
 		for i, err := range badErrors {
@@ -95,20 +81,18 @@ func (a *Arrangement) decode(b []byte) (e events.Entry, table string, err error)
 	if n := d.uvarint(); n > 0 {
 		e.Export = a.of[n-1]
 	}
-	if flags&withTime != 0 {
-		sec := d.varint()
-		rec.Time = time.Unix(sec, d.varint()).UTC()
-	}
+	sec := d.varint()
+	rec.Time = time.Unix(sec, d.varint()).UTC()
 	if flags&withOrigin != 0 {
 		copy(rec.Origin[:], d.bytes(len(rec.Origin)))
 	}
 	rec.Expired, rec.Export = flags&isExpired != 0, flags&isExport != 0
-	for _, p := range []struct {
-		flag byte
-		to   *value.Item
-	}{{withKeys, &rec.Keys}, {withOld, &rec.Old}, {withNew, &rec.New}} {
-		if flags&p.flag != 0 && err == nil {
-			*p.to, d.b, err = value.DecodeItem(d.b)
+	for _, it := range []*value.Item{&rec.Keys, &rec.Old, &rec.New} {
+		if err == nil {
+			*it, d.b, err = value.DecodeItem(d.b)
+		}
+		if len(*it) == 0 {
+			*it = nil // no item has no attributes
 		}
 	}
 	if flags&withBad != 0 && err == nil {

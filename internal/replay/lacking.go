@@ -77,16 +77,7 @@ func lackingEntry(t *model.Table, key store.Key, x *events.Export) events.Entry 
 
 // stays reports whether a row stays though an export does not have it: weir makes it, or it had expired.
 func (l *link) stays(t *model.Table, row value.Item) bool {
-	if l.note != noteLacking {
-		return false
-	}
-	if strip(t, row).ours {
-		return true
-	}
 	expires := row.Get(t.TTL)
-	if t.TTL == "" || expires.Kind() != value.Number {
-		return false
-	}
-	c, err := value.NumberFrom(expires.Text())
-	return err == nil && value.Compare(c, value.OfInt(l.time/1e6)) <= 0
+	return l.note == noteLacking &&
+		(strip(t, row).ours || expires.Kind() == value.Number && value.Compare(expires, value.OfInt(l.time/1e6)) <= 0)
 }

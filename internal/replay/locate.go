@@ -61,7 +61,7 @@ func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, 
 	var at store.Key
 	for _, t := range r.Model.Tables {
 		key, ok := keyOf(t, rec)
-		if !ok || len(rec.Keys) != 0 && len(rec.Keys) != keyLen(t) {
+		if !ok || len(rec.Keys) != 0 && len(rec.Keys) != len(t.Item(key)) {
 			continue
 		}
 		if found != nil {
@@ -84,14 +84,6 @@ func keyOf(t *model.Table, rec *events.Record) (store.Key, bool) {
 		return t.KeyOf(rec.New)
 	}
 	return t.KeyOf(rec.Old)
-}
-
-// keyLen is how many attributes the table's key has.
-func keyLen(t *model.Table) int {
-	if t.Key.Sort.Name == "" {
-		return 1
-	}
-	return 2
 }
 
 // keyText names the table's key with its types, for messages.
