@@ -54,7 +54,8 @@ much room as two unpacked copies. A record that a later command brings, older th
 has seen, changes no row, but is added to histories. A feed needs all its files in one
 command, and takes records of one moment without sequence numbers in the order of Kinesis, or
 of the files. Changes that come in two forms, with such numbers and without, belong in one
-command, too, and, for a history, an incremental export and a stream of its time.
+command, and, for a history, an incremental export and a stream of its time. Equal ones of one
+moment without eventID count once, unless those around need more.
 
 A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and

@@ -180,6 +180,7 @@ type tied struct {
 	arrival  string // its sequence number in Kinesis, "" for none
 	file     string
 	order    []byte // among the records of the moment
+	named    bool   // it has an eventID
 }
 
 // orderOf is the order of a record among those of one moment: that of Kinesis, then that of the files, in which it has the number n.
@@ -271,10 +272,8 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	case class == classExport:
 		x.saw(t.time, t.new, t.new)
 		return x.emit(time+minute, events.Position{}, order, noteIf(fits, noteFits), val)
-	case len(x.images) == 0:
-		return x.emit(math.MaxInt64, events.Position{}, order, noteFits, val)
-	case fits:
-		return x.emit(math.MaxInt64, events.Position{}, order, 0, val)
+	case fits || len(x.images) == 0:
+		return x.emit(math.MaxInt64, events.Position{}, order, noteIf(len(x.images) == 0, noteFits), val)
 	}
 	return x.emit(0, events.Position{}, order, 0, val)
 }
@@ -311,6 +310,7 @@ const (
 	noteChain              // it follows the record before it, of the same moment
 	noteLacking            // no record: a full export does not have the row
 	noteCircle             // records of its moment lead back to where they begin, and nothing tells where that is
+	noteCopies             // of its moment nothing tells which records are copies
 )
 
 func noteIf(is bool, note byte) byte {
@@ -347,7 +347,7 @@ func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	old, new := digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
 	return tied{
 		val: val, old: old, new: new, id: idOf(&e.Record, old, new), time: int64(binary.BigEndian.Uint64(val)),
-		arrival: e.Record.Arrival, file: e.File, order: orderOf(e.Record.Arrival, number),
+		arrival: e.Record.Arrival, file: e.File, order: orderOf(e.Record.Arrival, number), named: e.Record.ID != "",
 	}, nil
 }
 
@@ -355,23 +355,28 @@ func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 // the records came into Kinesis, or that of the files.
 func (x *arranging) untie(ctx context.Context) error {
 	ties := x.tie
-	slices.SortFunc(ties, func(a, b tied) int { return bytes.Compare(a.order, b.order) })
+	slices.SortFunc(ties, inOrder)
 	defer func() { x.tie, x.next = nil, nil }()
-	ids := map[uint64]bool{}
-	var chain []tied
+	counts := map[uint64]int{}
+	var chain, copies []tied
 	for _, t := range ties {
 		is := twin{t.time / 1e6, t.old, t.new}
-		note := byte(0)
-		if ids[t.id] {
-			note = noteTwin
-		} else if x.twins[is] > 0 {
+		switch counts[t.id]++; {
+		case counts[t.id] != 1:
+			copies = append(copies, t)
+		case x.twins[is] > 0:
 			x.twins[is]--
-			note = noteTwin
-		}
-		if note == 0 {
-			ids[t.id] = true
+			copies, counts[t.id] = append(copies, t), math.MinInt
+		default:
 			chain = append(chain, t)
-		} else if err := x.emit(uint64(t.time), events.Position{}, t.order, note, t.val); err != nil {
+		}
+	}
+	chain, copies, unsure, err := x.distinct(chain, copies, counts)
+	if err != nil {
+		return err
+	}
+	for _, t := range copies {
+		if err := x.emit(uint64(t.time), events.Position{}, t.order, noteTwin, t.val); err != nil {
 			return err
 		}
 	}
@@ -384,7 +389,7 @@ func (x *arranging) untie(ctx context.Context) error {
 		note := byte(noteChain)
 		switch x.saw(t.time, t.old, t.new); {
 		case i == 0:
-			note = first
+			note = max(first, unsure)
 		case i == again:
 			note = 0
 		}
@@ -397,6 +402,49 @@ func (x *arranging) untie(ctx context.Context) error {
 	}
 	return nil
 }
+
+// distinct adds to the changes of a moment those of their copies that are changes, too: without eventID, where only with them the moment leads from
+// the row before it to the next record. unsure is the note of the first where both do. A part of the copies is none: if everything is there twice,
+// as in a file that is doubled, half of it is copies.
+func (x *arranging) distinct(chain, copies []tied, counts map[uint64]int) (all, rest []tied, unsure byte, err error) {
+	times := 0 // the greatest common divisor of the counts
+	for _, t := range chain {
+		for n := counts[t.id]; n != 0; times, n = n, times%n {
+		}
+	}
+	all = slices.Clone(chain)
+	for _, t := range copies {
+		if counts[t.id] -= times; t.named || counts[t.id] < times {
+			rest = append(rest, t)
+			continue
+		}
+		e, table, err := x.decode(bytes.Clone(t.val[8:]))
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		e.Record.ID = fmt.Sprintf("%x, %d more", t.id, counts[t.id]/times)
+		t.id, t.val = idOf(&e.Record, t.old, t.new), x.encode(bytes.Clone(t.val[:8]), &e, table)
+		all = append(all, t)
+	}
+	if len(all) == len(chain) {
+		return chain, copies, 0, nil
+	}
+	slices.SortFunc(all, inOrder)
+	with, without := x.leads(all), x.leads(chain)
+	unsure = noteIf(with && without, noteCopies)
+	if with && (!without || isChain(all, x.told, x.now)) {
+		return all, rest, unsure, nil
+	}
+	return chain, copies, unsure, nil
+}
+
+// leads reports whether records of a moment are a chain from the row before it to the next record.
+func (x *arranging) leads(all []tied) bool {
+	chain := inChain(all, x.told, x.now)
+	return isChain(chain, x.told, x.now) && (x.next == nil || chain[len(chain)-1].new == *x.next)
+}
+
+func inOrder(a, b tied) int { return bytes.Compare(a.order, b.order) }
 
 // order puts records of a moment in the order of a chain. first is the note of the first of them; the one with the number again follows
 // records of an earlier command, and not the one before it.

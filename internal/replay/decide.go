@@ -134,9 +134,11 @@ func (k *known) decide(l link, now digest) verdict {
 		h.ids = append(h.ids, l.id)
 		k.open(h)
 	}
-	if k.startMoment(l, now); l.note == noteCircle || k.flags&apart != 0 && k.start == l.new.short() {
+	if k.startMoment(l, now); l.note >= noteCircle || k.flags&apart != 0 && k.start == l.new.short() {
 		k.flags |= ambiguous
-		v.gap = notOrdered
+		if v.gap = notOrdered; l.note == noteCopies {
+			v.gap = notDistinct
+		}
 	}
 	switch {
 	case l.new == digest{}:
@@ -162,6 +164,10 @@ const notNext = "the next change that is known does not begin with what it made:
 // record fills it.
 const notOrdered = "nothing tells the order of this row's changes of one moment, which have no sequence numbers: " +
 	"replay all of them in one file, in their order, into a new directory"
+
+// notDistinct is the gap in a moment with equal changes that may be copies.
+const notDistinct = "nothing tells whether equal changes of this row in one moment, without sequence number and eventID, are copies of one: " +
+	"compare the row with its table"
 
 // startMoment notes how the moment of a change began.
 func (k *known) startMoment(l link, now digest) {
@@ -383,9 +389,8 @@ func (k *known) trim(l link) {
 
 // moved notes the id of a change that moved from or to.
 func (h *hole) moved(l link) {
-	if h.ids = append(h.ids, l.id); len(h.ids) > mostBefore {
-		h.ids = h.ids[1:]
-	}
+	h.ids = append(h.ids, l.id)
+	h.ids = h.ids[max(0, len(h.ids)-mostBefore):]
 }
 
 // isMissed reports whether a change ends a hole that ends in its moment, or begins it.
