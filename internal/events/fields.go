@@ -108,12 +108,6 @@ func (p *scanner) from() {
 	}
 }
 
-// flag reads a boolean. Any other value counts as false.
-func (p *scanner) flag(dst *bool) {
-	*dst = p.b[p.i] == 't'
-	p.skip()
-}
-
 // object calls each with the name of every field of an object. The scanner is then at the
 // field's value, and each must read it. A value that is not an object is skipped.
 func (p *scanner) object(each func(name string)) {

@@ -174,9 +174,11 @@ func (p *scanner) rareField(u *unit, name string) outcome {
 		p.skip()
 		u.window.State = p.b[start:p.i:p.i]
 	case "isFinalInvokeForWindow":
-		p.flag(&u.window.Final)
+		u.window.Final = p.b[p.i] == 't' // any other value counts as false
+		p.skip()
 	case "isWindowTerminatedEarly":
-		p.flag(&u.window.Early)
+		u.window.Early = p.b[p.i] == 't'
+		p.skip()
 	case "exportArn", "dataFileS3Key", "manifestFilesS3Key":
 		u.seen |= seenManifest
 		p.skip()

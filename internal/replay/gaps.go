@@ -86,21 +86,17 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
 		unusable = append(unusable, runner.Unusable(&changes[i], "", f.Derivation, f.Reason))
 	})
-	if err := r.keepUnusable(ctx, unusable); err != nil {
-		return err
-	}
 	entered, err := copies.PutEntries(ctx, r.Runner, entries, false, func(int) error { return nil })
-	var refused []runner.Dead
 	for i := range entered {
 		if entered[i].Err != nil {
 			e, c := &entries[i], &changes[entries[i].Change]
-			refused = append(refused, runner.Dead{
+			unusable = append(unusable, runner.Dead{
 				Kind: runner.DeadRow, Target: e.Rule.Name + " " + r.Runner.Describe(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
 				Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
 			})
 		}
 	}
-	return errors.Join(err, r.keepUnusable(ctx, refused))
+	return errors.Join(err, r.keepUnusable(ctx, unusable))
 }
 
 // keepUnusable keeps dead letters about records of which no entry of a history can be made or written. A row, derivation and reason
