@@ -51,11 +51,12 @@ makes the tables, and refuses any that no replay made.
 Files may overlap, and come in any order: the records of one command are sorted by row and
 time, in a file beside the rows or in the directory for temporary files, which takes about as
 much room as two unpacked copies. A record that a later command brings, older than what its row
-has seen, changes no row, but is added to histories. A feed needs all its files in one
-command, and takes records of one moment without sequence numbers in the order of Kinesis, or
-of the files. Changes that come in two forms, with such numbers and without, belong in one
-command, and, for a history, an incremental export and a stream of its time. Equal ones of one
-moment without eventID count once, unless those around need more.
+has seen, changes no row, but is added to histories. In one moment, these have an order only by
+sequence numbers. A feed needs all its files in one command, and takes records of one moment
+without sequence numbers in the order of Kinesis, or of the files. Changes that come in two
+forms, with such numbers and without, belong in one command, and, for a history, an incremental
+export and a stream of its time. Equal ones of one moment without eventID count once, unless
+those around need more.
 
 A full export with its manifest is the table as it was at its exportTime: rows that it lacks are
 removed if replays wrote them and nothing newer is known. It adds nothing to histories and
@@ -197,6 +198,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	if n := r.Summary.Lacking; n > 0 {
 		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", n)
+	}
+	if a.Unordered > 0 {
+		fmt.Fprintf(p.stderr, "%d times a row changed more than once in a moment, without sequence numbers: its history has these entries in no order\n", a.Unordered)
 	}
 	open, failed := r.Gaps(p.ctx)
 	for _, d := range open {

@@ -31,6 +31,9 @@ type Arrangement struct {
 	rows   *sorter.Sorter // by row
 	sorted *sorter.Sorter // by time
 	n      uint64         // of what was added to a sorter
+	// Unordered is how often a row with a history changed more than once in a moment, without sequence numbers. The keys of these entries
+	// have no order.
+	Unordered int
 
 	timed, exports bool // some record has no sequence number; some is of an export, or an export has none
 	whole          []*events.Export
@@ -181,6 +184,7 @@ type tied struct {
 	file     string
 	order    []byte // among the records of the moment
 	named    bool   // it has an eventID
+	kept     bool   // a history is made of it
 }
 
 // orderOf is the order of a record among those of one moment: that of Kinesis, then that of the files, in which it has the number n.
@@ -271,9 +275,9 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	switch {
 	case class == classExport:
 		x.saw(t.time, t.new, t.new)
-		return x.emit(time+minute, events.Position{}, order, noteIf(fits, noteFits), val)
+		return x.emit(time+minute, events.Position{}, order, byteIf(fits, noteFits), val)
 	case fits || len(x.images) == 0:
-		return x.emit(math.MaxInt64, events.Position{}, order, noteIf(len(x.images) == 0, noteFits), val)
+		return x.emit(math.MaxInt64, events.Position{}, order, byteIf(len(x.images) == 0, noteFits), val)
 	}
 	return x.emit(0, events.Position{}, order, 0, val)
 }
@@ -313,9 +317,10 @@ const (
 	noteCopies             // of its moment nothing tells which records are copies
 )
 
-func noteIf(is bool, note byte) byte {
+// byteIf is b, or 0.
+func byteIf(is bool, b byte) byte {
 	if is {
-		return note
+		return b
 	}
 	return 0
 }
@@ -344,10 +349,12 @@ func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	if e.Export != nil && e.Export.Full {
 		x.has = append(x.has, e.Export)
 	}
-	old, new := digestItem(strip(x.table, e.Record.Old).row), digestItem(strip(x.table, e.Record.New).row)
+	was, is := strip(x.table, e.Record.Old), strip(x.table, e.Record.New)
+	old, new := digestItem(was.row), digestItem(is.row)
 	return tied{
 		val: val, old: old, new: new, id: idOf(&e.Record, old, new), time: int64(binary.BigEndian.Uint64(val)),
 		arrival: e.Record.Arrival, file: e.File, order: orderOf(e.Record.Arrival, number), named: e.Record.ID != "",
+		kept: keepsHistory(was.entity) || keepsHistory(is.entity),
 	}, nil
 }
 
@@ -384,6 +391,9 @@ func (x *arranging) untie(ctx context.Context) error {
 	chain, first, again, err := x.order(ctx, chain)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(chain, func(t tied) bool { return t.kept && len(chain) > 1 }) {
+		x.Unordered++
 	}
 	for i, t := range chain {
 		note := byte(noteChain)
@@ -431,7 +441,7 @@ func (x *arranging) distinct(chain, copies []tied, counts map[uint64]int) (all, 
 	}
 	slices.SortFunc(all, inOrder)
 	with, without := x.leads(all), x.leads(chain)
-	unsure = noteIf(with && without, noteCopies)
+	unsure = byteIf(with && without, noteCopies)
 	if with && (!without || isChain(all, x.told, x.now)) {
 		return all, rest, unsure, nil
 	}
@@ -461,7 +471,7 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	}
 	circle := isCircle(chain)
 	if x.told {
-		return chain, noteIf(circle, noteCircle), 0, nil
+		return chain, byteIf(circle, noteCircle), 0, nil
 	}
 	k, now, err := x.r.knownNow(ctx, x.ref)
 	if err != nil {
@@ -488,13 +498,13 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if i >= 0 && (late || k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time) {
 		chain = inChain(rest, true, rest[i].old)
 		asGiven := is && slices.EqualFunc(chain, rest, func(a, b tied) bool { return a.id == b.id })
-		return append(seen, chain...), noteIf(!late && !asGiven && isCircle(chain), noteCircle), again, nil
+		return append(seen, chain...), byteIf(!late && !asGiven && isCircle(chain), noteCircle), again, nil
 	}
 	// A circle in the order of Kinesis or of one file is taken as it is, unless it may be of a row that was made and removed.
 	unsure := chain[0].old != (digest{}) && slices.ContainsFunc(chain, func(t tied) bool {
 		return t.new == digest{} || chain[0].arrival == "" && (t.arrival != "" || t.file != chain[0].file)
 	})
-	first = noteIf(circle && (!is || unsure), noteCircle)
+	first = byteIf(circle && (!is || unsure), noteCircle)
 	if again > 0 {
 		chain = append(seen, rest...)
 	}

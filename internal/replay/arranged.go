@@ -20,16 +20,7 @@ const (
 // encode appends an entry and the table of its input. Names that many entries have are numbers.
 func (a *Arrangement) encode(b []byte, e *events.Entry, table string) []byte {
 	rec := &e.Record
-	flags := byte(0)
-	set := func(is bool, flag byte) {
-		if is {
-			flags |= flag
-		}
-	}
-	set(!rec.Origin.IsZero(), withOrigin)
-	set(e.Bad != nil, withBad)
-	set(rec.Expired, isExpired)
-	set(rec.Export, isExport)
+	flags := byteIf(!rec.Origin.IsZero(), withOrigin) | byteIf(e.Bad != nil, withBad) | byteIf(rec.Expired, isExpired) | byteIf(rec.Export, isExport)
 	b = append(append(b, flags), rec.Position[:]...)
 	for _, s := range []string{table, e.File, e.Shard, rec.Table} {
 		b = binary.AppendUvarint(b, a.textOf(s))

@@ -186,7 +186,7 @@ func idOf(rec *events.Record, old, new digest) uint64 {
 }
 
 // positionOf is the position that history shows of a record: its own, or one that is made of its time and its
-// id, so that it is the same whenever the record is replayed.
+// id, so that it is the same whichever other records are replayed with it. So it cannot have the order of a moment.
 func positionOf(rec *events.Record) events.Position {
 	if !rec.Position.IsZero() || rec.Time.IsZero() {
 		return rec.Position
