@@ -19,7 +19,7 @@ import (
 // every has every kind that shows something on rows.
 var every = strings.NewReplacer("derive:\n", `  Day:
     where: {type: Day}
-    key: {PK: "DAY#{up}", SK: VOTES}
+    key: {PK: "DAY#{up}", SK: {template: VOTES, case: lower}}
     attributes: {votes: number, points: number}
 derive:
   Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}

@@ -24,7 +24,9 @@ func shapeOf(e *model.Entity, constants map[string]string) owntable.Shape {
 		for name, text := range constants {
 			pattern = strings.ReplaceAll(pattern, "{"+name+"}", k.Template.Escape(text))
 		}
-		pattern = named.ReplaceAllString(pattern, "*")
+		if pattern = named.ReplaceAllString(pattern, "*"); k.Template.IsLower() {
+			pattern = strings.ToLower(pattern)
+		}
 		switch k.Attr.Name {
 		case e.Table.Key.Partition.Name:
 			s.Partition = pattern

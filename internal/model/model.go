@@ -194,7 +194,7 @@ func (f *Field) number(row value.Item) value.Value {
 }
 
 // Raw is Stored, but returns a name in the row's key exactly as the key holds it, which may be
-// escaped.
+// escaped. Of a key in lower case, it returns the case that the attribute of that name has, if the key was built from it.
 func (f *Field) Raw(row value.Item) value.Value {
 	v := row.Get(f.Attr)
 	if f.Key == nil || v.Kind() != value.String {
@@ -204,6 +204,13 @@ func (f *Field) Raw(row value.Item) value.Value {
 	values := buf[:len(f.Key.names)]
 	if !f.Key.Match(v.Text(), values) || values[f.Slot] == "" {
 		return value.Value{}
+	}
+	if own := value.Scalar(row.Get(f.Name)); f.Key.lower && own != "" {
+		for _, text := range [...]string{own, f.Key.Escape(own)} {
+			if f.Key.cased(text) == values[f.Slot] {
+				return value.OfString(text)
+			}
+		}
 	}
 	return value.OfString(values[f.Slot])
 }
@@ -470,7 +477,7 @@ func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemp
 	for _, k := range e.Keys {
 		for _, name := range k.Template.names {
 			v := get(name)
-			if v.Kind() != value.String || e.Attribute(name) != nil || text(k, name) == v.Text() {
+			if v.Kind() != value.String || e.Attribute(name) != nil || k.Template.cased(text(k, name)) == v.Text() {
 				continue
 			}
 			out = append(out, value.Attr{Name: name, Value: v})

@@ -273,9 +273,9 @@ func (t *Template) match(parts []part, key string, values []string) bool {
 // Escape makes a value that a person typed safe inside a key that weir builds from this
 // template. It writes the template's separators and "%" as %XX, so that no value can forge
 // another row's key. It keeps all other characters, so that "auth0|7" in "USER#{userId}"
-// gives the key that people expect.
+// gives the key that people expect. Its case is that of the value, also for keys in lower case, which Build makes.
 func (t *Template) Escape(s string) string {
-	if s = t.cased(s); t.Whole() || !t.hasSeparator(s) {
+	if t.Whole() || !t.hasSeparator(s) {
 		return s
 	}
 	var b strings.Builder
@@ -286,7 +286,7 @@ func (t *Template) Escape(s string) string {
 			b.WriteByte(r)
 		}
 	}
-	return t.cased(b.String())
+	return b.String()
 }
 
 // Misread returns the first name of which a key that was built from texts says another text, and

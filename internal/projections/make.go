@@ -59,7 +59,9 @@ func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
 // SameOf reports whether a rule without history makes the same of two images of a row, because nothing that
 // it reads of them differs.
 func SameOf(rule *model.RowRule, a, b value.Item) bool {
-	differs := func(f *model.Field) bool { return f != nil && !value.Equal(a.Get(f.Attr), b.Get(f.Attr)) }
+	differs := func(f *model.Field) bool {
+		return f != nil && (!value.Equal(a.Get(f.Attr), b.Get(f.Attr)) || !value.Equal(a.Get(f.Name), b.Get(f.Name)))
+	}
 	for i := range rule.Where {
 		if differs(rule.Where[i].Field) {
 			return false

@@ -131,7 +131,11 @@ func (s *step) typed(f *model.Field, row value.Item) value.Value {
 // the value escaped.
 func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
 	raw := f.Raw(row)
-	return f.Key != nil && want.Kind() == value.String && raw.Text() == f.Key.Escape(want.Text())
+	if f.Key == nil || want.Kind() != value.String {
+		return false
+	}
+	asked := value.OfString(f.Key.Escape(want.Text()))
+	return value.Equal(raw, asked) || s.sameKey(f.Name, raw, asked)
 }
 
 // read is a field of a row that the step read. A name that is no attribute of the

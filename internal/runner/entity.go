@@ -78,9 +78,9 @@ func asks(t *model.Test) bool {
 }
 
 // fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
-// text from the attribute that has it as it is.
+// text from the attribute that has it as it is, and any term the case that a key in lower case does not have.
 func fixed(t *model.Test) bool {
-	return !slices.ContainsFunc(t.Is, func(term condition.Term) bool {
+	return !t.Field.Key.IsLower() && !slices.ContainsFunc(t.Is, func(term condition.Term) bool {
 		return term.Op >= condition.AtLeast || slices.ContainsFunc(term.Values, func(v value.Value) bool { return t.Field.Key.Escape(v.Text()) != v.Text() })
 	})
 }
