@@ -472,7 +472,8 @@ func (p *Program) enter(next *owntable.CatalogRow, f Found) {
 			continue
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
-		begins := !isRead && !lacks && is.Generation <= 1 // else rows show what was built and is gone: they would not show what is counted from the beginning
+		isRead = isRead || read && there && is.State != owntable.Unbuilt && is.Hash != d.Hash // its definition of until now may have read other tables
+		begins := !isRead && !lacks && is.Generation <= 1                                     // else rows show what was built and is gone: they would not show what is counted from the beginning
 		switch {
 		case !begins && there && (is.State == owntable.Retired || isRead && is.State != owntable.Unbuilt):
 			continue // retired, or another definition: refused, and left as it is

@@ -295,6 +295,21 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// TestMoved: an entity that is moved to a table which was not read yet is another definition: its rows count beside none of the
+// rows of the former table.
+func TestMoved(t *testing.T) {
+	w := newWorld(t, true)
+	w.tables["new"] = table("n", true)
+	w.must(w.start(programOf(t, albums)))
+	p := programOf(t, strings.NewReplacer("Picture: {table: rows", "Picture: {table: new", "{rows:", "{new: {key: [PK, SK]}, rows:").Replace(albums))
+	w.must(w.start(p)) // nothing was read
+	w.must(w.start(programOf(t, albums)))
+	w.must(w.batch(programOf(t, albums), Process, "rows"))
+	w.refused(w.start(p), ErrDefinition, "Album.count are of another definition", "projector build")
+	w.row, _ = programOf(t, without(albums, counts)).Retire(w.row, false, now)
+	w.refused(w.start(p), ErrDefinition, "Album.count is retired")
+}
+
 // TestImages: a stream is refused unless it has what the model says that it needs.
 func TestImages(t *testing.T) {
 	for _, c := range []struct {
