@@ -63,7 +63,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	b.Each = func(f migrate.Filling) {
 		switch {
 		case f.Reason != "":
-			fmt.Fprintf(shown, "ingest: refused: %s %s: %s\n", f.Entity.Name, rowText(m, f.Row), f.Reason)
+			fmt.Fprintf(shown, "ingest: refused: %s %s: %s\n", f.Entity.Name, rowText(m, f.Row), m.ShownText(f.Reason))
 		case c.DryRun && len(f.Gets) > 0 && fresh(seen, f):
 			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, value.NewItem(f.Gets...))})
 		}

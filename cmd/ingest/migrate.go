@@ -100,7 +100,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		if r.Outcome == migrate.Refused {
 			enc := json.NewEncoder(rejects)
 			enc.SetEscapeHTML(false)
-			unsaid = errors.Join(unsaid, enc.Encode(refusedRow{row.Table, rowText(m, row), r.Reason}))
+			unsaid = errors.Join(unsaid, enc.Encode(refusedRow{row.Table, rowText(m, row), m.ShownText(r.Reason)}))
 		}
 	}
 	counts, err := scan.Run(p.ctx)

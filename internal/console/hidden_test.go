@@ -42,6 +42,7 @@ derive:
 	keep := []runner.Dead{
 		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `not a DynamoDB number: "geheim"`, Raw: "geheim"},
 		{Kind: runner.DeadPublish, Target: "cut", Row: pot, Reason: `"` + strings.Repeat("geheim", 200)},
+		{Kind: runner.DeadImage, Target: "migration v1", Reason: "Spent: /due must be a text, not -4711.5"},
 		{Kind: runner.DeadGap, Target: "shard s9", Reason: `records are missing from "s9"`},
 	}
 	for i := range keep {
@@ -102,6 +103,19 @@ func TestHiddenInLedgers(t *testing.T) {
 	}
 	if len(lines) < 3 {
 		t.Errorf("%d attributes", len(lines))
+	}
+}
+
+// TestHiddenUnderStatus: what an application wrote below the values of a status is hidden as these are.
+func TestHiddenUnderStatus(t *testing.T) {
+	w := openModel(t, Options{}, strings.NewReplacer("name: string!,", "name: string!, state: {type: string, enum: [new, rated]},",
+		"words: string}", "words: {type: string, hidden: true}}", "derive:\n", "derive:\n  Product.state: {steps: {rated: {when: Review, to: {id: product}, set: {cost: words}}}}\n").Replace(shop))
+	w.put("Product", texts("pot", "Tea pot").With(value.Attr{Name: "cost", Value: value.OfString("geheim")}))
+	w.put("Review", review("pot", "ida").With(value.Attr{Name: "words", Value: value.OfString("geheim too")}))
+	w.derive()
+	const at = "?pk=PRODUCT%23pot&sk=ABOUT&table=shop-rows"
+	if page := w.wants("/console/shop/row"+at, "rated", "weir.own") + w.page("/console/shop/row.json"+at); strings.Contains(page, "geheim") {
+		t.Error(page)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/owntable"
 	"weir/internal/value"
 )
 
@@ -78,14 +79,18 @@ func (m *Model) HidesValuesOf(what string) bool {
 func (t *Tally) hides() bool { return t.Hidden && !(t.Group != nil && t == t.Group.Rows) }
 
 // Shown returns a row as it may leave, with HiddenText in place of what its entity hides. A row of no entity
-// (nil) may have been of any: what any entity hides is hidden, also inside maps and lists.
+// (nil) may have been of any: what any entity hides is hidden, also inside maps and lists. So it is inside weir's own
+// attributes, which keep values of the application.
 func (m *Model) Shown(e *Entity, row value.Item) value.Item {
 	if e == nil {
 		return m.shownInside(row)
 	}
-	for _, a := range e.Attributes {
-		if a.Hidden && row.Has(a.Name) {
+	for _, a := range row {
+		switch {
+		case e.Hides(a.Name):
 			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(HiddenText)})
+		case owntable.IsOurs(a.Name):
+			row = row.With(value.Attr{Name: a.Name, Value: m.shownValue(a.Value)})
 		}
 	}
 	return row
@@ -120,9 +125,9 @@ func (m *Model) shownValue(v value.Value) value.Value {
 	return v
 }
 
-// quotedText is what a text of an error quotes: values are in quotes, and a number that none can hold is said
-// with "about". A quote that was cut off goes to the end.
-var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+`)
+// quotedText is what a text of an error quotes: values are in quotes, a number that none can hold is said
+// with "about", and one that is there instead of something else with "not". A quote that was cut off goes to the end.
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+|(, not )-?[0-9.][^\s,]*`)
 
 // ShownText returns the text of an error as it may leave. Where the model hides anything, what the text
 // quotes is left out, since nothing says of which attribute it is.
@@ -130,7 +135,7 @@ func (m *Model) ShownText(text string) string {
 	if !m.Hides() {
 		return text
 	}
-	return quotedText.ReplaceAllLiteralString(text, HiddenText)
+	return quotedText.ReplaceAllString(text, "${1}"+HiddenText)
 }
 
 // fieldFor is field for a name whose value goes into an attribute, which may itself be hidden.
