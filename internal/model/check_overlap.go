@@ -12,19 +12,11 @@ import (
 // It is what makes Table.Classify a function: a row is of one entity at most. The pair is noted, so
 // that later checks do not report the same mistake in other words.
 func checkOneEntity(c *compiler) {
-	for _, t := range c.Tables {
-		for i, b := range t.Entities {
-			for _, a := range t.Entities[:i] {
-				if c.broken[a] || c.broken[b] || beginApart(a, b) || exclude(a.Where, b.Where) || !keyCases(a, b) {
-					continue
-				}
-				c.overlap[b] = true
-				c.report(c.entities[b].name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
-					"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
-				break // one of many is enough to find it
-			}
-		}
-	}
+	c.firstPairs(func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b) }, true, func(a, b *Entity) {
+		c.overlap[b] = true
+		c.report(c.entities[b].name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
+			"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
+	})
 }
 
 // checkOneKey reports two entities whose rows can have the same key. Even if their wheres
@@ -33,18 +25,12 @@ func checkOneEntity(c *compiler) {
 // Keys are compared as commands write them, with escaped values; keys that applications write
 // without escaping may still meet, and weir then sees one row that becomes another.
 func checkOneKey(c *compiler) {
-	for _, t := range c.Tables {
-		for i, b := range t.Entities {
-			for _, a := range t.Entities[:i] {
-				if c.broken[a] || c.broken[b] || a.Derived || b.Derived || beginApart(a, b) || c.both(a, b) || c.replaces(a, b) || !sameEscaped(a, b) {
-					continue
-				}
-				c.report(c.entities[b].name.pos, "give the key of "+b.Name+" a prefix of its own",
-					"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
-				break
-			}
-		}
-	}
+	c.firstPairs(func(a, b *Entity) bool {
+		return !a.Derived && !b.Derived && !c.replaces(a, b) && sameEscaped(a, b)
+	}, false, func(a, b *Entity) {
+		c.report(c.entities[b].name.pos, "give the key of "+b.Name+" a prefix of its own",
+			"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
+	})
 }
 
 // replaces reports whether a migration replaces rows of one of the two by the other, in

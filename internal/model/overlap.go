@@ -126,6 +126,75 @@ func beginApart(a, b *Entity) bool {
 	return false
 }
 
+// firstPairs calls report with each entity and the first one before it in its table for which meets is true: one of many is
+// enough to find it. It leaves out entities of which something is wrong already. It does not ask meets about two whose keys begin
+// or end with different texts or, with whereToo, whose wheres list different values of one attribute, so its time does not grow
+// with all pairs.
+func (c *compiler) firstPairs(meets func(a, b *Entity) bool, whereToo bool, report func(a, b *Entity)) {
+	for _, t := range c.Tables {
+		exact, longer := map[string][]int{}, map[string][]int{} // entities with a text, or with one that begins so
+		for n, b := range t.Entities {
+			if c.broken[b] || c.overlap[b] {
+				continue
+			}
+			first, least, near := n, len(t.Entities)+1, [][]int(nil) // the fewest that can meet it
+			for _, texts := range b.tellingTexts(t.kind, whereToo) {
+				lists, size := [][]int(nil), 0
+				for _, text := range texts {
+					lists = append(lists, longer[text])
+					for i := range len(text) {
+						lists = append(lists, exact[text[:i]])
+					}
+				}
+				for _, list := range lists {
+					size += len(list)
+				}
+				if size < least {
+					near, least = lists, size
+				}
+				for _, text := range texts {
+					exact[text] = append(exact[text], n)
+					for i := range len(text) {
+						longer[text[:i+1]] = append(longer[text[:i+1]], n)
+					}
+				}
+			}
+			for _, list := range near {
+				if at := slices.IndexFunc(list, func(i int) bool { return i >= first || meets(t.Entities[i], b) }); at >= 0 {
+					first = min(first, list[at])
+				}
+			}
+			if first < n {
+				report(t.Entities[first], b)
+			}
+		}
+	}
+}
+
+// tellingTexts returns lists of texts. A row of the entity can be of another one only if, in each list, a text of the one begins
+// with a text of the other: how keys begin; backwards, how they end; and, with whereToo, values that the where lists for a field.
+func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
+	for i, k := range e.PrimaryKey() {
+		last := k.Template.parts[len(k.Template.parts)-1]
+		if last.slot >= 0 || k.Template.tail < len(k.Template.parts) {
+			last.literal = ""
+		}
+		back := []byte(last.literal)
+		slices.Reverse(back)
+		out = append(out, []string{string(rune('0'+i)) + k.Template.begin()}, []string{string(rune('a'+i)) + string(back)})
+	}
+	for i := range e.Where {
+		if listed := e.Where[i].Listed(); whereToo && of != nil && len(listed) > 0 && sameField(e.Where[i].Field, of) {
+			var words []string
+			for _, v := range listed {
+				words = append(words, "="+value.Scalar(v)+"\x00")
+			}
+			return append(out, words)
+		}
+	}
+	return append(out, []string{"="})
+}
+
 // begin returns the text with which every key that the template makes begins.
 func (t *Template) begin() string {
 	if t.tail == 0 || t.parts[0].slot >= 0 {
