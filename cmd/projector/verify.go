@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"weir/internal/build"
 	"weir/internal/progress"
@@ -50,6 +52,7 @@ pass takes: read units, dollars and room; without the room it refuses.
 type recounted struct {
 	Cannot  []scratch.Unshown     `json:"cannotBeComputed,omitempty"`
 	Missing []projections.Missing `json:"missingTargets,omitempty"` // no difference
+	Kept    map[string]int        `json:"notCompared,omitempty"`
 	Checked int                   `json:"checked"`
 	Differ  int                   `json:"differ"`
 	Found   []scratch.Difference  `json:"differences"` // with --limit, the first ones
@@ -110,13 +113,16 @@ func (c *verifyCommand) Run(p *program) error {
 	}
 	c.cannot(p, v.Unshown)
 	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.Checked, n, append([]scratch.Difference{}, found...)})
+		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.NotCompared, v.Checked, n, append([]scratch.Difference{}, found...)})
 	}
 	if c.Limit > 0 && n > c.Limit {
 		fmt.Fprintf(p.stderr, "… and %d more\n", n-c.Limit)
 	}
 	for _, m := range v.Missing {
 		fmt.Fprintln(p.stderr, m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.NotCompared)) {
+		fmt.Fprintf(p.stderr, "%s: not compared: %d values that are kept of rows that are gone; nothing else says what they were\n", name, v.NotCompared[name])
 	}
 	fmt.Fprintf(p.stderr, "%d derived values checked, %d differ", v.Checked, n)
 	if len(v.Unshown) > 0 {

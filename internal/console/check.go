@@ -30,7 +30,8 @@ type check struct {
 	// list has the first listDiffering differences; differ counts all of those that were compared,
 	// and more says that there were others which were not.
 	list   []scratch.Difference
-	cannot int // values that cannot be computed
+	cannot int            // values that cannot be computed
+	kept   map[string]int // scratch.Verify.NotCompared
 	err    error
 }
 
@@ -39,6 +40,7 @@ type checkPage struct {
 	Running, Done, More   bool
 	Began, Took, Failed   string
 	Rows, Checked, Cannot int
+	Kept                  map[string]int
 	Differ                int
 	Differences           []differenceLine
 	Action, Command       string
@@ -56,7 +58,7 @@ type differenceLine struct {
 func (c *Console) verify(r *request) error {
 	k, part := c.checks[r.part.Model.Name], r.part
 	err := c.turn(r, &k.work, "verify", func() error {
-		k.took, k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.err = 0, 0, 0, 0, false, nil, 0, nil
+		k.took, k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.kept, k.err = 0, 0, 0, 0, false, nil, 0, nil, nil
 		return nil
 	}, func(ctx context.Context) { k.run(ctx, c.system, part) })
 	if err != nil {
@@ -84,7 +86,7 @@ func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.took, k.checked, k.more, k.cannot, k.err = time.Since(k.began), v.Checked, more, len(v.Unshown), err
+	k.took, k.checked, k.more, k.cannot, k.kept, k.err = time.Since(k.began), v.Checked, more, len(v.Unshown), v.NotCompared, err
 }
 
 // checkOf is a snapshot of the model's recount for the page, with the zero page if there has been
@@ -94,7 +96,7 @@ func (c *Console) checkOf(r *request) *checkPage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := &checkPage{
-		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Differ: k.differ,
+		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Kept: k.kept, Differ: k.differ,
 		Action: r.path("/verify"), Command: m.Command("verify"),
 	}
 	if !k.began.IsZero() {

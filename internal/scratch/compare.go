@@ -57,6 +57,8 @@ type Verify struct {
 	Checked int       // derived values compared
 	Passing int       // what differed in the first pass of the last Twice, and not in the same way in the second
 	Unshown []Unshown // what the last Run found that cannot be computed or derived
+	// NotCompared is how many values rows keep of a row that is gone, by derivation, of which nothing else says what they were.
+	NotCompared map[string]int
 	// Missing has the targets that the last Run found missing, which is no difference.
 	Missing []projections.Missing
 }
@@ -69,7 +71,7 @@ func Of(s *system.System, p *system.Part) *Verify {
 
 // Run calls yield for every difference, in the order of derivations and rows.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
-	v.Checked, v.Missing = 0, nil
+	v.Checked, v.Missing, v.NotCompared = 0, nil, map[string]int{}
 	p, err := v.begin(ctx)
 	if err != nil {
 		return err
@@ -441,12 +443,11 @@ func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 			want, wants = kept.value, true
 		case d.Derivation == "followed" && strings.HasSuffix(d.Part, keeps) && last.of == d.Row:
 			want, wants = last.value, true
-		case d.Derivation == "followed" && strings.HasSuffix(d.Part, keeps): // of a row that is gone, whose last value is not known
+		case strings.HasSuffix(d.Part, keeps) && !wants: // of a row that is gone, whose last value is not known
+			v.NotCompared[v.named(d.Derivation, d.Row, d.Part, want, have).Derivation]++
 			return
 		case d.Derivation == "followed":
 			want, wants = Nothing, true
-		case strings.HasSuffix(d.Part, keeps) && !wants: // as it was when the row that it follows went
-			return
 		case d.Derivation == "follower" && !wants: // which the next value takes away
 			return
 		}
