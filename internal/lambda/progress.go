@@ -311,7 +311,8 @@ func (h *Handler) follows(ctx context.Context, w *work, behind, p events.Positio
 	return false, fmt.Errorf("the stream does not show yet what comes before %s in shard %s of %s", p, w.shard, w.table)
 }
 
-// emptyPages is how many pages of DynamoDB without a record are read before one that there must be.
+// emptyPages is how many pages of DynamoDB without a record are read before one that there must be. They prove nothing: after as
+// many the event fails, and when it comes again, the same process reads on where it was.
 const emptyPages = 20
 
 // gap keeps the dead letter of records that are missing behind a position.

@@ -159,6 +159,9 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 		}
 	}
 	upTo := now.Add(-is.Lag)
+	if s.assumed { // a record that was not seen is not older than its shard
+		upTo = now.Add(-max(is.Lag, openFor))
+	}
 	if !is.Known || is.Lag >= old || upTo.Before(kept.Seen) || !slices.ContainsFunc(places, func(p runner.Place) bool { return p.Table == table }) {
 		upTo = kept.Seen // or nothing has read it yet
 	}

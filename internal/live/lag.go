@@ -28,19 +28,27 @@ type Lag struct {
 	Unknown string   `json:"unknown,omitempty"`
 }
 
-// What the lag of a table costs at the most: the shards that are read, each with as many pages as it
-// takes to see that it has no more. DynamoDB may answer with empty pages before the next record.
+// What the lag of a table costs at the most: the shards that are read, each with so many pages. DynamoDB may answer with empty
+// pages before the next record, and says of none that it was the last one before it ("it might take multiple calls to get to a
+// portion of the shard that contains stream records", GetRecords): only the end of a closed shard proves that nothing is left. An
+// open shard that is idle has empty pages for ever, so none seen in a few of them counts as none, until the shard closes.
 const (
 	mostShards   = 1000
 	shardsBeside = 32
-	emptyPages   = 3
+	openPages    = 3
+	closedPages  = 20
 )
+
+// openFor is how long a shard is assumed to be open at the most. DynamoDB closes shards after about four hours, also idle ones, but
+// does not promise it.
+const openFor = 6 * time.Hour
 
 // Sight is what a look at the stream of a table shows.
 type Sight struct {
 	Lag
 	Open    int            // shards that still get records
 	trimmed []runner.Place // behind which the stream has forgotten records
+	assumed bool           // that shards which are open have no record, of which nothing was ever read
 	unread  []string       // shards that may have lost records without a sign: nothing was read of them, or they are not listed any more
 }
 
@@ -85,15 +93,15 @@ func LookAt(ctx context.Context, run *runner.Runner, table, group string, places
 		s.Unknown = fmt.Sprintf("it has more than %d shards: see the metric weir_unapplied_seconds", mostShards)
 		return s, nil
 	}
-	nexts, errs := make([]time.Time, len(shards)), make([]error, len(shards))
+	nexts, sure, errs := make([]time.Time, len(shards)), make([]bool, len(shards)), make([]error, len(shards))
 	_ = parallel.Do(len(shards), shardsBeside, func(i int) error {
-		nexts[i], errs[i] = next(ctx, run.Store, table, shards[i].ID, at[shards[i].ID].At)
+		nexts[i], sure[i], errs[i] = next(ctx, run.Store, table, shards[i], at[shards[i].ID].At)
 		return nil
 	})
 	seconds := 0.0
 	for i, sh := range shards {
 		if at[sh.ID].At.IsZero() {
-			s.unread = append(s.unread, sh.ID)
+			s.unread, s.assumed = append(s.unread, sh.ID), s.assumed || !sure[i]
 		}
 		if errs[i] != nil {
 			s.Unknown = errs[i].Error()
@@ -124,24 +132,31 @@ func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Sh
 	return run.Store.Shards(ctx, table)
 }
 
-// next returns the time of the first record of a shard behind a position, zero if there is none. Where nothing was read, it is
-// the first that the stream has.
-func next(ctx context.Context, from store.Store, table, shard string, at events.Position) (time.Time, error) {
-	for range emptyPages {
-		page, err := from.Read(ctx, table, shard, at, 1)
+// next returns the time of the first record of a shard behind a position, zero if none was seen; sure says that there is none or that
+// it is the first. Where nothing was read, it is the first that the stream has. A closed shard whose end is not reached is an error.
+func next(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (_ time.Time, sure bool, _ error) {
+	pages := openPages
+	if shard.Closed {
+		pages = closedPages
+	}
+	for range pages {
+		page, err := from.Read(ctx, table, shard.ID, at, 1)
 		if errors.Is(err, store.ErrTrimmed) && at.IsZero() {
-			if at, err = from.Horizon(ctx, table, shard); err == nil {
-				page, err = from.Read(ctx, table, shard, at, 1)
+			if at, err = from.Horizon(ctx, table, shard.ID); err == nil {
+				page, err = from.Read(ctx, table, shard.ID, at, 1)
 			}
 		}
 		switch {
 		case err != nil:
-			return time.Time{}, err
+			return time.Time{}, false, err
 		case len(page.Records) > 0:
-			return page.Records[0].Time, nil
+			return page.Records[0].Time, true, nil
 		case page.End || from.Tip().Lag == 0: // a store without a lag shows what there is
-			return time.Time{}, nil
+			return time.Time{}, true, nil
 		}
 	}
-	return time.Time{}, nil
+	if shard.Closed {
+		return time.Time{}, false, fmt.Errorf("%d empty pages of shard %s of %s did not reach its end", pages, shard.ID, table)
+	}
+	return time.Time{}, false, nil
 }
