@@ -288,7 +288,8 @@ func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
 				"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
 				t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 		}
-		if f.Restarted[t] && (pin.Reader != "" || p.searchesIn(t)) {
+		searches := slices.ContainsFunc(p.searches, func(d model.Derivation) bool { return slices.Contains(d.Reads, t) })
+		if f.Restarted[t] && (pin.Reader != "" || searches) {
 			return refuse(ErrTable, "the stream of %s was switched off and on again (from %s to %s), and the new one may have sequence numbers below those of the old one, which table %s, search indexes and rows carry: changes would be taken for older ones, and left out. "+
 				"Stop all programs that derive here, delete the event source mapping of the old stream and table %s, and begin again, with %s, then %s (%s, A stream that was switched off)",
 				t, pin.Stream, is.Stream, owntable.TableName, owntable.TableName, p.Command("deploy tables"), p.Command("build"), operations)
@@ -321,11 +322,6 @@ func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.I
 	return refuse(ErrTable, "model %s derives from %s in this stage, and this file of the same name has %s instead. Give it a stage of its own (--stage), or another name; "+
 		"or, if nothing is to derive from the former tables any more, build a file of this name first that derives nothing: projector build FILE (%s)",
 		p.Model, strings.Join(slices.Sorted(maps.Keys(row.Tables)), ", "), strings.Join(slices.Sorted(maps.Keys(p.Needs)), ", "), guide)
-}
-
-// searchesIn reports whether a search index has rows of a table.
-func (p *Program) searchesIn(t string) bool {
-	return slices.ContainsFunc(p.searches, func(d model.Derivation) bool { return slices.Contains(d.Reads, t) })
 }
 
 // builtFrom reports whether something was built, or is being built, from the rows of a table.

@@ -49,18 +49,13 @@ func keyValue(a store.KeyAttr, s string) (value.Value, error) {
 	return value.OfString(s), nil
 }
 
-// rowPath is where a row is shown.
-func rowPath(m *model.Model, ref store.Ref) string {
-	return modelPath(m.Name, "/row", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort))
-}
-
 // rowLink links a row, with its key as the text.
 func rowLink(m *model.Model, ref store.Ref) link {
 	s := brief(keyText(ref.Key.Partition), cellRunes)
 	if !ref.Key.Sort.IsMissing() {
 		s += " · " + brief(keyText(ref.Key.Sort), cellRunes)
 	}
-	return link{Text: s, Href: rowPath(m, ref)}
+	return link{Text: s, Href: modelPath(m.Name, "/row", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort))}
 }
 
 // table returns the table that the request names.

@@ -93,15 +93,16 @@ func LookAt(ctx context.Context, run *runner.Runner, table, group string, places
 		s.Unknown = fmt.Sprintf("it has more than %d shards: see the metric weir_unapplied_seconds", mostShards)
 		return s, nil
 	}
-	nexts, sure, errs := make([]time.Time, len(shards)), make([]bool, len(shards)), make([]error, len(shards))
+	nexts, errs := make([]time.Time, len(shards)), make([]error, len(shards))
 	_ = parallel.Do(len(shards), shardsBeside, func(i int) error {
-		nexts[i], sure[i], errs[i] = next(ctx, run.Store, table, shards[i], at[shards[i].ID].At)
+		nexts[i], errs[i] = next(ctx, run.Store, table, shards[i], at[shards[i].ID].At)
 		return nil
 	})
 	seconds := 0.0
 	for i, sh := range shards {
 		if at[sh.ID].At.IsZero() {
-			s.unread, s.assumed = append(s.unread, sh.ID), s.assumed || !sure[i]
+			s.unread = append(s.unread, sh.ID)
+			s.assumed = s.assumed || !sh.Closed && nexts[i].IsZero() && run.Store.Tip().Lag > 0
 		}
 		if errs[i] != nil {
 			s.Unknown = errs[i].Error()
@@ -132,9 +133,9 @@ func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Sh
 	return run.Store.Shards(ctx, table)
 }
 
-// next returns the time of the first record of a shard behind a position, zero if none was seen; sure says that there is none or that
-// it is the first. Where nothing was read, it is the first that the stream has. A closed shard whose end is not reached is an error.
-func next(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (_ time.Time, sure bool, _ error) {
+// next returns the time of the first record of a shard behind a position, zero if none was seen. Where nothing was read, it is the
+// first that the stream has. A closed shard whose end is not reached is an error.
+func next(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (time.Time, error) {
 	pages := openPages
 	if shard.Closed {
 		pages = closedPages
@@ -148,15 +149,15 @@ func next(ctx context.Context, from store.Store, table string, shard store.Shard
 		}
 		switch {
 		case err != nil:
-			return time.Time{}, false, err
+			return time.Time{}, err
 		case len(page.Records) > 0:
-			return page.Records[0].Time, true, nil
+			return page.Records[0].Time, nil
 		case page.End || from.Tip().Lag == 0: // a store without a lag shows what there is
-			return time.Time{}, true, nil
+			return time.Time{}, nil
 		}
 	}
 	if shard.Closed {
-		return time.Time{}, false, fmt.Errorf("%d empty pages of shard %s of %s did not reach its end", pages, shard.ID, table)
+		return time.Time{}, fmt.Errorf("%d empty pages of shard %s of %s did not reach its end", pages, shard.ID, table)
 	}
-	return time.Time{}, false, nil
+	return time.Time{}, nil
 }

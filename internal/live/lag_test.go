@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,13 +20,18 @@ import (
 // sparse is a store that, as DynamoDB, gives empty pages of a shard before its records.
 type sparse struct {
 	store.Store
+	mu    sync.Mutex
 	empty map[string]int // pages of each shard
 }
 
 func (s *sparse) Tip() store.Tip { return store.Tip{Lag: time.Second} }
 
 func (s *sparse) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	if s.empty[shard]--; s.empty[shard] >= 0 {
+	s.mu.Lock()
+	s.empty[shard]--
+	left := s.empty[shard]
+	s.mu.Unlock()
+	if left >= 0 {
 		return store.Records{}, nil
 	}
 	return s.Store.Read(ctx, table, shard, after, limit)

@@ -32,7 +32,7 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 	case errors.Is(err, store.ErrTrimmed):
 		read, err = r.resumeBehindGap(ctx, at, after, limit)
 	case errors.Is(err, store.ErrNoTable) && r.isGone(at):
-		read, err = store.Records{End: true}, r.lost(ctx, at, after)
+		read, err = store.Records{End: true}, r.gap(ctx, at, after, "the shard was gone before its end was read")
 	case errors.Is(err, store.ErrNoTable):
 		return store.Records{}, nil // the next listings say whether the shard is gone, or the table
 	}
@@ -91,11 +91,6 @@ func (r *Reader) resumeBehindGap(ctx context.Context, at place, after events.Pos
 		to = read.Records[0].Position.String()
 	}
 	return read, r.gap(ctx, at, after, "the stream had forgotten what came after it, at least up to "+to)
-}
-
-// lost records the gap of a shard that disappeared before it was read to its end.
-func (r *Reader) lost(ctx context.Context, at place, after events.Position) error {
-	return r.gap(ctx, at, after, "the shard was gone before its end was read")
 }
 
 // gap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes

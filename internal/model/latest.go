@@ -203,18 +203,13 @@ func checkLatestFields(c *compiler) {
 	for _, l := range c.Latest {
 		d := c.latest[l].latest
 		at := d.at[d.kind]
-		if l.By != nil && orderless(l.By.Type) {
+		if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
 			c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
 		}
 		if l.Source != nil {
 			c.fits(c.latest[l].name.pos, l.Name, l.Target, l.To)
 		}
 	}
-}
-
-// orderless reports whether no value of the type has a place in the order of a Latest.
-func orderless(t Type) bool {
-	return !scalar(t) || t == TypeBinary || t == TypeBoolean
 }
 
 // derivation is the catalog's view of a latest. "max" and "latest" of one field have one

@@ -132,7 +132,7 @@ func beginApart(a, b *Entity) bool {
 // with all pairs.
 func (c *compiler) firstPairs(meets func(a, b *Entity) bool, whereToo bool, report func(a, b *Entity)) {
 	for _, t := range c.Tables {
-		exact, longer := map[string][]int{}, map[string][]int{} // entities with a text, or with one that begins so
+		begin := map[string][]int{} // entities with a text that begins so; each text has an end
 		for n, b := range t.Entities {
 			if c.broken[b] || c.overlap[b] {
 				continue
@@ -141,9 +141,9 @@ func (c *compiler) firstPairs(meets func(a, b *Entity) bool, whereToo bool, repo
 			for _, texts := range b.tellingTexts(t.kind, whereToo) {
 				lists, size := [][]int(nil), 0
 				for _, text := range texts {
-					lists = append(lists, longer[text])
-					for i := range len(text) {
-						lists = append(lists, exact[text[:i]])
+					lists = append(lists, begin[text])
+					for i := range text {
+						lists = append(lists, begin[text[:i]+"\x00"])
 					}
 				}
 				for _, list := range lists {
@@ -153,9 +153,8 @@ func (c *compiler) firstPairs(meets func(a, b *Entity) bool, whereToo bool, repo
 					near, least = lists, size
 				}
 				for _, text := range texts {
-					exact[text] = append(exact[text], n)
-					for i := range len(text) {
-						longer[text[:i+1]] = append(longer[text[:i+1]], n)
+					for text += "\x00"; text != ""; text = text[:len(text)-1] {
+						begin[text] = append(begin[text], n)
 					}
 				}
 			}
@@ -187,7 +186,7 @@ func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
 		if listed := e.Where[i].Listed(); whereToo && of != nil && len(listed) > 0 && sameField(e.Where[i].Field, of) {
 			var words []string
 			for _, v := range listed {
-				words = append(words, "="+value.Scalar(v)+"\x00")
+				words = append(words, "="+value.Scalar(v)+"\x00") // it begins no other
 			}
 			return append(out, words)
 		}
@@ -206,9 +205,6 @@ func (t *Template) begin() string {
 // sameKey reports whether rows of two entities of one table can have the same primary key,
 // given the fixed values of each entity's names.
 func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
-	if beginApart(a, b) {
-		return false
-	}
 	for i, ka := range a.PrimaryKey() {
 		if !keysMeet(ka, b.PrimaryKey()[i], fixedA, fixedB) {
 			return false
@@ -233,9 +229,6 @@ func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 // sameEscaped is sameKey for keys in which no value contains a separator of the template.
 // weir escapes separators in the keys that it builds.
 func sameEscaped(a, b *Entity) bool {
-	if beginApart(a, b) {
-		return false
-	}
 	for _, fa := range fixings(a) {
 		for _, fb := range fixings(b) {
 			same := true

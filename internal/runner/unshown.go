@@ -40,7 +40,8 @@ const letterTries = 5
 // target; then the target's entity need not be known.
 func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
 	for range letterTries {
-		if changed, err = r.unshownOnce(ctx, ref, target, e, ledger); err == nil {
+		_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger))
+		if err == nil {
 			return changed, nil
 		}
 		if !errors.Is(err, store.ErrCondition) {
@@ -54,13 +55,6 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 		ledger = now
 	}
 	return true, fmt.Errorf("noting what cannot be shown of %s: %w", ref, err)
-}
-
-// unshownOnce tries once. It writes under the version that it has read, so it has to be tried again after
-// store.ErrCondition.
-func (r *Runner) unshownOnce(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
-	_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger))
-	return changed, err
 }
 
 // NoteComputed makes the dead letter of a target say why its statuses cannot be computed, "" for no

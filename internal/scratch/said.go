@@ -118,7 +118,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 		return
 	}
 	for _, name := range r.derived[e] {
-		if v := row.Get(name); !v.IsMissing() && !r.pending(e, name) && !slices.Contains(follows, name) && !isMade(e, name) {
+		if v := row.Get(name); !v.IsMissing() && !r.catalog.Pending(e.Name+"."+name) && !slices.Contains(follows, name) && !isMade(e, name) {
 			part := ""
 			if keepsLast(e, name) {
 				part = keeps
@@ -213,11 +213,6 @@ const unsaid = "\x01"
 
 // keeps ends the Part of an attribute that keeps its last value when the row that it follows is gone.
 const keeps = unsaid + "keeps"
-
-// pending reports whether an attribute is of a derivation that is not shown yet.
-func (r *reader) pending(e *model.Entity, attr string) bool {
-	return r.catalog.Pending(e.Name + "." + attr)
-}
 
 // elements are the texts of a list's or set's elements.
 func elements(v value.Value) (out []string) {
