@@ -317,12 +317,11 @@ func DecodeContribution(row value.Item) (c Contribution, err error) {
 // Becomes writes the mark of a contribution, on condition that it is as it was read. A mark
 // of nothing expires at the given time.
 func (c Contribution) Becomes(at store.Ref, next contribution.Mark, expiry value.Value) store.Write {
-	own := Table()
 	w := store.Write{Ref: at, If: NotThere()}
 	if c.Version > 0 {
 		w.If = store.Cond{equal(Count, c.Version)}
 	}
-	attrs := append(own.Item(at.Key), attr(Count, value.OfInt(next.Version)),
+	attrs := append(RefItem(at), attr(Count, value.OfInt(next.Version)),
 		attr(sourceTable, value.OfString(c.Source.Table)), attr(sourceKey, value.OfMap(c.SourceKey)),
 		attr(targetTable, value.OfString(c.Target.Table)), attr(targetKey, value.OfMap(c.TargetKey)))
 	if !next.Position.IsZero() {
@@ -351,21 +350,22 @@ func SourceOf(row value.Item) (table string, key value.Item) {
 
 // SegmentRow is the fence and the progress of the scan of one segment.
 type SegmentRow struct {
-	Owner  int64      // the fence: rises with each builder that takes the segment
-	Plan   string     // what is scanned; another plan begins at the beginning
-	Cursor value.Item // key attributes after which it continues; nil at the beginning
-	Table  int        // index of the table that the cursor is in
-	Rows   int64      // rows read
-	Puts   int64      // contributions put
-	Unfit  int64      // rows that some derivation cannot use
-	Units  int64      // write units used, by the documented rules
-	Reads  int64      // read units used
-	Over   bool
-	Free   bool // its builder has stopped, and said so
+	Owner  int64      `row:"e,1"`     // the fence: rises with each builder that takes the segment
+	Plan   string     `row:"plan,0"`  // what is scanned; another plan begins at the beginning
+	Cursor value.Item `row:"cursor"`  // key attributes after which it continues; nil at the beginning
+	Table  int        `row:"i,0"`     // index of the table that the cursor is in
+	Rows   int64      `row:"rows,0"`  // rows read
+	Puts   int64      `row:"puts,0"`  // contributions put
+	Unfit  int64      `row:"unfit,0"` // rows that some derivation cannot use
+	Units  int64      `row:"wu,0"`    // write units used, by the documented rules
+	Reads  int64      `row:"ru,0"`    // read units used
+	Over   bool       `row:"over"`
+	Free   bool       `row:"free"` // its builder has stopped, and said so
 	// Taken and Saved are when its builder took it and saved it last, From is how many rows had
 	// been read when it took it. So the pace of its work can be told, which rests do not slow.
-	Taken, Saved time.Time
-	From         int64
+	Taken time.Time `row:"ta,ms"`
+	Saved time.Time `row:"sa,ms"`
+	From  int64     `row:"from,0"`
 }
 
 // Segment refers to the row of a segment of a build's scan.
@@ -387,39 +387,18 @@ func PassOf(row value.Item) string {
 
 const (
 	segmentOwner = "e"
-	segmentTable = "i"
-	segmentRows  = "rows"
-	segmentPuts  = "puts"
-	segmentUnfit = "unfit"
 	segmentUnits = "wu"
 	segmentReads = "ru"
 	segmentFree  = "free"
-	segmentFrom  = "from"
-	segmentTaken = "ta" // Unix milliseconds
-	segmentSaved = "sa" // likewise
 	segmentDo    = "run projector build MODEL --abort, and then projector build MODEL"
 )
 
 // DecodeSegment decodes the row of a segment, nil if there is none. The error wraps ErrRow.
 func DecodeSegment(row value.Item) (s SegmentRow, err error) {
-	if row == nil {
-		return s, nil
+	if row != nil {
+		err = readTagged(row, &s, segmentDo)
 	}
-	s.Plan, s.Cursor, s.Over = row.Get(scanPlan).Text(), row.Get(scanCursor).Item(), row.Get(scanOver).Bool()
-	s.Free = row.Get(segmentFree).Bool()
-	if s.Owner, err = whole(row, segmentOwner, 1, segmentDo); err != nil {
-		return s, err
-	}
-	var table, taken, saved int64
-	for attr, to := range map[string]*int64{
-		segmentTable: &table, segmentRows: &s.Rows, segmentPuts: &s.Puts, segmentUnfit: &s.Unfit, segmentUnits: &s.Units, segmentReads: &s.Reads, segmentFrom: &s.From, segmentTaken: &taken, segmentSaved: &saved,
-	} {
-		if *to, err = whole(row, attr, 0, segmentDo); err != nil {
-			return s, err
-		}
-	}
-	s.Table, s.Taken, s.Saved = int(table), time.UnixMilli(taken), time.UnixMilli(saved)
-	return s, nil
+	return s, err
 }
 
 // Take takes a segment for a builder, on condition that no other took it since it was read.
@@ -460,23 +439,12 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 // write returns the update of a segment's row, without a condition. Its owner's generation is
 // part of it, so that a builder that lost the segment can tell.
 func (s SegmentRow) write(at store.Ref) store.Write {
-	ops := []store.Op{
-		set(segmentOwner, value.OfInt(s.Owner)), set(scanPlan, value.OfString(s.Plan)), set(segmentTable, value.OfInt(int64(s.Table))),
-		set(segmentRows, value.OfInt(s.Rows)), set(segmentPuts, value.OfInt(s.Puts)), set(segmentUnfit, value.OfInt(s.Unfit)),
-		set(segmentUnits, value.OfInt(s.Units)), set(segmentReads, value.OfInt(s.Reads)), set(segmentFrom, value.OfInt(s.From)),
-		set(segmentTaken, value.OfInt(s.Taken.UnixMilli())), set(segmentSaved, value.OfInt(s.Saved.UnixMilli())),
+	s.Free = false
+	w := store.Write{Ref: at}
+	for _, a := range writeTagged(s) {
+		w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
 	}
-	if s.Cursor == nil {
-		ops = append(ops, remove(scanCursor))
-	} else {
-		ops = append(ops, set(scanCursor, value.OfMap(s.Cursor)))
-	}
-	if s.Over {
-		ops = append(ops, set(scanOver, value.OfBool(true)))
-	} else {
-		ops = append(ops, remove(scanOver))
-	}
-	return store.Write{Ref: at, Ops: append(ops, remove(segmentFree))}
+	return w
 }
 
 // Marks returns the prefix of the partition keys of the marks of a model, or of a

@@ -160,7 +160,7 @@ func TestContributionRow(t *testing.T) {
 // TestSegmentRow: a builder loses a segment that another takes.
 func TestSegmentRow(t *testing.T) {
 	at := owntable.Segment("m", 4, "rows", 2)
-	now := time.UnixMilli(1800000000000)
+	now := time.UnixMilli(1800000000000).UTC()
 	mine, w := owntable.SegmentRow{Plan: "8"}.Take(at, now)
 	row, ok := written(nil, w)
 	if !ok || !mine.Held(at).If.Holds(row) {

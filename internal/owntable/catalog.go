@@ -23,20 +23,9 @@ const (
 	catalogFormat = "f" // CatalogFormat of the program that wrote it
 	catalogCount  = Count
 	catalogOwn    = "o"  // the id of our own table, when the row was written
-	catalogTable  = "t:" // and a table's name: a map, see the pin… attributes
+	catalogTable  = "t:" // and a table's name: a map with its Pin
 	catalogName   = "d:" // and a derivation's name: "HASH GENERATION STATE SINCE"
 	// buildsEntry: see build.go
-
-	pinID       = "i"
-	pinARN      = "a"
-	pinStream   = "l" // the label of the stream
-	pinFirst    = "f" // the label of the first one
-	pinImages   = "v"
-	pinMade     = "m" // when the table was made, Unix seconds
-	pinComplete = "c"
-	pinSince    = "s" // when pinComplete was written, Unix seconds
-	pinReader   = "r"
-	pinRead     = "b" // when the reader began, Unix seconds
 )
 
 // CatalogFormat is the format of a catalog and of the rows of our own table beside it. A program
@@ -56,14 +45,16 @@ const (
 
 // Pin is what the catalog has of a table.
 type Pin struct {
-	ID, ARN, Stream string
-	First           string // the label of the first stream that this own table has known; "" if that is not known
-	Images          store.Images
-	Made            time.Time // zero if the store does not know
-	Complete        Complete
-	Since           time.Time // since when Complete is so
-	Reader          string    // the reader of the stream; "" before the first batch
-	Read            time.Time // since when
+	ID       string       `row:"i"`
+	ARN      string       `row:"a"`
+	Stream   string       `row:"l"` // the label of the stream
+	First    string       `row:"f"` // that of the first stream that this own table has known; "" if that is not known
+	Images   store.Images `row:"v"`
+	Made     time.Time    `row:"m"` // when the table was made; zero if the store does not know
+	Complete Complete     `row:"c"`
+	Since    time.Time    `row:"s"` // since when Complete is so
+	Reader   string       `row:"r"` // the reader of the stream; "" before the first batch
+	Read     time.Time    `row:"b"` // since when
 }
 
 // State is the state of a derivation.
@@ -186,28 +177,8 @@ func pin(row value.Item, a value.Attr) (p Pin, err error) {
 	if a.Value.Kind() != value.Map {
 		return p, unreadable(row, a.Name, "a map", catalogDo)
 	}
-	in := a.Value.Item()
-	of := func(name string) string {
-		v := in.Get(name)
-		if v.Kind() != value.String && !v.IsMissing() {
-			err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
-		}
-		return v.Text()
-	}
-	at := func(name string) (t time.Time) {
-		v := in.Get(name)
-		if v.IsMissing() {
-			return t
-		}
-		n, ok := v.Int64()
-		if !ok || v.Kind() != value.Number {
-			err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
-		}
-		return time.Unix(n, 0).UTC()
-	}
-	p = Pin{
-		ID: of(pinID), ARN: of(pinARN), Stream: of(pinStream), First: of(pinFirst), Images: store.Images(of(pinImages)), Made: at(pinMade),
-		Complete: Complete(of(pinComplete)), Since: at(pinSince), Reader: of(pinReader), Read: at(pinRead),
+	if readTagged(a.Value.Item(), &p, catalogDo) != nil {
+		err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
 	}
 	if err == nil && p.ID == "" {
 		err = unreadable(row, a.Name, "a map with the id of a table", catalogDo)
@@ -230,24 +201,22 @@ func derived(text string) (d Derived, ok bool) {
 // Becomes replaces the catalog by next, on condition that it has not changed since it was
 // read. Attributes that this version does not know stay. The write returns the row.
 func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
-	own := Table()
-	attrs := []value.Attr{{Name: catalogFormat, Value: value.OfInt(CatalogFormat)}, {Name: catalogCount, Value: value.OfInt(c.Count + 1)}}
+	attrs := []value.Attr{attr(catalogFormat, value.OfInt(CatalogFormat)), attr(catalogCount, value.OfInt(c.Count+1))}
 	if next.Own != "" {
-		attrs = append(attrs, value.Attr{Name: catalogOwn, Value: value.OfString(next.Own)})
+		attrs = append(attrs, attr(catalogOwn, value.OfString(next.Own)))
 	}
 	attrs = append(attrs, c.others...)
 	for _, b := range next.Builds {
 		attrs = append(attrs, b.attr())
 	}
 	for name, p := range next.Tables {
-		attrs = append(attrs, value.Attr{Name: catalogTable + name, Value: value.OfMap(p.item())})
+		attrs = append(attrs, attr(catalogTable+name, value.OfMap(p.item())))
 	}
 	for name, d := range next.Derivations {
-		attrs = append(attrs, value.Attr{Name: catalogName + name, Value: value.OfString(d.text())})
+		attrs = append(attrs, attr(catalogName+name, value.OfString(d.text())))
 	}
 	return store.Write{
-		Ref: at, Return: true, If: store.Cond{{store.AsRead(catalogCount, c.was)}},
-		Put: value.NewItem(append(own.Item(at.Key), attrs...)...),
+		Ref: at, Return: true, If: store.Cond{{store.AsRead(catalogCount, c.was)}}, Put: RefItem(at).With(attrs...),
 	}
 }
 
@@ -263,22 +232,7 @@ func (d Derived) text() string {
 }
 
 // item is what pin decodes. What is not known is left out.
-func (p Pin) item() value.Item {
-	var attrs []value.Attr
-	for name, text := range map[string]string{
-		pinID: p.ID, pinARN: p.ARN, pinStream: p.Stream, pinFirst: p.First, pinImages: string(p.Images), pinComplete: string(p.Complete), pinReader: p.Reader,
-	} {
-		if text != "" {
-			attrs = append(attrs, value.Attr{Name: name, Value: value.OfString(text)})
-		}
-	}
-	for name, at := range map[string]time.Time{pinMade: p.Made, pinSince: p.Since, pinRead: p.Read} {
-		if !at.IsZero() {
-			attrs = append(attrs, value.Attr{Name: name, Value: value.OfInt(at.Unix())})
-		}
-	}
-	return value.NewItem(attrs...)
-}
+func (p Pin) item() value.Item { return value.NewItem(writeTagged(p)...) }
 
 // Same reports whether two catalogs say the same.
 func (c CatalogRow) Same(d CatalogRow) bool {

@@ -33,19 +33,25 @@ const (
 // CheckpointRow is the content of a checkpoint. The zero CheckpointRow stands for a
 // checkpoint that does not exist.
 type CheckpointRow struct {
-	Table, Shard string
-	At           events.Position // zero before the first record
-	Done         bool
-	Missing      time.Time // zero while the stream lists the shard, or until its absence is noted
+	Table   string          `row:"t"`
+	Shard   string          `row:"i"`
+	At      events.Position `row:"p"` // zero before the first record
+	Done    bool            `row:"d"`
+	Missing time.Time       `row:"g"` // zero while the stream lists the shard, or until its absence is noted
 	// A process applied all records behind From, up to and with To, one page after the other. To is zero if none did.
-	From, To events.Position
-	Last     events.Position // the last record that a function was given
-	Expires  bool            // a function moved it last
+	From    events.Position
+	To      events.Position `row:"e"`
+	Last    events.Position `row:"l"` // the last record that a function was given
+	Expires bool            // a function moved it last
 	Counts
 }
 
 // Counts says how many records were applied, skipped, and kept as dead letters.
-type Counts struct{ Applied, Skipped, Dead int }
+type Counts struct {
+	Applied int `row:"applied"`
+	Skipped int `row:"skipped"`
+	Dead    int `row:"dead"`
+}
 
 const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which may count what was counted already; then run projector build MODEL --again"
 
@@ -55,60 +61,14 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if row == nil {
 		return c, nil
 	}
-	if c.Table, err = text(row, checkTable, checkDo); err == nil {
-		c.Shard, err = text(row, checkShard, checkDo)
+	err = readTagged(row, &c, checkDo)
+	if err == nil && row.Get(checkFrom).Kind() != value.Null { // else from the beginning
+		c.From, err = position(row, checkFrom, checkDo)
 	}
 	if err != nil {
-		return CheckpointRow{}, err
-	}
-	of := CheckpointRow{Table: c.Table, Shard: c.Shard}
-	if c.At, err = position(row, checkPosition, checkDo); err != nil {
-		return of, err
-	}
-	if c.Done, err = flag(row, checkDone, checkDo); err != nil {
-		return of, err
-	}
-	if row.Has(checkMissing) {
-		since, err := whole(row, checkMissing, 0, checkDo)
-		if err != nil {
-			return of, err
-		}
-		c.Missing = time.Unix(since, 0)
-	}
-	if c.To, err = position(row, checkTo, checkDo); err != nil {
-		return of, err
-	}
-	if c.Last, err = position(row, checkLast, checkDo); err != nil {
-		return of, err
-	}
-	if row.Get(checkFrom).Kind() != value.Null { // else from the beginning
-		if c.From, err = position(row, checkFrom, checkDo); err != nil {
-			return of, err
-		}
-	}
-	if c.Counts, err = counts(row, checkDo); err != nil {
-		return of, err
+		return CheckpointRow{Table: c.Table, Shard: c.Shard}, err
 	}
 	c.Expires = row.Has(checkExpiry)
-	return c, nil
-}
-
-// counts decodes how many records a group has applied, skipped and kept as dead letters. A
-// count that is missing is 0.
-func counts(row value.Item, do string) (c Counts, err error) {
-	for _, n := range []struct {
-		attr string
-		to   *int
-	}{{countApplied, &c.Applied}, {countSkipped, &c.Skipped}, {countDead, &c.Dead}} {
-		if !row.Has(n.attr) {
-			continue
-		}
-		is, err := whole(row, n.attr, 0, do)
-		if err != nil {
-			return Counts{}, err
-		}
-		*n.to = int(is)
-	}
 	return c, nil
 }
 
@@ -197,7 +157,10 @@ const pastDo = "delete the row: nothing but the number of records that were ever
 
 // DecodePast decodes the counts of the shards whose checkpoints are deleted; row is nil if
 // there is none. The error wraps ErrRow.
-func DecodePast(row value.Item) (Counts, error) { return counts(row, pastDo) }
+func DecodePast(row value.Item) (c Counts, err error) {
+	err = readTagged(row, &c, pastDo)
+	return c, err
+}
 
 // AddPast adds the counts of a checkpoint that is about to be deleted. Write both in one
 // transaction.

@@ -36,7 +36,7 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
 	want.At = p(9)
-	since := time.Unix(1_700_000_000, 0)
+	since := time.Unix(1_700_000_000, 0).UTC()
 	if open := is(want); o.writes(open.Drop(at.Ref)) || o.writes(owntable.MissCheckpoint(at, since)) || o.writes(owntable.EndCheckpoint(at, p(7))) || !o.writes(owntable.EndCheckpoint(at, p(9))) {
 		t.Error("what is not done is not dropped, not missed, and ended only where it was seen to end")
 	}

@@ -14,10 +14,7 @@ import (
 // shows which attributes, and what it keeps in our own table. A row is written before the derivation begins, so that
 // what it leaves is known when no model has it any more. `projector build --prune` notes when that was removed. A row
 // has about 300 bytes. Nothing deletes it; there is one for each definition that a derivation has had.
-const (
-	footprintIs      = "v" // a Footprint, as JSON
-	footprintRemoved = "g" // when what it says was removed, Unix seconds
-)
+const footprintIs = "v" // a Footprint, as JSON
 
 // Footprint is what a derivation leaves by one definition.
 type Footprint struct {
@@ -39,7 +36,7 @@ type Footprint struct {
 	Facts  []string `json:"facts,omitempty"`
 	Lists  []string `json:"lists,omitempty"`
 
-	Removed time.Time `json:"-"` // when all of it was removed; zero if it was not
+	Removed time.Time `json:"-" row:"g"` // when all of it was removed; zero if it was not
 }
 
 // Footprints returns the query for all footprints of a model.
@@ -49,13 +46,10 @@ func Footprints(model string) store.Query {
 
 // Put returns the write of a model's footprint.
 func (f Footprint) Put(model string) store.Write {
-	at, own := Ref("footprint|"+model, f.Name+" "+f.Hash), Table()
+	at := Ref("footprint|"+model, f.Name+" "+f.Hash)
 	text, _ := json.Marshal(f) // of texts
-	attrs := []value.Attr{{Name: footprintIs, Value: value.OfString(string(text))}}
-	if !f.Removed.IsZero() {
-		attrs = append(attrs, value.Attr{Name: footprintRemoved, Value: value.OfInt(f.Removed.Unix())})
-	}
-	return store.Write{Ref: at, Put: value.NewItem(append(own.Item(at.Key), attrs...)...)}
+	attrs := append(writeTagged(f), attr(footprintIs, value.OfString(string(text))))
+	return store.Write{Ref: at, Put: RefItem(at).With(attrs...)}
 }
 
 const footprintDo = "delete the row; what the derivation has shown then stays in the rows"
@@ -67,9 +61,7 @@ func DecodeFootprint(row value.Item) (f Footprint, err error) {
 		return f, unreadable(row, footprintIs, "what a derivation leaves", footprintDo)
 	}
 	f.Name, f.Hash = row.Get(Sort).Text()[:at], row.Get(Sort).Text()[at+1:]
-	if row.Has(footprintRemoved) {
-		f.Removed, err = moment(row, footprintRemoved, footprintDo)
-	}
+	err = readTagged(row, &f, footprintDo)
 	return f, err
 }
 

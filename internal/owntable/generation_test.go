@@ -27,7 +27,7 @@ func TestGenerationRow(t *testing.T) {
 		Driver: "kind 1", Base: "none x", Filled: true, Reached: true, Begun: true, Part: "gallery-media", Rows: 7, Owner: "me",
 		Indexes: map[string]owntable.GenerationIndex{"gallery-media": {Hash: "a", Place: "b", Instance: "c", Base: "d"}},
 		Cursor:  value.NewItem(value.Attr{Name: "PK", Value: value.OfString("p")}),
-		Until:   time.Unix(1, 0), Kept: time.Unix(2, 0), Since: time.Unix(4, 0),
+		Until:   time.Unix(1, 0).UTC(), Kept: time.Unix(2, 0).UTC(), Since: time.Unix(4, 0).UTC(),
 	}
 	if !o.writes(none.Becomes(at, whole)) || o.writes(none.Becomes(at, whole)) {
 		t.Error("a row is written once by what was read")

@@ -20,9 +20,10 @@ const (
 // LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
 // exist.
 type LeaseRow struct {
-	Owner       string // "" if it is free
-	Fence, Beat int64
-	Generation  string // the search generation that the owner applies
+	Owner      string `row:"o"` // "" if it is free
+	Fence      int64  `row:"n,1"`
+	Beat       int64  `row:"b,0"`
+	Generation string `row:"g"` // the search generation that the owner applies
 }
 
 const leaseDo = "delete the row while no process reads the shard, and it is made again"
@@ -32,16 +33,7 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 	if row == nil {
 		return l, nil
 	}
-	if l.Owner, err = text(row, leaseOwner, leaseDo); err != nil {
-		return LeaseRow{}, err
-	}
-	if l.Fence, err = whole(row, leaseFence, 1, leaseDo); err != nil {
-		return LeaseRow{}, err
-	}
-	if l.Beat, err = whole(row, leaseBeat, 0, leaseDo); err != nil {
-		return LeaseRow{}, err
-	}
-	if l.Generation, err = text(row, leaseIndex, leaseDo); err != nil {
+	if err = readTagged(row, &l, leaseDo); err != nil {
 		return LeaseRow{}, err
 	}
 	return l, nil
@@ -50,14 +42,13 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 // Take makes a process the owner under the next fence, on condition that the lease has
 // not changed since it was read. The write returns the row.
 func (l LeaseRow) Take(at store.Ref, owner, generation string) store.Write {
+	index := value.Value{}
+	if generation != "" {
+		index = value.OfString(generation)
+	}
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
-		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0))},
-	}
-	if generation != "" {
-		w.Ops = append(w.Ops, set(leaseIndex, value.OfString(generation)))
-	} else {
-		w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: leaseIndex})
+		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0)), store.Assign(leaseIndex, index)},
 	}
 	if l.Fence > 0 {
 		w.If = store.Cond{equal(leaseFence, l.Fence), equal(leaseBeat, l.Beat)}
@@ -86,8 +77,8 @@ const (
 // StreamRow lists the streams of a table by label, and says until when nothing can be lost.
 type StreamRow struct {
 	Labels []string  // the latest last
-	Seen   time.Time // a process listed the shards then, or all that was written before is applied; zero if that was not noted yet
-	Open   int       // shards that got records when Seen was noted for functions; 0 if it was not
+	Seen   time.Time `row:"t"` // a process listed the shards then, or all that was written before is applied; zero if that was not noted yet
+	Open   int       `row:"o"` // shards that got records when Seen was noted for functions; 0 if it was not
 	was    value.Value
 	seen   value.Value
 }
@@ -99,15 +90,8 @@ const streamDo = "delete the row, stop all readers of the table and start them a
 func DecodeStream(row value.Item) (s StreamRow, err error) {
 	labels, err := text(row, streamLabels, streamDo)
 	s = StreamRow{Labels: strings.Fields(labels), was: row.Get(streamLabels), seen: row.Get(streamSeen)}
-	if row.Has(streamSeen) && err == nil {
-		var n int64
-		n, err = whole(row, streamSeen, 0, streamDo)
-		s.Seen = time.Unix(n, 0).UTC()
-	}
-	if row.Has(streamOpen) && err == nil {
-		var n int64
-		n, err = whole(row, streamOpen, 0, streamDo)
-		s.Open = int(n)
+	if err == nil {
+		err = readTagged(row, &s, streamDo)
 	}
 	return s, err
 }

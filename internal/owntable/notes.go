@@ -32,10 +32,9 @@ func DecodeSecret(row value.Item) ([]byte, error) {
 // SetSecret stores the key for cursors, on condition that none is stored. The write
 // returns the row.
 func SetSecret(key []byte) store.Write {
-	own := Table()
 	return store.Write{
 		Ref: Secret(), If: NotThere(), Return: true,
-		Put: own.Item(Secret().Key).With(value.Attr{Name: secretKey, Value: value.OfBinary(string(key))}),
+		Put: RefItem(Secret()).With(attr(secretKey, value.OfBinary(string(key)))),
 	}
 }
 
