@@ -339,27 +339,21 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 	if len(is) == 0 && !begun {
 		fmt.Fprintln(p.stderr, "nothing to build: all is live by the definitions of this model; --again builds it nevertheless")
 	}
-	results := []builtNow{}
+	out := c.to(p.stdout)
 	for _, s := range is {
 		r := builtNow{Entity: s.Entity, State: s.State, Unfit: b.Unfit(s.Entity)}
 		if !s.AuditAt.IsZero() {
 			r.Audit = &s.AuditAt
 		}
-		results = append(results, r)
-		switch c.Output {
-		case "text":
+		out.add(r, func() {
 			fmt.Fprintf(p.stdout, "%s: %s", s.Entity, s.State)
 			if r.Audit != nil {
 				fmt.Fprintf(p.stdout, ", not yet audited: run this again from %s", s.AuditAt.UTC().Format("2006-01-02 15:04 UTC"))
 			}
 			fmt.Fprintln(p.stdout)
-		case "jsonl":
-			json.NewEncoder(p.stdout).Encode(r)
-		}
+		})
 	}
-	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(results)
-	}
+	out.end()
 	if len(is) == 0 {
 		return nil
 	}

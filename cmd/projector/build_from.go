@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,7 +116,7 @@ type enteredNow struct {
 
 // entered prints what was put of each history. How far the recordings go, and what entries lack, goes to stderr.
 func (c *buildCommand) entered(p *program, x *build.Recording, d build.Progress) error {
-	results, lacks := []enteredNow{}, int64(0)
+	results, lacks, out := []enteredNow{}, int64(0), c.to(p.stdout)
 	for _, name := range slices.Sorted(maps.Keys(x.Of)) {
 		of := x.Of[name]
 		r := enteredNow{Derivation: name, Put: of.Put, There: of.There, Lacks: of.Lacks}
@@ -126,16 +125,11 @@ func (c *buildCommand) entered(p *program, x *build.Recording, d build.Progress)
 			r.Since = &of.Since
 		}
 		results = append(results, r)
-		switch c.Output {
-		case "text":
+		out.add(r, func() {
 			fmt.Fprintf(p.stdout, "%s: %d entries %s, %d were there\n", name, r.Put, map[bool]string{true: "would be put", false: "put"}[c.DryRun], r.There)
-		case "jsonl":
-			json.NewEncoder(p.stdout).Encode(r)
-		}
+		})
 	}
-	if c.Output == "json" {
-		json.NewEncoder(p.stdout).Encode(results)
-	}
+	out.end()
 	fmt.Fprintf(p.stderr, "%d records read, %d write units and %d read units\n", d.Rows, d.Units, d.ReadUnits())
 	for _, r := range results {
 		if r.Since != nil && !x.From.IsZero() {

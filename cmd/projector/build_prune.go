@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,23 +33,17 @@ type pruned struct {
 // or in a dry run, it looks at values alone. Interrupted, the same command goes on. What was removed before an error is
 // printed too.
 func (c *buildCommand) prune(p *program, s *system.System) (err error) {
-	part, all, enc := s.Models[0], []pruned{}, json.NewEncoder(p.stdout)
+	part, out := s.Models[0], c.to(p.stdout)
 	add := func(is pruned, name, text string) {
 		is.Removed = is.Why == "" && !c.DryRun
 		if is.Why != "" {
 			text = "stays: " + is.Why
 		}
-		all = append(all, is)
-		switch c.Output {
-		case "text":
-			fmt.Fprintf(p.stdout, "%s: %s\n", name, text)
-		case "jsonl":
-			enc.Encode(is)
-		}
+		out.add(is, func() { fmt.Fprintf(p.stdout, "%s: %s\n", name, text) })
 	}
 	defer func() {
-		if c.Output == "json" && (err == nil || len(all) > 0) {
-			enc.Encode(all)
+		if err == nil || len(out.all) > 0 {
+			out.end()
 		}
 	}()
 	b := part.Builder()

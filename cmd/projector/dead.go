@@ -93,25 +93,17 @@ func (c *deadList) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		enc := json.NewEncoder(p.stdout)
-		all := []console.Letter{}
+		table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
 			if only != nil && !only(runner.RowText(r.Model, d.Row)) {
 				return nil
 			}
-			switch s := console.LetterOf(r.Model, &d); c.Output {
-			case "text":
-				letterLine(table, &s)
-			case "jsonl":
-				return enc.Encode(s)
-			default:
-				all = append(all, s)
-			}
+			s := console.LetterOf(r.Model, &d)
+			out.add(s, func() { letterLine(table, &s) })
 			return nil
 		})
-		if err == nil && c.Output == "json" {
-			err = enc.Encode(all)
+		if err == nil {
+			out.end()
 		}
 		table.Flush()
 		return err

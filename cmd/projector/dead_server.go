@@ -42,24 +42,15 @@ func (c *deadList) ask(p *program) error {
 	if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
 		return err
 	}
-	table, enc := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), json.NewEncoder(p.stdout)
+	table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
 	for i := range all.Letters {
-		switch c.Output {
-		case "text":
-			letterLine(table, &all.Letters[i])
-		case "jsonl":
-			if err := enc.Encode(all.Letters[i]); err != nil {
-				return err
-			}
-		}
+		out.add(all.Letters[i], func() { letterLine(table, &all.Letters[i]) })
 	}
 	table.Flush()
 	if all.More {
 		fmt.Fprintf(p.stderr, "there are more than these %d\n", len(all.Letters))
 	}
-	if c.Output == "json" {
-		return enc.Encode(append([]console.Letter{}, all.Letters...))
-	}
+	out.end()
 	return nil
 }
 

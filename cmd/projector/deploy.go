@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -113,23 +112,13 @@ type deployed struct {
 // In the form json it is one array, printed when the last table is known; the other forms are
 // printed table by table.
 func (c *deployTables) print(p *program, names *stage.Names, found []store.Deployed) (differs bool) {
-	enc := json.NewEncoder(p.stdout)
-	all := []deployed{}
+	out := c.to(p.stdout)
 	for _, f := range found {
 		d := deployed{Table: f.Table, Name: names.Real(f.Table), Created: f.Created, Differs: append([]string{}, f.Differs...), dry: c.DryRun}
 		differs = differs || len(d.Differs) > 0
-		switch c.Output {
-		case "text":
-			d.text(p, names.Shown(f.Table))
-		case "jsonl":
-			enc.Encode(d)
-		default:
-			all = append(all, d)
-		}
+		out.add(d, func() { d.text(p, names.Shown(f.Table)) })
 	}
-	if c.Output == "json" {
-		enc.Encode(all)
-	}
+	out.end()
 	return differs
 }
 

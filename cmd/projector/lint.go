@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +29,8 @@ as a count on rows that nothing writes. It goes to stderr and fails only with
 // Run goes on after a file with problems. A file that cannot be read ends it at once. Warnings are
 // exit code 1 with --strict alone.
 func (c *lintCommand) Run(p *program) error {
-	bad, found := false, []model.Problem{}
+	bad, out := false, c.to(p.stdout)
+	out.enc.SetEscapeHTML(false)
 	for _, name := range c.Models {
 		m, err := cli.LoadModel(p.ctx, name)
 		var problems *model.Problems
@@ -44,20 +44,14 @@ func (c *lintCommand) Run(p *program) error {
 			list = m.Warnings
 			bad = bad || c.Strict && len(list) > 0
 		}
-		found = append(found, list...)
-		if c.Output == "text" {
-			for i := range list {
-				fmt.Fprintln(p.talk(list[i].Severity), list[i])
-			}
-			if len(list) == 0 {
-				fmt.Fprintf(p.stderr, "%s: good\n", name)
-			}
+		for _, is := range list {
+			out.add(is, func() { fmt.Fprintln(p.talk(is.Severity), is) })
+		}
+		if c.Output == "text" && len(list) == 0 {
+			fmt.Fprintf(p.stderr, "%s: good\n", name)
 		}
 	}
-	if err := c.print(p, found); err != nil {
-		return err
-	}
-	if bad {
+	if out.end(); bad {
 		return failed(exitCheck)
 	}
 	return nil
@@ -69,24 +63,6 @@ func (p *program) talk(s model.Severity) io.Writer {
 		return p.stderr
 	}
 	return p.stdout
-}
-
-// print prints problems as JSON, if it was asked for.
-// json is one array over all files, empty if there is nothing to say; jsonl is an object a line.
-func (c *lintCommand) print(p *program, found []model.Problem) error {
-	out := json.NewEncoder(p.stdout)
-	out.SetEscapeHTML(false)
-	switch c.Output {
-	case "json":
-		return out.Encode(found)
-	case "jsonl":
-		for i := range found {
-			if err := out.Encode(found[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // schemaCommand prints the JSON Schema of model files, which is the one in models/schema.json.

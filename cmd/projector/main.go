@@ -210,6 +210,34 @@ type output struct {
 	Output string `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
 
+// results prints what a command finds, in the form that its flag says.
+type results struct {
+	output
+	enc *json.Encoder
+	all []any // with json, which prints one array at the end
+}
+
+func (o output) to(w io.Writer) *results { return &results{o, json.NewEncoder(w), []any{}} }
+
+// add prints a result: with text by a call of text, with jsonl as a line.
+func (r *results) add(result any, text func()) {
+	switch r.Output {
+	case "text":
+		text()
+	case "jsonl":
+		r.enc.Encode(result)
+	default:
+		r.all = append(r.all, result)
+	}
+}
+
+// end prints the array of json.
+func (r *results) end() {
+	if r.Output == "json" {
+		r.enc.Encode(r.all)
+	}
+}
+
 // open loads the models and opens them where they are.
 // The caller closes the system. Opening the embedded store takes its directory: a second process is refused.
 func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -229,28 +228,18 @@ func (c *queryCommand) list(p *program) error {
 	if err != nil {
 		return err
 	}
-	all := []offered{}
+	table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
 	for _, q := range m.Queries {
-		all = append(all, offered{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)})
-	}
-	enc := json.NewEncoder(p.stdout)
-	if c.Output == "json" {
-		return enc.Encode(all)
-	}
-	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	for _, q := range all {
-		if c.Output == "jsonl" {
-			if err := enc.Encode(q); err != nil {
-				return err
+		is := offered{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)}
+		out.add(is, func() {
+			if len(is.Parameters) == 0 {
+				fmt.Fprintln(table, is.Name)
+				return
 			}
-			continue
-		}
-		if len(q.Parameters) == 0 {
-			fmt.Fprintln(table, q.Name)
-			continue
-		}
-		fmt.Fprintf(table, "%s\t%s\n", q.Name, usageOf(q.Parameters))
+			fmt.Fprintf(table, "%s\t%s\n", is.Name, usageOf(is.Parameters))
+		})
 	}
+	out.end()
 	return table.Flush()
 }
 

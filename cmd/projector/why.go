@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,10 +48,11 @@ with 1 when nothing had a part in it.
 // Run reads twice, first to find which rows had a part and then to explain, so memory and time depend on the
 // number of such rows, not on how much there is.
 func (c *whyCommand) Run(p *program) error {
-	out, found, last := c.printer(p), 0, ""
+	out, table, found, last := c.to(p.stdout), tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0), 0, ""
 	line := func(l why.Line) {
 		found, last = found+1, l.Value
-		out.line(&l)
+		is := partOf(&l)
+		out.add(is, func() { is.text(table) })
 	}
 	explain, things := c.explainRows, "rows"
 	if len(c.From)+len(c.Files) > 0 {
@@ -61,7 +62,7 @@ func (c *whyCommand) Run(p *program) error {
 	if w != nil {
 		err = errors.Join(err, w.Close())
 	}
-	if err == nil || found > 0 {
+	if table.Flush(); err == nil || found > 0 {
 		out.end()
 	}
 	if err != nil {
@@ -179,33 +180,13 @@ func (c *whyCommand) explainRows(p *program, line func(why.Line)) (*why.Why, err
 	})
 }
 
-// whyPrinter prints lines in the form that was asked for.
-// end has to be called once, also after an error: a table and an array are only written there.
-type whyPrinter struct {
-	line func(*why.Line)
-	end  func()
-}
-
-// printer prints each line as it is found, or all at the end where the form is one JSON document.
-// The second function ends the output, and must be called once, also when no line was found.
-func (c *whyCommand) printer(p *program) whyPrinter {
-	switch c.Output {
-	case "jsonl":
-		enc := json.NewEncoder(p.stdout)
-		return whyPrinter{func(l *why.Line) { enc.Encode(partOf(l)) }, func() {}}
-	case "json":
-		parts := []part{}
-		return whyPrinter{func(l *why.Line) { parts = append(parts, partOf(l)) }, func() { json.NewEncoder(p.stdout).Encode(parts) }}
+// text prints a part as a row of a table.
+func (l *part) text(table io.Writer) {
+	if l.Line == 0 {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", l.Row, l.Added, l.Value)
+		return
 	}
-	tw := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	return whyPrinter{func(l *why.Line) {
-		d := partOf(l)
-		if d.Line == 0 {
-			fmt.Fprintf(tw, "%s\t%s\t%s\n", d.Row, d.Added, d.Value)
-			return
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Where, d.Shard+" "+d.Sequence, d.Time, d.Event, d.Row, d.Added, d.Value)
-	}, func() { tw.Flush() }}
+	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Where, l.Shard+" "+l.Sequence, l.Time, l.Event, l.Row, l.Added, l.Value)
 }
 
 // part is a record's part in a value, as it is printed.
