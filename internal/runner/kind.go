@@ -54,11 +54,6 @@ type Kind interface {
 	// it was read; empty if there is nothing to do. mine is false if the row is another
 	// kind's.
 	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
-	// Becomes says what becomes of the values of a derivation of this kind that another version
-	// of its model adds, changes or renames; "" if the derivation is another kind's. It is pure.
-	Becomes(x *model.DerivationDiff) string
-	// Derives returns the attributes that the kind writes on rows of an entity.
-	Derives(e *model.Entity) []string
 }
 
 // Part is what one batch asks of a kind. Fold is pure and is called for each change, in
@@ -139,12 +134,6 @@ func (Base) Holds(*Runner, string, *projections.Change, *projections.Faults) []H
 func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, mine bool, err error) {
 	return store.Write{}, false, nil
 }
-
-// Becomes says nothing.
-func (Base) Becomes(*model.DerivationDiff) string { return "" }
-
-// Derives returns no attributes.
-func (Base) Derives(*model.Entity) []string { return nil }
 
 // BasePart is a part that asks for nothing. Parts embed it for the methods that they do
 // not need.

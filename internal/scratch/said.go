@@ -47,9 +47,7 @@ type reader struct {
 func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
 	r := &reader{Model: m, scratch: scratch, catalog: c, now: now, derived: map[*model.Entity][]string{}}
 	for _, e := range m.Entities {
-		for _, k := range kinds.All() {
-			r.derived[e] = append(r.derived[e], k.Derives(e)...)
-		}
+		r.derived[e] = kinds.Derived(e)
 	}
 	r.lists = map[string]string{}
 	builds := m.Builds()

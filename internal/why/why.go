@@ -122,9 +122,7 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 
 // derived returns the attributes of an entity that weir writes.
 func derived(e *model.Entity) (names []string) {
-	for _, k := range kinds.All() {
-		names = append(names, k.Derives(e)...)
-	}
+	names = kinds.Derived(e)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -23,16 +23,6 @@ func newPart(g *projections.Gathered) *part {
 	return &part{gathered: gathered{all: g, follow: &follow.Gathered{}, at: map[string]int{}}}
 }
 
-// Derives returns the attributes of an entity that rules make.
-func (Kind) Derives(e *model.Entity) (attrs []string) {
-	for _, r := range e.MadeBy {
-		for i := range r.Fields {
-			attrs = append(attrs, r.Fields[i].Name)
-		}
-	}
-	return attrs
-}
-
 // Limits notes what the rows that are made from a row would lead to and never can.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	limits(x, c, from)

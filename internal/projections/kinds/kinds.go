@@ -163,29 +163,6 @@ func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 	return projections.Excesses(m, c, limits, faults)
 }
 
-// Explain notes what becomes of the values of each derivation that differs. file is the new
-// model.
-func Explain(d *model.Diff, file *model.Model) {
-	stays := func(name string) string {
-		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it, until %s removes it", name, file.Command("build", "--prune"))
-	}
-	for i := range d.Derivations {
-		x := &d.Derivations[i]
-		if x.What == model.Removed && x.Into != "" {
-			x.Then = stays(x.Name)
-			continue
-		}
-		for _, k := range All() {
-			if x.Then == "" {
-				x.Then = k.Becomes(x)
-			}
-		}
-		if x.What == model.Renamed && x.Into != "" {
-			x.Then += "; " + stays(x.Was)
-		}
-	}
-}
-
 // FieldName returns the name of a field that rows follow. See follow.FieldName.
 func FieldName(f *model.Follow) string { return follow.FieldName(f.Source, f.Field.Name) }
 

@@ -20,14 +20,6 @@ func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: newGathered(g)}
 }
 
-// Derives returns the attribute of the set on an entity.
-func (Kind) Derives(e *model.Entity) []string {
-	if set := e.SetOf(); set != nil {
-		return []string{set.Attr}
-	}
-	return nil
-}
-
 // Limits notes what a row would contribute and never can.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	tally.Limits(x, c, from, true)

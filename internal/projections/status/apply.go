@@ -20,17 +20,6 @@ func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: gathered{all: g, at: map[string]int{}}}
 }
 
-// Derives returns the attributes that the statuses and the latest of an entity write.
-func (Kind) Derives(e *model.Entity) (attrs []string) {
-	for _, s := range e.Statuses {
-		attrs = append(attrs, s.Attributes()...)
-	}
-	for _, l := range e.Latest {
-		attrs = append(attrs, l.Attributes()...)
-	}
-	return attrs
-}
-
 // Limits notes the keys of targets that a row reports facts about and that cannot be.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	limits(x, c, from)

@@ -22,20 +22,6 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 	Limits(x, c, from, false)
 }
 
-// Derives returns the attributes of the tallies on an entity, and for a group the entity's
-// name, which stands for how many rows the group has.
-func (Kind) Derives(e *model.Entity) (attrs []string) {
-	for _, t := range e.Values {
-		switch {
-		case e.Group != nil && t == e.Group.Rows:
-			attrs = append(attrs, e.Name)
-		case !t.IsSet():
-			attrs = append(attrs, t.Attr)
-		}
-	}
-	return attrs
-}
-
 // part is what one batch asks of this kind.
 type part struct {
 	runner.BasePart
