@@ -17,8 +17,6 @@ import (
 // no kind. A runner is given the list of kinds (package kinds), in the order in which
 // they apply a batch. A kind that has nothing to do for a method embeds Base.
 type Kind interface {
-	// Name returns the kind's name, as in the glossary.
-	Name() string
 	// Begin returns the kind's part of a batch, before any change of it is folded. It
 	// does no I/O.
 	Begin(m *model.Model, g *projections.Gathered) Part

@@ -141,9 +141,6 @@ type watcher struct {
 	see func(*projections.Gathered)
 }
 
-// Name returns "watcher".
-func (watcher) Name() string { return "watcher" }
-
 // Begin returns the part of a batch that sees it.
 func (w watcher) Begin(*model.Model, *projections.Gathered) runner.Part { return watched{w: w} }
 

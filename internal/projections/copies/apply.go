@@ -12,20 +12,12 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "copy".
-func (Kind) Name() string { return "copy" }
-
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return newPart(g) }
 
 // newPart returns a part that has folded nothing yet.
 func newPart(g *projections.Gathered) *part {
 	return &part{gathered: gathered{all: g, follow: &follow.Gathered{}, at: map[string]int{}}}
-}
-
-// Limits notes what the rows that are made from a row would lead to and never can.
-func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
-	limits(x, c, from)
 }
 
 // Letters returns the kind of a row that its table refused.

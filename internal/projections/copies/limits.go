@@ -5,8 +5,8 @@ import (
 	"weir/internal/value"
 )
 
-// limits notes what the rows that are made from a row would lead to and never can.
-func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+// Limits notes what the rows that are made from a row would lead to and never can.
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers == nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {

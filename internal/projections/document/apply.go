@@ -12,9 +12,6 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "search document".
-func (Kind) Name() string { return "search document" }
-
 // Begin notes which rows the indexes cannot use. Their documents are applied by another group of consumers.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
 
@@ -32,11 +29,6 @@ func (p *part) Fold(i int, c *projections.Change) {
 
 // Documents returns what a change asks of the search indexes.
 func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
-
-// Limits notes what a row would lead to that no index takes.
-func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
-	limits(x, c, from)
-}
 
 // Letters returns the kind of a document that the index refused.
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }

@@ -12,9 +12,6 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "feed".
-func (Kind) Name() string { return "feed" }
-
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: gathered{all: g, at: map[string]int{}}}
@@ -27,12 +24,6 @@ func (Kind) Orders(m *model.Model) runner.Order {
 		return nil
 	}
 	return &Order{}
-}
-
-// Limits notes what the notifications that a row sends or gets would lead to and never
-// can.
-func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
-	limits(x, c, from)
 }
 
 // Letters returns the kind of a notification that its table refused.

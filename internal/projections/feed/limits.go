@@ -6,9 +6,9 @@ import (
 	"weir/internal/value"
 )
 
-// limits notes what the notifications that a row sends or gets would lead to and never
+// Limits notes what the notifications that a row sends or gets would lead to and never
 // can.
-func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers != nil {
 			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {

@@ -12,9 +12,6 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "follow".
-func (Kind) Name() string { return "follow" }
-
 // Letters returns the kind of a row that refused the value that it follows.
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadFollow} }
 

@@ -12,9 +12,6 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "set".
-func (Kind) Name() string { return "set" }
-
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: newGathered(g)}

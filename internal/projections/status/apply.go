@@ -12,17 +12,9 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "status".
-func (Kind) Name() string { return "status" }
-
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: gathered{all: g, at: map[string]int{}}}
-}
-
-// Limits notes the keys of targets that a row reports facts about and that cannot be.
-func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
-	limits(x, c, from)
 }
 
 // Shows reports whether rows of the entity show facts. A recompute then shows all that

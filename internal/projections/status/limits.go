@@ -5,9 +5,9 @@ import (
 	"weir/internal/value"
 )
 
-// limits notes the keys of targets that a row reports facts about and that cannot be.
+// Limits notes the keys of targets that a row reports facts about and that cannot be.
 // It is asked before a command writes, so that a row whose target cannot exist is refused there.
-func limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
+func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, st := range c.Is.Stages {
 		if st.Input.Uses(c.New) {
 			x.Of(st.Status.Name).Target(st.Status.Target, st.To, c.New, from)

@@ -11,9 +11,6 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Name returns "tally".
-func (Kind) Name() string { return "tally" }
-
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
 
