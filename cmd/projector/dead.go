@@ -11,7 +11,6 @@ import (
 	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/owntable"
-	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -189,7 +188,7 @@ func (c *deadRetry) Run(p *program) error {
 		if c.All {
 			return p.retryAll(s)
 		}
-		n, err := p.retry(s, c.ID)
+		n, err := console.Retry(p.ctx, s, s.Models[0], c.ID)
 		if err == nil || n > 0 {
 			fmt.Fprintf(p.stderr, "%d applied\n", n)
 		}
@@ -204,21 +203,6 @@ func (c *deadRetry) Run(p *program) error {
 	})
 }
 
-// retry applies one dead letter. It returns how much was applied, also with an error.
-func (p *program) retry(s *system.System, id string) (applied int, err error) {
-	part := s.Models[0]
-	d, err := part.Runner.DeadByID(p.ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	if d.Kind == runner.DeadRecord {
-		r := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
-		err = r.Retry(p.ctx, &d)
-		return r.Summary.Applied, err
-	}
-	return part.Runner.Retry(p.ctx, id)
-}
-
 // retryAll applies each dead letter once, in the order of the list. One that went with another is
 // none any more; one that cannot be applied stays.
 // It ends with exit code 1 if some stay, with 4 if a service failed after some were applied.
@@ -226,12 +210,12 @@ func (p *program) retryAll(s *system.System) error {
 	applied, left := 0, 0
 	stays := talk{out: p.stderr, more: "that stay; see " + s.Models[0].Model.Command("dead list")}
 	err := s.Models[0].Runner.Dead(p.ctx, func(d runner.Dead) error {
-		n, err := p.retry(s, d.ID)
+		n, err := console.Retry(p.ctx, s, s.Models[0], d.ID)
 		applied += n
 		switch {
 		case errors.Is(err, runner.ErrNoDead):
 			return nil
-		case errors.Is(err, store.ErrRefused), errors.Is(err, runner.ErrNoRetry), errors.Is(err, runner.ErrStands):
+		case console.Stays(err):
 			left++
 			stays.say("%s: %s", d.ID, s.Models[0].Model.ShownText(err.Error()))
 			return nil

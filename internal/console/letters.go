@@ -159,7 +159,7 @@ func (c *Console) command(h func(r *request, action string) error) func(*request
 // onLetter retries or discards a dead letter.
 func (c *Console) onLetter(r *request, action string) (err error) {
 	var out Acted
-	if out.Applied, err = c.settle(r, r.param("id"), action); stays(err) {
+	if out.Applied, err = c.settle(r, r.param("id"), action); Stays(err) {
 		out.Why = c.refusal(r, err)
 	} else if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/system"
 )
 
 // actOnLetter retries a dead letter, or discards it once that was confirmed.
@@ -20,7 +21,7 @@ func (c *Console) actOnLetter(r *request) error {
 	if action == "discard" && r.PostForm.Get("sure") != "yes" {
 		return c.showLetter(r, http.StatusOK, "", true)
 	}
-	if _, err := c.settle(r, r.PathValue("id"), action); stays(err) {
+	if _, err := c.settle(r, r.PathValue("id"), action); Stays(err) {
 		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+c.refusal(r, err), false)
 	} else if err != nil {
 		return err
@@ -32,7 +33,7 @@ func (c *Console) actOnLetter(r *request) error {
 func (c *Console) settle(r *request, id, action string) (applied int, err error) {
 	switch action {
 	case "retry":
-		applied, err = c.retry(r, id)
+		applied, err = Retry(r.ctx, c.system, r.part, id)
 	case "discard":
 		err = r.part.Runner.Discard(r.ctx, id)
 	default:
@@ -44,8 +45,8 @@ func (c *Console) settle(r *request, id, action string) (applied int, err error)
 	return applied, err
 }
 
-// stays reports whether a retry failed because of the letter, not because of a service.
-func stays(err error) bool {
+// Stays reports whether a retry failed because of the letter, not because of a service.
+func Stays(err error) bool {
 	return errors.Is(err, store.ErrRefused) || errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
 }
 
@@ -54,18 +55,18 @@ func (c *Console) refusal(r *request, err error) string {
 	return brief(r.part.Model.ShownText(err.Error()), longRunes)
 }
 
-// retry applies a dead letter again, as projector dead retry does.
-// A record that a replay could not use is replayed again; every other kind is the runner's.
-func (c *Console) retry(r *request, id string) (applied int, err error) {
-	d, err := r.part.Runner.DeadByID(r.ctx, id)
+// Retry applies a dead letter of a model again: one of a record that a replay could not use as that replay would now. It
+// returns how much was applied, also with an error.
+func Retry(ctx context.Context, s *system.System, part *system.Part, id string) (applied int, err error) {
+	d, err := part.Runner.DeadByID(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	if d.Kind != runner.DeadRecord {
-		return r.part.Runner.Retry(r.ctx, id)
+		return part.Runner.Retry(ctx, id)
 	}
-	again := replay.Replay{Model: r.part.Model, Store: c.system.Store, Runner: r.part.Runner, Names: c.system.Names}
-	err = again.Retry(r.ctx, &d)
+	again := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
+	err = again.Retry(ctx, &d)
 	return again.Summary.Applied, err
 }
 
@@ -84,12 +85,12 @@ func (c *Console) retryAll(r *request) error {
 		if time.Now().After(end) {
 			return errEnough
 		}
-		n, err := c.retry(r, d.ID)
+		n, err := Retry(r.ctx, c.system, r.part, d.ID)
 		applied += n
 		switch {
 		case errors.Is(err, runner.ErrNoDead): // it went with another one
 			return nil
-		case stays(err):
+		case Stays(err):
 			left++
 			return nil
 		}
