@@ -68,23 +68,23 @@ func (a *API) describe() ([]byte, error) {
 	d := Describe(models)
 	d.Paths["/openapi.json"] = object{"get": object{
 		"operationId": "openapi", "summary": "This description.",
-		"responses": object{"200": object{"description": "It.", "content": jsonOf(object{"type": "object"})}, "401": problem(http.StatusUnauthorized)},
+		"responses": object{"200": object{"description": "It.", "content": JSONOf(object{"type": "object"})}, "401": problem(http.StatusUnauthorized)},
 	}}
 	d.Paths["/healthz"] = object{"get": object{
 		"operationId": "health", "summary": "Whether queries can be answered now.", "security": []object{},
-		"responses": object{"200": object{"description": "They can.", "content": jsonOf(object{"type": "object", "required": []string{"status"}})}, "503": problem(http.StatusServiceUnavailable)},
+		"responses": object{"200": object{"description": "They can.", "content": JSONOf(object{"type": "object", "required": []string{"status"}})}, "503": problem(http.StatusServiceUnavailable)},
 	}}
-	components := object{"schemas": d.Schemas, "responses": d.Responses}
-	doc := object{
-		"openapi":           "3.1.0",
-		"jsonSchemaDialect": "https://spec.openapis.org/oas/3.1/dialect/base",
-		"info":              object{"title": "weir", "version": "1", "description": "Queries of models."},
-		"servers":           []object{{"url": "/"}},
-		"paths":             d.Paths,
-		"components":        components,
-	}
-	if a.options.Keyed {
-		components["securitySchemes"] = object{"key": object{"type": "http", "scheme": "bearer"}}
+	doc := object{"paths": d.Paths, "components": object{"schemas": d.Schemas, "responses": d.Responses}}
+	return Document(doc, "Queries of models.", a.options.Keyed)
+}
+
+// Document completes an OpenAPI 3.1 description that has paths and components, and returns it as JSON.
+func Document(doc map[string]any, about string, keyed bool) ([]byte, error) {
+	doc["openapi"], doc["jsonSchemaDialect"] = "3.1.0", "https://spec.openapis.org/oas/3.1/dialect/base"
+	doc["info"] = object{"title": "weir", "version": "1", "description": about}
+	doc["servers"] = []object{{"url": "/"}}
+	if keyed {
+		doc["components"].(object)["securitySchemes"] = object{"key": object{"type": "http", "scheme": "bearer"}}
 		doc["security"] = []object{{"key": []string{}}}
 	}
 	b, err := json.Marshal(doc)
@@ -131,8 +131,8 @@ func problem(status int) object {
 	return object{"$ref": "#/components/responses/Query" + strconv.Itoa(status)}
 }
 
-// jsonOf is content of JSON with a schema.
-func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
+// JSONOf is content of JSON with a schema.
+func JSONOf(schema object) object { return object{"application/json": object{"schema": schema}} }
 
 // Describe describes the queries of models. It depends on nothing but the models, and the
 // same models give the same bytes.
@@ -168,7 +168,7 @@ func (d *Description) query(m *model.Model, q *model.Query) {
 	responses := object{"200": object{
 		"description": "A page. Only one without a cursor is the last.",
 		"headers":     object{Unfinished: object{"description": "Derivations, and the index of a search, whose build is not complete, or that read a table whose stream is off.", "schema": object{"type": "string"}}},
-		"content": jsonOf(object{"type": "object", "required": []string{"items"}, "properties": object{
+		"content": JSONOf(object{"type": "object", "required": []string{"items"}, "properties": object{
 			"items": object{"type": "array", "items": items}, "cursor": object{"type": "string"},
 		}}),
 	}}
@@ -222,12 +222,14 @@ func (d *Description) rows(m *model.Model, q *model.Query) object {
 	return object{"oneOf": any}
 }
 
-// notInNames are the characters that names of components must not have; they become "_".
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// ComponentName is a name of a component: each other character becomes "_".
+func ComponentName(name string) string { return notInNames.ReplaceAllString(name, "_") }
 
 // row is the schema of an entity's rows as queries answer them, by reference.
 func (d *Description) row(m *model.Model, e *model.Entity) object {
-	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_") + ".Row"
+	name := ComponentName(m.Name+"."+e.Name) + ".Row"
 	if d.Schemas[name] == nil {
 		d.Schemas[name] = object{"type": "object", "properties": RowProperties(e)}
 	}

@@ -1,10 +1,8 @@
 package writeapi
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"weir/internal/api"
@@ -34,21 +32,7 @@ func (a *API) describe(keyed, queries bool) ([]byte, error) {
 		d.responses[responseName(status)] = problemResponse(status, about)
 	}
 	components := object{"schemas": d.schemas, "responses": d.responses, "headers": headers}
-	doc := object{
-		"openapi":           "3.1.0",
-		"jsonSchemaDialect": "https://spec.openapis.org/oas/3.1/dialect/base",
-		"info":              object{"title": "weir", "version": "1", "description": about},
-		"servers":           []object{{"url": "/"}},
-		"tags":              tags,
-		"paths":             d.paths,
-		"components":        components,
-	}
-	if keyed {
-		components["securitySchemes"] = object{"key": object{"type": "http", "scheme": "bearer"}}
-		doc["security"] = []object{{"key": []string{}}}
-	}
-	b, err := json.Marshal(doc)
-	return append(b, '\n'), err
+	return api.Document(object{"tags": tags, "paths": d.paths, "components": components}, about, keyed)
 }
 
 // queries adds the paths of queries, which Beside answers at the same address. A GET of a name
@@ -146,16 +130,13 @@ var resultsSchema = object{
 // openapiPath and healthPath describe the two paths that belong to no model.
 var openapiPath = object{"get": object{
 	"operationId": "openapi", "summary": "This description.",
-	"responses": withProblems(object{"200": object{"description": "It.", "content": jsonOf(object{"type": "object"})}}, 401, 421),
+	"responses": withProblems(object{"200": object{"description": "It.", "content": api.JSONOf(object{"type": "object"})}}, 401, 421),
 }}
 
 var healthPath = object{"get": object{
 	"operationId": "health", "summary": "Whether rows can be written now.", "security": []object{},
-	"responses": withProblems(object{"200": object{"description": "They can.", "content": jsonOf(object{"type": "object", "required": []string{"status"}})}}, 503),
+	"responses": withProblems(object{"200": object{"description": "They can.", "content": api.JSONOf(object{"type": "object", "required": []string{"status"}})}}, 503),
 }}
-
-// jsonOf is content of JSON with a schema.
-func jsonOf(schema object) object { return object{"application/json": object{"schema": schema}} }
 
 // withProblems adds references to the problems of the statuses, and returns responses.
 func withProblems(responses object, statuses ...int) object {
@@ -165,14 +146,11 @@ func withProblems(responses object, statuses ...int) object {
 	return responses
 }
 
-// notInNames are the characters that names of components must not have; they become "_".
-var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-
 // entity describes the path of an entity's rows.
 // Answers are described loosely where rows may come from other programs, which keep no rule of the
 // model.
 func (d *description) entity(m *model.Model, e *entity) {
-	name := notInNames.ReplaceAllString(m.Name+"."+e.Name, "_")
+	name := api.ComponentName(m.Name + "." + e.Name)
 	d.schemas[name] = e.row()
 	d.schemas[name+".Whole"] = e.whole(true)
 	put := ".Whole"
@@ -181,7 +159,7 @@ func (d *description) entity(m *model.Model, e *entity) {
 		d.schemas[name+put] = e.whole(false)
 	}
 	d.schemas[name+".Merge"] = e.merge()
-	row := jsonOf(ref("schemas", name))
+	row := api.JSONOf(ref("schemas", name))
 	ok := func(about string, extra ...string) object {
 		h := object{"ETag": ref("headers", "ETag")}
 		for _, x := range extra {
@@ -240,7 +218,7 @@ func (e *entity) parameters(keys bool, more ...object) []object {
 // A command that is no command is answered by a problem of its own, so the description allows any
 // object.
 func (d *description) batch(t *target) {
-	name := notInNames.ReplaceAllString(t.Model.Name, "_")
+	name := api.ComponentName(t.Model.Name)
 	d.schemas[name+".Command"] = object{
 		"type":     "object",
 		"required": []string{"op", "entity", "item"},
@@ -253,7 +231,7 @@ func (d *description) batch(t *target) {
 		},
 		"additionalProperties": false,
 	}
-	content := jsonOf(object{"type": "array", "maxItems": maxCommands, "items": object{
+	content := api.JSONOf(object{"type": "array", "maxItems": maxCommands, "items": object{
 		"anyOf": []any{ref("schemas", name+".Command"), object{"type": "object", "description": "Anything else is answered by its own problem."}},
 	}})
 	for _, one := range linesTypes {
@@ -262,7 +240,7 @@ func (d *description) batch(t *target) {
 	d.paths["/v1/"+t.Model.Name+"/batch"] = object{"post": object{
 		"operationId": "batch." + name, "summary": "Many commands; each is answered by itself.",
 		"requestBody": object{"required": true, "content": content},
-		"responses": withProblems(withProblems(object{"200": object{"description": "What became of each.", "content": jsonOf(ref("schemas", "Results"))}},
+		"responses": withProblems(withProblems(object{"200": object{"description": "What became of each.", "content": api.JSONOf(ref("schemas", "Results"))}},
 			always...), 413, 415),
 	}}
 }
