@@ -12,6 +12,7 @@ import (
 	"weir/internal/console"
 	"weir/internal/live"
 	"weir/internal/metrics"
+	"weir/internal/parallel"
 	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/runner"
@@ -195,9 +196,7 @@ func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, lo
 			return err
 		}
 		log.Warn("searches are refused, and rows are applied: the search indexes cannot be built", "error", err, "again in", reachAgain)
-		select {
-		case <-time.After(reachAgain):
-		case <-ctx.Done():
+		if parallel.Sleep(ctx, reachAgain) != nil {
 			return nil
 		}
 	}

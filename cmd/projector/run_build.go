@@ -14,6 +14,7 @@ import (
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/model"
+	"weir/internal/parallel"
 	"weir/internal/runner"
 	"weir/internal/system"
 )
@@ -133,10 +134,7 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 		default:
 			was[todo.Entity] = *todo
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = parallel.Sleep(ctx, wait)
 	}
 }
 

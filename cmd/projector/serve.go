@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"weir/internal/api"
 	"weir/internal/budget"
@@ -17,6 +16,7 @@ import (
 	"weir/internal/console"
 	"weir/internal/logs"
 	"weir/internal/metrics"
+	"weir/internal/parallel"
 	"weir/internal/system"
 	"weir/internal/traces"
 	"weir/internal/web"
@@ -148,10 +148,7 @@ func awaitIndexes(ctx context.Context, s *system.System, log *slog.Logger) {
 			if !said {
 				log.Warn("searches are refused until the search indexes are built", "model", part.Model.Name, "error", err)
 			}
-			select {
-			case <-time.After(reachAgain):
-			case <-ctx.Done():
-			}
+			_ = parallel.Sleep(ctx, reachAgain)
 		}
 	}
 }

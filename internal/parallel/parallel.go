@@ -1,12 +1,14 @@
-// Package parallel runs independent calls concurrently, with a limit.
+// Package parallel runs independent calls concurrently, with a limit, and pauses.
 package parallel
 
 import (
+	"context"
 	"errors"
 	"io"
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Do calls do for each i below n, at most limit calls at a time, and returns after the
@@ -89,5 +91,17 @@ func Ahead[T any](next func() (T, error)) iter.Seq2[T, error] {
 				return
 			}
 		}
+	}
+}
+
+// Sleep returns nil after a while, or the context's error before.
+func Sleep(ctx context.Context, while time.Duration) error {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"weir/internal/memory"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -176,10 +177,8 @@ func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (m
 	if err != nil || len(first) == 0 {
 		return false, err
 	}
-	select {
-	case <-time.After(Meanwhile):
-	case <-ctx.Done():
-		return false, ctx.Err()
+	if err := parallel.Sleep(ctx, Meanwhile); err != nil {
+		return false, err
 	}
 	v.Passing = len(first)
 	return more, v.Run(ctx, func(d Difference) {

@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -111,7 +112,7 @@ func (f *filler) run(ctx context.Context) error {
 			})
 			return errors.Join(err, f.filled())
 		case f.shared && row.Owner != f.me && row.Owner != "" && f.now().Before(row.Until):
-			if err := wait(ctx, time.Second); err != nil {
+			if err := parallel.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
 			continue
@@ -120,16 +121,6 @@ func (f *filler) run(ctx context.Context) error {
 		if !errors.Is(err, store.ErrCondition) { // then another program fills
 			return err
 		}
-	}
-}
-
-// wait returns nil after a while, or the context's error before.
-func wait(ctx context.Context, while time.Duration) error {
-	select {
-	case <-time.After(while):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -354,7 +345,7 @@ func (f *filler) index(ctx context.Context, docs []search.Document) error {
 			return err
 		}
 		docs = left
-		if err := wait(ctx, pause); err != nil {
+		if err := parallel.Sleep(ctx, pause); err != nil {
 			return err
 		}
 		if f.now().Add(fillLife / 2).After(f.row.Until) { // it is not silent

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -22,7 +23,7 @@ const keepEvery = 10 * time.Minute
 // It returns nil when ctx ends. A sign that cannot be written is logged, and tried again the next time.
 func (s *System) Keep(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := wait(ctx, keepEvery); err != nil {
+		if err := parallel.Sleep(ctx, keepEvery); err != nil {
 			return nil
 		}
 		for _, g := range s.generations {

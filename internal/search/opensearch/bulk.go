@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
+	"weir/internal/parallel"
 	"weir/internal/search"
 )
 
@@ -86,22 +87,12 @@ func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []
 		}
 		pending = left
 		pause := wait.NextBackOff()
-		if pause == backoff.Stop || !sleep(ctx, pause) {
+		if pause == backoff.Stop || parallel.Sleep(ctx, pause) != nil {
 			for _, c := range pending {
 				c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(why, ctx.Err())))
 			}
 			return
 		}
-	}
-}
-
-// sleep waits for d. It returns false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

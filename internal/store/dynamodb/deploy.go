@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/doctor"
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -199,10 +200,8 @@ func (s *Store) active(ctx context.Context, name string) (*types.TableDescriptio
 		if found != nil && found.TableStatus != types.TableStatusCreating && found.TableStatus != types.TableStatusUpdating {
 			return nil, fmt.Errorf("it is %s", found.TableStatus)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := parallel.Sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }

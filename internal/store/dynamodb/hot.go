@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"weir/internal/parallel"
 )
 
 // hotRows are rows whose partition has refused a write because of its rate. Their writes are
@@ -38,16 +40,10 @@ const (
 // Rows are awaited one after the other, so a transaction of several hot rows waits for each.
 func (h *hotRows) await(ctx context.Context, rows []rowID) error {
 	for _, id := range rows {
-		wait := h.turn(id)
-		if wait <= 0 {
-			continue
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if wait := h.turn(id); wait > 0 {
+			if err := parallel.Sleep(ctx, wait); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

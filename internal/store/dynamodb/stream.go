@@ -15,6 +15,7 @@ import (
 	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"weir/internal/events"
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -393,12 +394,8 @@ func (s *Store) keep(at line, c *cursor) {
 func (s *Store) pace(ctx context.Context, c *cursor) error {
 	wait := s.opts.ReadInterval - time.Since(c.read)
 	if wait > 0 && !c.read.IsZero() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := parallel.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 	c.read = time.Now()
