@@ -10,7 +10,7 @@
 //	replay.go          recorded files: source rows are written while a follower derives from them;
 //	                   replay_bulk.go lands many rows at a time where nothing follows yet
 //	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
-//	build.go           builds by command: values here, search indexes in build_search.go
+//	build.go           builds by command
 //	server.go          what asks a running process instead of opening rows
 //	verify.go          derives again and compares; why.go explains
 //	dead.go            dead letters

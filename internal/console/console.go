@@ -26,7 +26,7 @@
 // value of a row is text in them and never markup: html/template escapes it, and the content
 // security policy allows no script but the console's own file, and no style but the one text that each page has: a browser
 // draws a page with one request. A page reads a bounded
-// number of rows. Between requests, only the last records that were applied are kept (activity.go).
+// number of rows. Between requests, only the last records that were applied are kept (hub.go).
 //
 // A GET changes nothing. A POST must come from one of the console's own pages (act.go).
 //

@@ -23,8 +23,8 @@
 //	whole.go      sets, gathered from the rows over which they are spread
 //	distinct.go   each row once; sorted.go: another order than the key's
 //	find.go       searches
-//	shape.go      rows as people see them; reading.go, kinds.go and compose.go change them more
-//	cursor.go     where the next page goes on, sealed by secret.go
+//	shape.go      rows as people see them, and as a program reads them today; kinds.go and compose.go change them more
+//	cursor.go     where the next page goes on, and the secret that seals it
 package query
 
 import (
@@ -218,3 +218,20 @@ func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func
 	}
 	return rows, nil
 }
+
+// View shows rows of one entity as queries do, to who has such a row already.
+type View struct{ step *step }
+
+// NewView is the view of an entity's rows.
+func NewView(m *model.Model, e *model.Entity) *View {
+	return &View{newStep(m, &model.Step{Entity: e}, nil)}
+}
+
+// Row is the row as people see it at a time.
+func (v *View) Row(row value.Item, now time.Time) value.Item {
+	return v.step.outside(v.step.reads(row, now))
+}
+
+// Expired reports whether a row is past its TTL or its entity's expiry, so that no
+// query gives it.
+func (v *View) Expired(row value.Item, now time.Time) bool { return v.step.expired(row, now) }

@@ -16,8 +16,6 @@
 //	status.go    what generations there are
 //	census.go    how many rows there are, and what they show
 //	tables.go    making tables, also those that a replay writes into
-//	build.go     the builder of a model's derivations
-//	files.go     how many files the system has open while it serves
 package system
 
 import (
@@ -28,6 +26,7 @@ import (
 	"log/slog"
 	"time"
 
+	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/drivers"
 	"weir/internal/memory"
@@ -424,3 +423,12 @@ func (s *System) RealTables(part *Part) (out []string) {
 	}
 	return out
 }
+
+// Builder returns the builder of all that can be built of the model.
+func (p *Part) Builder() *build.Builder {
+	names := p.Model.InBuildOrder(func(string) bool { return true })
+	return &build.Builder{Runner: p.Runner, Contributions: kinds.Contributions, Names: names}
+}
+
+// OpenFiles returns what the system needs open files for while it serves.
+func (s *System) OpenFiles() openfiles.Need { return s.need }

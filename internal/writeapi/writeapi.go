@@ -16,7 +16,7 @@
 // right is listed under errors, by its JSON pointer.
 //
 // The order of a request: its path names model and entity (entity.go), body and headers become a
-// command, the writer does it, and the result or refusal becomes an answer (problem.go). batch.go
+// command, the writer does it, and the result or refusal becomes an answer. batch.go
 // does the same for many commands. openapi.go and schema.go describe all of it from the models.
 // Nothing is checked twice: what a command must be is the writer's part (package ingest).
 package writeapi
@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/ingest"
@@ -342,4 +343,86 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		a.talk.Unavailable(w, r, "the store does not answer; whether it was written is not known: send it again", err)
 	}
+}
+
+// mistake is one field or parameter that is not right.
+// Exactly one of Pointer and Parameter is set.
+type mistake struct {
+	Pointer   string `json:"pointer,omitempty"` // RFC 6901, into the body
+	Parameter string `json:"parameter,omitempty"`
+	Message   string `json:"message"`
+}
+
+// refused is an error that is answered with this problem.
+type refused struct {
+	problem *web.Problem
+	header  map[string]string
+}
+
+func (r *refused) Error() string { return r.problem.Detail }
+
+// refuse makes a refusal. kind is the last part of the problem's type, and stable; detail is a sentence for people.
+func refuse(status int, kind, detail string, mistakes ...mistake) *refused {
+	p := web.ProblemOf(status, kind, detail)
+	if len(mistakes) > 0 {
+		few := mistakes[:min(len(mistakes), web.MaxMistakes)]
+		p.Errors, p.More = few, len(mistakes)-len(few)
+	}
+	return &refused{problem: p}
+}
+
+// kinds are the statuses and names of what a writer refuses.
+var kinds = map[ingest.Kind]struct {
+	status int
+	name   string
+}{
+	ingest.Invalid:  {http.StatusUnprocessableEntity, "invalid"},
+	ingest.Exists:   {http.StatusConflict, "exists"},
+	ingest.Missing:  {http.StatusNotFound, "missing"},
+	ingest.Taken:    {http.StatusConflict, "taken"},
+	ingest.Backward: {http.StatusConflict, "backward"},
+	ingest.Stale:    {http.StatusPreconditionFailed, "stale"},
+	ingest.Reused:   {http.StatusUnprocessableEntity, "idempotency-key"},
+	ingest.TooLarge: {http.StatusRequestEntityTooLarge, "too-large"},
+}
+
+// problemOf says what a writer refused. The item stands in the body at a pointer, ""
+// where it is the body; what is wrong with the whole is the detail alone.
+func problemOf(r *ingest.Refusal, at string) *web.Problem {
+	k := kinds[r.Kind]
+	p := web.ProblemOf(k.status, k.name, r.Error())
+	var mistakes []mistake
+	for _, one := range r.Problems {
+		if one.Pointer != "" {
+			mistakes = append(mistakes, mistake{Pointer: at + one.Pointer, Message: one.Reason})
+		}
+	}
+	if mistakes != nil {
+		p.Errors, p.More = mistakes, r.More
+	}
+	return p
+}
+
+// Beside serves this API and one that answers queries at the same address. A GET of a
+// name that is both a query and an entity is the query; everything that only one of
+// them knows is its own.
+// The paths of this API are checked first, so queries sees only what is its own.
+func (a *API) Beside(queries http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		model, name, two := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+		t := a.target(model)
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case r.URL.Path == "/openapi.json":
+			a.ServeHTTP(w, r)
+		case !two || t == nil || !strings.HasPrefix(r.URL.Path, "/v1/"):
+			queries.ServeHTTP(w, r)
+		case reads && t.Model.Query(name) == nil && t.entity(name) != nil:
+			a.ServeHTTP(w, r)
+		case !reads && (name == "batch" || t.entity(name) != nil || t.Model.Query(name) == nil):
+			a.ServeHTTP(w, r)
+		default:
+			queries.ServeHTTP(w, r)
+		}
+	})
 }
