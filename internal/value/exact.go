@@ -89,13 +89,6 @@ func quotient(a, b *apd.Decimal, places int) (q int64, ok bool) {
 	return q, true
 }
 
-// String returns all digits, without an exponent.
-func (e *Exact) String() string {
-	var d apd.Decimal
-	d.Reduce(&e.d)
-	return d.Text('f')
-}
-
 // numberOf is a decimal as a value, exactly, or an error that says about what it is and why no
 // number can hold it.
 func numberOf(d *apd.Decimal) (Value, error) {

@@ -226,8 +226,8 @@ func TestAddProduct(t *testing.T) {
 			}
 			want.Add(want, product)
 		}
-		if rat(t, got.String()).Cmp(want) != 0 {
-			t.Fatalf("%s, want %s", got.String(), want.FloatString(2000))
+		if is := got.d.Text('f'); rat(t, is).Cmp(want) != 0 {
+			t.Fatalf("%s, want %s", is, want.FloatString(2000))
 		}
 	})
 }
