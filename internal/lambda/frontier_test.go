@@ -302,7 +302,7 @@ func (s *scene) prune(p *pruner) {
 		}
 		w := p.row.Forget(ledgerAt, []string{shardKey})
 		if s.whatever {
-			w.If = w.If[:1]
+			w.If = nil
 		}
 		if s.sameEpoch {
 			w.Ops = w.Ops[1:]
