@@ -68,7 +68,7 @@ func TestRunbook(t *testing.T) {
 // recipes are the recipes of the runbook that a test does as they say: on DynamoDB Local, but for a hot partition, which
 // that does not have.
 var recipes = []string{
-	"behind the stream", "a gap", "a poison record", "a hot partition", "the cluster is down", "a build stands still",
+	"behind the stream", "a gap", "a poison record", "a hot partition", "the cluster is down", "an index is gone, or the cluster was replaced by an empty one", "a build stands still",
 	"a wrong model was deployed", "a table was restored", "another region derives",
 }
 
