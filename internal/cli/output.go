@@ -75,7 +75,7 @@ func (m *messages) Write(b []byte) (int, error) {
 }
 
 // Code is the exit code of a command that ended with a code: that of the results, when
-// they could not be written.
+// they could not be written. It says why, unless what reads them has ended.
 // It writes the rest of a cut character, so call it after everything was written.
 func (o *Output) Code(code int, stderr io.Writer) int {
 	o.mu.Lock()
@@ -87,7 +87,9 @@ func (o *Output) Code(code int, stderr io.Writer) int {
 	if o.err == nil {
 		return code
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", o.name, o.err)
+	if !errors.Is(o.err, syscall.EPIPE) { // as head has read enough
+		fmt.Fprintf(stderr, "%s: %v\n", o.name, o.err)
+	}
 	return Down
 }
 
