@@ -101,9 +101,12 @@ func TestGenerationsSideBySide(t *testing.T) {
 	kept := w.keptOfShards()
 	w.forgetful.Store(true)
 	stop = w.application(6)
-	deadline := time.Now().Add(time.Minute)
-	for w.keptOfShards() > 0 && time.Now().Before(deadline) {
-		time.Sleep(lease / 5)
+	for _, silent := range []int{0, 1} { // who reads removes what is kept for its own generation
+		w.kill(silent)
+		for deadline := time.Now().Add(20 * lease); w.keptOfShards() > 0 && time.Now().Before(deadline); {
+			time.Sleep(lease / 5)
+		}
+		w.start(silent)
 	}
 	stop()
 	w.settles()
