@@ -43,6 +43,7 @@ type work struct {
 	progress progress          // of the shard, as last read
 	portions []portion
 
+	known    bool            // all of it was applied so long ago that only the tail knows it
 	indexing runner.Indexing // of its documents
 	pending  int             // documents that an index did not take
 

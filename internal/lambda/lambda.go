@@ -166,7 +166,9 @@ func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from
 	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
 		ctx, cancel := inTime(whole)
 		defer cancel()
-		if err = h.check(ctx, w); err == nil {
+		if err = h.check(ctx, w); err == nil && w.known {
+			w.done, from = len(w.entries), len(w.entries)
+		} else if err == nil {
 			from, err = h.apply(ctx, whole, w)
 		}
 		w.trace = h.Runner.AppliedIn(whole, w.counts)

@@ -134,7 +134,7 @@ func (l *progress) recall(records []events.Position, rows func(from, below event
 	}
 	marks := ""
 	for i, is := range tail {
-		if i > 0 && tail[i-1].To != is.From { // what lies in between has expired
+		if i > 0 && tail[i-1].To != is.From || is.To.Compare(l.Behind) > 0 { // what lies in between has expired, or it is not of this row
 			return false, nil
 		}
 		marks += is.Marks
@@ -228,6 +228,9 @@ func (l *progress) take(records []events.Position, now, until time.Time, of ask)
 			return progress{}, err
 		}
 		out.Void, out.AppliedMarks = records[0], at
+	}
+	if out.Marks == "" {
+		out.Behind = l.At // not where the event begins: there is one tail behind each row
 	}
 	if n < len(records) {
 		out.Marks += marksOf(records[n:])
@@ -346,13 +349,18 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		isNew := l.At.IsZero() && l.Last.IsZero()
 		of.sure = l.recent(now) && !w.expires(now) || w.announces() || isNew && !h.watched[w.table].is
 		next, err := l.take(w.records, now, now.Add(until), of)
-		if builds := w.view.Builds.Generations(); err == nil && len(builds) > 0 {
+		if err != nil {
+			return next, err
+		}
+		if builds := w.view.Builds.Generations(); len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
 			next.Fence = w.cut(next.Fence, l)
-		} else if err == nil && len(w.portions) == 1 && len(w.portions[0].bad) == 0 && h.Runner.Idle(w.portions[0].changes) {
+		}
+		byMarks := func(b owntable.Build) bool { return b.HandOver.Over.IsZero() }
+		if len(w.portions) == 1 && len(w.portions[0].bad) == 0 && !slices.ContainsFunc(w.view.Builds.Counting(), byMarks) && h.Runner.Idle(w.portions[0].changes) {
 			return next.applied(w.records, len(w.records)) // there is nothing to do in between
 		}
-		return next, err
+		return next, nil
 	})
 	w.view.Fence = w.progress.Fence
 	return err
@@ -416,8 +424,8 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 			if err != nil {
 				return err
 			}
-			if done {
-				w.records = nil // the frontier says what of it counts: nothing
+			if w.known = w.known || done; done {
+				w.records = nil
 			}
 		}
 		next, err := f(&w.progress)
@@ -433,7 +441,7 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		}
 		w.progress = progress{}
 		if w.progress.FunctionShardRow, err = owntable.DecodeFunctionShard(row); err != nil || wrote {
-			if w.progress.Behind == next.Behind {
+			if wrote && w.progress.Behind == next.Behind {
 				w.progress.earlier = next.earlier
 			}
 			return err
@@ -451,6 +459,7 @@ func (h *Handler) move(ctx context.Context, w *work, next *progress) (row value.
 		// There is one row of marks behind each position. One that has others was left by an invocation that has died, or comes to move
 		// the row: only one of them does, in a transaction with its marks.
 		put := next.tail.Put(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard), expires)
+		put.Repeatable = true
 		out, err := h.Runner.Store.Write(ctx, []store.Write{put})
 		if err != nil {
 			return nil, false, err
