@@ -90,6 +90,7 @@ type IndexOptions struct {
 	Now      func() time.Time
 	InMemory bool              // nothing has to outlive the process, for tests
 	Noted    map[string]string // by name of the schema, the instance that was filled last
+	Existing bool              // make no index in a cluster: one that is not there is search.ErrGone
 	Source   string            // tells the store's positions from those of other stores
 }
 
@@ -119,7 +120,7 @@ var indexes = []Index{
 		Of:   func(p Place) bool { return p.OpenSearch != "" },
 		Kind: fmt.Sprint("opensearch ", opensearch.Format),
 		Open: func(ctx context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
-			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Source: o.Source, Prefix: p.Stage.Prefix()})
+			return opensearch.Open(ctx, p.OpenSearch, schemas, opensearch.Options{Now: o.Now, Current: o.Noted, Existing: o.Existing, Source: o.Source, Prefix: p.Stage.Prefix()})
 		},
 		Files: func(int) openfiles.Need { return served },
 	},

@@ -53,7 +53,7 @@ func newQueries(ctx context.Context, log *slog.Logger) (*queries, *system.System
 	if err != nil {
 		return nil, nil, cli.Usage("%v", err)
 	}
-	s, err := cli.Open(ctx, at, []string{name}, system.Options{WhenBuilt: true, Log: log})
+	s, err := cli.Open(ctx, at, []string{name}, system.Options{WhenBuilt: true, Existing: true, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

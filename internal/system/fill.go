@@ -165,7 +165,11 @@ func (f *filler) fill(ctx context.Context) error {
 	if !again {
 		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}}
 		for name, hash := range f.indexes {
-			next.Indexes[name] = owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: f.noted[name]}
+			is := owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: f.noted[name]}
+			if is.Instance == "" { // it was left meanwhile
+				return errLate
+			}
+			next.Indexes[name] = is
 		}
 	}
 	if err := f.put(ctx, next); err != nil {
@@ -218,7 +222,7 @@ func (f *filler) size(ctx context.Context) (rows int) {
 // did not make needs every change behind the checkpoints as they are.
 func (f *filler) allNew() bool {
 	for name := range f.indexes {
-		if f.noted[name] != "" && f.Index.Instance(name) == f.noted[name] {
+		if f.noted[name] != "" && f.row.Indexes[name].Instance == f.noted[name] {
 			return false
 		}
 	}

@@ -137,7 +137,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 				noted[sc.Name] = row.Noted(sc.Name)
 			}
 		}
-		ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: s.now, InMemory: o.InMemory, Noted: noted, Source: hex.EncodeToString(sum[:8])})
+		ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: s.now, InMemory: o.InMemory, Noted: noted, Existing: o.Existing, Source: hex.EncodeToString(sum[:8])})
 		if err == nil {
 			s.noted = noted
 		}

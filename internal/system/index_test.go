@@ -95,27 +95,50 @@ func searches(t *testing.T, s *system.System, q string, want ...string) {
 	}
 }
 
-// TestIndexGoneOnServices: an index is deleted under two programs that have it open. Searches are refused until one of them has made it
-// again and filled it, in the other one too, and all documents are found then.
+// A program without indexes waits for nothing to go, also where it is told of a cluster.
+func TestAwaitGoneWithoutIndexes(t *testing.T) {
+	m, err := model.Load("viewing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: "http://127.0.0.1:9", Late: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.AwaitGone(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestIndexGoneOnServices: an index is deleted under two programs that have it open, and a query function. Searches are refused until one
+// of them has made it again and filled it, in the others too, and all documents are found then. The function makes none.
 func TestIndexGoneOnServices(t *testing.T) {
 	m, err := model.Load("gallery")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := servicesPlace(t, m)
-	open := func() *system.System {
-		s, err := system.Over(t.Context(), p.db, t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: p.url, Shared: true, Late: true})
+	open := func(o system.Options) *system.System {
+		o.OpenSearch, o.Shared = p.url, true
+		s, err := system.Over(t.Context(), p.db, t.TempDir(), []*model.Model{m}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		fillNow(t, s)
 		return s
 	}
-	one, two := open(), open()
+	one, two, asked := open(system.Options{Late: true}), open(system.Options{Late: true}), open(system.Options{WhenBuilt: true, Existing: true})
+	fillNow(t, one)
+	fillNow(t, two)
 	putAlbum(t, one, "a1", "aaaaaa")
 	settle(t, one)
-	for _, s := range []*system.System{one, two} {
+	if err := asked.Built(t.Context(), asked.Models[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*system.System{one, two, asked} {
 		searches(t, s, "aaaaaa", "a1")
 	}
 	refused := func(s *system.System) {
@@ -134,6 +157,12 @@ func TestIndexGoneOnServices(t *testing.T) {
 		}
 	}
 	putAlbum(t, one, "a2", "bbbbbb")
+	refused(asked)
+	for range 2 {
+		if err := asked.Built(t.Context(), asked.Models[0]); err == nil {
+			t.Error("the function finds the indexes built")
+		}
+	}
 	refused(one)
 	for _, s := range []*system.System{one, two} { // the second one was not asked, and sees that its index was made again
 		if err := s.AwaitGone(t.Context()); err != nil {
@@ -145,4 +174,8 @@ func TestIndexGoneOnServices(t *testing.T) {
 		searches(t, s, "aaaaaa", "a1")
 		searches(t, s, "bbbbbb", "a2")
 	}
+	if err := asked.Built(t.Context(), asked.Models[0]); err != nil {
+		t.Fatal(err)
+	}
+	searches(t, asked, "bbbbbb", "a2")
 }

@@ -11,6 +11,7 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections/document"
 	"weir/internal/runner"
+	"weir/internal/search"
 	"weir/internal/store"
 )
 
@@ -53,6 +54,7 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	case err != nil:
 		return err
 	case !row.Filled || !row.Reached:
+		g.reached.Store(false) // it may be filled again
 		return ErrNotBuilt
 	case by.Hash != g.hash && s.now().Sub(row.Kept) >= 2*keepEvery:
 		return fmt.Errorf("%w up to now: no program has applied the streams to it since %s", ErrNotBuilt, row.Kept.UTC().Format(time.RFC3339))
@@ -106,29 +108,30 @@ const lookEvery = 5 * time.Second
 // AwaitGone returns once an index is no longer there, or another program has made it again: searches are refused from then on, and
 // Reach makes the indexes ready again. It returns the error of ctx when that ends before.
 func (s *System) AwaitGone(ctx context.Context) error {
-	for {
-		gone := false
+	if s.late == nil { // there is none
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for gone := false; !gone; {
 		select {
 		case <-s.late.gone:
 			gone = true
 		case <-time.After(lookEvery):
+			gone = errors.Is(s.late.look(ctx), search.ErrGone)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		for _, g := range s.generations {
 			row, _, err := s.read(ctx, g)
-			if f := (filler{System: s, generation: g, row: row}); err == nil && row.Begun && !f.same() {
-				gone = true
-			}
-		}
-		if gone {
-			for _, g := range s.generations {
-				g.reached.Store(false)
-			}
-			s.late.leave()
-			return nil
+			f := filler{System: s, generation: g, row: row}
+			gone = gone || err == nil && !f.isWhole()
 		}
 	}
+	for _, g := range s.generations {
+		g.reached.Store(false)
+	}
+	s.late.leave()
+	return nil
 }
 
 // A function cannot fill an index, and it has no checkpoints of its own: what it acknowledges is gone. So from when an index of its

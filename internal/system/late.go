@@ -50,7 +50,7 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
-// leave closes the index, so that the next reach opens it again. A nil one stays open.
+// leave closes the index, so that the next reach opens it again. A nil one stays open. Calls that are under way end on their own.
 func (l *late) leave() {
 	if l == nil {
 		return
@@ -58,7 +58,7 @@ func (l *late) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ix != nil {
-		_ = l.ix.Close()
+		go l.ix.Close()
 		l.ix = nil
 	}
 }
@@ -79,31 +79,49 @@ func opened[T any](l *late, call func(search.Index) (T, error)) (out T, err erro
 	if err != nil {
 		return out, err
 	}
-	out, err = call(ix)
-	if errors.Is(err, search.ErrGone) {
-		l.lost()
+	if out, err = call(ix); err != nil {
+		err = l.answered(ix, err)
 	}
 	return out, err
 }
 
-// lost leaves the index, and says so.
-func (l *late) lost() {
-	l.leave()
-	select {
-	case l.gone <- struct{}{}:
-	default:
+// answered is the error of a call of an index, which is left if it is gone: not the one that was opened in its place since.
+func (l *late) answered(ix search.Index, err error) error {
+	switch now, closed := l.index(); {
+	case closed != nil || now != ix:
+		return errors.Join(errLate, err)
+	case errors.Is(err, search.ErrGone):
+		l.leave()
+		select {
+		case l.gone <- struct{}{}:
+		default:
+		}
 	}
+	return err
+}
+
+// look returns search.ErrGone if an open index is gone, or another one has taken its place.
+func (l *late) look(ctx context.Context) error {
+	_, err := opened(l, func(ix search.Index) (any, error) {
+		if of, ok := ix.(interface{ Look(context.Context) error }); ok {
+			return nil, of.Look(ctx)
+		}
+		return nil, nil
+	})
+	return err
 }
 
 // Apply and the methods below are those of search.Index. Until the index is open they do nothing and return
 // errLate, or an empty answer where there is no error to return: a caller tries again later, as it does
 // when an open index does not answer.
 func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	errs, err := opened(l, func(ix search.Index) ([]error, error) { return ix.Apply(ctx, docs) })
-	if errors.Is(errors.Join(errs...), search.ErrGone) {
-		l.lost()
-	}
-	return errs, err
+	return opened(l, func(ix search.Index) ([]error, error) {
+		errs, err := ix.Apply(ctx, docs)
+		if gone := errors.Join(errs...); err == nil && errors.Is(gone, search.ErrGone) {
+			_ = l.answered(ix, gone)
+		}
+		return errs, err
+	})
 }
 
 func (l *late) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {

@@ -87,8 +87,10 @@ type Options struct {
 	Late      bool // begin without a cluster of indexes that does not answer; see Reach
 	// WhenBuilt leaves the indexes closed until Built finds them built: the program makes none, and needs none to begin.
 	WhenBuilt bool
-	Writes    bool // the program writes rows; see drivers.Place.Open
-	InMemory  bool // search in memory only, for tests
+	// Existing has the program make no index in a cluster, since it cannot fill one.
+	Existing bool
+	Writes   bool // the program writes rows; see drivers.Place.Open
+	InMemory bool // search in memory only, for tests
 	// Shared says, of a store that is open already, that other programs may use it at the
 	// same time. OpenAt knows it by itself.
 	Shared bool

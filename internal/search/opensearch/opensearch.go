@@ -56,6 +56,8 @@ type Options struct {
 	// Current is, by name of the schema, the Instance that the index had when it was
 	// filled last. An index with another instance has missed changes and is made again.
 	Current map[string]string
+	// Existing makes no index: one that is not there, or was not filled, is search.ErrGone.
+	Existing bool
 	// Patience is how long a call retries while nothing succeeds; 0 is 30 seconds. A
 	// context that ends sooner ends the call.
 	Patience time.Duration
@@ -121,7 +123,13 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 		sp := newSpace(s, o.Source, o.Prefix)
 		// Processes that start at the same time must not all prune at the same time.
 		sp.nextPrune = o.Now().Add(rand.N(pruneEvery))
-		if err := ix.server.open(ctx, sp, o.Current[s.Name], o.Refresh); err != nil {
+		err := error(nil)
+		if sp.instance = o.Current[s.Name]; o.Existing {
+			err = ix.server.present(ctx, sp)
+		} else {
+			err = ix.server.open(ctx, sp, sp.instance, o.Refresh)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("search index %s at %s: %w", s.Name, t.Shown(), err)
 		}
 		ix.spaces[s.Name] = sp
@@ -163,6 +171,16 @@ func (ix *Index) Instance(name string) string {
 		return sp.instance
 	}
 	return ""
+}
+
+// Look returns search.ErrGone if an index is not there, or is another one than when it was opened.
+func (ix *Index) Look(ctx context.Context) error {
+	for _, sp := range ix.spaces {
+		if err := ix.server.present(ctx, sp); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Place implements search.Index: it is the alias of an index.

@@ -106,6 +106,15 @@ func (s *server) find(ctx context.Context, sp *space) (*about, error) {
 	return &a, nil
 }
 
+// present returns search.ErrGone unless the space's instance is behind the alias.
+func (s *server) present(ctx context.Context, sp *space) error {
+	found, err := s.find(ctx, sp)
+	if err == nil && (found == nil || found.Instance != sp.instance) {
+		err = search.ErrGone
+	}
+	return err
+}
+
 // drop deletes a space's index. It is no error if the index does not exist.
 func (s *server) drop(ctx context.Context, sp *space) error {
 	err := s.call(ctx, nil, func() opensearchapi.Request {
