@@ -163,6 +163,8 @@ type Index interface {
 	// again. The store remembers the instance that was filled, and gives it to the
 	// driver that opens the index next. An index with another instance is fresh.
 	Instance(name string) string
+	// Look returns ErrGone if an index is not there, or is another one than when it was opened.
+	Look(ctx context.Context) error
 	// Place is where the driver keeps an index. It stands for the index's definition: it
 	// is the same whenever a schema is opened, and another one for every other definition.
 	Place(name string) string

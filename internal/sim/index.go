@@ -249,6 +249,9 @@ func (x *index) Instance(string) string { return "simulated" }
 // Place is the index itself: the simulated index has one definition.
 func (x *index) Place(name string) string { return name }
 
+// Look implements search.Index: nothing takes it away.
+func (*index) Look(context.Context) error { return nil }
+
 // Drop is never called: there are no other definitions.
 func (x *index) Drop(context.Context, string) error { return errors.New("nothing else is here") }
 

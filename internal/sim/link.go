@@ -440,6 +440,9 @@ func (l indexLink) Instance(name string) string { return l.index.Instance(name) 
 // Place implements search.Index.
 func (l indexLink) Place(name string) string { return l.index.Place(name) }
 
+// Look implements search.Index.
+func (l indexLink) Look(ctx context.Context) error { return l.index.Look(ctx) }
+
 // Drop implements search.Index.
 func (l indexLink) Drop(ctx context.Context, place string) error { return l.index.Drop(ctx, place) }
 

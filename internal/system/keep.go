@@ -117,7 +117,7 @@ func (s *System) AwaitGone(ctx context.Context) error {
 		case <-s.late.gone:
 			gone = true
 		case <-time.After(lookEvery):
-			gone = errors.Is(s.late.look(ctx), search.ErrGone)
+			gone = errors.Is(s.late.Look(ctx), search.ErrGone)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -100,17 +100,6 @@ func (l *late) answered(ix search.Index, err error) error {
 	return err
 }
 
-// look returns search.ErrGone if an open index is gone, or another one has taken its place.
-func (l *late) look(ctx context.Context) error {
-	_, err := opened(l, func(ix search.Index) (any, error) {
-		if of, ok := ix.(interface{ Look(context.Context) error }); ok {
-			return nil, of.Look(ctx)
-		}
-		return nil, nil
-	})
-	return err
-}
-
 // Apply and the methods below are those of search.Index. Until the index is open they do nothing and return
 // errLate, or an empty answer where there is no error to return: a caller tries again later, as it does
 // when an open index does not answer.
@@ -149,6 +138,11 @@ func (l *late) Filled(name string) error {
 func (l *late) Instance(name string) string {
 	is, _ := opened(l, func(ix search.Index) (string, error) { return ix.Instance(name), nil })
 	return is
+}
+
+func (l *late) Look(ctx context.Context) error {
+	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Look(ctx) })
+	return err
 }
 
 func (l *late) Place(name string) string {

@@ -111,6 +111,9 @@ const noted = "embedded "
 // placeOf is the name of the directory of a schema's index.
 func placeOf(s search.Schema) string { return dirName(s.Name) + "-" + fingerprint(s)[:12] }
 
+// Look implements search.Index. No other program has the directory.
+func (ix *Index) Look(context.Context) error { return nil }
+
 // Place implements search.Index: it is the name of a directory.
 func (ix *Index) Place(name string) string {
 	if c := ix.corpora[name]; c != nil {

@@ -173,7 +173,7 @@ func (ix *Index) Instance(name string) string {
 	return ""
 }
 
-// Look returns search.ErrGone if an index is not there, or is another one than when it was opened.
+// Look implements search.Index.
 func (ix *Index) Look(ctx context.Context) error {
 	for _, sp := range ix.spaces {
 		if err := ix.server.present(ctx, sp); err != nil {
