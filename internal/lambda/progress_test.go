@@ -243,7 +243,6 @@ type call struct {
 	next     *progress // what it is about to write
 	at       int       // the version of the row that it has read
 	together bool      // the row and the tail are written together
-	earlier  string
 	begun    bool
 	again    bool // it was answered already
 	old      bool // no invocation waits for its answer
