@@ -76,7 +76,9 @@ func Grants(p Process) []Grant {
 			}},
 			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "UpdateItem"), Reason: "The derived values, and the rows that they follow from."},
-			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"}, Reason: "The documents."},
+			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
+				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
+			}},
 		}, streamed()...)
 	case Ingest:
 		return []Grant{

@@ -126,7 +126,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, err
 	}
 	at.Writes = budget.New(units, at.Stage.Own())
-	o := system.Options{Writes: true, NoQueries: true, Late: true, Existing: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
+	o := system.Options{Writes: true, NoQueries: true, Late: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
 	}

@@ -451,7 +451,7 @@ data "aws_iam_policy_document" "orders_rows" {
 
     content {
       sid       = "Domain"
-      actions   = ["es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"]
+      actions   = ["es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"]
       resources = ["${var.open_search_domain_arn}/*"]
     }
   }
