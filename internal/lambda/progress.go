@@ -357,7 +357,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 			next.Fence = w.cut(next.Fence, l)
 		}
 		byMarks := func(b owntable.Build) bool { return b.HandOver.Over.IsZero() }
-		if len(w.portions) == 1 && len(w.portions[0].bad) == 0 && !slices.ContainsFunc(w.view.Builds.Counting(), byMarks) && h.Runner.Idle(w.portions[0].changes) {
+		if len(w.portions) == 1 && len(w.portions[0].bad) == 0 && !slices.ContainsFunc(w.view.Builds.Counting(), byMarks) && w.looked.Idle {
 			return next.applied(w.records, len(w.records)) // there is nothing to do in between
 		}
 		return next, nil

@@ -138,6 +138,8 @@ func (w *Work) passed(ctx context.Context) error {
 // Looked is what ledgers were like before the frontier of a shard was read. The zero Looked is
 // of no ledger.
 type Looked struct {
+	// Idle says that the changes ask for nothing, so that to apply them does nothing.
+	Idle bool
 	// Frontier is that of the batch's shard. The caller of Look reads it after the call.
 	Frontier events.Position
 	rows     map[string]value.Item // by partition key
@@ -157,7 +159,7 @@ func (r *Runner) Look(ctx context.Context, changes []projections.Change) (Looked
 		}
 	}
 	rows, err := r.Get(ctx, refs)
-	out := Looked{rows: make(map[string]value.Item, len(rows))}
+	out := Looked{Idle: r.idle(changes, g), rows: make(map[string]value.Item, len(rows))}
 	for i, row := range rows {
 		out.rows[refs[i].Key.Partition.Text()] = row
 	}

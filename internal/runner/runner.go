@@ -251,9 +251,12 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 	return g, parts
 }
 
-// Idle reports whether changes ask for nothing, as most of weir's own do that come back by the stream: to apply them does nothing. It is
-// pure.
-func (r *Runner) Idle(changes []projections.Change) bool {
+// idle reports whether changes, as they were folded, ask for nothing, as most of weir's own do that come back by the stream: to apply them
+// does nothing. It is pure.
+func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) bool {
+	if slices.Contains(g.Touched, true) {
+		return false
+	}
 	for i := range changes {
 		c := &changes[i]
 		if c.Is == nil || c.Is != c.Was || len(projections.OldRows(c)) > 0 || r.Index != nil && len(r.documents(c)) > 0 {
@@ -263,8 +266,7 @@ func (r *Runner) Idle(changes []projections.Change) bool {
 			return false
 		}
 	}
-	g, _ := Fold(r.Kinds, r.Model, changes)
-	return !slices.Contains(g.Touched, true)
+	return true
 }
 
 // count counts each change once.
