@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -105,14 +106,7 @@ func (b *Builder) wait(ctx context.Context, d time.Duration) error {
 	if b.Wait != nil {
 		return b.Wait(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return parallel.Sleep(ctx, d)
 }
 
 // Done returns what the builder has done since it began.

@@ -82,13 +82,11 @@ func (b *batch) pause(ctx context.Context, d time.Duration) bool {
 		}
 		return false
 	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
+	if parallel.Sleep(ctx, d) != nil {
 		b.fail(b.todo, errors.Join(context.Cause(ctx), errOthers))
 		return false
 	}
+	return true
 }
 
 // schedule plans the tasks as if they were executed one after the other. It returns the

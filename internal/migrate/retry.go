@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -32,10 +33,8 @@ func retry(ctx context.Context, what string, do func() (left string, err error))
 		if pause == backoff.Stop {
 			return errors.Join(ctx.Err(), fmt.Errorf("%s %s: others keep changing it", what, left))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := parallel.Sleep(ctx, pause); err != nil {
+			return err
 		}
 	}
 }
