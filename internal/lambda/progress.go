@@ -424,8 +424,8 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 			if err != nil {
 				return err
 			}
-			if w.known = w.known || done; done {
-				w.records = nil
+			if done {
+				w.known, w.records = true, nil
 			}
 		}
 		next, err := f(&w.progress)

@@ -49,8 +49,7 @@ func DecodeTail(row value.Item) (t TailRow, err error) {
 
 // Put makes the row, unless there is one behind the same position. The write returns the row.
 func (t TailRow) Put(model, shardKey string, expires time.Time) store.Write {
-	own, at := Table(), Ref(Tail(model, shardKey), TailAt(t.From))
-	return store.Write{Ref: at, If: NotThere(), Return: true, Put: value.NewItem(append(own.Item(at.Key),
-		value.Attr{Name: tailTo, Value: t.To.Value()}, value.Attr{Name: tailMarks, Value: value.OfBinary(t.Marks)},
-		value.Attr{Name: Expiry, Value: value.OfInt(expires.Unix())})...)}
+	at := Ref(Tail(model, shardKey), TailAt(t.From))
+	return store.Write{Ref: at, If: NotThere(), Return: true, Put: RefItem(at).With(
+		attr(tailTo, t.To.Value()), attr(tailMarks, value.OfBinary(t.Marks)), attr(Expiry, value.OfInt(expires.Unix())))}
 }
