@@ -219,7 +219,7 @@ func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func
 	return rows, nil
 }
 
-// View shows rows of one entity as queries do, to who has such a row already.
+// View shows rows of one entity as queries do, to a caller that has the rows already.
 type View struct{ step *step }
 
 // NewView is the view of an entity's rows.
