@@ -24,17 +24,16 @@ type buildCommand struct {
 	data
 	output
 	traces.Flag
-	Model       string        `arg:"" help:"Name of a built-in model or path of a model file."`
-	Derivations []string      `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
-	DryRun      bool          `env:"-" help:"Print the rows, units, price and time that the build, or --prune, would take, and change nothing. Search indexes are left out."`
-	Examples    int           `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
-	Abort       bool          `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
-	Prune       bool          `xor:"how" env:"-" help:"Remove what no program derives any more, instead of building: what retired derivations have shown in rows, what builds have replaced, and search indexes of other definitions. Names choose some of what is retired."`
-	Again       bool          `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
-	From        []string      `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
-	WriteBudget int           `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
-	Segments    int           `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
-	HandOver    time.Duration `name:"hand-over" env:"-" placeholder:"DURATION" help:"Follow the streams until a function with this definition of the search indexes has taken over from an earlier one, whose invocations may last this long after that. 16m is right for every function."`
+	Model       string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Derivations []string `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
+	DryRun      bool     `env:"-" help:"Print the rows, units, price and time that the build, or --prune, would take, and change nothing. Search indexes are left out."`
+	Examples    int      `default:"5" placeholder:"N" help:"With --dry-run, print what up to so many rows will show of each derivation that is new or changed (default ${default})."`
+	Abort       bool     `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
+	Prune       bool     `xor:"how" env:"-" help:"Remove what no program derives any more, instead of building: what retired derivations have shown in rows, what builds have replaced, and search indexes of other definitions. Names choose some of what is retired."`
+	Again       bool     `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
+	From        []string `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
+	WriteBudget int      `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
+	Segments    int      `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
 }
 
 func (buildCommand) Help() string {
@@ -50,11 +49,9 @@ stop; start those with the new one. A build is live when all rows show it. Run t
 command again a day later: it then reads everything once more and corrects what a
 function may have counted if it was invoked before the build began.
 
-Each set of search definitions has indexes of its own, so programs with other definitions
-are not disturbed. A function never fills an index. Where functions read the streams, build
-with --hand-over before the function with the new definition is deployed, and let it
-run: it ends when the function has taken over. Going back is the same command with the
-earlier model.
+Each set of search definitions has indexes of its own, which are filled beside the old
+ones. From the beginning, programs with other definitions are refused. A function never
+fills an index. Going back is the same command with the earlier model.
 
 What the model no longer has is retired, unless derivations are named: programs that still
 derive it are refused, and what it has shown stays in the rows until --prune. So the same
@@ -68,9 +65,9 @@ With --prune, what retired derivations have shown goes from the rows: their attr
 that weir made, and what a status shows over the application's value, which comes
 back. --dry-run counts them first, with examples. What is derived or declared today stays,
 and so does what another program wrote. History goes only if it is named, since nothing
-can derive it again. Ledgers that a build has replaced go too, and so do the indexes,
-checkpoints and notes of other search definitions. What a program derived within the hour
-stays, and so do search definitions that functions apply.
+can derive it again. Ledgers that a build has replaced go too, and so do the indexes
+and notes of search definitions that no reader keeps. What a program derived within the
+hour stays.
 
 History (keep) is in no row: weir keeps it from when its derivation began. With --from,
 what was before comes from recordings of DynamoDB Streams, in the forms that replay reads.
@@ -85,7 +82,7 @@ is for 4,000 write units in a second.
   projector build gallery --data ./data
   projector build gallery Album.mediaCount --aws --write-budget 500
   projector build gallery --aws --opensearch https://search-x.eu-west-1.es.amazonaws.com
-  projector build gallery.yaml --aws --opensearch URL --hand-over 16m
+  projector build gallery.yaml --aws --opensearch URL
   projector build gallery --aws --opensearch URL --prune
   projector build gallery.yaml --aws --prune --dry-run
   projector build watchlists Audit --aws --from recorded/`
@@ -99,9 +96,6 @@ const usualPace = 4000
 func (c *buildCommand) Run(p *program) error {
 	if c.Segments < 1 || c.WriteBudget < 0 || c.Examples < 0 {
 		return usage("--segments is at least 1, and --write-budget and --examples are not below 0")
-	}
-	if c.HandOver < 0 || c.HandOver > 0 && !c.shared() {
-		return usage("--hand-over is for functions on AWS")
 	}
 	if c.DryRun && c.Abort {
 		return usage("--dry-run is of a build, of --from or of --prune")
@@ -136,8 +130,6 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, s, b)
 	case c.Abort:
 		return c.abort(p, b)
-	case search && s.Index == nil && c.HandOver > 0:
-		return usage(noSearchPlace)
 	}
 	retired := false
 	if len(c.Derivations) == 0 {
@@ -369,8 +361,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 }
 
 // search fills the search indexes of the model's definitions.
-// It returns when the indexes are complete, or with --hand-over when the function has taken over. Interrupted, the
-// next call goes on after the rows that were read.
+// It returns when the indexes are complete. Interrupted, the next call goes on after the rows that were read.
 func (c *buildCommand) search(p *program, s *system.System, part *system.Part) error {
 	reading := progress.New(p.stderr, "rows read")
 	defer reading.End()
@@ -383,13 +374,7 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 		rows, reading.Total = f.Rows, int64(f.Total)
 		reading.Set(int64(f.Rows), int64(f.Rows))
 	}
-	err := s.Build(p.ctx, part, c.HandOver, filling, func(b system.Building) {
-		fmt.Fprintln(reading, map[system.Building]string{
-			system.Follows:   "the indexes are filled, and the streams followed; deploy the function with this model now",
-			system.TakesOver: "the function has begun; following on while an earlier one may be running",
-			system.Settled:   "the function has taken over",
-		}[b])
-	})
+	err := s.Reach(p.ctx, filling)
 	if err == nil && c.Again && rows == 0 { // they were filled before
 		err = s.IndexAgain(p.ctx, part, func(n int) { rows = n; reading.Set(int64(n), 0) })
 	}

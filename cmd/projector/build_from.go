@@ -21,7 +21,7 @@ import (
 // It looks for all files before it opens the data, so that a wrong path changes nothing. What cannot be used is said, is
 // left out, and makes the exit code 1. The same command goes on after an interruption.
 func (c *buildCommand) recordings(p *program) error {
-	if c.Abort || c.Prune || c.Again || c.HandOver > 0 {
+	if c.Abort || c.Prune || c.Again {
 		return usage("--from goes with --dry-run and --write-budget only")
 	}
 	inputs, err := inputsOf(c.From)

@@ -13,7 +13,6 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -127,7 +126,7 @@ func (l *life) read() (at places) {
 	at = places{}
 	l.store(func(db store.Store) {
 		for shard := range of {
-			row, err := store.GetRow(l.Context(), db, owntable.Checkpoint("shop", runner.GroupRows, "Shop", shard).Ref)
+			row, err := store.GetRow(l.Context(), db, owntable.Checkpoint("shop", "Shop", shard).Ref)
 			if err != nil {
 				l.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func (k *killable) Kill(model string) int {
 }
 
 // follow follows a model until ctx is done; a follower that was killed is followed by another one.
-func (k *killable) follow(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, indexed <-chan struct{}) func(context.Context, *system.Part) error {
+func (k *killable) follow(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
@@ -46,7 +46,7 @@ func (k *killable) follow(s *system.System, log *slog.Logger, told *metrics.Metr
 			k.mu.Lock()
 			k.kill[part.Model.Name] = end
 			k.mu.Unlock()
-			err := follow(ctx, life, part, log, of[part], activity, indexed, false)
+			err := follow(ctx, life, part, log, of[part], activity, false)
 			killed := life.Err() != nil
 			end()
 			if !killed || ctx.Err() != nil {

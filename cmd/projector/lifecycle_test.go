@@ -603,7 +603,7 @@ func (l *life) searchChanged() {
 		l.Helper()
 		var out, said bytes.Buffer
 		for tries := 20; ; tries-- { // it ends when the counts are right: the index may have to be filled on
-			l.runs(m, map[string]int{"orders": len(l.orders)}, "--build=never")
+			l.runs(m, map[string]int{"orders": len(l.orders)})
 			said.Reset()
 			code := run(l.Context(), slices.Concat([]string{"query", m, "find", "q=" + q}, l.flags), strings.NewReader(""), &out, &said)
 			if code == exitGood {
@@ -620,6 +620,7 @@ func (l *life) searchChanged() {
 	finds(was, "Ida", 1)
 	finds(was, "Genoa", 0)
 	m := l.model(strings.Replace(lifeModel, "text: [name]", "text: [city]", 1) + lifeCount)
+	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0", "--build=never"}, "the search indexes of model shop are those of another definition")
 	finds(m, "Genoa", 1)
 	finds(was, "Ida", 1) // and back
 	l.exact(was)

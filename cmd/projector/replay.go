@@ -252,9 +252,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	deriving := progress.New(p.stderr, "changes worked through")
 	var dead atomic.Int64
 	follower := runner.Follower{Runner: run, Report: func(n runner.Applied) {
-		if n.Group == runner.GroupRows {
-			deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
-		}
+		deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
 		dead.Add(int64(n.Dead))
 	}}
 	deriving.Hold()

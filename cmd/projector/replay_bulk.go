@@ -76,7 +76,7 @@ func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Re
 	if c.shared() {
 		return nil, "the rows are not in a directory", nil
 	}
-	searched, err := s.Searched(ctx, r.Model)
+	searched, err := s.Searched(ctx, s.Models[0])
 	if err != nil {
 		return nil, "", err
 	}

@@ -92,7 +92,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	told := metrics.New()
 	indexed := make(chan struct{})
 	activity := console.NewActivity(s.Models)
-	follow, read, leaveStreams, held := c.following(s, log, told, activity, writes, indexed)
+	follow, read, leaveStreams, held := c.following(s, log, told, activity, writes)
 	defer leaveStreams()
 	o := console.Options{Log: log, Activity: activity}
 	if held != nil {
@@ -259,7 +259,6 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 		return server.Run(ctx)
 	})
 	start(func() error { return sweep(ctx, s, log) })
-	start(func() error { return s.Keep(ctx) })
 	start(func() error { return reach(ctx) })
 	for _, part := range s.Models {
 		start(func() error { return follow(ctx, part) })
@@ -268,14 +267,13 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 	return first
 }
 
-// following is how streams are followed: by this process alone, or by one of several that may. What is
-// for search indexes waits for indexed. read begins to take part.
+// following is how streams are followed: by this process alone, or by one of several that may. read begins to take part.
 // held has what the process follows of each model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes, indexed <-chan struct{}) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following) {
 	if !c.shared() {
-		return alone(s, log, told, activity, indexed, c.remote()), func() {}, func() {}, nil
+		return alone(s, log, told, activity, c.remote()), func() {}, func() {}, nil
 	}
 	held = map[string]*live.Following{}
 	read = func() {
@@ -292,7 +290,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		writes.Share(s.RealTables(part), 1) // one process reads
 		of := told.Of(part.Runner)
 		f := live.Open(part.Runner, live.Options{
-			Lease: c.Lease, Window: c.Window, Log: log, Indexed: indexed, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
+			Lease: c.Lease, Window: c.Window, Log: log, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
 		})
 		of.Shards(f.Status)
 		of.Stopped(f.Stopped)
@@ -319,34 +317,34 @@ func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
 }
 
 // alone follows streams that no other process reads. remote says that the indexes are in a
-// cluster: what is for it is tried again, and the rows go on.
+// cluster: while it is down, documents are pending, and the rows go on.
 // It reads every shard from its checkpoint, without leases. Only the embedded store is followed so.
-func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, indexed <-chan struct{}, remote bool) func(context.Context, *system.Part) error {
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, remote bool) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		return follow(ctx, context.WithoutCancel(ctx), part, log, of[part], activity, indexed, remote)
+		return follow(ctx, context.WithoutCancel(ctx), part, log, of[part], activity, remote)
 	}
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
 // When life ends, it ends at once, as in a crash. It has finishTime for the end of the streams. What it does not reach stays in the stream, and the checkpoint says from where.
-func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, indexed <-chan struct{}, remote bool) error {
+func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, remote bool) error {
 	patient, cancel := context.WithCancel(life)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Indexed: indexed, Applied: activity.Records(part.Model.Name), Report: func(a runner.Applied) {
+	f := runner.Follower{Runner: part.Runner, Prompt: true, Applied: activity.Records(part.Model.Name), Report: func(a runner.Applied) {
 		told.Applied(a)
 		a.Warn(log, part.Model)
 	}}
-	pauses := live.Pauses{Log: log, Model: part.Model.Name}
-	f.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
-		if !remote || runner.KindOf(group) != runner.GroupSearch {
-			return 0, false
+	if remote {
+		f.Stopped = func(table, shard, why string) {
+			if why != "" {
+				log.Warn("stands still", "model", part.Model.Name, "table", table, "shard", shard, "error", why)
+			}
 		}
-		return pauses.After(group, moved, err), true
 	}
 	err := f.CatchUp(patient, ctx.Done())
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

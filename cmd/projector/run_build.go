@@ -29,6 +29,26 @@ const (
 // start enters the models in their catalogs, announces builds of what is new or changed, and retires what the models no longer
 // have. With --build=never it announces nothing and returns the refusal, which names the commands that help.
 func (c *runCommand) start(p *program, s *system.System) error {
+	if err := c.startValues(p, s); err != nil {
+		return err
+	}
+	if c.Build != "never" {
+		return s.NameIndexes(p.ctx)
+	}
+	for _, part := range s.Models {
+		row, err := part.Runner.Catalog.Row(p.ctx)
+		if err == nil {
+			_, err = part.Runner.Indexed(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startValues is start for what is derived on rows.
+func (c *runCommand) startValues(p *program, s *system.System) error {
 	err := s.Start(p.ctx)
 	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) && !errors.Is(err, catalog.ErrUnknown) {
 		return err

@@ -137,18 +137,21 @@ func (c *serveCommand) Run(p *program) error {
 	return p.stopped()
 }
 
-// awaitIndexes asks until each model's indexes are built, from when on searches are answered.
+// awaitIndexes asks until each model's indexes are built, from when on searches are answered, and begins again when one is gone.
 func awaitIndexes(ctx context.Context, s *system.System, log *slog.Logger) {
-	for _, part := range s.Models {
-		for said := false; ; said = true {
-			err := s.Built(ctx, part)
-			if err == nil || ctx.Err() != nil {
-				break
+	for ctx.Err() == nil {
+		for _, part := range s.Models {
+			for said := false; ; said = true {
+				err := s.Built(ctx, part)
+				if err == nil || ctx.Err() != nil {
+					break
+				}
+				if !said {
+					log.Warn("searches are refused until the search indexes are built", "model", part.Model.Name, "error", err)
+				}
+				_ = parallel.Sleep(ctx, reachAgain)
 			}
-			if !said {
-				log.Warn("searches are refused until the search indexes are built", "model", part.Model.Name, "error", err)
-			}
-			_ = parallel.Sleep(ctx, reachAgain)
 		}
+		_ = s.AwaitGone(ctx)
 	}
 }

@@ -63,13 +63,7 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, scope := range of.ScopeSpans {
 			for _, span := range scope.Spans {
-				name := span.Name
-				for _, a := range span.Attributes {
-					if a.Key == "weir.group" && name == "batch" {
-						name += " " + a.Value.GetStringValue()
-					}
-				}
-				s.named[string(span.SpanId)], s.above[string(span.SpanId)] = name, string(span.ParentSpanId)
+				s.named[string(span.SpanId)], s.above[string(span.SpanId)] = span.Name, string(span.ParentSpanId)
 			}
 		}
 	}
@@ -117,7 +111,7 @@ func TestTraces(t *testing.T) {
 	t.Run("run", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		serve(t, nil, exitInterrupted, "run", "gallery", "--data", dir, "--addr", "127.0.0.1:0", "--traces", "otlp")
-		s.await("batch rows > target > write")
+		s.await("batch > target > write")
 		if by, _ := s.service(); by != "weir" {
 			t.Errorf("the service is %q", by)
 		}
@@ -125,14 +119,14 @@ func TestTraces(t *testing.T) {
 	t.Run("build", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		command(t, "build", "gallery", "--data", dir, "--again", "--traces", "otlp")
-		s.await("batch build > target > write") // all of it was sent when the command ended
+		s.await("batch > target > write") // all of it was sent when the command ended
 	})
 	t.Run("function", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "60000") // only what is flushed comes
 		f := startFunction(t, "WEIR_DATA="+dir, "WEIR_TRACES=otlp", "OTEL_SERVICE_NAME=albums")
 		answerTo(t, f, inWindow(t, triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`)))
-		if by, _ := s.service(); s.paths()["batch rows > target > write"] == 0 || by != "albums" {
+		if by, _ := s.service(); s.paths()["batch > target > write"] == 0 || by != "albums" {
 			t.Errorf("the function answers before it has sent %v of %q", s.paths(), by)
 		}
 	})

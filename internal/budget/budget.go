@@ -236,11 +236,10 @@ type Purpose string
 
 // The purposes. Other is what has none: commands, queries, starts.
 const (
-	Rows   Purpose = "rows"   // records are applied to rows
-	Search Purpose = "search" // records are applied to search indexes
-	Lease  Purpose = "lease"  // shards are shared with other processes
-	Build  Purpose = "build"  // existing rows are derived from
-	Other  Purpose = "other"
+	Rows  Purpose = "rows"  // records are applied to rows
+	Lease Purpose = "lease" // shards are shared with other processes
+	Build Purpose = "build" // existing rows are derived from
+	Other Purpose = "other"
 )
 
 type purposeKey struct{}

@@ -146,7 +146,7 @@ func (f *fixture) unreadIn(table string) {
 			}
 		}
 		if !at.IsZero() {
-			_, err = f.Store.Write(f.Context(), []store.Write{owntable.OvertakeCheckpoint(owntable.Checkpoint(f.model.Name, runner.GroupRows, table, s.ID), at, false)})
+			_, err = f.Store.Write(f.Context(), []store.Write{owntable.OvertakeCheckpoint(owntable.Checkpoint(f.model.Name, table, s.ID), at)})
 			f.ok(err)
 		}
 	}

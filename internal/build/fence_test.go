@@ -44,7 +44,7 @@ func (f *fixture) delayed() *delayed {
 	shards, err := f.Store.Shards(f.Context(), f.table)
 	f.ok(err)
 	for _, s := range shards {
-		p, err := l.run.Place(f.Context(), runner.GroupRows, f.table, s.ID)
+		p, err := l.run.Place(f.Context(), f.table, s.ID)
 		f.ok(err)
 		l.places = append(l.places, p)
 	}
@@ -73,7 +73,7 @@ func (l *delayed) took(match func(*events.Record) bool) {
 // goesOn applies the batch by the builds that there are now.
 func (l *delayed) goesOn() {
 	l.Helper()
-	l.ok((&runner.Follower{Runner: l.run}).Stepper(runner.GroupRows).Again(l.Context(), l.now(), l.pages))
+	l.ok((&runner.Follower{Runner: l.run}).Stepper().Again(l.Context(), l.now(), l.pages))
 }
 
 // undeleted matches what is not a deletion.
@@ -101,7 +101,7 @@ func (f *fixture) fence() {
 	shards, err := f.Store.Shards(f.Context(), f.table)
 	f.ok(err)
 	for _, s := range shards {
-		ref := owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID)
+		ref := owntable.Checkpoint(f.model.Name, f.table, s.ID)
 		rows, err := f.Store.Get(f.Context(), []store.Ref{ref.Ref})
 		f.ok(err)
 		is, err := owntable.DecodeCheckpoint(rows[0])
@@ -129,7 +129,7 @@ func TestBatchOfAnOlderView(t *testing.T) {
 	r.Store = beforeMove{f.Store, &do}
 	follower := runner.Follower{Runner: &r, Source: untrimmed{f.Store}}
 	for range 3 {
-		if _, _, err := follower.Stepper(runner.GroupRows).Step(t.Context()); err != nil {
+		if _, _, err := follower.Stepper().Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

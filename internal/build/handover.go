@@ -10,7 +10,6 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/contribution"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -65,7 +64,7 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 		for _, s := range shards {
 			all[s.ID] = contribution.Shard{Parent: s.Parent, Listed: true}
 		}
-		q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(b.Runner.Model.Name, runner.GroupRows))}
+		q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(b.Runner.Model.Name))}
 		err = b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
 			checkpoint, err := owntable.DecodeCheckpoint(row)
 			if err != nil || checkpoint.Table != t.Name {

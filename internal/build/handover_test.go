@@ -218,7 +218,7 @@ type jump struct {
 }
 
 func (f *fixture) jump(hours int64) {
-	places, err := f.runner().Places(f.Context(), runner.GroupRows)
+	places, err := f.runner().Places(f.Context())
 	f.ok(err)
 	j := jump{by: time.Duration(hours) * time.Hour}
 	for _, p := range places {

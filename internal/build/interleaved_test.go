@@ -137,7 +137,7 @@ func (w *interleaved) follow(depth int) {
 		step = w.late[i]
 		w.late = slices.Delete(w.late, i, i+1)
 	} else {
-		step = w.follower(w.process(depth, w.d.IntN(60))).Stepper(runner.GroupRows)
+		step = w.follower(w.process(depth, w.d.IntN(60))).Stepper()
 	}
 	for range 1 + w.d.IntN(2) {
 		if _, _, err := step.Step(w.Context()); err != nil {

@@ -402,7 +402,7 @@ func (f *fixture) fromCheckpoints(at map[string]events.Position) {
 	shards, err := f.Store.Shards(f.Context(), f.table)
 	f.ok(err)
 	for _, s := range shards {
-		row, err := f.runner().GetRow(f.Context(), owntable.Checkpoint(f.model.Name, runner.GroupRows, f.table, s.ID).Ref)
+		row, err := f.runner().GetRow(f.Context(), owntable.Checkpoint(f.model.Name, f.table, s.ID).Ref)
 		f.ok(err)
 		is, err := owntable.DecodeCheckpoint(row)
 		f.ok(err)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/internal/budget"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
@@ -270,7 +269,7 @@ func (s *segment) flush(ctx context.Context) error {
 	if s.dry {
 		return s.estimate(ctx)
 	}
-	is := runner.Span{Name: runner.SpanBatch, Group: string(budget.Build), Table: s.build.Entity, Items: s.held}
+	is := runner.Span{Name: runner.SpanBatch, Table: s.build.Entity, Items: s.held}
 	if err := s.Runner.Traced(ctx, is, func(ctx context.Context) error { return s.done(ctx, s) }); err != nil {
 		return err
 	}

@@ -548,7 +548,7 @@ func (b *Bulk) admit(ctx context.Context, of []string) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	_, err := b.to.Runner.Admit(ctx, tables, runner.GroupRows)
+	_, err := b.to.Runner.Admit(ctx, tables)
 	return err
 }
 

@@ -41,7 +41,6 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	started bool
-	fits    bool       // the tables are those that are pinned
 	seen    value.Item // the row that was last decoded
 	row     owntable.CatalogRow
 	looked  time.Time                 // when Unfinished last read the row
@@ -232,7 +231,7 @@ func (c *Catalog) passed(ctx context.Context, f *Found) error {
 			if err != nil {
 				return err
 			}
-			at := owntable.Checkpoint(c.model.Name, owntable.GroupRows, t, s.ID)
+			at := owntable.Checkpoint(c.model.Name, t, s.ID)
 			row, err := store.GetRow(ctx, c.store, at.Ref)
 			if err != nil {
 				return fmt.Errorf("reading checkpoints of model %s: %w", c.model.Name, err)
@@ -244,7 +243,7 @@ func (c *Catalog) passed(ctx context.Context, f *Found) error {
 			if f.Passed[t].Compare(oldest) < 0 {
 				f.Passed[t] = oldest
 			}
-			f.behind = append(f.behind, owntable.OvertakeCheckpoint(at, oldest, false))
+			f.behind = append(f.behind, owntable.OvertakeCheckpoint(at, oldest))
 		}
 	}
 	return nil
@@ -284,7 +283,7 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 // would lack what lies before the checkpoint.
 func (c *Catalog) lost(ctx context.Context, found Found) error {
 	moved := false
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name, owntable.GroupRows))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name))}
 	for rows, err := range store.Pages(ctx, c.store, q) {
 		if err != nil {
 			return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
@@ -354,7 +353,7 @@ func (c *Catalog) isStarted() bool {
 func (c *Catalog) startAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.started, c.fits = false, false
+	c.started = false
 }
 
 // Change changes the catalog as decide says, which gets it as it is, must change nothing of
@@ -377,50 +376,14 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 	return owntable.CatalogRow{}, errBusy
 }
 
-// AdmitSearch decides whether a program may apply batches to search indexes alone. Documents
-// have positions, so it does not matter who else applies the same batches, by which reader,
-// or from which model: the rows of the search generations say which indexes a program may
-// apply. The tables must be those that are pinned, which AdmitSearch reads once. Where a model only
-// searches, no other program pins them, so the first batch starts the program.
-func (c *Catalog) AdmitSearch(ctx context.Context, b Batch, said Said) error {
-	row, err := c.fitting(ctx, b, said)
-	if err != nil {
-		return err
-	}
-	return b.earlier(row)
-}
-
-// fitting returns the catalog by which the tables fit, as it was last read if they are known to.
-func (c *Catalog) fitting(ctx context.Context, b Batch, said Said) (row owntable.CatalogRow, err error) {
-	c.mu.Lock()
-	row, known := c.row, (c.started || c.fits) && !b.later(c.row)
-	c.mu.Unlock()
-	if known {
-		return row, nil
-	}
-	if len(c.program.Derivations) == 0 {
-		if err := c.start(ctx, said, ofAStream); err != nil {
-			return row, err
-		}
-		return c.read(ctx)
-	}
-	found, err := c.found(ctx)
-	if err != nil {
-		return row, err
-	}
-	if row, err = c.read(ctx); err != nil {
-		return row, err
-	}
-	if err := c.restarted(ctx, row, &found); err != nil {
-		return row, err
-	}
-	if err := c.program.Fits(row, found); err != nil {
-		return row, err
-	}
-	c.mu.Lock()
-	c.fits = true
-	c.mu.Unlock()
-	return row, nil
+// Index notes that every reader keeps the documents of a search generation from now on, or of none if it is "". Readers with
+// another one are refused.
+func (c *Catalog) Index(ctx context.Context, generation string) error {
+	_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
+		was.Search = generation
+		return was, nil
+	})
+	return err
 }
 
 // Pin returns what the catalog has of a table: among others, who reads its stream since when.
@@ -497,7 +460,7 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 		return row, fmt.Errorf("the catalog of model %s: %w", c.model.Name, err)
 	}
 	if row.Count < c.row.Count { // of a table that was restored
-		c.started, c.fits = false, false
+		c.started = false
 	}
 	c.seen, c.row = is, row
 	return row, nil

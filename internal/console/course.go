@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"weir/internal/model"
-	"weir/internal/runner"
 	"weir/internal/system"
 )
 
@@ -34,18 +33,15 @@ type moment struct {
 	read map[string]uint64        // records of each entity since the process began
 }
 
-// series names a shard as a group reads it.
-type series struct{ table, shard, group string }
+// series names a shard.
+type series struct{ table, shard string }
 
-// shardLag is how far a group has read and applied a shard.
+// shardLag is how far a shard is read and applied.
 type shardLag struct {
 	series
 	at  string        // the position, "" if it is not known
 	lag time.Duration // -1 if it is not known
 }
-
-// groupAll stands for all groups of a shard that this process holds.
-const groupAll = "all"
 
 // add takes in a moment.
 func (k *course) add(s moment) {
@@ -131,28 +127,26 @@ func (c *Console) sampled(part *system.Part, shards []shardLag) moment {
 func (c *Console) shards(ctx context.Context, part *system.Part) (out []shardLag, err error) {
 	if c.options.Shards != nil {
 		for _, s := range c.options.Shards(part.Model.Name) {
-			out = append(out, shardLag{series{s.Table, s.Shard, groupAll}, "", s.Unapplied})
+			out = append(out, shardLag{series{s.Table, s.Shard}, "", s.Unapplied})
 		}
 		return out, nil
 	}
-	for _, group := range part.Runner.Groups() {
-		places, err := part.Runner.Places(ctx, group)
+	places, err := part.Runner.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range places {
+		if at.Done {
+			continue
+		}
+		l := shardLag{series: series{at.Table, at.Shard}, at: at.At.String()}
+		next, err := c.system.Store.Read(ctx, at.Table, at.Shard, at.At, 1)
 		if err != nil {
-			return nil, err
+			l.lag = -1
+		} else if len(next.Records) > 0 {
+			l.lag = max(0, time.Since(next.Records[0].Time))
 		}
-		for _, at := range places {
-			if at.Done {
-				continue
-			}
-			l := shardLag{series: series{at.Table, at.Shard, runner.KindOf(group)}, at: at.At.String()}
-			next, err := c.system.Store.Read(ctx, at.Table, at.Shard, at.At, 1)
-			if err != nil {
-				l.lag = -1
-			} else if len(next.Records) > 0 {
-				l.lag = max(0, time.Since(next.Records[0].Time))
-			}
-			out = append(out, l)
-		}
+		out = append(out, l)
 	}
 	return out, nil
 }
@@ -183,26 +177,21 @@ func (c *Console) flow(r *request) (*flow, error) {
 }
 
 // of returns the rate of a derivation's source rows, and its lag: the greatest of the tables that
-// its group reads for it; below 0 if it is not known of one of them.
+// are read for it; below 0 if it is not known of one of them.
 func (f *flow) of(m *model.Model, d *model.Derivation) (rate float64, lag time.Duration) {
-	group := runner.GroupRows
-	if _, is := model.SearchOf(d.Name); is {
-		group = runner.GroupSearch
-	}
 	for _, e := range d.From {
 		rate += f.rates[e]
-		_, of := f.table(m.Entity(e).Table.Name, group)
+		_, of := f.table(m.Entity(e).Table.Name)
 		lag = worse(lag, of)
 	}
 	return rate, lag
 }
 
-// table returns how many shards of a table this process knows, and the greatest lag of a group, or
-// of any if it is "".
-func (f *flow) table(name, group string) (shards int, lag time.Duration) {
+// table returns how many shards of a table this process knows, and the greatest lag of these.
+func (f *flow) table(name string) (shards int, lag time.Duration) {
 	seen := map[string]bool{}
 	for i := range f.shards {
-		if s := &f.shards[i]; s.table == name && (group == "" || s.group == group || s.group == groupAll) {
+		if s := &f.shards[i]; s.table == name {
 			seen[s.shard], lag = true, worse(lag, s.lag)
 		}
 	}

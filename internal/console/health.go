@@ -37,9 +37,9 @@ type tableLine struct{ Name, Stream, Images, Complete, Reader, Since string }
 // Lag is "none" where everything is applied, else the age of the oldest record that is not, by this
 // machine's clock; "not known" if the stream cannot be read there.
 type shardLine struct {
-	Table, Shard, Group, Position string
-	Lag, Class                    string
-	Picture                       *picture
+	Table, Shard, Position string
+	Lag, Class             string
+	Picture                *picture
 }
 
 // gapLine is a gap that waits for an operator.
@@ -61,9 +61,9 @@ type buildLine struct {
 	Percent                          int64 // 0 to 100, -1 if it is not known
 }
 
-// indexLine is a search index of any definition. Applied is until when everything in it was
+// indexLine is a search index of any definition. Since is when it was filled.
 // certainly applied.
-type indexLine struct{ Name, State, Class, Kind, Place, Applied string }
+type indexLine struct{ Name, State, Class, Kind, Place, Since string }
 
 // health is the page of one model: its streams, builds, indexes, and the last recount. It reads the
 // status at each request.
@@ -97,7 +97,7 @@ func (c *Console) health(r *request) error {
 	}
 	for i := range st.Search {
 		x := &st.Search[i]
-		p.Search = append(p.Search, indexLine{x.Name, x.State, classOf(x.State), x.Kind, x.Place, stamp(x.Applied)})
+		p.Search = append(p.Search, indexLine{x.Name, x.State, classOf(x.State), x.Kind, x.Place, stamp(x.Since)})
 	}
 	return r.ok("health", "Health", &p)
 }
@@ -148,7 +148,7 @@ func (p *healthPage) shards(k *course, now []shardLag) {
 	}
 	for i := range now {
 		s := &now[i]
-		l := shardLine{Table: s.table, Shard: s.shard, Group: s.group, Position: s.at}
+		l := shardLine{Table: s.table, Shard: s.shard, Position: s.at}
 		l.Lag, l.Class = said(s.lag)
 		if i < maxSeries && len(courses[i]) > 0 {
 			l.Picture = lagPicture(courses[i], high)

@@ -65,8 +65,7 @@ func TestGraphFlows(t *testing.T) {
 		`<span class="state bad">paused</span> <span class="muted">the disk is full</span>`)
 }
 
-// TestGraphBuilds: a derivation that is built says how far it is, and one that is behind in its own
-// group does not make the other group look bad.
+// TestGraphBuilds: a derivation that is built says how far it is, and all say how far they are behind.
 func TestGraphBuilds(t *testing.T) {
 	w := open(t)
 	m := w.part.Model
@@ -77,7 +76,7 @@ func TestGraphBuilds(t *testing.T) {
 	st.Builds = []status.Build{{Entity: "Product", State: owntable.BuildBuilding, Rows: 43, Of: 100, Left: 12}}
 	st.Tables[0].Reader = "process"
 	f := &flow{shards: []shardLag{
-		{series{"shop-rows", "s", runner.GroupRows}, "1", 0}, {series{"shop-rows", "s", runner.GroupSearch}, "1", 2 * time.Minute},
+		{series{"shop-rows", "s"}, "1", 2 * time.Minute},
 	}, rates: map[string]float64{"Review": 12.4, "Product": 1}}
 	says := func(want map[string]string) {
 		t.Helper()
@@ -93,7 +92,7 @@ func TestGraphBuilds(t *testing.T) {
 		}
 	}
 	says(map[string]string{
-		"Product.reviews": "building 43 %, 12/s, lag none busy", "search/products": "live, 1.0/s, lag 2m0s bad", "stream shop-rows": "live, 13/s, lag 2m0s bad",
+		"Product.reviews": "building 43 %, 12/s, lag 2m0s busy", "search/products": "live, 1.0/s, lag 2m0s bad", "stream shop-rows": "live, 13/s, lag 2m0s bad",
 		"Product": "entity", "search index": "end",
 	})
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -164,7 +163,7 @@ func TestGraphHasPlaces(t *testing.T) {
 func TestRates(t *testing.T) {
 	k, began := &course{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration, n uint64) moment {
-		return moment{at: began.Add(after), read: map[string]uint64{"Review": n}, lag: map[series]time.Duration{{"t", "s", "rows"}: after}}
+		return moment{at: began.Add(after), read: map[string]uint64{"Review": n}, lag: map[series]time.Duration{{"t", "s"}: after}}
 	}
 	rate := func(now moment) float64 { return k.rates(&now, began)["Review"] }
 	if got := rate(at(10*time.Second, 50)); got != 5 {
@@ -181,11 +180,11 @@ func TestRates(t *testing.T) {
 	if got := rate(at(end+2*rateOver, last+1000)); got < 7 || got > 8 { // no sample was had for two minutes
 		t.Errorf("%v a second after a hole", got)
 	}
-	lags, since := k.lags(series{"t", "s", "rows"})
+	lags, since := k.lags(series{"t", "s"})
 	if len(lags) != maxSamples || since != began.Add(end-maxSamples*sampleEvery) {
 		t.Errorf("%d samples since %v", len(lags), since)
 	}
-	if lags, _ = k.lags(series{"t", "another", "rows"}); lags[0] != -1 {
+	if lags, _ = k.lags(series{"t", "another"}); lags[0] != -1 {
 		t.Errorf("%v of a shard that was not there", lags[0])
 	}
 }
@@ -202,8 +201,8 @@ func TestSamples(t *testing.T) {
 	}
 	s := w.c.sampled(w.part, shards)
 	behind := 0
-	for of, lag := range s.lag {
-		if lag > 0 && of.group == runner.GroupRows {
+	for _, lag := range s.lag {
+		if lag > 0 {
 			behind++
 		}
 	}
@@ -237,7 +236,7 @@ func TestHealth(t *testing.T) {
 		},
 	})
 	for i, lag := range []time.Duration{0, 0, 40 * time.Second, -1, 5 * time.Second} {
-		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1", groupAll}: lag}})
+		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1"}: lag}})
 	}
 	w.wants("/console/shop/health", `No gap waits`)
 	if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {

@@ -56,7 +56,7 @@ func streamOf(m *model.Model, st *status.Status, f *flow, table string) stream {
 	for _, e := range m.Table(table).Entities {
 		rate += f.rates[e.Name]
 	}
-	shards, lag := f.table(table, "")
+	shards, lag := f.table(table)
 	if s.Shards = fmt.Sprint(shards, " shards"); shards == 1 {
 		s.Shards = "1 shard"
 	}

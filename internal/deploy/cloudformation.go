@@ -466,7 +466,7 @@ func (s *stack) alarm(a alarm) {
 		case m.Table == nil:
 			return dims("FunctionName", ref(m.Function.ID))
 		default:
-			own := []any{"Model", m.Function.Model.Name, "Table", m.Table.Def.Name, "Group", string(m.Function.Process)}
+			own := []any{"Model", m.Function.Model.Name, "Table", m.Table.Def.Name}
 			return tagged("If", list("IsDefault", dims(own...), dims(append([]any{"Stage", ref(paramStage)}, own...)...)))
 		}
 	}()
@@ -495,7 +495,7 @@ func (s *stack) dashboard(m *Model) {
 			optional = append(optional, is(string(f.Process), either(f.When+"Now", ref(f.ID), "none")))
 		}
 	}
-	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table,Group", "weir,Stage,Model,Table,Group")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
+	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table", "weir,Stage,Model,Table")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
 	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
 		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
 		is("DashboardBody", tagged("Sub", list(text.node(), names))))))

@@ -7,7 +7,6 @@ import (
 )
 
 // Process is a kind of process, by what it may do.
-// Of those that derive it is also the dimension Group of weir's own metrics.
 type Process string
 
 // The kinds of process.

@@ -450,8 +450,8 @@ func dimensions(m metric) string {
 	case m.Table == nil:
 		return "{ FunctionName = aws_lambda_function." + m.Function.one() + ".function_name }"
 	}
-	return fmt.Sprintf("merge(local.is_default ? {} : { Stage = var.stage }, { Model = %s, Table = %s, Group = %s })",
-		quoted(m.Function.Model.Name), quoted(m.Table.Def.Name), quoted(string(m.Function.Process)))
+	return fmt.Sprintf("merge(local.is_default ? {} : { Stage = var.stage }, { Model = %s, Table = %s })",
+		quoted(m.Function.Model.Name), quoted(m.Table.Def.Name))
 }
 
 // dashboard prints the model's dashboard as the JSON that CloudWatch takes, with Terraform's
@@ -462,7 +462,7 @@ func (t *terraform) dashboard(m *Model) {
 		t.line("")
 		t.line("dashboard_body = <<-EOT")
 		body := m.dashboard(dashboardNames{
-			region: "${local.region}", schema: `${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}`,
+			region: "${local.region}", schema: `${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}`,
 			filter: `${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}`,
 			function: func(f *Function) string {
 				if f.When != "" { // there may be none

@@ -24,7 +24,6 @@ import (
 	"weir/internal/logs"
 	"weir/internal/measures"
 	"weir/internal/model"
-	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -141,7 +140,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		}
 		return nil
 	})
-	h.Names, h.Indexing = s.Names, s.Gate(s.Models[0]).Pass
+	h.Names = s.Names
 	model := s.Models[0].Model.Name
 	var before budget.Use
 	h.Report = func(r lambda.Report) {
@@ -202,7 +201,7 @@ func gauges(in stage.Stage, m *model.Model, t *lambda.Tick, i int, now time.Time
 			}
 		}
 	}
-	line := logLine{in, map[string]any{"Model": m.Name, "Table": of.Table, "Group": runner.GroupRows}}
+	line := logLine{in, map[string]any{"Model": m.Name, "Table": of.Table}}
 	return line.write(is, now)
 }
 
@@ -283,13 +282,13 @@ func (i *invocations) count(ctx context.Context) error {
 // would share their metrics otherwise.
 // Which metrics there are is in package measures; values says what they are in one report.
 func metrics(in stage.Stage, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
-	line := logLine{in, map[string]any{"Model": model, "Table": r.Table, "Group": runner.GroupRows}}
+	line := logLine{in, map[string]any{"Model": model, "Table": r.Table}}
 	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
 		line.of["Derivations"] = r.By
 	}
 	b := line.write(values(r, used), now)
 	for _, table := range r.Refused { // it need not be the table of the event
-		line := logLine{in, map[string]any{"Model": model, "Table": table, "Group": runner.GroupRows}}
+		line := logLine{in, map[string]any{"Model": model, "Table": table}}
 		b = append(b, line.write(map[string]int64{"Refused": 1}, now)...)
 	}
 	return b
@@ -304,7 +303,7 @@ type logLine struct {
 // write adds the metrics that have a value.
 func (l logLine) write(is map[string]int64, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
-	by := []string{"Model", "Table", "Group"}
+	by := []string{"Model", "Table"}
 	if !l.in.IsDefault() {
 		l.of["Stage"], by = l.in.Name, append([]string{"Stage"}, by...)
 	}

@@ -73,7 +73,7 @@ func TestLogIsTheList(t *testing.T) {
 	if n != len(units) || n != len(is) || len(values(r, used))+2 != n {
 		t.Errorf("the line has %d metrics, the list %d: %v", len(units), n, units)
 	}
-	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table", "Group"}) {
+	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table"}) {
 		t.Errorf("the dimensions are %v", line.AWS.CloudWatchMetrics[0].Dimensions)
 	}
 	if !bytes.Contains(refused, []byte(`"Table":"shelves"`)) || !bytes.Contains(refused, []byte(`"Refused":1`)) || bytes.Contains(refused, []byte(`"Applied"`)) {

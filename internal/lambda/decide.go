@@ -43,9 +43,9 @@ type work struct {
 	progress progress          // of the shard, as last read
 	portions []portion
 
-	known    bool            // all of it was applied so long ago that only the tail knows it
-	indexing runner.Indexing // of its documents
-	pending  int             // documents that an index did not take
+	known   bool // all of it was applied so long ago that only the tail knows it
+	indexed bool // its documents are written, or pending
+	pending int  // documents that an index did not take
 
 	done   int   // records applied or kept as dead letters
 	why    error // why the rest is not done

@@ -44,8 +44,6 @@ type Handler struct {
 	// Admit runs before each event. After an error nothing of the event is applied or
 	// acknowledged.
 	Admit func(context.Context) error
-	// Indexing, if set, says before each event what becomes of its documents.
-	Indexing func(context.Context) (runner.Indexing, error)
 	// Portion is the most records that are applied as one batch; 0 is the whole event, so that each target is written once, and a
 	// part of it after an event of the shard that took longer than the invocation had.
 	Portion int
@@ -97,7 +95,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.Moment()
-	ctx = budget.For(ctx, budget.Purpose(runner.GroupRows))
+	ctx = budget.For(ctx, budget.Rows)
 	if s, is := isTick(payload); is {
 		return h.tick(ctx, s)
 	}
@@ -162,7 +160,7 @@ func inTime(whole context.Context) (context.Context, context.CancelFunc) {
 
 // batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
 func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
-	is := runner.Span{Name: runner.SpanBatch, Group: runner.GroupRows, Table: w.table, Items: len(ev.Entries)}
+	is := runner.Span{Name: runner.SpanBatch, Table: w.table, Items: len(ev.Entries)}
 	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
 		ctx, cancel := inTime(whole)
 		defer cancel()
@@ -263,25 +261,35 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 // documents writes the documents of records whose rows are applied, or notes them as pending: at once for a while after an index did
 // not take some.
 func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error {
-	if h.Runner.Index == nil || w.indexing == runner.Unindexed {
+	if !w.indexed {
 		return nil
 	}
-	now := h.Runner.Moment()
-	write := w.indexing == runner.Indexed && (h.down.IsZero() || now.Sub(h.down) > downTime)
-	n, err := h.Runner.Documented(ctx, b, write)
+	within := indexTime
+	if now := h.Runner.Moment(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
+		within = 0
+	}
+	of, n, err := h.Runner.Documents(ctx, []runner.Batch{b}, within)
+	if err != nil {
+		return err
+	}
+	w.counts.Add(of[0])
 	w.pending += n
 	switch {
-	case !write:
+	case within == 0:
 	case n > 0:
-		h.down = now
+		h.down = h.Runner.Moment()
 	default:
 		h.down = time.Time{}
 	}
-	return err
+	return nil
 }
 
-// downTime is how long documents are not offered to an index that did not take some.
-const downTime = 5 * time.Second
+const (
+	// indexTime is how long an event waits for an index.
+	indexTime = 3 * time.Second
+	// downTime is how long documents are not offered to an index that did not take some.
+	downTime = 5 * time.Second
+)
 
 // jobs works through long lists. If the time ends first, the same records are delivered
 // again and continue the rest. A job that fails is tried again with them, after all others are
@@ -330,15 +338,14 @@ func sourceOf(e *events.Entry) string {
 // check makes sure that this program and reader are the right ones for the stream, and that
 // the event continues what came before it.
 func (h *Handler) check(ctx context.Context, w *work) error {
-	err := h.Admit(ctx)
-	if err == nil && h.Indexing != nil {
-		w.indexing, err = h.Indexing(ctx)
+	if err := h.Admit(ctx); err != nil {
+		return err
 	}
+	row, err := h.Runner.AdmitEvent(ctx, w.table, w.label)
 	if err != nil {
 		return err
 	}
-	row, err := h.Runner.AdmitEvent(ctx, w.table, w.label, runner.GroupRows)
-	if err != nil {
+	if w.indexed, err = h.Runner.Indexed(row); err != nil {
 		return err
 	}
 	w.view = &runner.View{CatalogRow: row, Cuts: true}

@@ -290,7 +290,7 @@ func (l *progress) same(o *progress) bool {
 
 // progressRef is the row of the event's shard in the own table.
 func (h *Handler) progressRef(w *work) owntable.ShardRef {
-	return owntable.Checkpoint(h.Runner.Model.Name, runner.GroupRows, w.table, w.shard)
+	return owntable.Checkpoint(h.Runner.Model.Name, w.table, w.shard)
 }
 
 // follows reports whether the stream has nothing of the shard between a position and the event. What it has forgotten in between

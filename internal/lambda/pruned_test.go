@@ -331,7 +331,7 @@ func (w *world) forget(sort string) {
 func TestShardsThatAreGone(t *testing.T) {
 	inCountings(t, func(t *testing.T, w *world, c *counting, h func() *lambda.Handler) {
 		at := func(shard string) store.Ref {
-			return owntable.Checkpoint(c.model, runner.GroupRows, w.model.Tables[0].Name, shard).Ref
+			return owntable.Checkpoint(c.model, w.model.Tables[0].Name, shard).Ref
 		}
 		w.must(h(), c.event(w, "s1", 11))
 		w.set(at("s1"), "p", value.OfInt(7))

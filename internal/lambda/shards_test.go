@@ -241,7 +241,7 @@ func TestUnreadableShard(t *testing.T) {
 	w.shards = []string{"s1", "s2"}
 	h := w.handler()
 	w.add(h, "s1", "a")
-	at := owntable.Checkpoint("gallery", runner.GroupRows, "gallery", "s1").Ref
+	at := owntable.Checkpoint("gallery", "gallery", "s1").Ref
 	w.set(at, "a", value.OfInt(7))
 	if err := w.try(h, "s1", "a", 2); !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), "shard s1 of gallery") || !strings.Contains(err.Error(), "attribute a is 7") {
 		t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"weir/internal/live"
@@ -62,31 +61,16 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 	err := h.Runner.Start(ctx) // unless this program is not the one that derives
 	if err == nil {
 		w := work{}
-		err = errors.Join(h.jobs(ctx, &w), w.waits, h.catchUp(ctx))
+		catching, stop := context.WithTimeout(ctx, catchUpTime)
+		_, late := h.Runner.CatchUp(catching)
+		stop()
+		err = errors.Join(late, h.jobs(ctx, &w), w.waits)
 	}
 	t.Why = errors.Join(t.Why, err)
 	if h.Ticked != nil {
 		h.Ticked(t)
 	}
 	return []byte("{}"), t.Why
-}
-
-// catchUp writes the documents that are pending.
-func (h *Handler) catchUp(ctx context.Context) error {
-	indexing := runner.Indexed
-	var err error
-	if h.Indexing != nil {
-		indexing, err = h.Indexing(ctx)
-	}
-	if err != nil || h.Runner.Index == nil || indexing != runner.Indexed {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
-	defer cancel()
-	if _, err := h.Runner.CatchUp(ctx); err != nil {
-		return fmt.Errorf("documents are pending: %w", err)
-	}
-	return nil
 }
 
 // count counts the open dead letters.

@@ -53,7 +53,7 @@ func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	return err
 }
 
-// neverRead returns the listed shards of a table of which no group has read anything.
+// neverRead returns the listed shards of a table of which nothing was read.
 func (v *survey) neverRead(table string) (out []string) {
 	for _, s := range v.listed[table] {
 		if is := v.begun[place{table, s.ID}]; !is.read && !is.done {
@@ -69,7 +69,7 @@ func (r *Reader) cannotRead(table string, shards []string) bool {
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(shards, func(id string) bool {
 		p := place{table, id}
-		return r.still[fault{runner.GroupRows, p}] != ""
+		return r.still[fault{stepApply, p}] != ""
 	})
 }
 
@@ -115,7 +115,7 @@ type Watched struct {
 // all is applied. Any number of programs may look at the same time. A table at which it cannot look is not known, and the log
 // says why; the error is that of weir's own table.
 func (w *Watch) Look(ctx context.Context) (all []Watched, err error) {
-	places, err := w.Run.Places(ctx, runner.GroupRows)
+	places, err := w.Run.Places(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (w *Watch) Look(ctx context.Context) (all []Watched, err error) {
 
 // look looks at one table.
 func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (is Watched, err error) {
-	s, err := LookAt(ctx, w.Run, table, runner.GroupRows, places)
+	s, err := LookAt(ctx, w.Run, table, places)
 	if err != nil {
 		return is, err
 	}

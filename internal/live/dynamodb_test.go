@@ -90,7 +90,7 @@ func (w *watched) put(media ...string) {
 // applied is how many records all who have followed have applied.
 func (w *watched) applied() int {
 	w.Helper()
-	n, err := runnertest.Counted(w.Context(), w.run, runner.GroupRows)
+	n, err := runnertest.Counted(w.Context(), w.run)
 	must(w.T, err)
 	return n.Applied
 }
@@ -119,12 +119,12 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 		return len(page.Rows)
 	}
 	w.until("records applied", w.applied, 3)
-	if kept("check|gallery|rows") == 0 || kept("lease|gallery") == 0 {
+	if kept(owntable.Checkpoints("gallery")) == 0 || kept("lease|gallery") == 0 {
 		t.Error("nothing is kept of a shard that is open")
 	}
 	s.ended.Store(true)
 	s.forgotten.Store(true)
-	w.until("rows of a shard that is over", func() int { return kept("check|gallery|rows") }, 0)
+	w.until("rows of a shard that is over", func() int { return kept(owntable.Checkpoints("gallery")) }, 0)
 	if n := w.applied(); n != 3 {
 		t.Errorf("%d records are counted", n)
 	}

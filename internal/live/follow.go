@@ -47,8 +47,7 @@ func (f *Following) Start() {
 
 // Apply applies the records read so far and those still to come until ctx ends; then it
 // finishes the current batch, for at most finishTime. Failures are logged, and what failed
-// is tried again from the saved positions: search by itself, so that rows do not wait for a
-// cluster that is down.
+// is tried again from the saved positions.
 //
 // If this program may not apply its rows, Apply ends with an error that wraps
 // catalog.ErrRefused. The caller calls Close, so that the right program gets the shards.
@@ -56,19 +55,19 @@ func (f *Following) Apply(ctx context.Context) error {
 	applying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	pauses := Pauses{Log: f.reader.opts.Log, Model: f.run.Model.Name}
-	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Window: f.reader.opts.Window, Indexed: f.reader.opts.Indexed, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
+	pauses := pauses{log: f.reader.opts.Log, model: f.run.Model.Name}
+	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Window: f.reader.opts.Window, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
 		if f.reader.opts.Applied != nil {
 			f.reader.opts.Applied(a)
 		}
 		a.Warn(f.reader.opts.Log, f.run.Model)
 	}}
-	follower.Failed = func(group string, moved bool, err error) (time.Duration, bool) {
+	follower.Failed = func(moved bool, err error) (time.Duration, bool) {
 		f.reader.note(Applies)
-		if errors.Is(err, catalog.ErrRefused) && runner.KindOf(group) == runner.GroupRows {
+		if errors.Is(err, catalog.ErrRefused) {
 			return 0, false
 		}
-		return pauses.After(group, moved, err), true
+		return pauses.after(moved, err), true
 	}
 	if err := follower.Run(applying); errors.Is(err, catalog.ErrRefused) {
 		return err
@@ -76,32 +75,22 @@ func (f *Following) Apply(ctx context.Context) error {
 	return nil // what else failed was tried again, and logged
 }
 
-// Pauses says how long the groups of a Follower wait after failures, and logs these. Its
-// methods may be called from several goroutines.
-// The zero Pauses, with a Log, is ready. The pause after an error doubles, and a success begins
-// again with the shortest.
-type Pauses struct {
-	Log   *slog.Logger
-	Model string
-
-	mu   sync.Mutex
-	next map[string]time.Duration
+// pauses says how long a Follower waits after failures, and logs these.
+// The pause doubles after each, and a success begins again with the shortest.
+type pauses struct {
+	log   *slog.Logger
+	model string
+	next  time.Duration
 }
 
-// After returns how long a group waits after a failure: longer each time, unless it applied
-// something in between.
-func (p *Pauses) After(group string, moved bool, err error) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.next == nil {
-		p.next = map[string]time.Duration{}
-	}
-	wait := p.next[group]
+// after returns how long to wait after a failure: longer each time, unless something was applied in between.
+func (p *pauses) after(moved bool, err error) time.Duration {
+	wait := p.next
 	if moved || wait == 0 {
 		wait = leastPause
 	}
-	p.next[group] = min(2*wait, longestPause)
-	p.Log.Warn("applying", "model", p.Model, "group", group, "error", err, "again in", wait)
+	p.next = min(2*wait, longestPause)
+	p.log.Warn("applying", "model", p.model, "error", err, "again in", wait)
 	return wait
 }
 

@@ -42,7 +42,6 @@ type world struct {
 	forgetful atomic.Bool
 	notes     atomic.Int64 // of gaps
 	watched   atomic.Int64 // records handed to live.Options.Records
-	searches  []*sink      // what each process applies to search, nil for no search
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
@@ -62,7 +61,7 @@ func worldOf(t *testing.T, shards, processes int) *world {
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}}
-	w.procs, w.searches = make([]*process, processes), make([]*sink, processes)
+	w.procs = make([]*process, processes)
 	return w
 }
 
@@ -96,9 +95,6 @@ func (w *world) start(i int) {
 	w.procs[i] = p
 	ahead := w.ahead
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: func() time.Time { return time.Now().Add(ahead) }}
-	if s := w.searches[i]; s != nil {
-		run.Index, run.Generation = s, s.generation
-	}
 	go func() {
 		p.ended <- live.Follow(ctx, run, w.options())
 	}()
@@ -333,7 +329,7 @@ func (w *world) checkpointed() {
 			w.Fatalf("%d shards have no checkpoint", len(shards))
 		}
 		shards = slices.DeleteFunc(shards, func(s store.Shard) bool {
-			p, err := run.Place(w.Context(), runner.GroupRows, "gallery", s.ID)
+			p, err := run.Place(w.Context(), "gallery", s.ID)
 			must(w.T, err)
 			return !p.At.IsZero()
 		})
@@ -465,7 +461,7 @@ func (w *world) countsEachOnce() {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		total, err := runnertest.Counted(context.Background(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}, runner.GroupRows)
+		total, err := runnertest.Counted(context.Background(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db})
 		must(w.T, err)
 		w.mu.Lock()
 		read := len(w.read)
@@ -531,20 +527,12 @@ func (w *world) keptOfShards() (n int) {
 			n++
 		}
 	}
-	of := []string{owntable.Checkpoints("gallery", runner.GroupRows)}
-	for _, s := range w.searches {
-		if s != nil {
-			of = append(of, owntable.Checkpoints("gallery", runner.SearchGroup(s.generation)))
-		}
-	}
-	for _, k := range of {
-		page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
+	page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints("gallery"))})
+	must(w.T, err)
+	for _, row := range page.Rows {
+		is, err := owntable.DecodeCheckpoint(row)
 		must(w.T, err)
-		for _, row := range page.Rows {
-			is, err := owntable.DecodeCheckpoint(row)
-			must(w.T, err)
-			count(is.Shard)
-		}
+		count(is.Shard)
 	}
 	return n
 }
@@ -564,17 +552,8 @@ func (w *world) positions() (most int) {
 
 // TestGapIsSaid says that records that the stream gave up before they were read are
 // a gap that people find, and that what comes after them is applied.
-func TestGapIsSaid(t *testing.T) { gapIsSaid(t, newWorld(t)) }
-
-// TestGapBesideANewIndex: the same where the process that finds the gap has an index of which
-// nothing was applied yet.
-func TestGapBesideANewIndex(t *testing.T) {
+func TestGapIsSaid(t *testing.T) {
 	w := newWorld(t)
-	w.searches[1] = newSink("new")
-	gapIsSaid(t, w)
-}
-
-func gapIsSaid(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 100 {
 		w.deed(rng)
@@ -684,17 +663,8 @@ func (w *world) gaps(n int) {
 // TestShardGoneBeforeItsEnd says that a shard which the stream forgot before its end
 // was read is a gap that people find, that what was read of it is applied all the
 // same, and that its children are.
-func TestShardGoneBeforeItsEnd(t *testing.T) { shardGone(t, newWorld(t)) }
-
-// TestShardGoneBesideANewIndex: the same where the process that finds it gone has an index of
-// which nothing was applied yet.
-func TestShardGoneBesideANewIndex(t *testing.T) {
+func TestShardGoneBeforeItsEnd(t *testing.T) {
 	w := newWorld(t)
-	w.searches[1] = newSink("new")
-	shardGone(t, w)
-}
-
-func shardGone(t *testing.T, w *world) {
 	rng := rand.New(rand.NewPCG(23, 23))
 	for range 200 {
 		w.deed(rng)

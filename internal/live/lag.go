@@ -13,11 +13,9 @@ import (
 	"weir/internal/store"
 )
 
-// Lag is how far a consumer group is behind the stream of a table: by the first record behind the
+// Lag is how far a model is behind the stream of a table: by the first record behind the
 // position up to which the own table says that all is applied.
 type Lag struct {
-	// Group is rows, or search for the indexes of the model's definitions.
-	Group string `json:"group"`
 	// Shards is how many shards are not applied to their end, Behind how many of these have a record that
 	// is not applied.
 	Shards int `json:"shards"`
@@ -52,12 +50,11 @@ type Sight struct {
 	unread  []string       // shards that may have lost records without a sign: nothing was read of them, or they are not listed any more
 }
 
-// LookAt finds out how far a group is behind in a table: from the shards of its streams, and from up to where each is
+// LookAt finds out how far the model is behind in a table: from the shards of its streams, and from up to where each is
 // applied (runner.Runner.Places). Of each shard it reads one record at the most, so it costs the same however much there is
 // to apply; of a shard whose child was begun it reads nothing, since a child is read after its parent. Only the end of ctx is
 // an error: what cannot be read is not known.
-func LookAt(ctx context.Context, run *runner.Runner, table, group string, places []runner.Place) (s Sight, err error) {
-	s.Group = runner.KindOf(group)
+func LookAt(ctx context.Context, run *runner.Runner, table string, places []runner.Place) (s Sight, err error) {
 	shards, err := shardsOf(ctx, run, table)
 	if err != nil {
 		s.Unknown = err.Error()

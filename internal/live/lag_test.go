@@ -65,9 +65,9 @@ func TestEmptyPages(t *testing.T) {
 		for _, sh := range shards() {
 			at.empty[sh.ID] = empty
 		}
-		places, err := run.Places(t.Context(), runner.GroupRows)
+		places, err := run.Places(t.Context())
 		must(t, err)
-		s, err = live.LookAt(t.Context(), run, "gallery", runner.GroupRows, places)
+		s, err = live.LookAt(t.Context(), run, "gallery", places)
 		must(t, err)
 		return s
 	}

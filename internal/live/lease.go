@@ -19,8 +19,8 @@ import (
 // take takes a lease that was seen free or unchanged for long enough. If another
 // process was first, ok is false and err is nil. The row says which process was first: no
 // two have the same name.
-func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner, generation string) (fence int64, ok bool, err error) {
-	w := seen.Take(at, owner, generation)
+func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
+	w := seen.Take(at, owner)
 	w.Repeatable = true
 	out, err := s.Write(ctx, []store.Write{w})
 	if err = unlessCondition(out, err); err != nil {

@@ -11,10 +11,10 @@ import (
 	"weir/internal/store"
 )
 
-// page is what was read of a shard last: the groups of a process come to it one after the other.
+// page is what was read of a shard last.
 type page struct {
-	after events.Position
-	read  store.Records
+	first time.Time // of its first record; zero if it has none
+	end   bool      // the shard ends behind it
 }
 
 // Read returns records of a shard. If this process does not have the lease, the error is runner.ErrElsewhere. If the
@@ -24,9 +24,6 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 		return store.Records{}, runner.ErrElsewhere
 	}
 	at := place{table, shard}
-	if p := r.lastPage(at); p != nil && p.after == after && len(p.read.Records) > 0 && len(p.read.Records) <= limit {
-		return p.read, nil
-	}
 	read, err := r.run.Store.Read(ctx, table, shard, after, limit)
 	switch {
 	case errors.Is(err, store.ErrTrimmed):
@@ -43,27 +40,22 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 		}
 		return store.Records{}, err
 	}
-	r.keep(at, after, read)
+	r.keep(at, read)
 	return read, nil
 }
 
-// lastPage returns the page of a shard that was read last, nil if there is none.
-func (r *Reader) lastPage(at place) *page {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pages[at]
-}
-
 // keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
-func (r *Reader) keep(at place, after events.Position, read store.Records) {
+func (r *Reader) keep(at place, read store.Records) {
+	p := page{end: read.End}
 	if len(read.Records) > 0 {
-		r.alarm(at, read.Records[0].Time)
+		p.first = read.Records[0].Time
+		r.alarm(at, p.first)
 	}
 	r.mu.Lock()
 	was := r.pages[at]
-	r.pages[at] = &page{after, read}
+	r.pages[at] = p
 	r.mu.Unlock()
-	if read.End && (was == nil || !was.read.End) {
+	if p.end && !was.end {
 		r.poke()
 	}
 }
@@ -104,15 +96,11 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, what 
 	if ok, err := beat(ctx, r.run.Store, r.lease(), fence); err != nil || !ok {
 		return errors.Join(err, runner.ErrElsewhere)
 	}
-	stands := false // a group stands before the gap; else what follows was applied before this process got the lease
-	for _, g := range r.run.Groups() {
-		p, err := r.run.Place(ctx, g, at.table, at.shard)
-		if err != nil {
-			return err
-		}
-		stands = stands || p.At == after && !p.Done
+	p, err := r.run.Place(ctx, at.table, at.shard)
+	if err != nil {
+		return err
 	}
-	if !stands {
+	if p.At != after || p.Done { // what follows was applied before this process got the lease
 		return runner.ErrElsewhere
 	}
 	return r.keepGap(ctx, runner.ShardGap(at.table, at.shard, after, what, r.run.Now()))

@@ -1,8 +1,7 @@
 // Package live reads the streams of a model's tables in one of several processes: one of them
 // reads, and the others stand by. A runner.Follower reads from it (runner.Shared):
 //
-//	stream ─▶ Reader ─▶ Follower: rows
-//	                └─▶ Follower: search
+//	stream ─▶ Reader ─▶ Follower
 //
 // The process that reads has the model's lease (lease.go). The lease keeps two processes from doing the same
 // work; correct numbers do not depend on it. A process that has lost the lease and does not know it yet
@@ -10,7 +9,7 @@
 //
 // In weir's own table:
 //
-//	lease|MODEL   o owner, n how often it was taken, b beats of this owner, g search generation
+//	lease|MODEL   o owner, n how often it was taken, b beats of this owner
 //
 // What is kept of a shard is removed when the shard is over (retire.go).
 //
@@ -57,8 +56,6 @@ type Options struct {
 
 	// Window is runner.Follower.Window. It must be well below Lease.
 	Window time.Duration
-	// Indexed is runner.Follower.Indexed.
-	Indexed <-chan struct{}
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
 	Applied func(runner.Applied)
@@ -92,9 +89,9 @@ type Reader struct {
 	gone     map[place]int            // unfinished and not listed: in how many listings
 	streams  map[string][]string      // the labels of each table's streams; only round uses it
 	seen     map[string]time.Time     // when it was last noted that a table's shards are listed; only round uses it
-	done     map[place]bool           // applied by every group
+	done     map[place]bool           // applied to its end
 	missing  map[place]int            // finished and not listed: in how many listings
-	pages    map[place]*page          // the last page of each shard that was read
+	pages    map[place]page           // the last page of each shard that was read
 	changed  chan struct{}
 	stale    chan struct{} // receives when the last listing of shards is out of date
 }
@@ -118,7 +115,7 @@ func New(run *runner.Runner, o Options) *Reader {
 	o.machine()
 	return &Reader{
 		run: run, opts: o,
-		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, done: map[place]bool{}, pages: map[place]*page{},
+		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, done: map[place]bool{}, pages: map[place]page{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -241,7 +238,7 @@ func (r *Reader) renew(ctx context.Context) error {
 		return nil
 	}
 	start = r.now()
-	fence, ok, err := take(ctx, r.run.Store, r.lease(), is, r.opts.Owner, r.run.Generation)
+	fence, ok, err := take(ctx, r.run.Store, r.lease(), is, r.opts.Owner)
 	if err != nil || !ok {
 		return err
 	}
@@ -362,7 +359,7 @@ func (r *Reader) learn(v *survey) {
 		}
 	}
 	r.gone, r.missing = gone, missing
-	maps.DeleteFunc(r.pages, func(p place, _ *page) bool { return !v.there[p] })
+	maps.DeleteFunc(r.pages, func(p place, _ page) bool { return !v.there[p] })
 }
 
 // poke makes the reader list the shards again.
@@ -383,17 +380,6 @@ func (r *Reader) wake() {
 
 // Fence is the fence of this process's lease, 0 if it has none.
 func (r *Reader) Fence() int64 { return r.holds() }
-
-// Beside reports whether another process had the lease, when it was last read, and
-// applies another search generation than this one.
-func (r *Reader) Beside() bool {
-	if r.holds() != 0 {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.other.Owner != "" && r.other.Generation != r.run.Generation
-}
 
 // Shards lists all shards of a table as the last listing showed them. Before them it lists those that
 // the stream lists no more although they are not applied to their end.

@@ -10,19 +10,18 @@ import (
 	"time"
 
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 )
 
 // A stream makes new shards for ever, some six a day for each partition. What weir keeps of
-// a shard is its checkpoints, and a position in each ledger (`ledger` in the
+// a shard is its checkpoint, and a position in each ledger (`ledger` in the
 // code) that counted records of it. All of it is removed when the shard is over. A shard is
-// over when every group has applied it to its end, two listings have not shown it, and a
+// over when it is applied to its end, two listings have not shown it, and a
 // note in its checkpoint has said so for as long as Options.Retire. The note outlives the
 // process that made it. A stream lists a shard for a day after its end, so this happens
 // more than a day later.
 //
-// One transaction removes the checkpoints and keeps their counts. After it the shard's position
+// One transaction removes the checkpoint and keeps its counts. After it the shard's position
 // may be removed from ledgers, as a process that applies a shard first writes its
 // checkpoint.
 //
@@ -34,7 +33,7 @@ import (
 // listLife is how long a process may act on a listing of shards.
 const listLife = 15 * time.Minute
 
-// survey is what the streams list and what the groups have begun, at one time.
+// survey is what the streams list and what was begun, at one time.
 // It is one look at streams and checkpoints. Shards are listed before checkpoints are read, so one
 // that is begun in between is seen as begun, not as unknown.
 type survey struct {
@@ -43,14 +42,13 @@ type survey struct {
 	there  map[place]bool
 	begun  map[place]state
 	failed map[string]error // of tables whose stream could not be listed; listed has what was known before
-	unread []error          // errors of unreadable checkpoints, whose shards are begun and not done
+	unread error            // of unreadable checkpoints, whose shards are begun and not done
 }
 
-// state is how far the groups are with a shard.
+// state is how far a shard is applied.
 type state struct {
-	done    bool // every group has applied it to its end
-	read    bool // some group has applied some of it
-	left    bool // another process has removed the shard, except from our search generation
+	done    bool // it is applied to its end
+	read    bool // some of it is applied
 	missing time.Time
 }
 
@@ -77,39 +75,17 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	if err := cmp.Or(ctx.Err(), v.allFailed()); err != nil {
 		return v, err
 	}
-	groups, finished := r.run.Groups(), map[place]int{}
-	known := map[place]bool{} // to the group of rows
-	for _, g := range groups {
-		places, err := r.run.Places(ctx, g)
-		if err != nil && !errors.Is(err, owntable.ErrRow) {
-			return v, err
-		}
-		v.unread = append(v.unread, err)
-		for _, p := range places {
-			at := place{p.Table, p.Shard}
-			if p.Expires && !v.there[at] { // a function read it, and its mapping knows how far
-				continue
-			}
-			s := v.begun[at]
-			if p.Done {
-				finished[at]++
-			}
-			s.read = s.read || p.Done || !p.At.IsZero()
-			known[at] = known[at] || g == runner.GroupRows
-			if !p.Missing.IsZero() {
-				s.missing = p.Missing
-			}
-			s.done = finished[at] == len(groups)
-			v.begun[at] = s
-		}
+	places, err := r.run.Places(ctx)
+	if err != nil && !errors.Is(err, owntable.ErrRow) {
+		return v, err
 	}
-	for at, s := range v.begun {
-		// A process with another search generation has removed what it kept of the shard:
-		// the shard is over, and what is left is the checkpoint of our generation.
-		if !known[at] && finished[at] == len(groups)-1 && !v.there[at] && v.failed[at.table] == nil {
-			s.done, s.left = true, true
-			v.begun[at] = s
+	v.unread = err
+	for _, p := range places {
+		at := place{p.Table, p.Shard}
+		if p.Expires && !v.there[at] { // a function read it, and its mapping knows how far
+			continue
 		}
+		v.begun[at] = state{done: p.Done, read: p.Done || !p.At.IsZero(), missing: p.Missing}
 	}
 	return v, nil
 }
@@ -147,7 +123,7 @@ func (r *Reader) listing(table string) []store.Shard {
 // listed for as long as Options.Retire. If several processes do this at once, it happens
 // once.
 func (r *Reader) retire(ctx context.Context, v survey) error {
-	errs := v.unread
+	errs := []error{v.unread}
 	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
 		s := v.begun[p]
 		if v.failed[p.table] != nil {
@@ -155,8 +131,6 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 		}
 		noted, there := !s.missing.IsZero(), v.there[p]
 		switch {
-		case s.left && r.twice(p):
-			errs = append(errs, r.forgetShard(ctx, p))
 		case !s.done || there && !noted:
 		case there || !noted:
 			errs = append(errs, r.run.Miss(ctx, p.table, p.shard, !there))

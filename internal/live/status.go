@@ -41,12 +41,12 @@ func (f *Following) Status() (out []Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for at, p := range r.pages {
-		if p.read.End {
+		if p.end {
 			continue
 		}
 		is := Status{Table: at.table, Shard: at.shard}
-		if records := p.read.Records; len(records) > 0 && !records[0].Time.IsZero() {
-			is.Unapplied = max(0, time.Since(records[0].Time))
+		if !p.first.IsZero() {
+			is.Unapplied = max(0, time.Since(p.first))
 		}
 		out = append(out, is)
 	}
@@ -75,7 +75,7 @@ type Stopped struct {
 }
 
 // Stopped returns what stands still at present, sorted by table and shard.
-// A shard that stands still for several groups is in it once.
+// A shard that stands still for several reasons is in it once.
 func (f *Following) Stopped() (out []Stopped) {
 	f.reader.mu.Lock()
 	defer f.reader.mu.Unlock()
@@ -91,8 +91,9 @@ func (f *Following) Stopped() (out []Stopped) {
 	return out
 }
 
-// Steps of the work of a reader. That of a consumer group has the group's name.
+// Steps of the work of a reader.
 const (
+	stepApply  = "apply"
 	stepList   = "list"
 	stepStream = "stream"
 )
@@ -129,14 +130,14 @@ func (r *Reader) stands(step string, p place, err error) {
 	}
 }
 
-// stopped is stands for what a consumer group says.
-func (r *Reader) stopped(group, table, shard, why string) {
+// stopped is stands for what a Follower says.
+func (r *Reader) stopped(table, shard, why string) {
 	var err error
 	if why != "" {
 		err = errors.New(why)
 		r.note(Applies)
 	}
-	r.stands(group, place{table, shard}, err)
+	r.stands(stepApply, place{table, shard}, err)
 }
 
 // note reports something that happened, if the owner of the reader wants to know.

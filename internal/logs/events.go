@@ -36,7 +36,7 @@ var events = []Event{
 	{"apply.again", slog.LevelWarn, "part of an event is applied, the rest comes again", "of a function; `error` is why"},
 	{"apply.table_refuses", slog.LevelError, "a table refuses calls; the records that need it come again", "of a function; see [a table refuses calls](#a-table-refuses-calls)"},
 	{"apply.newer_job", slog.LevelError, "a long list waits for a newer version of the function", "deploy that version"},
-	{"search.pending", slog.LevelWarn, "an index does not take documents; they are pending", "of a function; the schedule writes them once the cluster answers"},
+	{"search.pending", slog.LevelWarn, "an index does not take documents; they are pending", "a process, or the schedule of a function, writes them once the cluster answers"},
 	{"tick.failed", slog.LevelError, "a scheduled invocation could not look or go on", "of a function; `error` is why, and the next minute tries again"},
 	{"tick.unknown", slog.LevelWarn, "how far a stream is applied is not known", "of a function; see [nothing is read](#nothing-is-read)"},
 	{"follower.killed", slog.LevelInfo, "the follower was killed, and starts again from its checkpoints", "`dev` does so when asked"},
@@ -54,7 +54,6 @@ var events = []Event{
 	{"search.refused", slog.LevelWarn, "the search indexes cannot be opened; rows are applied, and searches are refused until then", "start the cluster"},
 	{"search.gone", slog.LevelWarn, "searches are refused, and rows are applied: a search index is gone, or was made again; it is filled again", "nothing; find out what deleted it"},
 	{"search.refilled", slog.LevelWarn, "the search indexes are filled again, for the row that says what is in them cannot be read", "nothing to do"},
-	{"search.keep_failed", slog.LevelWarn, "saying that the search indexes are kept", "tried again"},
 	{"sweep.removed", slog.LevelInfo, "rows whose time to live was over are removed", "of the embedded store"},
 
 	{"keys.back", slog.LevelInfo, "the keys can be read again", "nothing to do"},

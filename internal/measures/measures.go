@@ -70,13 +70,12 @@ const MaxShards = 100
 // The labels. No label has a value that rows decide.
 var (
 	byModel      = Label{"model", "the models of the process", 0}
-	byGroup      = Label{"group", "`rows` and `search`", 2}
 	byResult     = Label{"result", "`applied`, `skipped` and `dead`", 3}
 	byKind       = Label{"kind", "the [kinds of dead letters](#dead-letters)", 12}
 	byError      = Label{"kind", "`list`, `lease`, `read` and `apply`", 4}
 	byChange     = Label{"change", "`taken`, `lost` to another process and `released`", 3}
 	byCause      = Label{"cause", "`throttled`, `conflict`, `server`, `connection` and `late`", 5}
-	byPurpose    = Label{"purpose", "`rows`, `search`, `lease`, `build` and `other`", 5}
+	byPurpose    = Label{"purpose", "`rows`, `lease`, `build` and `other`", 4}
 	byDerivation = Label{"derivation", "the derivations of the models", 0}
 	byEntity     = Label{"entity", "the entities with a build that is not settled", 0}
 	byState      = Label{"state", "the state of the build", 1}
@@ -96,7 +95,7 @@ func Warnings() []int { return []int{25, 50, 80} }
 // The list, in the order in which the guide and the dashboards show it.
 var (
 	Records = Metric{
-		Name: "weir_records_total", Type: Counter, Unit: "records", Labels: []Label{byModel, byGroup, byResult},
+		Name: "weir_records_total", Type: Counter, Unit: "records", Labels: []Label{byModel, byResult},
 		Help: "Records of streams, each once, by what became of them.",
 		Asks: "How much is derived, and does all of it succeed?",
 		Log: []Logged{
@@ -111,23 +110,23 @@ var (
 		Asks: "Which derivation has the work, and which one fails?",
 	}
 	Batches = Metric{
-		Name: "weir_batch_records", Type: Histogram, Unit: "records", Labels: []Label{byModel, byGroup},
+		Name: "weir_batch_records", Type: Histogram, Unit: "records", Labels: []Label{byModel},
 		Help:    "Records of a shard that were applied at a time.",
 		Asks:    "Are batches large, so that writes are few?",
 		Buckets: []float64{1, 10, 100, 1000, 10_000},
 		Log:     []Logged{{"Records", "Count", "Average", "records of an event", ""}},
 	}
 	Delay = Metric{
-		Name: "weir_apply_delay_seconds", Type: Histogram, Unit: "seconds", Labels: []Label{byModel, byGroup},
+		Name: "weir_apply_delay_seconds", Type: Histogram, Unit: "seconds", Labels: []Label{byModel},
 		Help:    "How old the oldest record of a batch was when it was applied.",
 		Asks:    "How old are derived values?",
 		Buckets: []float64{1, 2, 5, 15, 60, 300, 1800, 7200, 21_600, 43_200, 69_120},
 	}
-	SearchLag = Metric{
-		Name: "weir_search_lag_seconds", Type: Gauge, Unit: "seconds", Labels: []Label{byModel, byTable},
-		Help:  "By how much the newest record applied to rows is newer than the newest applied to search indexes.",
-		Asks:  "How far are searches behind rows?",
-		Alarm: "it grows: the cluster is slow or down",
+	Pending = Metric{
+		Name: "weir_documents_pending", Type: Gauge, Unit: "documents", Labels: []Label{byModel},
+		Help:  "Documents that the search indexes did not take in time and that are written later; 1,000 at the most.",
+		Asks:  "Do searches lack something?",
+		Alarm: "above 0 for long: the cluster is slow or down",
 	}
 	DeadLetters = Metric{
 		Name: "weir_dead_letters", Type: Gauge, Unit: "dead letters", Labels: []Label{byModel, byKind},
@@ -269,7 +268,7 @@ type Ratio struct {
 func Ratios() []Ratio {
 	return []Ratio{{
 		Title: "Write units for each applied record", Asks: "How much is written for each record (write amplification)?",
-		Of: &WriteUnits, Per: &Records, Where: `group="rows",result="applied"`,
+		Of: &WriteUnits, Per: &Records, Where: `result="applied"`,
 	}}
 }
 
@@ -277,7 +276,7 @@ func Ratios() []Ratio {
 // They are the package's own variables, so a caller must not change them.
 func All() []*Metric {
 	return []*Metric{
-		&Records, &ByDerivation, &Batches, &Delay, &SearchLag, &DeadLetters, &Gaps, &OldPages,
+		&Records, &ByDerivation, &Batches, &Delay, &Pending, &DeadLetters, &Gaps, &OldPages,
 		&Shards, &LeaseChanges, &Unapplied, &ShardUnapplied, &Stopped,
 		&Errors, &Retries, &BuildRows, &BuildRowsOf, &BuildLeft,
 		&WriteUnits, &ReadUnits, &Throttled, &WriteWait, &WriteBudget,

@@ -19,7 +19,6 @@ import (
 	"weir/internal/live"
 	"weir/internal/logs"
 	"weir/internal/measures"
-	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/status"
 )
@@ -46,12 +45,12 @@ type Model struct {
 	run    *runner.Runner
 	shards func() []live.Status
 	still  func() []live.Stopped
-	names  map[string][]string // the derivations that a group applies
+	names  []string // of the derivations
 
-	mu     sync.Mutex
-	dead   map[string]int
-	counts time.Time                       // when dead was last counted
-	newest map[string]map[string]time.Time // the newest record applied, by table and group
+	mu      sync.Mutex
+	dead    map[string]int
+	pending int
+	counts  time.Time // when dead and pending were last counted
 }
 
 // New returns Metrics that have counted nothing yet.
@@ -92,25 +91,18 @@ func (m *Metrics) Handler() http.Handler {
 // Of adds the metrics of a model. It creates all its counters but those of errors at zero,
 // so that Prometheus sees them before their first event. Call it once for each model.
 func (m *Metrics) Of(run *runner.Runner) *Model {
-	o := &Model{all: m, run: run, names: map[string][]string{}, newest: map[string]map[string]time.Time{}}
+	o := &Model{all: m, run: run}
 	name := run.Model.Name
-	for _, g := range run.Groups() {
-		g = runner.KindOf(g)
-		m.batches.WithLabelValues(name, g)
-		m.delays.WithLabelValues(name, g)
-		for _, r := range []string{"applied", "skipped", "dead"} {
-			m.records.WithLabelValues(name, g, r)
-		}
+	m.batches.WithLabelValues(name)
+	m.delays.WithLabelValues(name)
+	for _, r := range []string{"applied", "skipped", "dead"} {
+		m.records.WithLabelValues(name, r)
 	}
 	for _, d := range run.Model.Derivations() {
 		for _, r := range []string{"applied", "skipped", "dead"} {
 			m.derivations.WithLabelValues(name, d.Name, r)
 		}
-		group := runner.GroupRows
-		if _, search := model.SearchOf(d.Name); search {
-			group = runner.GroupSearch
-		}
-		o.names[group] = append(o.names[group], d.Name)
+		o.names = append(o.names, d.Name)
 	}
 	for _, n := range []live.Note{live.Taken, live.Lost, live.Released} {
 		m.leases.WithLabelValues(name, string(n))
@@ -123,25 +115,24 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	return o
 }
 
-// Applied counts what a group has applied of a shard.
+// Applied counts what was applied of a shard.
 func (o *Model) Applied(a runner.Applied) {
-	name, group := o.run.Model.Name, runner.KindOf(a.Group)
-	count := func(to *prometheus.CounterVec, n runner.Counts, label string) {
+	name := o.run.Model.Name
+	count := func(to *prometheus.CounterVec, n runner.Counts, labels ...string) {
 		for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
-			to.WithLabelValues(name, label, result).Add(float64(n))
+			to.WithLabelValues(append(labels, result)...).Add(float64(n))
 		}
 	}
-	count(o.all.records, a.Counts, group)
-	for _, d := range o.names[group] {
+	count(o.all.records, a.Counts, name)
+	for _, d := range o.names {
 		is := a.By[d]
 		is.Skipped = a.Records - is.Applied - is.Dead
-		count(o.all.derivations, is, d)
+		count(o.all.derivations, is, name, d)
 	}
-	observe(o.all.batches.WithLabelValues(name, group), float64(a.Records), a.Trace)
+	observe(o.all.batches.WithLabelValues(name), float64(a.Records), a.Trace)
 	if !a.Oldest.IsZero() {
-		observe(o.all.delays.WithLabelValues(name, group), max(0, o.run.Now().Sub(a.Oldest).Seconds()), a.Trace)
+		observe(o.all.delays.WithLabelValues(name), max(0, o.run.Now().Sub(a.Oldest).Seconds()), a.Trace)
 	}
-	o.upTo(group, &a)
 }
 
 // observe adds a value to a histogram, with the trace of the batch as its exemplar if there is one.
@@ -151,38 +142,6 @@ func observe(to prometheus.Observer, v float64, trace string) {
 		return
 	}
 	to.Observe(v)
-}
-
-// upTo notes how far a group is in the records of a table. A group that has applied none yet is behind the first record
-// that another one has applied since the start of the process.
-func (o *Model) upTo(group string, a *runner.Applied) {
-	if a.Newest.IsZero() {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	by := o.newest[a.Table]
-	if by == nil {
-		by = map[string]time.Time{runner.GroupRows: a.Oldest, runner.GroupSearch: a.Oldest}
-		o.newest[a.Table] = by
-	}
-	if a.Newest.After(by[group]) {
-		by[group] = a.Newest
-	}
-}
-
-// searchLags returns how far search is behind the rows, by table; nil for a model without searches.
-func (o *Model) searchLags() map[string]time.Duration {
-	if len(o.run.Model.Searches) == 0 {
-		return nil
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	out := map[string]time.Duration{}
-	for table, by := range o.newest {
-		out[table] = max(0, by[runner.GroupRows].Sub(by[runner.GroupSearch]))
-	}
-	return out
 }
 
 // Noted counts what a stream reader reported: a gap, a page close to expiry, what became of a lease, or a failure.
@@ -236,7 +195,7 @@ type gauges Metrics
 var looked = described(
 	&measures.DeadLetters, &measures.Shards, &measures.Unapplied,
 	&measures.ShardUnapplied, &measures.Stopped,
-	&measures.SearchLag, &measures.Retries, &measures.BuildRows, &measures.BuildRowsOf, &measures.BuildLeft,
+	&measures.Pending, &measures.Retries, &measures.BuildRows, &measures.BuildRowsOf, &measures.BuildLeft,
 	&measures.WriteUnits, &measures.ReadUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
 
@@ -317,15 +276,15 @@ func (o *Model) building(builds func(context.Context, string) ([]status.Build, e
 // model collects what is looked up of a model.
 func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
-	dead, err := o.waiting()
+	dead, pending, err := o.waiting()
 	if err != nil {
 		c <- prometheus.NewInvalidMetric(looked[measures.DeadLetters.Name], err)
 	}
 	for kind, n := range dead {
 		c <- one(&measures.DeadLetters, float64(n), name, kind)
 	}
-	for table, lag := range o.searchLags() {
-		c <- one(&measures.SearchLag, lag.Seconds(), name, table)
+	if err == nil && len(o.run.Model.Searches) > 0 {
+		c <- one(&measures.Pending, float64(pending), name)
 	}
 	g.mu.Lock()
 	shards, still := o.shards, o.still
@@ -375,32 +334,37 @@ const (
 	deadEvery   = time.Minute
 	lookTimeout = 5 * time.Second
 	maxKept     = 10_000
+	maxPending  = 1000
 )
 
 var errEnough = errors.New("enough")
 
-// waiting counts the dead letters by kind, up to maxKept. It reads them from the store at
+// waiting counts the dead letters by kind, up to maxKept, and the documents that are pending. It reads them from the store at
 // most once in deadEvery and otherwise returns the last count. After an error
 // the next scrape reads again.
-func (o *Model) waiting() (map[string]int, error) {
+func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dead != nil && time.Since(o.counts) < deadEvery {
-		return o.dead, nil
+		return o.dead, o.pending, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	dead, n := map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}, 0
-	err := o.run.Dead(ctx, func(d runner.Dead) error {
+	dead = map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}
+	n := 0
+	err = o.run.Dead(ctx, func(d runner.Dead) error {
 		dead[string(d.Kind)]++
 		if n++; n == maxKept {
 			return errEnough
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+	if err == nil || errors.Is(err, errEnough) {
+		pending, err = o.run.PendingDocuments(ctx, maxPending)
 	}
-	o.dead, o.counts = dead, time.Now()
-	return dead, nil
+	if err != nil {
+		return nil, 0, err
+	}
+	o.dead, o.pending, o.counts = dead, pending, time.Now()
+	return dead, pending, nil
 }

@@ -44,11 +44,11 @@ func TestMetrics(t *testing.T) {
 	of := all.Of(run)
 	at := run.Now().Add(-time.Hour)
 	of.Applied(runner.Applied{
-		Group: runner.GroupRows, Table: "gallery", Records: 10, Oldest: at, Newest: at.Add(90 * time.Second),
+		Table: "gallery", Records: 10, Oldest: at, Newest: at.Add(90 * time.Second),
 		Result: runner.Result{Counts: runner.Counts{Applied: 7, Skipped: 2, Dead: 1}, By: map[string]runner.Counts{"Album.mediaCount": {Applied: 4, Dead: 1}, "nothing": {Applied: 9}}},
 	})
-	of.Applied(runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 3, Result: runner.Result{Counts: runner.Counts{Applied: 3}}})
-	of.Applied(runner.Applied{Group: runner.GroupSearch, Table: "gallery", Records: 1, Oldest: at, Newest: at.Add(30 * time.Second), Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
+	of.Applied(runner.Applied{Table: "gallery", Records: 3, Result: runner.Result{Counts: runner.Counts{Applied: 3}}})
+	of.Applied(runner.Applied{Table: "gallery", Records: 1, Oldest: at, Newest: at.Add(30 * time.Second), Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
 	for _, n := range []live.Note{live.Taken, live.Taken, live.Lost, live.Released, live.Gap, live.Old, live.Reads, live.Reads} {
 		of.Noted(n)
 	}
@@ -82,20 +82,20 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`weir_shards{model="gallery",table="gallery"} 1`,
 		`weir_unapplied_seconds{model="gallery",table="gallery"} 60`,
-		`weir_records_total{group="rows",model="gallery",result="applied"} 10`,
-		`weir_records_total{group="rows",model="gallery",result="skipped"} 2`,
-		`weir_records_total{group="rows",model="gallery",result="dead"} 1`,
-		`weir_batch_records_count{group="rows",model="gallery"} 2`,
-		`weir_batch_records_bucket{group="rows",model="gallery",le="1"} 0`,
-		`weir_batch_records_bucket{group="rows",model="gallery",le="10"} 2`,
-		`weir_batch_records_sum{group="rows",model="gallery"} 13`,
-		`weir_apply_delay_seconds_bucket{group="rows",model="gallery",le="1800"} 0`,
-		`weir_apply_delay_seconds_bucket{group="rows",model="gallery",le="7200"} 1`,
+		`weir_records_total{model="gallery",result="applied"} 11`,
+		`weir_records_total{model="gallery",result="skipped"} 2`,
+		`weir_records_total{model="gallery",result="dead"} 1`,
+		`weir_batch_records_count{model="gallery"} 3`,
+		`weir_batch_records_bucket{model="gallery",le="1"} 1`,
+		`weir_batch_records_bucket{model="gallery",le="10"} 3`,
+		`weir_batch_records_sum{model="gallery"} 14`,
+		`weir_apply_delay_seconds_bucket{model="gallery",le="1800"} 0`,
+		`weir_apply_delay_seconds_bucket{model="gallery",le="7200"} 2`,
 		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="applied"} 4`,
 		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="dead"} 1`,
-		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="skipped"} 8`,
-		`weir_derivation_records_total{derivation="search/albums",model="gallery",result="skipped"} 1`,
-		`weir_search_lag_seconds{model="gallery",table="gallery"} 60`,
+		`weir_derivation_records_total{derivation="Album.mediaCount",model="gallery",result="skipped"} 9`,
+		`weir_derivation_records_total{derivation="search/albums",model="gallery",result="skipped"} 14`,
+		`weir_documents_pending{model="gallery"} 0`,
 		`weir_lease_changes_total{change="taken",model="gallery"} 2`,
 		`weir_lease_changes_total{change="lost",model="gallery"} 1`,
 		`weir_lease_changes_total{change="released",model="gallery"} 1`,
@@ -126,7 +126,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := metrics.New()
-	fresh.Of(run).Applied(runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 1, Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
+	fresh.Of(run).Applied(runner.Applied{Table: "gallery", Records: 1, Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
 	w := httptest.NewRecorder()
 	fresh.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_dead_letters{") {
@@ -244,7 +244,7 @@ func TestExemplars(t *testing.T) {
 		return w.Body.String()
 	}
 	const open = "application/openmetrics-text; version=1.0.0"
-	is := runner.Applied{Group: runner.GroupRows, Table: "gallery", Records: 3, Oldest: time.Now()}
+	is := runner.Applied{Table: "gallery", Records: 3, Oldest: time.Now()}
 	of.Applied(is)
 	if out := scrape(open); strings.Contains(out, "trace_id") || !strings.HasSuffix(out, "# EOF\n") {
 		t.Errorf("without a trace: %s", out)

@@ -82,7 +82,7 @@ func TestBuilds(t *testing.T) {
 // TestFenceRow: a fenced checkpoint moves only for views that are not older, and a fence is
 // taken only of the checkpoint that was read.
 func TestFenceRow(t *testing.T) {
-	at := owntable.Checkpoint("m", "rows", "t", "s")
+	at := owntable.Checkpoint("m", "t", "s")
 	p, q := events.PositionOf(7), events.PositionOf(9)
 	row, ok := written(nil, owntable.CheckpointRow{}.Move(at, events.Position{}, p, owntable.Counts{}))
 	if !ok {

@@ -23,6 +23,7 @@ const (
 	catalogFormat = "f" // CatalogFormat of the program that wrote it
 	catalogCount  = Count
 	catalogOwn    = "o"  // the id of our own table, when the row was written
+	catalogSearch = "x"  // the search generation whose documents are kept
 	catalogTable  = "t:" // and a table's name: a map with its Pin
 	catalogName   = "d:" // and a derivation's name: "HASH GENERATION STATE SINCE"
 	// buildsEntry: see build.go
@@ -88,6 +89,7 @@ type CatalogRow struct {
 	Tables      map[string]Pin     // by the model's name of the table
 	Derivations map[string]Derived // by name
 	Builds      Builds             // of ledgers
+	Search      string             // the search generation whose documents every reader writes, or notes as pending; "" for none
 	Count       int64              // how often it was written; 0 if it does not exist
 	was         value.Value
 	others      []value.Attr // of a newer version with the same format: they stay
@@ -132,7 +134,11 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 		return c, unreadable(row, catalogOwn, "the id of a table", catalogDo)
 	}
 	c.Own = row.Get(catalogOwn).Text()
-	known := []string{Partition, Sort, catalogFormat, catalogCount, catalogOwn}
+	if v := row.Get(catalogSearch); v.Kind() != value.String && !v.IsMissing() {
+		return c, unreadable(row, catalogSearch, "a search generation", catalogDo)
+	}
+	c.Search = row.Get(catalogSearch).Text()
+	known := []string{Partition, Sort, catalogFormat, catalogCount, catalogOwn, catalogSearch}
 	for _, a := range row {
 		if name, ok := strings.CutPrefix(a.Name, catalogTable); ok {
 			if c.Tables[name], err = pin(row, a); err != nil {
@@ -205,6 +211,9 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 	if next.Own != "" {
 		attrs = append(attrs, attr(catalogOwn, value.OfString(next.Own)))
 	}
+	if next.Search != "" {
+		attrs = append(attrs, attr(catalogSearch, value.OfString(next.Search)))
+	}
 	attrs = append(attrs, c.others...)
 	for _, b := range next.Builds {
 		attrs = append(attrs, b.attr())
@@ -236,7 +245,7 @@ func (p Pin) item() value.Item { return value.NewItem(writeTagged(p)...) }
 
 // Same reports whether two catalogs say the same.
 func (c CatalogRow) Same(d CatalogRow) bool {
-	return c.Own == d.Own && maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
+	return c.Own == d.Own && c.Search == d.Search && maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
 		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a == b || a.text() == b.text() }) &&
 		slices.EqualFunc(c.Builds, d.Builds, func(a, b Build) bool {
 			return a.attr().Value.Text() == b.attr().Value.Text() && a.Generation == b.Generation

@@ -8,8 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of check|MODEL|GROUP are checkpoints: how far a group of consumers has come in
-// a shard, and what happened to the records up to there. Processes and functions move the same row (FunctionShardRow).
+// The rows of check|MODEL are checkpoints: how far a shard is applied, and what happened to the records up to there. Processes and functions move the same row (FunctionShardRow).
 // A process deletes the checkpoint of a shard that is closed and no longer listed; it looks
 // for these whenever it lists shards. What a function moved last expires. So the number of checkpoints does not grow with
 // time: there is one for each shard that the stream lists, about 200 bytes each. The sort key is the
@@ -114,16 +113,12 @@ func EndCheckpoint(at ShardRef, p events.Position) store.Write {
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
-// before that position. With done, the shard is applied to its end. It counts no records.
-func OvertakeCheckpoint(at ShardRef, to events.Position, done bool) store.Write {
-	w := store.Write{
+// before that position. It counts no records.
+func OvertakeCheckpoint(at ShardRef, to events.Position) store.Write {
+	return store.Write{
 		Ref: at.Ref, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
 		Ops: append(at.named(), set(checkPosition, to.Value()), plus(checkMoves, 1)),
 	}
-	if done {
-		w.Ops = append(w.Ops, set(checkDone, value.OfBool(true)))
-	}
-	return w
 }
 
 // MissCheckpoint records since when the stream no longer lists a finished shard, on
@@ -148,10 +143,9 @@ func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmoved(c.At)}}}
 }
 
-// The rows of past|MODEL hold the counts of all shards whose checkpoints a group no longer
-// needs, in the same attributes as a checkpoint's counts. The transaction that deletes a
-// checkpoint adds to them; nothing deletes them. There is one row for each group, about
-// 100 bytes, and it does not grow.
+// The row of past|MODEL holds the counts of all shards that are over, in the same attributes as a checkpoint's counts. The transaction that deletes a
+// checkpoint adds to them; nothing deletes them. It has about
+// 100 bytes, and does not grow.
 
 const pastDo = "delete the row: nothing but the number of records that were ever applied is lost"
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestCheckpointRow(t *testing.T) {
-	o, at := ownTable(t), owntable.Checkpoint("gallery", "rows", "Pictures", "shard-1")
+	o, at := ownTable(t), owntable.Checkpoint("gallery", "Pictures", "shard-1")
 	is := func(want owntable.CheckpointRow) owntable.CheckpointRow {
 		t.Helper()
 		c, err := owntable.DecodeCheckpoint(o.row(at.Ref))
@@ -32,7 +32,7 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a checkpoint is moved once from where it was read")
 	}
 	want.At, want.To, want.Counts = p(7), p(7), owntable.Counts{Applied: 3, Skipped: 2, Dead: 1}
-	if is(want); o.writes(owntable.OvertakeCheckpoint(at, p(7), false)) || !o.writes(owntable.OvertakeCheckpoint(at, p(9), false)) {
+	if is(want); o.writes(owntable.OvertakeCheckpoint(at, p(7))) || !o.writes(owntable.OvertakeCheckpoint(at, p(9))) {
 		t.Error("a checkpoint is overtaken by what is beyond it alone")
 	}
 	want.At = p(9)
@@ -70,7 +70,7 @@ func TestCheckpointRow(t *testing.T) {
 }
 
 func TestPastRow(t *testing.T) {
-	o, at := ownTable(t), owntable.Past("gallery", "rows")
+	o, at := ownTable(t), owntable.Past("gallery")
 	for i := range 2 {
 		if !o.writes(owntable.AddPast(at, owntable.Counts{Applied: 5, Dead: 1})) {
 			t.Fatal("counts are not added")

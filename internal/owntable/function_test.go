@@ -12,7 +12,7 @@ import (
 )
 
 func TestFunctionShardRow(t *testing.T) {
-	o, at := ownTable(t), owntable.Checkpoint("gallery", "rows", "Pictures", "shard-1")
+	o, at := ownTable(t), owntable.Checkpoint("gallery", "Pictures", "shard-1")
 	var was owntable.FunctionShardRow
 	for i := range 3 {
 		was, err := owntable.DecodeFunctionShard(o.row(at.Ref))

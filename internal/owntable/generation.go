@@ -10,29 +10,23 @@ import (
 
 // The rows of search|MODEL, s HASH, are the search generations of a model: one for each set
 // of definitions of its indexes, in each kind of index. A row says where the indexes are,
-// which instances of them have all documents, and how far filling them from the rows is. A
-// program whose generation has no row creates it; a process that fills, keeps or follows the
+// which instances of them have all documents, and how far filling them from the rows is. The catalog says which of them
+// readers keep (CatalogRow.Search). A
+// program whose generation has no row creates it; one that fills the
 // generation writes it, each on condition that it is as it was read. Pruning deletes it,
-// after the indexes and the checkpoints. It has about 300 bytes and 150 for each index.
+// after the indexes. It has about 300 bytes and 150 for each index. For example,
 //
-// The row s function says which generation the model's functions apply. A function writes
-// it when it takes over. There is one for each model, about 100 bytes; nothing deletes it.
+//	k search|gallery  s 5f0c2a…  d opensearch  f true  z true  i {gallery-albums: {h …, p weir-gallery-albums-…, i …}}  n 7
 const (
 	genIndexes = "i" // by index: a map with its GenerationIndex
 	genCount   = "n" // how often the row was written
 )
 
-// Generations returns the partition key of a model's search generations, and of the row that says which
-// of them its functions apply.
+// Generations returns the partition key of a model's search generations.
 func Generations(model string) string { return "search|" + model }
 
 // Generation refers to a search generation of a model.
 func Generation(model, hash string) store.Ref { return Ref(Generations(model), hash) }
-
-// FunctionSearch refers to the row that says which generation a model's functions apply.
-func FunctionSearch(model string) store.Ref { return Ref(Generations(model), sortFunction) }
-
-const sortFunction = "function"
 
 // GenerationIndex is what a generation has of one index.
 type GenerationIndex struct {
@@ -53,8 +47,7 @@ type GenerationRow struct {
 	// Filled says that all rows that existed are in the indexes.
 	Filled  bool      `row:"f"`
 	Since   time.Time `row:"e"` // when it was filled
-	Reached bool      `row:"z"` // it has caught up with the streams since
-	Begun   bool      `row:"g"` // the checkpoints of its group are where filling began
+	Reached bool      `row:"z"` // what was pending then is written
 	// Part and Cursor say where filling continues: a table and a key in it. Rows were read by
 	// then.
 	Part   string     `row:"a"`
@@ -63,8 +56,6 @@ type GenerationRow struct {
 	// Owner is the process that fills, until Until. After that another one may.
 	Owner string    `row:"o"`
 	Until time.Time `row:"u"`
-	// Kept is when it was last certain that a program applies every change.
-	Kept time.Time `row:"y"`
 
 	count int64
 	was   value.Value
@@ -142,38 +133,5 @@ func (g GenerationRow) Clone() GenerationRow {
 	return g
 }
 
-// GenerationOf returns the hash of the generation that a row of Generations(model) holds;
-// ok is false for the row of functions.
-func GenerationOf(row value.Item) (hash string, ok bool) {
-	hash = row.Get(Sort).Text()
-	return hash, hash != sortFunction
-}
-
-// FunctionSearchRow says which generation functions apply. The zero row stands for one that
-// does not exist.
-type FunctionSearchRow struct {
-	Hash    string    `row:"h,0"` // the generation that functions apply
-	Since   time.Time `row:"b,0"`
-	Settled bool      `row:"ok"` // no function applies an earlier one any more
-	was     value.Value
-}
-
-const functionSearchDo = "delete the row, and run projector build MODEL --hand-over 16m"
-
-// DecodeFunctionSearch decodes the row of functions, nil if there is none. The error wraps
-// ErrRow.
-func DecodeFunctionSearch(row value.Item) (f FunctionSearchRow, err error) {
-	f.was = row.Get(genCount)
-	if row == nil {
-		return f, nil
-	}
-	err = readTagged(row, &f, functionSearchDo)
-	return f, err
-}
-
-// Becomes replaces the row by next, on condition that it has not changed since it was read.
-func (f FunctionSearchRow) Becomes(at store.Ref, next FunctionSearchRow) store.Write {
-	n, _ := f.was.Int64()
-	attrs := append(writeTagged(next), attr(genCount, value.OfInt(n+1)))
-	return store.Write{Ref: at, If: store.Cond{{store.AsRead(genCount, f.was)}}, Put: RefItem(at).With(attrs...)}
-}
+// GenerationOf returns the hash of the generation that a row of Generations(model) holds.
+func GenerationOf(row value.Item) string { return row.Get(Sort).Text() }

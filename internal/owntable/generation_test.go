@@ -24,10 +24,10 @@ func TestGenerationRow(t *testing.T) {
 		t.Error("there is a row")
 	}
 	whole := owntable.GenerationRow{
-		Driver: "kind 1", Base: "none x", Filled: true, Reached: true, Begun: true, Part: "gallery-media", Rows: 7, Owner: "me",
+		Driver: "kind 1", Base: "none x", Filled: true, Reached: true, Part: "gallery-media", Rows: 7, Owner: "me",
 		Indexes: map[string]owntable.GenerationIndex{"gallery-media": {Hash: "a", Place: "b", Instance: "c", Base: "d"}},
 		Cursor:  value.NewItem(value.Attr{Name: "PK", Value: value.OfString("p")}),
-		Until:   time.Unix(1, 0).UTC(), Kept: time.Unix(2, 0).UTC(), Since: time.Unix(4, 0).UTC(),
+		Until:   time.Unix(1, 0).UTC(), Since: time.Unix(4, 0).UTC(),
 	}
 	if !o.writes(none.Becomes(at, whole)) || o.writes(none.Becomes(at, whole)) {
 		t.Error("a row is written once by what was read")
@@ -40,8 +40,8 @@ func TestGenerationRow(t *testing.T) {
 	if back.Noted("gallery-media") != "c" || again(back).Noted("gallery-media") != "d" || again(back).Noted("other") != "none x" {
 		t.Error("what is noted")
 	}
-	if !is.Exists() || !reflect.DeepEqual([]any{back.Driver, back.Base, back.Filled, back.Reached, back.Begun, back.Part, back.Rows, back.Owner, back.Indexes, value.EqualItems(back.Cursor, want.Cursor), back.Until, back.Since, back.Kept},
-		[]any{want.Driver, want.Base, want.Filled, want.Reached, want.Begun, want.Part, want.Rows, want.Owner, want.Indexes, true, want.Until, want.Since, want.Kept}) {
+	if !is.Exists() || !reflect.DeepEqual([]any{back.Driver, back.Base, back.Filled, back.Reached, back.Part, back.Rows, back.Owner, back.Indexes, value.EqualItems(back.Cursor, want.Cursor), back.Until, back.Since},
+		[]any{want.Driver, want.Base, want.Filled, want.Reached, want.Part, want.Rows, want.Owner, want.Indexes, true, want.Until, want.Since}) {
 		t.Errorf("%+v, want %+v", back, want)
 	}
 	for _, attr := range []string{"d", "f", "e", "z", "u", "i", "c", "n", "r"} {
@@ -54,27 +54,3 @@ func TestGenerationRow(t *testing.T) {
 }
 
 func again(g owntable.GenerationRow) owntable.GenerationRow { g.Filled = false; return g }
-
-func TestFunctionSearchRow(t *testing.T) {
-	o, at := ownTable(t), owntable.FunctionSearch("gallery")
-	own := owntable.Table()
-	if _, ok := owntable.GenerationOf(own.Item(at.Key)); ok {
-		t.Error("the row of functions is a generation")
-	}
-	var was owntable.FunctionSearchRow
-	for i, want := range []owntable.FunctionSearchRow{{Hash: "a", Since: time.Unix(5, 0)}, {Hash: "b", Since: time.Unix(6, 0), Settled: true}} {
-		before, err := owntable.DecodeFunctionSearch(o.row(at))
-		if err != nil || !o.writes(before.Becomes(at, want)) || i > 0 && o.writes(was.Becomes(at, want)) {
-			t.Error(err, "the row is written as it was read, and no other")
-		}
-		was = before
-		is, err := owntable.DecodeFunctionSearch(o.row(at))
-		if err != nil || is.Hash != want.Hash || !is.Since.Equal(want.Since) || is.Settled != want.Settled {
-			t.Errorf("%+v, %v", is, err)
-		}
-	}
-	for _, attr := range []string{"h", "b", "ok"} {
-		_, err := owntable.DecodeFunctionSearch(o.row(at).With(value.Attr{Name: attr, Value: value.OfList()}))
-		o.unread(err, attr)
-	}
-}

@@ -14,16 +14,14 @@ const (
 	leaseOwner = "o" // the process; absent once it has released the lease
 	leaseFence = "n" // the fence: how often the lease was taken
 	leaseBeat  = "b" // heartbeats of the owner under this fence
-	leaseIndex = "g" // the search generation that the owner applies; absent for none
 )
 
 // LeaseRow is the content of a lease. The zero LeaseRow stands for a lease that does not
 // exist.
 type LeaseRow struct {
-	Owner      string `row:"o"` // "" if it is free
-	Fence      int64  `row:"n,1"`
-	Beat       int64  `row:"b,0"`
-	Generation string `row:"g"` // the search generation that the owner applies
+	Owner string `row:"o"` // "" if it is free
+	Fence int64  `row:"n,1"`
+	Beat  int64  `row:"b,0"`
 }
 
 const leaseDo = "delete the row while no process reads the shard, and it is made again"
@@ -41,14 +39,10 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 
 // Take makes a process the owner under the next fence, on condition that the lease has
 // not changed since it was read. The write returns the row.
-func (l LeaseRow) Take(at store.Ref, owner, generation string) store.Write {
-	index := value.Value{}
-	if generation != "" {
-		index = value.OfString(generation)
-	}
+func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
-		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0)), store.Assign(leaseIndex, index)},
+		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0))},
 	}
 	if l.Fence > 0 {
 		w.If = store.Cond{equal(leaseFence, l.Fence), equal(leaseBeat, l.Beat)}

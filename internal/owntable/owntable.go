@@ -210,31 +210,27 @@ func Mark(model string, target, source store.Ref) store.Ref {
 // Seen refers to the row that records the removal of a source row by a replay.
 func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 
-// GroupRows is the group of consumers that apply what follows in rows.
-const GroupRows = "rows"
-
-// ShardRef refers to the checkpoint of a group of consumers in a shard.
+// ShardRef refers to the checkpoint of a shard.
 type ShardRef struct {
 	store.Ref
 	Of, Shard string // the table and the shard
 }
 
-// Checkpoint refers to the checkpoint of a group of consumers in a shard.
-func Checkpoint(model, group, table, shard string) ShardRef {
-	return ShardRef{CheckpointOf(model, group, ShardKey(table, shard)), table, shard}
+// Checkpoint refers to the checkpoint of a model in a shard.
+func Checkpoint(model, table, shard string) ShardRef {
+	return ShardRef{CheckpointOf(model, ShardKey(table, shard)), table, shard}
 }
 
-// CheckpointOf refers to the checkpoint of a group of consumers in the shard with a short key.
-func CheckpointOf(model, group, shardKey string) store.Ref {
-	return Ref(Checkpoints(model, group), shardKey)
+// CheckpointOf refers to the checkpoint of a model in the shard with a short key.
+func CheckpointOf(model, shardKey string) store.Ref {
+	return Ref(Checkpoints(model), shardKey)
 }
 
-// Checkpoints returns the partition key of a group's checkpoints.
-func Checkpoints(model, group string) string { return "check|" + model + "|" + group }
+// Checkpoints returns the partition key of a model's checkpoints.
+func Checkpoints(model string) string { return "check|" + model }
 
-// Past refers to the row with the counts of those shards whose checkpoints the group of
-// consumers no longer needs.
-func Past(model, group string) store.Ref { return Ref("past|"+model, group) }
+// Past refers to the row with the counts of the shards of a model that are over.
+func Past(model string) store.Ref { return Ref("past|"+model, "") }
 
 // Kind returns the kind of the rows with the given partition key: the key's first word,
 // such as "check" or "ledger".

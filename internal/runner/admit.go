@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"weir/internal/catalog"
 	"weir/internal/events"
@@ -31,29 +30,22 @@ func (r *Runner) Off(ctx context.Context, table string, open bool) (off, err err
 }
 
 // Admit reads the model's catalog and decides whether what was received from the streams of
-// these tables before the call may be applied by the groups. Call it once for each batch,
+// these tables before the call may be applied. Call it once for each batch,
 // apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
 // program is not the right one, and give the batch the catalog that it returns.
-func (r *Runner) Admit(ctx context.Context, tables []string, groups ...string) (owntable.CatalogRow, error) {
-	if r.Catalog == nil {
-		return owntable.CatalogRow{}, nil
-	}
-	return r.admit(ctx, catalog.Batch{Tables: tables}, groups...)
+func (r *Runner) Admit(ctx context.Context, tables []string) (owntable.CatalogRow, error) {
+	return r.admit(ctx, catalog.Batch{Tables: tables})
 }
 
 // AdmitEvent is Admit for what a function received of one table, from the stream with a label.
-func (r *Runner) AdmitEvent(ctx context.Context, table, label string, groups ...string) (owntable.CatalogRow, error) {
-	if r.Catalog == nil {
-		return owntable.CatalogRow{}, nil
-	}
-	return r.admit(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}}, groups...)
+func (r *Runner) AdmitEvent(ctx context.Context, table, label string) (owntable.CatalogRow, error) {
+	return r.admit(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}})
 }
 
-// admit asks the catalog for the groups of a batch. Documents alone need a stream that is the
-// pinned one; rows also need this kind of reader to have the stream.
-func (r *Runner) admit(ctx context.Context, b catalog.Batch, groups ...string) (owntable.CatalogRow, error) {
-	if !slices.Contains(groups, GroupRows) {
-		return owntable.CatalogRow{}, r.Catalog.AdmitSearch(ctx, b, r.switched)
+// admit asks the catalog.
+func (r *Runner) admit(ctx context.Context, b catalog.Batch) (owntable.CatalogRow, error) {
+	if r.Catalog == nil {
+		return owntable.CatalogRow{}, nil
 	}
 	b.Reader = cmp.Or(r.Reader, catalog.Process)
 	return r.Catalog.Admit(ctx, b, r.switched)
@@ -99,15 +91,4 @@ func tablesOf(pieces []piece) (out []string) {
 		}
 	}
 	return out
-}
-
-// ByFunction reports whether a Lambda function reads one of the model's streams.
-func (r *Runner) ByFunction(ctx context.Context) (bool, error) {
-	for _, t := range r.Model.Tables {
-		pin, err := r.Pin(ctx, t.Name)
-		if err != nil || catalog.Reader(pin.Reader) == catalog.Shard {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }

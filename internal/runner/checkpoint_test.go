@@ -1,7 +1,6 @@
 package runner_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ entities:
 	for _, table := range []string{"shelf", "drawer"} {
 		shards, err := h.store.Shards(t.Context(), table)
 		must(t, err)
-		places = append(places, owntable.Checkpoint("shelf", runner.GroupRows, table, shards[0].ID).Ref)
+		places = append(places, owntable.Checkpoint("shelf", table, shards[0].ID).Ref)
 	}
 	spoil := store.Op{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}
 	for i, at := range places {
@@ -82,28 +81,19 @@ entities:
 	}
 }
 
-// TestOvertakePastUnreadable says that a checkpoint that cannot be read keeps no other
-// shard's from being overtaken.
-func TestOvertakePastUnreadable(t *testing.T) {
+// TestPlacesPastUnreadable says that a checkpoint that cannot be read hides no other.
+func TestPlacesPastUnreadable(t *testing.T) {
 	h := newShelf(t)
 	r := h.runner(nil)
-	at := func(group, shard string) owntable.ShardRef {
-		return owntable.Checkpoint("shelf", group, "shelf", shard)
-	}
+	at := func(shard string) owntable.ShardRef { return owntable.Checkpoint("shelf", "shelf", shard) }
 	p := events.PositionOf(7)
 	_, err := h.store.Write(t.Context(), []store.Write{
-		owntable.BeginCheckpoint(at("rows", "a")),
-		{Ref: at("rows", "a").Ref, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}}},
-		owntable.OvertakeCheckpoint(at("rows", "b"), p, false),
+		owntable.BeginCheckpoint(at("a")),
+		{Ref: at("a").Ref, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}}},
+		owntable.OvertakeCheckpoint(at("b"), p),
 	})
 	must(t, err)
-	must(t, r.Overtake(context.Background(), "search", "rows"))
-	for shard, want := range map[string]events.Position{"a": {}, "b": p} {
-		if is, err := r.Place(t.Context(), "search", "shelf", shard); err != nil || is.At != want {
-			t.Errorf("%s: %+v, %v", shard, is, err)
-		}
-	}
-	places, err := r.Places(t.Context(), "rows")
+	places, err := r.Places(t.Context())
 	if !errors.Is(err, owntable.ErrRow) || len(places) != 2 || !slices.ContainsFunc(places, func(p runner.Place) bool { return p.Shard == "a" }) || !slices.ContainsFunc(places, func(is runner.Place) bool { return is.At == p }) {
 		t.Errorf("%+v, %v", places, err)
 	}

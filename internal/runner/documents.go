@@ -6,49 +6,54 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
 )
 
-// Documents applies several batches to the search indexes together. In an index the
+// Documents applies the documents of batches whose rows are applied to the search indexes. In an index the
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
-// applied any number of times. A document that the index refuses becomes a dead letter; a
-// later change of its row that the index accepts puts the index right.
-func (r *Runner) Documents(ctx context.Context, bs []Batch) ([]Result, error) {
-	var all asked[changeOf]
-	counts := make([]Result, len(bs))
-	touched, kept := make([][]bool, len(bs)), make([][]bool, len(bs))
+// applied any number of times. It notes those as pending that an index does not take within a time, or all of them
+// if that is 0 (pending.go). A document that the index refuses becomes a dead letter; a
+// later change of its row that the index accepts puts the index right. It returns what to add to the result of each batch: its
+// searches, and the changes that became dead.
+func (r *Runner) Documents(ctx context.Context, bs []Batch, within time.Duration) (of []Result, pending int, err error) {
+	var all asked
+	of = make([]Result, len(bs))
 	for i, b := range bs {
-		touched[i], kept[i] = make([]bool, len(b.Changes)), make([]bool, len(b.Changes))
 		for j := range b.Changes {
 			docs := r.documents(&b.Changes[j])
-			counts[i].searched(r.searchings(docs))
+			for _, name := range r.searchings(docs) {
+				of[i].of(name, Counts{Applied: 1})
+			}
 			for _, d := range docs {
-				touched[i][j] = true
 				all.add(d, changeOf{i, j})
 			}
 		}
 	}
-	errs, err := r.ApplyDocuments(ctx, all.docs)
+	errs, pending, err := r.offer(ctx, all.docs, within)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var ds []Dead
 	lost := map[changeOf][]string{}
 	for i, e := range errs {
-		if e != nil {
-			of := all.of[i]
-			kept[of.batch][of.change] = true
-			lost[of] = counts[of.batch].unsearched(lost[of], r.searching(all.docs[i].Index))
-			ds = append(ds, deadDocument(&all.docs[i], &bs[of.batch].Changes[of.change], bs[of.batch].ShardKey, e))
+		if e == nil {
+			continue
 		}
+		at := all.of[i]
+		if name := r.searching(all.docs[i].Index); !slices.Contains(lost[at], name) {
+			of[at.batch].of(name, Counts{Applied: -1, Dead: 1})
+			if len(lost[at]) == 0 {
+				of[at.batch].Counts.Add(Counts{Applied: -1, Dead: 1})
+			}
+			lost[at] = append(lost[at], name)
+		}
+		ds = append(ds, deadDocument(&all.docs[i], &bs[at.batch].Changes[at.change], bs[at.batch].ShardKey, e))
 	}
-	for i := range bs {
-		counts[i].Counts = count(touched[i], kept[i])
-	}
-	return counts, r.KeepAll(ctx, ds)
+	return of, pending, r.KeepAll(ctx, ds)
 }
 
 // documents returns what a change asks of the search indexes.
@@ -75,40 +80,22 @@ func (r *Runner) searchings(docs []search.Document) (out []string) {
 	return out
 }
 
-// searched counts a change as applied to search indexes.
-func (r *Result) searched(derivations []string) {
-	for _, name := range derivations {
-		r.of(name, Counts{Applied: 1})
-	}
-}
-
-// unsearched counts a change of which an index refuses a document as dead for it, once, and returns for which ones that is
-// done.
-func (r *Result) unsearched(done []string, derivation string) []string {
-	if !slices.Contains(done, derivation) {
-		r.of(derivation, Counts{Applied: -1, Dead: 1})
-		done = append(done, derivation)
-	}
-	return done
-}
-
 // changeOf names a change by the indexes of its batch and of the change in that batch.
 type changeOf struct{ batch, change int }
 
 // asked collects the newest version of each document that changes ask for, and the change
 // that each comes from.
-type asked[T any] struct {
+type asked struct {
 	docs []search.Document
-	of   []T
+	of   []changeOf
 	at   map[documentName]int
 }
 
 // documentName names a document over all indexes of the model.
 type documentName struct{ index, id string }
 
-// add takes in a document unless it has a newer version of it. It returns the older of
-// the two versions, if there were two.
-func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
+// add takes in a document unless it has a newer version of it.
+func (a *asked) add(d search.Document, of changeOf) {
 	name := documentName{d.Index, d.ID}
 	at, ok := a.at[name]
 	if !ok {
@@ -117,13 +104,11 @@ func (a *asked[T]) add(d search.Document, of T) (old search.Document) {
 		}
 		a.at[name] = len(a.docs)
 		a.docs, a.of = append(a.docs, d), append(a.of, of)
-		return old
+		return
 	}
-	if old = a.docs[at]; old.Position.Compare(d.Position) > 0 {
-		return d
+	if a.docs[at].Position.Compare(d.Position) <= 0 {
+		a.docs[at], a.of[at] = d, of
 	}
-	a.docs[at], a.of[at] = d, of
-	return old
 }
 
 // deadDocument returns the dead letter for a document that the index refused.
@@ -143,7 +128,7 @@ func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) (er
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	err = r.Traced(ctx, Span{Name: SpanIndex, Group: GroupSearch, Items: len(docs)}, func(ctx context.Context) (err error) {
+	err = r.Traced(ctx, Span{Name: SpanIndex, Items: len(docs)}, func(ctx context.Context) (err error) {
 		errs, err = r.applyDocuments(ctx, docs)
 		return err
 	})

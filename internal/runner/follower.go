@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,64 +21,55 @@ import (
 	"weir/internal/value"
 )
 
-// Follower reads the streams of a model's tables and has each batch applied. It runs one
-// or two consumer groups: rows and, if there is an index, search. They are independent,
-// so a slow index delays nothing else. Each group keeps its own checkpoint for every
-// shard in our own table, and writes it after the effects of what it has read. After a
-// crash the group reads again from its checkpoints.
+// Follower reads the streams of a model's tables and has each batch applied: to the rows, and behind them to the search
+// indexes, beside the rows of later batches (behind.go). It keeps a checkpoint for every shard in our own table, and moves it
+// after the effects of what it has read. After a crash it reads again from its checkpoints.
 type Follower struct {
 	Runner *Runner
 	// Source is the source of the streams; nil means the runner's store.
 	Source store.Source
 	// Stop, when closed, ends the run after the batch that is being applied.
 	Stop <-chan struct{}
-	// Prompt makes the rows group apply changes as soon as they arrive. Without it, a
-	// group that has read only few records waits a moment for more, as search always
-	// does, because one large batch costs less than many small ones.
+	// Prompt applies changes as soon as they arrive. Without it, one that has read only few records waits a moment for
+	// more, because one large batch costs less than many small ones.
 	Prompt bool
-	// Window is how long the rows group lets records gather, from when it began a batch of few to when
-	// it begins the next: a target that many of them count for is then written once. What rows
+	// Window is how long records may gather, from when a batch of few began to when
+	// the next begins: a target that many of them count for is then written once. What rows
 	// show is that much older at the most. 0 is no wait. It has no effect on what is applied.
 	Window time.Duration
 	// Report, if set, is called with what was applied of each shard once its checkpoint has moved, so each record is
 	// reported once. It must not block.
 	Report func(a Applied)
-	// Applied, if set, is called with the records of each batch of the rows group once they are
-	// applied. It must not block, since the group waits for it, and must not change the records.
+	// Applied, if set, is called with the records of each shard once its checkpoint has moved. It must not block, and must
+	// not change the records.
 	Applied func(t *model.Table, records []events.Record)
 	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
 	// goes on. All other shards go on meanwhile. Without it, a shard that stands still ends
 	// the run, after the other shards had their turn. Jobs that stand still are reported as
-	// the shard "jobs" of our own table. A table that refused a call of a batch, which Failed has applied again, is
-	// reported with the shard "", until a batch is applied: the whole group waits for it.
-	Stopped func(group, table, shard, why string)
-	// Only, if set, is the one group to run.
-	Only string
-	// Indexed, if set, is closed when the search indexes may be applied to. The group of
-	// search waits for it.
-	Indexed <-chan struct{}
-	// Failed, if set, decides what a group does that has failed: it goes on from its
-	// checkpoints after a pause, and the other group goes on meanwhile. If again is false,
-	// or Failed is nil, the error ends the run. moved says that the group applied something
+	// the shard "jobs" of our own table, and documents that are pending as its shard "documents". A table that refused a
+	// call of a batch, which Failed has applied again, is
+	// reported with the shard "", until a batch is applied: all shards wait for it.
+	Stopped func(table, shard, why string)
+	// Failed, if set, decides what happens after a failure: the Follower goes on from its
+	// checkpoints after a pause. If again is false,
+	// or Failed is nil, the error ends the run. moved says that something was applied
 	// since it began or failed before.
-	Failed func(group string, moved bool, err error) (pause time.Duration, again bool)
-
-	mu     sync.Mutex
-	places map[place]events.Position // the positions of each group in each shard, for trimming
+	Failed func(moved bool, err error) (pause time.Duration, again bool)
 }
 
-// Applied is what a group has applied of one shard in one batch.
+// Applied is what was applied of one shard in one batch.
 type Applied struct {
-	Group, Table string
+	Table string
 	Result
 	Records        int
 	Oldest, Newest time.Time // of the records, zero if they have none
+	Pending        int       // documents of the model that an index did not take in time
 	Trace          string    // the id of the batch's trace, "" if none is kept
 }
 
-// reported describes what a group has applied of a piece.
-func (c *consumer) reported(p *piece, n Result) Applied {
-	a := Applied{Group: c.group, Table: p.place.table, Result: n, Records: n.Applied + n.Skipped + n.Dead, Oldest: p.oldest}
+// reported describes what was applied of a piece.
+func (p *piece) reported() Applied {
+	a := Applied{Table: p.place.table, Result: p.counts, Records: len(p.page.Records), Pending: p.pending, Trace: p.trace}
 	for i := range p.page.Records {
 		at := p.page.Records[i].Time
 		if at.IsZero() {
@@ -95,46 +85,15 @@ func (c *consumer) reported(p *piece, n Result) Applied {
 	return a
 }
 
-// place names a shard and the group that reads it.
-type place struct{ group, table, shard string }
+// place names a shard.
+type place struct{ table, shard string }
 
-// The consumer groups. The group of a search generation has a name that begins with
-// GroupSearch: see Runner.Generation.
 const (
-	GroupRows   = owntable.GroupRows
-	GroupSearch = "search"
+	// pageRecords is the most records that are read from a shard at a time, as many as a page of DynamoDB Streams has.
+	pageRecords = 1000
+	// fewWait is how long a Follower that is not Prompt waits for more records if there are few.
+	fewWait = 20 * time.Millisecond
 )
-
-// SearchGroup returns the name of the group that applies a search generation; "" stands for
-// a runner without generations.
-func SearchGroup(generation string) string {
-	if generation == "" {
-		return GroupSearch
-	}
-	return GroupSearch + "-" + generation
-}
-
-// KindOf returns GroupRows or GroupSearch, whichever kind of group this is.
-func KindOf(group string) string {
-	if strings.HasPrefix(group, GroupSearch) {
-		return GroupSearch
-	}
-	return group
-}
-
-// pace says how much a group reads at a time.
-type pace struct {
-	records int           // the most records to read from a shard at a time
-	wait    time.Duration // how long to wait for more records if there are few
-}
-
-// paces holds the pace of each group. Rows reads as many records as a page of DynamoDB
-// Streams has. Search reads more, because each batch becomes a segment of its own in an
-// index, and the index must merge segments later. Rows waits only if it is not Prompt.
-var paces = map[string]pace{
-	GroupRows:   {1000, 20 * time.Millisecond},
-	GroupSearch: {2048, 100 * time.Millisecond},
-}
 
 // Run follows the streams until the context ends or an error occurs. When idle it waits
 // for the store to report a change.
@@ -144,56 +103,17 @@ func (f *Follower) Run(ctx context.Context) error { return f.run(ctx, nil) }
 // before done was closed, and everything that these writes led to.
 func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { return f.run(ctx, done) }
 
-// run runs all groups until the first of them fails or, with done, until each has caught
-// up.
-func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var consumers []*consumer
-	groups := f.Runner.Groups()
-	if f.Only != "" {
-		groups = []string{f.Only}
-	}
-	for _, g := range groups {
-		consumers = append(consumers, f.consumer(g))
-	}
-	errs := make(chan error, len(consumers))
-	until := done
-	for _, c := range consumers {
-		go func(until <-chan struct{}) {
-			var err error
-			if c.awaitIndex(ctx, until) {
-				err = f.persist(ctx, c, until)
-			}
-			close(c.done)
-			if err != nil {
-				cancel()
-			}
-			errs <- err
-		}(until)
-		if done != nil {
-			until = c.done // the next group is finished when it has read what this group wrote
-		}
-	}
-	var first error
-	for range consumers {
-		if err := <-errs; err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
-		}
-	}
-	return first
-}
-
-// persist advances a group, also after failures, as Failed says. Nothing in memory is
+// run reads until it fails in a way that Failed does not take or, with done, until it has caught up. Nothing in memory is
 // trusted after a failure, as its outcome may be unknown, except what was said of shards and
 // jobs that stand still.
-func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct{}) error {
+func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
+	c := f.consumer()
 	for {
-		err := c.run(budget.For(ctx, budget.Purpose(KindOf(c.group))), until)
+		err := c.run(budget.For(ctx, budget.Rows), done)
 		if err == nil || ctx.Err() != nil || f.Failed == nil {
 			return err
 		}
-		wait, again := f.Failed(c.group, c.did, err)
+		wait, again := f.Failed(c.did, err)
 		if !again {
 			return err
 		}
@@ -201,92 +121,64 @@ func (f *Follower) persist(ctx context.Context, c *consumer, until <-chan struct
 		if isClosed(c.Stop) || pause(ctx, c.Stop, wait) != nil {
 			return nil
 		}
-		next := f.consumer(c.group)
-		next.done, next.still, next.jobs, next.noJob, next.refused = c.done, c.still, c.jobs, c.noJob, c.refused
+		next := f.consumer()
+		next.still, next.jobs, next.said, next.refused, next.catching = c.still, c.jobs, c.said, c.refused, c.catching
 		c = next
 	}
 }
 
-// awaitIndex waits until the group may begin. It returns false if the Follower is to end
-// before.
-func (c *consumer) awaitIndex(ctx context.Context, until <-chan struct{}) bool {
-	if c.Indexed == nil || KindOf(c.group) != GroupSearch {
-		return true
-	}
-	select {
-	case <-c.Indexed:
-		return true
-	case <-until:
-	case <-c.Stop:
-	case <-ctx.Done():
-	}
-	return isClosed(c.Indexed)
-}
-
-// consumer is the state of one group across all shards.
+// consumer is what a Follower knows of all shards.
 type consumer struct {
 	*Follower
-	group string
-	rows  *Runner // applies the rows
-	jobs  *Jobs   // nil if the group does none
-	did   bool    // something was applied
-	done  chan struct{}
-	pace  pace
+	rows *Runner // applies the rows
+	jobs *Jobs
+	did  bool // something was applied
 
-	// gathers is how many documents a consumer collects before it applies them. It is set
-	// while the consumer catches up with search and no caller waits for single documents;
-	// 0 means that it does not collect.
-	gathers int
-	beside  bool // apply one flush while collecting the next
-
-	pages    pages
-	next     flush // what it collects
-	flushing *flushing
-	at       map[place]events.Position
-	still    map[place]string // why shards stand still
-	noJob    string           // why a job does
-	refused  map[string]bool  // the tables that refused a call since a batch was applied
-	ended    map[place]bool
-	seen     map[place]owntable.CheckpointRow // as they were last read or moved
-	floors   map[place]contribution.Fence     // as they were last read or taken, not before at
-	asides   map[place]*aside
+	behind
+	pages   pages
+	at      map[place]events.Position
+	still   map[place]string  // why shards stand still
+	said    map[string]string // why jobs, or documents, do
+	refused map[string]bool   // the tables that refused a call since a batch was applied
+	ended   map[place]bool
+	seen    map[place]owntable.CheckpointRow // as they were last read or moved
+	floors  map[place]contribution.Fence     // as they were last read or taken, not before at
 	leases
 }
 
-// consumer returns what reads the shards for one group. It knows no position yet; each comes
-// from its checkpoint when the shard is first read. Only the group of rows does jobs.
-func (f *Follower) consumer(group string) *consumer {
-	c := &consumer{
-		Follower: f, group: group, done: make(chan struct{}), pace: paces[KindOf(group)],
-		at: map[place]events.Position{}, ended: map[place]bool{}, seen: map[place]owntable.CheckpointRow{}, still: map[place]string{}, floors: map[place]contribution.Fence{}, asides: map[place]*aside{}, refused: map[string]bool{},
+// consumer returns what reads the shards. It knows no position yet; each comes
+// from its checkpoint when the shard is first read.
+func (f *Follower) consumer() *consumer {
+	return &consumer{
+		Follower: f, rows: f.Runner.Reads(), jobs: &Jobs{Runner: f.Runner},
+		at: map[place]events.Position{}, ended: map[place]bool{}, seen: map[place]owntable.CheckpointRow{}, still: map[place]string{}, said: map[string]string{}, floors: map[place]contribution.Fence{}, refused: map[string]bool{},
 		leases: leases{map[place]int64{}, map[place]time.Time{}},
 	}
-	if KindOf(group) != GroupSearch {
-		c.jobs = &Jobs{Runner: f.Runner}
-		c.rows = f.Runner.Reads()
-	}
-	return c
 }
 
-// Stepper advances one group under the caller's control. Discard it after an error: it
+// Stepper follows the streams under the caller's control. Discard it after an error: it
 // may then remember more than was saved.
 type Stepper struct{ c *consumer }
 
-// Stepper returns a Stepper that begins at the group's saved checkpoints.
-func (f *Follower) Stepper(group string) *Stepper { return &Stepper{f.consumer(group)} }
+// Stepper returns a Stepper that begins at the saved checkpoints.
+func (f *Follower) Stepper() *Stepper { return &Stepper{f.consumer()} }
 
-// Gather makes a search group collect this many documents over several steps before it
-// applies them, as CatchUp does. The first step that reads no more records applies what
-// is left.
-func (s *Stepper) Gather(documents int) {
-	if KindOf(s.c.group) == GroupSearch {
-		s.c.gathers = documents
-	}
-}
+// Gather makes it apply this many records to rows, over several steps, before it writes their documents, as CatchUp does.
+// The first step that reads no more records writes what is left.
+func (s *Stepper) Gather(records int) { s.c.gathers = records }
 
 // Step reads and applies a page of each shard, and does one step of jobs (Jobs). It returns
-// the number of records, and whether jobs are left.
-func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) { return s.c.step(ctx, true) }
+// the number of records, and whether jobs, or documents that are pending, are left.
+func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) {
+	if n, left, err = s.c.step(ctx); err != nil {
+		return n, false, err
+	}
+	if n == 0 || s.c.next.records >= s.c.gathers {
+		left = left || s.c.holds() // a shard that has ended may have children now
+		err = s.c.flushAll(ctx)
+	}
+	return n, left || s.c.catching.owed, err
+}
 
 // Page is records of a shard that were read a while ago.
 type Page struct {
@@ -305,7 +197,7 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 		if err != nil {
 			return err
 		}
-		p := piece{place: place{c.group, page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
+		p := piece{place: place{page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
 		for _, is := range shards {
 			if is.ID == page.Shard {
 				p.above = above(shards, is.Parent)
@@ -313,27 +205,31 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 		}
 		pieces = append(pieces, p)
 	}
-	view, err := c.admit(ctx, pieces)
+	view, documents, err := c.admit(ctx, pieces)
 	if err != nil {
 		return err
 	}
-	_, err = c.apply(ctx, pieces, view)
+	if err = c.apply(ctx, pieces, view); err == nil && documents {
+		_, _, err = c.Runner.Documents(ctx, batchesOf(pieces), flushTime)
+	}
 	return err
 }
 
-// step does one step of the group. If over is set and there are no more records, it
-// applies what the group has collected.
-func (c *consumer) step(ctx context.Context, over bool) (n int, left bool, err error) {
-	if n, err = c.pass(ctx); err == nil && n == 0 && over {
-		n, err = c.flushAll(ctx)
-	}
-	if err != nil || c.jobs == nil {
+// step reads and applies a page of each shard, and does one step of jobs.
+func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
+	if n, err = c.pass(ctx); err != nil {
 		return n, false, err
 	}
 	if left, err = c.jobs.Step(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
-	return n, left, c.standsJob(err)
+	if still := new(StandingJobs); err != nil && !errors.As(err, &still) {
+		return n, left, err
+	}
+	if c.Stopped != nil && err == nil && c.jobs.after != nil {
+		return n, left, nil // in the middle of a round nothing is known
+	}
+	return n, left, c.stands("jobs", err)
 }
 
 // refusedBy reports the tables that refused a call, so that the group can apply nothing.
@@ -341,7 +237,7 @@ func (c *consumer) refusedBy(err error) {
 	for _, table := range store.FailedTables(err) {
 		if c.Stopped != nil && !c.refused[table] {
 			c.refused[table] = true
-			c.Stopped(c.group, table, "", err.Error())
+			c.Stopped(table, "", err.Error())
 		}
 	}
 }
@@ -349,72 +245,62 @@ func (c *consumer) refusedBy(err error) {
 // takesAgain reports that no table refuses anything any more: a batch was applied.
 func (c *consumer) takesAgain() {
 	for table := range c.refused {
-		c.Stopped(c.group, table, "", "")
+		c.Stopped(table, "", "")
 	}
 	clear(c.refused)
 }
 
-// standsJob reports jobs that stand still (StandingJobs), and that there is none any more.
-// It returns every other error. In the middle of a round nothing is known.
-func (c *consumer) standsJob(err error) error {
-	if still := new(StandingJobs); c.Stopped == nil || err != nil && !errors.As(err, &still) {
+// stands reports why jobs, or documents, stand still, and, without an error, that they do no longer. Without Stopped it returns the error.
+func (c *consumer) stands(what string, err error) error {
+	if c.Stopped == nil {
 		return err
-	}
-	if c.jobs.after != nil {
-		return nil
 	}
 	why := ""
 	if err != nil {
 		why = err.Error()
 	}
-	if c.noJob != why {
-		c.noJob = why
-		c.Stopped(c.group, owntable.TableName, "jobs", why)
+	if c.said[what] != why {
+		c.said[what] = why
+		c.Stopped(owntable.TableName, what, why)
 	}
 	return nil
 }
 
-// run advances the group until Stop is closed, an error occurs or, with until, the group
+// run follows the streams until Stop is closed, an error occurs or, with until, it
 // has caught up with everything acknowledged before until was closed.
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
-	if KindOf(c.group) == GroupSearch && until != nil && !c.Prompt {
-		// A flush is applied as a whole later, so reading in small pages costs nothing,
-		// and the consumer stays as close to the end of the stream as rows does, where
-		// the records are still in memory.
-		c.gathers, c.beside, c.pace = flushDocuments, true, paces[GroupRows]
-		defer c.applied()
-	}
+	c.beside = true
+	defer c.written()
 	lag, active := c.source().Tip().Lag, time.Now()
 	arrived := arrival(c.source())
 	patience := time.Second
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
-	came := time.Now() // the last time that there were records
 	for !isClosed(c.Stop) {
 		changed := c.changes()
 		closed := isClosed(until)
 		last := closed && arrived()
 		begun := time.Now()
-		n, left, err := c.step(ctx, last || time.Since(came) >= paces[KindOf(c.group)].wait)
+		n, left, err := c.step(ctx)
+		if err == nil && (n == 0 || c.Prompt || until == nil) { // a catch-up writes large flushes
+			err = c.flushDue(ctx)
+		}
 		if err != nil {
 			return err
 		}
-		if n < 2*c.pace.records && until != nil && !last && !(c.Prompt && c.group == GroupRows) {
-			if err := pause(ctx, until, c.pace.wait); err != nil {
+		if n < 2*pageRecords && until != nil && !last && !c.Prompt {
+			if err := pause(ctx, until, fewWait); err != nil {
 				return err
 			}
 		}
-		if c.Window > 0 && n > 0 && n < c.pace.records && !left && !last && KindOf(c.group) == GroupRows {
+		if c.Window > 0 && n > 0 && n < pageRecords && !left && !last {
 			// Nothing that was read is held meanwhile, so a process that dies here has lost no work.
 			if err := idle(ctx, []<-chan struct{}{c.Stop}, until, c.Window-time.Since(begun)); err != nil {
 				return err
 			}
 		}
 		read := n > 0
-		if read {
-			came = time.Now()
-		}
 		if read || left || !last {
 			active = time.Now()
 		}
@@ -426,16 +312,28 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			wake = c.Stop
 		}
 		if last && time.Since(active) >= lag {
-			break
+			if !c.holds() {
+				break
+			}
+			if err := c.flushAll(ctx); err != nil { // a shard that has ended may have children now
+				return err
+			}
+			continue
 		}
 		if closed {
 			wake = nil // it has no more use, and being closed it would always be ready
 		}
-		if err := idle(ctx, changed, wake, patience); err != nil {
+		if c.flushing != nil {
+			changed = append(changed, c.flushing.done)
+		}
+		if err := idle(ctx, changed, wake, min(patience, c.untilDue())); err != nil {
 			return err
 		}
 	}
-	return nil
+	if c.catching.owed {
+		c.catching.at = time.Time{} // once more, now
+	}
+	return c.flushAll(ctx)
 }
 
 // pause waits for a while, until the channel is closed, or until the context ends.
@@ -498,15 +396,18 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	return ctx.Err()
 }
 
-// piece is a page of a shard that was read and must be applied.
+// piece is a page of a shard that was read and must be applied, or several that follow each other.
 type piece struct {
 	place
-	table       *model.Table
-	above       []string        // the listed shards that the piece's shard descends from
-	from, after events.Position // the saved checkpoint; the position behind which the page was read
-	page        store.Records
-	read        time.Time
-	oldest      time.Time // the time of the first record of a flush
+	table   *model.Table
+	above   []string        // the listed shards that the piece's shard descends from
+	from    events.Position // behind which the page was read
+	page    store.Records
+	read    time.Time
+	counts  Result // of what is applied
+	pending int    // documents
+	view    *View  // by which it was applied
+	trace   string // of its batch, "" if none is kept
 }
 
 // last is where the checkpoint is behind the page.
@@ -542,8 +443,8 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		}
 		open, listed := map[string]bool{}, map[string]bool{}
 		for _, s := range shards {
-			at := place{c.group, t.Name, s.ID}
-			known[at], known[place{c.group, t.Name, s.Parent}] = true, true
+			at := place{t.Name, s.ID}
+			known[at], known[place{t.Name, s.Parent}] = true, true
 			waits, err := c.awaits(ctx, t.Name, s.Parent, listed)
 			if err != nil {
 				err = fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
@@ -556,7 +457,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			var p piece
 			if err == nil {
 				if p, err = c.read(ctx, t, at, 1); err != nil {
-					err = fmt.Errorf("%s of %s, shard %s: %w", c.group, t.Name, s.ID, err)
+					err = fmt.Errorf("shard %s of %s: %w", s.ID, t.Name, err)
 				}
 			}
 			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && !ordered {
@@ -568,16 +469,10 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			}
 			open[s.ID], p.above = !c.ended[at], above(shards, s.Parent)
 			n += len(p.page.Records)
-			if c.gathers > 0 {
-				if err := c.gather(ctx, p); err != nil {
-					return 0, err
-				}
-				continue
-			}
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 			}
-			if !ordered && (c.pages.full(4*c.pace.records) || len(pieces) >= mostPieces) {
+			if !ordered && (c.pages.full(4*pageRecords) || len(pieces) >= mostPieces) {
 				if err := c.take(ctx, pieces); err != nil {
 					return 0, err
 				}
@@ -596,13 +491,13 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	c.forget(known)
-	return n, c.stands(unread)
+	return n, c.standShards(unread)
 }
 
-// stands reports which shards stand still, and which do so no longer.
-// Without Stopped, one that stands still is an error of the group. With it, each is reported once,
+// standShards reports which shards stand still, and which do so no longer.
+// Without Stopped, one that stands still is an error. With it, each is reported once,
 // and once more with "" when it goes on.
-func (c *consumer) stands(still map[place]error) error {
+func (c *consumer) standShards(still map[place]error) error {
 	if c.Stopped == nil {
 		var errs []error
 		for _, err := range still {
@@ -613,13 +508,13 @@ func (c *consumer) stands(still map[place]error) error {
 	for at, err := range still {
 		if why := err.Error(); c.still[at] != why {
 			c.still[at] = why
-			c.Stopped(at.group, at.table, at.shard, why)
+			c.Stopped(at.table, at.shard, why)
 		}
 	}
 	for at := range c.still {
 		if still[at] == nil {
 			delete(c.still, at)
-			c.Stopped(at.group, at.table, at.shard, "")
+			c.Stopped(at.table, at.shard, "")
 		}
 	}
 	return nil
@@ -645,12 +540,8 @@ func (c *consumer) forget(known map[place]bool) {
 	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
 	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
 	maps.DeleteFunc(c.seen, func(at place, _ owntable.CheckpointRow) bool { return over(at) })
-	maps.DeleteFunc(c.asides, func(at place, _ *aside) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
 	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.places, func(at place, _ events.Position) bool { return at.group == c.group && over(at) })
 }
 
 // read reads the next page of a shard, of at least so many records if there are more.
@@ -675,13 +566,8 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 	if before != nil {
 		p.from = before.last()
 	}
-	p.after = p.from
-	if a := c.asides[at]; a.reads() {
-		p.page, err = c.readAside(ctx, a, at, p.after)
-	} else {
-		p.page, err = c.source().Read(ctx, at.table, at.shard, p.after, c.pages.records(least, c.pace.records))
-		c.pages.takes(p.page.Records)
-	}
+	p.page, err = c.source().Read(ctx, at.table, at.shard, p.from, c.pages.records(least, pageRecords))
+	c.pages.takes(p.page.Records)
 	if errors.Is(err, ErrElsewhere) {
 		delete(c.at, at)
 		return p, nil // the next pass sees the change
@@ -703,25 +589,29 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 // mostPieces bounds how many pages are applied before their checkpoints move.
 const mostPieces = 2000
 
-// take applies pages and then moves the group's checkpoints behind them.
+// take applies pages to rows, and has their documents written and their checkpoints moved behind them.
 // A page that is too old, or whose stream was switched, is dropped and read again; nothing of the pages
 // is acknowledged.
 func (c *consumer) take(ctx context.Context, pieces []piece) error {
 	if len(pieces) == 0 {
 		return nil
 	}
-	return c.traced(ctx, pieces, func(ctx context.Context) error {
-		view, err := c.admit(ctx, pieces)
+	return c.traced(ctx, pieces, func(in context.Context) error {
+		view, documents, err := c.admit(in, pieces)
 		if err != nil {
 			return err
 		}
 		// Checkpoints move after a few shards: a ledger has a position of each shard whose checkpoint has not moved.
 		atOnce := len(pieces)
-		if c.group == GroupRows && !c.keepsOrder() {
+		if !c.keepsOrder() {
 			atOnce = shardsAtOnce
 		}
 		for some := range slices.Chunk(pieces, atOnce) {
-			if err := c.takeSome(ctx, some, view); err != nil {
+			err := c.takeSome(in, some, view, documents)
+			if err == nil && c.next.full() {
+				err = c.startFlush(ctx) // which lasts longer than the batch
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -730,8 +620,8 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 }
 
 // takeSome is take for pages that are admitted.
-func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View) error {
-	counts, err := c.apply(ctx, pieces, view)
+func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View, documents bool) error {
+	err := c.apply(ctx, pieces, view)
 	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
 		for _, p := range pieces {
 			delete(c.at, p.place)
@@ -739,38 +629,39 @@ func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View) err
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", c.group, pieces[0].place.table, err)
+		return fmt.Errorf("records of %s: %w", pieces[0].place.table, err)
+	}
+	for i := range pieces {
+		pieces[i].trace = c.Runner.AppliedIn(ctx, pieces[i].counts)
 	}
 	c.takesAgain()
-	return c.move(ctx, pieces, counts, view)
+	return c.gather(ctx, pieces, documents)
 }
 
-// apply applies pages by a view, and returns the counts of each. Each page of rows is a batch of its shard; where the
+// apply applies pages to rows by a view, and notes the counts of each. Each page is a batch of its shard; where the
 // order of changes of all shards matters, it is several.
-func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) ([]Result, error) {
-	if c.group != GroupRows {
-		return c.Runner.Documents(ctx, batchesOf(pieces))
-	}
-	counts := make([]Result, len(pieces))
+func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) error {
 	batches := batchesOf(pieces)
+	for i := range pieces {
+		pieces[i].counts, pieces[i].view = Result{}, view.of(pieces[i].place)
+		batches[i].View = pieces[i].view
+	}
 	if c.keepsOrder() && len(pieces) > 1 {
 		for _, run := range c.runs(batches) {
 			b := batches[run.piece]
-			b.View, b.Changes = view.of(pieces[run.piece].place), b.Changes[run.from:run.to]
+			b.Changes = b.Changes[run.from:run.to]
 			n, err := c.rows.Rows(ctx, b)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			counts[run.piece].Add(n)
+			pieces[run.piece].counts.Add(n)
 		}
-		return counts, nil
+		return nil
 	}
-	err := parallel.Do(len(batches), c.rows.AtOnce(shardsAtOnce), func(i int) (err error) {
-		batches[i].View = view.of(pieces[i].place)
-		counts[i], err = c.rows.Rows(ctx, batches[i])
+	return parallel.Do(len(batches), c.rows.AtOnce(shardsAtOnce), func(i int) (err error) {
+		pieces[i].counts, err = c.rows.Rows(ctx, batches[i])
 		return err
 	})
-	return counts, err
 }
 
 // shardsAtOnce is how many shards are applied side by side. Nothing that one of them writes depends on another.
@@ -801,10 +692,10 @@ func (p *piece) changes() []projections.Change {
 // it was applied. If another process has moved a checkpoint, the shard is read again from
 // there. One that is at its new position already was moved by this write, whose first answer was lost, or by another
 // process that applied the same records: they count once in either case.
-func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, view *View) error {
+func (c *consumer) move(ctx context.Context, pieces []piece) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(view, c.seen[p.place].Move(c.checkpoint(p.place), p.from, p.last(), owntable.Counts(counts[i].Counts)))
+		ws[i] = under(p.view, c.seen[p.place].Move(c.checkpoint(p.place), p.from, p.last(), owntable.Counts(p.counts.Counts)))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
@@ -815,7 +706,6 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 		last := p.last()
 		if out[i].Err != nil && !isAt(out[i].Row, last) {
 			delete(c.at, p.place)
-			delete(c.asides, p.place)
 			continue
 		}
 		is := c.seen[p.place]
@@ -827,16 +717,13 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 				return err
 			}
 		}
-		trace := c.Runner.AppliedIn(ctx, counts[i])
 		if c.Report != nil {
-			is := c.reported(&p, counts[i])
-			is.Trace = trace
-			c.Report(is)
+			c.Report(p.reported())
 		}
-		if c.Applied != nil && c.group == GroupRows {
+		if c.Applied != nil {
 			c.Applied(p.table, p.page.Records)
 		}
-		if err := c.trim(ctx, p.place, last); err != nil {
+		if err := c.source().Trim(ctx, p.place.table, p.shard, last); err != nil {
 			return err
 		}
 	}
@@ -847,26 +734,4 @@ func (c *consumer) move(ctx context.Context, pieces []piece, counts []Result, vi
 func isAt(row value.Item, p events.Position) bool {
 	is, err := owntable.DecodeCheckpoint(row)
 	return err == nil && is.At == p
-}
-
-// trim lets the source drop records that every group has passed.
-// A group that has said nothing of a shard yet stands at its beginning, so nothing is dropped.
-func (f *Follower) trim(ctx context.Context, at place, p events.Position) error {
-	f.mu.Lock()
-	if f.places == nil {
-		f.places = map[place]events.Position{}
-	}
-	f.places[at] = p
-	least := p
-	for _, g := range f.Runner.Groups() {
-		q := f.places[place{g, at.table, at.shard}]
-		if q.Compare(least) < 0 {
-			least = q
-		}
-	}
-	f.mu.Unlock()
-	if least.IsZero() {
-		return nil
-	}
-	return f.source().Trim(ctx, at.table, at.shard, least)
 }

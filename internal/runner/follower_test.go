@@ -83,7 +83,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	h.pull()
-	n, err := runnertest.Counted(ctx, h.runner(nil), runner.GroupRows)
+	n, err := runnertest.Counted(ctx, h.runner(nil))
 	must(t, err)
 	if total := n.Applied + n.Skipped + n.Dead; total != len(h.records) {
 		t.Errorf("%d records are counted, there are %d: %+v", total, len(h.records), n)
@@ -157,7 +157,7 @@ func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	must(t, (&runner.Follower{Runner: run}).CatchUp(t.Context(), done))
-	counted, err := runnertest.Counted(t.Context(), run, runner.GroupRows)
+	counted, err := runnertest.Counted(t.Context(), run)
 	must(t, err)
 	if n := counted.Applied + counted.Skipped; n < 5 {
 		t.Errorf("%d records are applied, after %d reads", n, late.asks)

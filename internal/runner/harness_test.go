@@ -156,7 +156,13 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			return n, err
 		}
 		if h.index != nil {
-			docs, err := r.Documents(context.Background(), []runner.Batch{batch})
+			docs, pending, err := r.Documents(context.Background(), []runner.Batch{batch}, time.Minute)
+			if err == nil && pending > 0 {
+				err = fmt.Errorf("%d documents are pending: %w", pending, errBroken) // they are written below when the batch comes again
+			}
+			if err == nil {
+				_, err = r.CatchUp(context.Background())
+			}
 			if err == nil {
 				err = h.knows(docs[0].By)
 			}

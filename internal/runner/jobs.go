@@ -121,7 +121,7 @@ func (j *Jobs) page(ctx context.Context, r *Runner, after *store.Cursor) (next *
 		return nil, err
 	}
 	if len(page.Rows) > 0 {
-		if _, err := r.Admit(ctx, nil, GroupRows); err != nil {
+		if _, err := r.Admit(ctx, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
 	failed, was := j.before[at]
 	if !was || !r.Now().Before(failed.again) {
 		var more bool
-		err := r.Traced(ctx, Span{Name: SpanJob, Group: GroupRows, Items: 1}, func(ctx context.Context) (err error) {
+		err := r.Traced(ctx, Span{Name: SpanJob, Items: 1}, func(ctx context.Context) (err error) {
 			more, err = r.step(ctx, job)
 			return err
 		})

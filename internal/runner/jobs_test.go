@@ -97,8 +97,8 @@ func TestManyUnknownJobs(t *testing.T) {
 	j.unknown(120)
 	j.lists(1)
 	var said []string
-	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, _, _, why string) { said = append(said, why) }}
-	step := f.Stepper(runner.GroupRows)
+	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, _, why string) { said = append(said, why) }}
+	step := f.Stepper()
 	for range 3 {
 		for rounds := 0; ; rounds++ {
 			_, left, err := step.Step(t.Context())
@@ -166,8 +166,8 @@ func TestFailedJobIsSaid(t *testing.T) {
 	bad := j.lists(1)
 	j.bad = &bad
 	var said []string
-	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, table, shard, why string) { said = append(said, table+" "+shard+": "+why) }}
-	step := f.Stepper(runner.GroupRows)
+	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(table, shard, why string) { said = append(said, table+" "+shard+": "+why) }}
+	step := f.Stepper()
 	for i := range 4 {
 		if i == 3 {
 			j.bad = nil
@@ -185,7 +185,7 @@ func TestFailedJobIsSaid(t *testing.T) {
 	f.Stopped = nil
 	bad = j.lists(1)
 	j.bad = &bad
-	if _, _, err := f.Stepper(runner.GroupRows).Step(t.Context()); !errors.Is(err, errDenied) {
+	if _, _, err := f.Stepper().Step(t.Context()); !errors.Is(err, errDenied) {
 		t.Errorf("%v; want the error where nothing else reports it", err)
 	}
 }

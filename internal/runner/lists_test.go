@@ -226,8 +226,8 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 		}
 	}
 	var still []string
-	f := runner.Follower{Runner: r, Source: h.store, Stopped: func(_, table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
-	step := f.Stepper(runner.GroupRows)
+	f := runner.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
+	step := f.Stepper()
 	for range 3 {
 		_, _, err := step.Step(t.Context())
 		must(t, err)
@@ -273,13 +273,13 @@ func TestJobGoesOnAfterFailure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stop := make(chan struct{})
-	f := runner.Follower{Runner: r, Source: h.store, Only: runner.GroupRows, Stop: stop,
-		Stopped: func(_, _, shard, why string) {
+	f := runner.Follower{Runner: r, Source: h.store, Stop: stop,
+		Stopped: func(_, shard, why string) {
 			if s.fails = why != ""; !s.fails {
 				close(stop)
 			}
 		},
-		Failed: func(string, bool, error) (time.Duration, bool) {
+		Failed: func(bool, error) (time.Duration, bool) {
 			write(store.Write{Delete: true})
 			s.fails = false
 			return 0, true

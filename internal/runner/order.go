@@ -62,7 +62,7 @@ func (r *Runner) phases(b Batch) (out []Batch) {
 // shards that processes share are DynamoDB's, which have no common order: each goes by itself.
 func (c *consumer) keepsOrder() bool {
 	_, shared := c.source().(Shared)
-	return !shared && c.jobs != nil && len(c.Runner.Orders()) > 0
+	return !shared && len(c.Runner.Orders()) > 0
 }
 
 // inOrder cuts the pieces down to the position up to which every shard has been read.

@@ -9,14 +9,14 @@ import (
 )
 
 // A stream always creates new shards. So what weir keeps for a shard is deleted when the
-// shard is over: every group has applied it to its end, and the stream no longer lists
-// it. The counts of its checkpoints stay, added up in one row for each group.
+// shard is over: it is applied to its end, and the stream no longer lists
+// it. The counts of its checkpoint stay, added up in one row.
 
 // Miss records that the stream no longer lists a finished shard or, if missing is false,
 // that it lists the shard again. The record survives this process, for the one that
 // continues.
 func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) error {
-	at := owntable.Checkpoint(r.Model.Name, GroupRows, table, shard)
+	at := owntable.Checkpoint(r.Model.Name, table, shard)
 	w := owntable.FindCheckpoint(at)
 	if missing {
 		w = owntable.MissCheckpoint(at, r.Now())
@@ -25,35 +25,23 @@ func (r *Runner) Miss(ctx context.Context, table, shard string, missing bool) er
 	return err
 }
 
-// ForgetShard deletes the checkpoints of a shard that is over, does the writes in also,
-// and adds the checkpoints' counts to the past counts. All of this is one transaction,
-// which fails if a checkpoint has changed meanwhile. From then on the shard is unknown,
+// ForgetShard deletes the checkpoint of a shard that is over, does the writes in also,
+// and adds the checkpoint's counts to the past counts. All of this is one transaction,
+// which fails if the checkpoint has changed meanwhile. From then on the shard is unknown,
 // and its positions are removed from each ledger at the ledger's next write.
 func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...store.Write) error {
-	groups := r.Groups()
-	var refs []store.Ref
-	for _, g := range groups {
-		refs = append(refs, owntable.Checkpoint(r.Model.Name, g, table, shard).Ref)
-	}
-	rows, err := r.Get(ctx, refs)
+	at := owntable.Checkpoint(r.Model.Name, table, shard).Ref
+	is, known, err := r.saved(ctx, at)
 	if err != nil {
 		return err
 	}
-	ws := also
-	for i, row := range rows {
-		if row == nil {
-			continue
-		}
-		is, err := owntable.DecodeCheckpoint(row)
-		if err != nil {
-			return err
-		}
-		ws = append(ws, is.Drop(refs[i]), owntable.AddPast(owntable.Past(r.Model.Name, groups[i]), is.Counts))
+	if known {
+		also = append(also, is.Drop(at), owntable.AddPast(owntable.Past(r.Model.Name), is.Counts))
 	}
-	if len(ws) == 0 {
+	if len(also) == 0 {
 		return nil
 	}
-	return r.Store.Transact(ctx, ws)
+	return r.Store.Transact(ctx, also)
 }
 
 // EachOwn yields the rows of a partition of our own table, in the order of their sort keys. Reads are

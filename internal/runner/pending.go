@@ -3,8 +3,10 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -13,53 +15,50 @@ import (
 	"weir/internal/value"
 )
 
-// A function writes the documents of an event behind its rows. What an index does not take in time becomes pending: a row of our own
-// table for each document. Then the event is done, so rows wait for no index, and no document is lost. CatchUp writes the documents
+// What an index does not take in time becomes pending: a row of our own
+// table for each document. So rows wait for no index, and no document is lost. CatchUp writes the documents
 // that are pending, as their rows are then, at the positions that were noted; in an index the newest position wins, so it does not
 // matter what else is written meanwhile. A crash at any place leaves a document pending that the index may have by now.
 
-// Indexing is what a function does with the documents of an event.
-type Indexing int
-
-// The zero Indexing writes documents.
-const (
-	Indexed   Indexing = iota
-	Pending            // their index cannot be written now
-	Unindexed          // there is no index yet; its build reads the rows
-)
-
-// indexTime is how long an event waits for an index.
-const indexTime = 3 * time.Second
-
-// Documented applies the documents of a batch whose rows are applied, if write, and notes those as pending that an index does not take
-// in time, or all of them. It returns how many became pending. A document that the index refuses becomes a dead letter, as with Documents.
-func (r *Runner) Documented(ctx context.Context, b Batch, write bool) (pending int, err error) {
-	if write {
-		indexing, cancel := context.WithTimeout(ctx, indexTime)
-		_, err := r.Documents(indexing, []Batch{b})
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return 0, err
-		}
+// Indexed reports whether each document is to be written, or pending, from now on, by the catalog as it was read after the batch
+// was received. It is not while no index was begun, whose scan sees what was written before. The error wraps catalog.ErrRefused if the
+// documents are those of another definition.
+func (r *Runner) Indexed(row owntable.CatalogRow) (bool, error) {
+	switch {
+	case r.Index != nil && row.Search == r.Generation:
+		return true, nil
+	case row.Search == "":
+		return false, nil
+	case r.Index == nil && len(r.Model.Searches) > 0:
+		return false, fmt.Errorf("%w: model %s has search indexes, which this program cannot reach: start it with --opensearch URL, or WEIR_OPENSEARCH", catalog.ErrDefinition, r.Model.Name)
+	case r.Index == nil:
+		return false, fmt.Errorf("%w: model %s has search indexes, which the model of this program does not have. If this program is older, replace it; if not: %s", catalog.ErrDefinition, r.Model.Name, r.Model.Command("build"))
 	}
-	var all asked[int]
-	for i := range b.Changes {
-		for _, d := range r.documents(&b.Changes[i]) {
-			all.add(d, i)
+	return false, fmt.Errorf("%w: the search indexes of model %s are those of another definition (%s; this program has %s). Go back to the model that was running; or %s builds them",
+		catalog.ErrDefinition, r.Model.Name, row.Search, r.Generation, r.Model.Command("build"))
+}
+
+// offer gives documents to the indexes, and notes those as pending that are not taken within a time. It returns an error for each
+// that is refused.
+func (r *Runner) offer(ctx context.Context, docs []search.Document, within time.Duration) (errs []error, pending int, err error) {
+	if len(docs) == 0 {
+		return nil, 0, nil
+	}
+	if within > 0 {
+		writing, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		if errs, err = r.ApplyDocuments(writing, docs); err == nil || ctx.Err() != nil {
+			return errs, 0, err
 		}
 	}
 	var ws []store.Write
-	var ds []Dead
-	for i := range all.docs {
-		d := &all.docs[i]
-		if err := d.Check(); err != nil { // no index can take it
-			ds = append(ds, deadDocument(d, &b.Changes[all.of[i]], b.ShardKey, err))
-			continue
+	errs = make([]error, len(docs))
+	for i := range docs {
+		if d := &docs[i]; d.Check() != nil { // no index can take it
+			errs[i] = d.Check()
+		} else {
+			ws = append(ws, owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
 		}
-		ws = append(ws, owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
-	}
-	if err := r.KeepAll(ctx, ds); err != nil {
-		return 0, err
 	}
 	out, err := r.Write(ctx, ws)
 	for i := range out {
@@ -67,7 +66,7 @@ func (r *Runner) Documented(ctx context.Context, b Batch, write bool) (pending i
 			err = out[i].Err
 		}
 	}
-	return len(ws), err
+	return errs, len(ws), err
 }
 
 // PendingDocuments counts the documents that are pending, most at the most.
@@ -88,6 +87,13 @@ const catchUpAtOnce = 200
 // CatchUp writes the documents that are pending, until none is left or an index does not take one, which is the error. What the index
 // refuses becomes a dead letter. done is how many are not pending any more.
 func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
+	row, err := r.Admit(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	if indexed, err := r.Indexed(row); !indexed || err != nil {
+		return 0, err
+	}
 	for _, partition := range owntable.Pending(r.Model.Name, r.Generation) {
 		q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Limit: catchUpAtOnce}
 		for rows, err := range store.Pages(ctx, r.Store, q) {
@@ -96,7 +102,7 @@ func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
 			}
 			n, err := r.catchUp(ctx, rows)
 			if done += n; err != nil {
-				return done, err
+				return done, fmt.Errorf("documents are pending: %w", err)
 			}
 		}
 	}

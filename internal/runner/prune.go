@@ -320,7 +320,7 @@ func (r *Runner) Reads() *Runner {
 func (r *Runner) checkpoints(ctx context.Context, shardKeys []string) ([]Frontier, error) {
 	refs := make([]store.Ref, len(shardKeys))
 	for i, key := range shardKeys {
-		refs[i] = owntable.CheckpointOf(r.Model.Name, GroupRows, key)
+		refs[i] = owntable.CheckpointOf(r.Model.Name, key)
 	}
 	rows, err := r.Get(ctx, refs)
 	if err != nil {

@@ -143,7 +143,7 @@ func TestForgetShard(t *testing.T) {
 	defer h.close()
 	r := h.runner(nil)
 	ctx := t.Context()
-	checkpoint := owntable.Checkpoint("gallery", runner.GroupRows, "gallery", "s")
+	checkpoint := owntable.Checkpoint("gallery", "gallery", "s")
 	write := func(ops ...store.Op) {
 		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint.Ref, Ops: ops}})
 		must(t, err)
@@ -163,7 +163,7 @@ func TestForgetShard(t *testing.T) {
 	for range 2 { // the second time there is nothing left
 		must(t, r.ForgetShard(ctx, "gallery", "s"))
 	}
-	if n, err := runnertest.Counted(ctx, r, runner.GroupRows); err != nil || n.Applied != 6 {
+	if n, err := runnertest.Counted(ctx, r); err != nil || n.Applied != 6 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	if rows, err := h.store.Get(ctx, []store.Ref{checkpoint.Ref}); err != nil || rows[0] != nil {

@@ -17,7 +17,7 @@
 //     target; then each kind applies its part.
 //   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
 //     it did not count these records before, and then what the row shows of it.
-//   - documents.go, flush.go: the search group, which has positions of its own and holds up no row.
+//   - documents.go, pending.go, behind.go: documents are written behind their rows, or noted as pending.
 //   - park.go: what a ledger refuses is kept with its amounts, and retried.
 //   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
 //   - follower.go: when all that is done, the positions are saved.
@@ -57,8 +57,7 @@ type Runner struct {
 	Model *model.Model
 	Store store.Store
 	Index search.Index // nil if the model has no search
-	// Generation names the definitions of the indexes. Each generation has a consumer
-	// group of its own, so programs with different definitions run side by side.
+	// Generation names the definitions of the indexes. A program is refused while those of another one are kept (Indexed).
 	Generation string
 	Now        func() time.Time
 	Mover      Mover // moves old rows; nil if the model has no migrations
@@ -165,6 +164,9 @@ func (r *Result) Add(d Result) {
 // Warn logs how many records are dead letters, for the operator of the model's
 // follower.
 func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
+	if a.Pending > 0 {
+		log.Warn("an index does not take documents; they are pending", "model", m.Name, "documents", a.Pending)
+	}
 	if a.Dead == 0 {
 		return
 	}
@@ -269,19 +271,15 @@ func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) boo
 	return true
 }
 
-// count counts each change once.
-func count(touched, kept []bool) (n Counts) {
-	for i := range touched {
-		switch {
-		case kept[i]:
-			n.Dead++
-		case touched[i]:
-			n.Applied++
-		default:
-			n.Skipped++
-		}
+// count counts a change once.
+func count(touched, kept bool) Counts {
+	switch {
+	case kept:
+		return Counts{Dead: 1}
+	case touched:
+		return Counts{Applied: 1}
 	}
-	return n
+	return Counts{Skipped: 1}
 }
 
 // Work is the state of one batch that is being applied. Kinds get it in Record, Apply and
@@ -331,8 +329,8 @@ func (w *Work) Kept(i int, derivations ...string) {
 // results adds each change to the result that to returns for it.
 // A change counts once, however many derivations ask for it; what a derivation lost counts as dead for it alone.
 func (w *Work) results(to func(i int) *Result) {
-	for i := range w.Touched {
-		to(i).Counts.Add(count(w.Touched[i:i+1], w.kept[i:i+1]))
+	for i, touched := range w.Touched {
+		to(i).Counts.Add(count(touched || w.Index != nil && len(w.documents(&w.Changes[i])) > 0, w.kept[i]))
 	}
 	// Most changes ask the same derivations in the same order, so the next one is guessed.
 	type asked struct {

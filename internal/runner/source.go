@@ -19,9 +19,6 @@ type Shared interface {
 	// Fence returns the fence of our present lease, or 0 if we have none. Each lease has a greater number than every
 	// earlier one, whichever process holds it.
 	Fence() int64
-	// Beside reports whether another process reads and leaves our search
-	// generation alone, since it applies another one. It may be out of date.
-	Beside() bool
 }
 
 // ErrShard marks an error of Read on a Shared source that is only this shard's.
@@ -59,13 +56,11 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	if now == 0 {
 		delete(c.at, at)
 		delete(c.held, at)
-		if err := c.look(ctx, shared, at); err != nil {
-			return false, err
-		}
-		return c.asides[at].reads(), nil
+		c.drop(at)
+		return false, c.look(ctx, at)
 	}
 	if c.held[at] != now {
-		delete(c.asides, at)
+		c.drop(at)
 		delete(c.at, at)
 		c.held[at] = now
 	}
@@ -85,7 +80,7 @@ func (c *consumer) resume(ctx context.Context, at place) error {
 	return err
 }
 
-// checkpointRows reads the saved checkpoints of shards. Those of the rows it makes if there are none: from then on a
+// checkpointRows reads the saved checkpoints of shards, and makes those that are missing: from then on a
 // ledger may lack the shard's position.
 func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Item, error) {
 	refs := make([]store.Ref, len(all))
@@ -93,7 +88,7 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 		refs[i] = c.checkpoint(at).Ref
 	}
 	rows, err := c.Runner.Get(ctx, refs)
-	if err != nil || c.group != GroupRows {
+	if err != nil {
 		return rows, err
 	}
 	var ws []store.Write
@@ -131,7 +126,7 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 		}
 		listed := map[string]bool{}
 		for _, s := range shards {
-			at := place{c.group, t.Name, s.ID}
+			at := place{t.Name, s.ID}
 			_, known := c.at[at]
 			if shared, ok := c.source().(Shared); ok {
 				fence := shared.Fence()
@@ -163,20 +158,15 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 	return nil
 }
 
-// Begin makes the checkpoints of all groups in a shard that is being read. From then on the shard's children wait for it, and if its stream drops the
+// Begin makes the checkpoint of a shard that is being read. From then on the shard's children wait for it, and if its stream drops the
 // shard, that is noticed, even if none of its records is applied yet.
 func (r *Runner) Begin(ctx context.Context, table, shard string) error {
-	var ws []store.Write
-	for _, g := range r.Groups() {
-		ws = append(ws, owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, g, table, shard)))
-	}
-	_, err := r.Write(ctx, ws)
+	_, err := r.Write(ctx, []store.Write{owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, table, shard))})
 	return err
 }
 
-// look finds out whether a shard that another process reads is finished, and whether this
-// process has to read it aside.
-func (c *consumer) look(ctx context.Context, shared Shared, at place) error {
+// look finds out whether a shard that another process reads is finished.
+func (c *consumer) look(ctx context.Context, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
@@ -184,7 +174,6 @@ func (c *consumer) look(ctx context.Context, shared Shared, at place) error {
 	if err == nil {
 		c.looked[at] = c.Runner.Moment()
 		c.ended[at] = is.Done
-		err = c.lookAside(ctx, shared, at, is)
 	}
 	return err
 }
@@ -205,7 +194,7 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	if _, shared := c.source().(Shared); !shared || parent == "" || listed[parent] {
 		return false, nil
 	}
-	at := place{c.group, table, parent}
+	at := place{table, parent}
 	if c.ended[at] {
 		return false, nil
 	}
@@ -220,7 +209,7 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 // finish records that the shard is applied to its end, for its children, which another
 // process may read.
 func (c *consumer) finish(ctx context.Context, at place) error {
-	if c.at[at].IsZero() && c.group == GroupRows {
+	if c.at[at].IsZero() {
 		if _, shared := c.source().(Shared); !shared {
 			return nil
 		}
@@ -232,12 +221,12 @@ func (c *consumer) finish(ctx context.Context, at place) error {
 	return err
 }
 
-// checkpoint is the row that says how far the group has come in a shard.
+// checkpoint is the row that says how far the model has come in a shard.
 func (c *consumer) checkpoint(at place) owntable.ShardRef {
-	return owntable.Checkpoint(c.Runner.Model.Name, c.group, at.table, at.shard)
+	return owntable.Checkpoint(c.Runner.Model.Name, at.table, at.shard)
 }
 
-// Place is a checkpoint: how far a consumer group has come in a shard.
+// Place is a checkpoint: how far a model has come in a shard.
 type Place struct {
 	Table, Shard string
 	At           events.Position
@@ -248,18 +237,18 @@ type Place struct {
 	Expires bool // a function moved it last
 }
 
-// Place returns how far a group has come in one shard.
-func (r *Runner) Place(ctx context.Context, group, table, shard string) (Place, error) {
-	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, group, table, shard).Ref)
+// Place returns how far the model has come in one shard.
+func (r *Runner) Place(ctx context.Context, table, shard string) (Place, error) {
+	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, table, shard).Ref)
 	return Place{table, shard, is.At, is.Done, is.Missing, is.Expires}, err
 }
 
-// Places returns all shards that a group has read from, except those that were forgotten.
+// Places returns all shards that were read from, except those that were forgotten.
 // Shards with unreadable checkpoints are included, without a position, and for each of
 // them err contains an error that wraps owntable.ErrRow.
-func (r *Runner) Places(ctx context.Context, group string) (out []Place, err error) {
+func (r *Runner) Places(ctx context.Context) (out []Place, err error) {
 	var bad []error
-	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name, group), func(row value.Item) error {
+	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name), func(row value.Item) error {
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
 		out = append(out, Place{is.Table, is.Shard, is.At, is.Done, is.Missing, is.Expires})
@@ -281,8 +270,8 @@ func (r *Runner) StreamKept(ctx context.Context, table string) (at store.Ref, is
 	return at, is, err
 }
 
-// Oldest returns the time of the oldest record of the model's streams that some group has not
-// applied, zero if all are applied. It reads a record of each shard for each group, so it is for a
+// Oldest returns the time of the oldest record of the model's streams that is not
+// applied, zero if all are applied. It reads a record of each shard, so it is for a
 // store that answers at once.
 func (r *Runner) Oldest(ctx context.Context) (at time.Time, err error) {
 	for _, t := range r.Model.Tables {
@@ -290,29 +279,19 @@ func (r *Runner) Oldest(ctx context.Context) (at time.Time, err error) {
 		if err != nil {
 			return at, err
 		}
-		for _, group := range r.Groups() {
-			for _, shard := range shards {
-				place, err := r.Place(ctx, group, t.Name, shard.ID)
-				if err != nil {
-					return at, err
-				}
-				next, err := r.Store.Read(ctx, t.Name, shard.ID, place.At, 1)
-				if err != nil {
-					return at, err
-				}
-				if len(next.Records) > 0 && (at.IsZero() || next.Records[0].Time.Before(at)) {
-					at = next.Records[0].Time
-				}
+		for _, shard := range shards {
+			place, err := r.Place(ctx, t.Name, shard.ID)
+			if err != nil {
+				return at, err
+			}
+			next, err := r.Store.Read(ctx, t.Name, shard.ID, place.At, 1)
+			if err != nil {
+				return at, err
+			}
+			if len(next.Records) > 0 && (at.IsZero() || next.Records[0].Time.Before(at)) {
+				at = next.Records[0].Time
 			}
 		}
 	}
 	return at, nil
-}
-
-// Groups returns the names of the consumer groups that the runner's model needs.
-func (r *Runner) Groups() []string {
-	if r.Index == nil {
-		return []string{GroupRows}
-	}
-	return []string{GroupRows, SearchGroup(r.Generation)}
 }

@@ -55,11 +55,11 @@ func TestManyShardsAreResumedAtOnce(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: counted, Now: time.Now}
 	for fence := int64(1); fence <= 2; fence++ {
 		counted.n = 0
-		rows := (&runner.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).Stepper(runner.GroupRows)
+		rows := (&runner.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).Stepper()
 		if _, _, err := rows.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		places, err := r.Places(t.Context(), runner.GroupRows)
+		places, err := r.Places(t.Context())
 		must(t, err)
 		if len(places) != shards {
 			t.Fatalf("%d shards are known", len(places))

@@ -64,8 +64,8 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 		return n
 	}
 	still := map[string]string{}
-	stopped := func(_, table, shard, why string) { still[table+" "+shard] = why }
-	step := (&runner.Follower{Runner: r, Source: s, Stopped: stopped}).Stepper(runner.GroupRows)
+	stopped := func(table, shard, why string) { still[table+" "+shard] = why }
+	step := (&runner.Follower{Runner: r, Source: s, Stopped: stopped}).Stepper()
 	for range 10 {
 		if _, _, err := step.Step(t.Context()); !errors.Is(err, runner.ErrShard) {
 			t.Fatalf("all shards of a store must wait: %v", err)
@@ -74,7 +74,7 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	if posts() > 0 || len(still) > 0 {
 		t.Fatalf("%d posts, %v", posts(), still)
 	}
-	step = (&runner.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper(runner.GroupRows)
+	step = (&runner.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper()
 	for range 10 {
 		_, _, err := step.Step(t.Context())
 		must(t, err)

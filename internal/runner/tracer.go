@@ -19,10 +19,10 @@ type Tracer interface {
 
 // Span is work that a Tracer is told of.
 type Span struct {
-	Name         string // SpanBatch and the like
-	Model, Group string
-	Table        string // whose records they are, with commas between several
-	Items        int    // how many records, documents or rows it is about
+	Name  string // SpanBatch and the like
+	Model string
+	Table string // whose records they are, with commas between several
+	Items int    // how many records, documents or rows it is about
 }
 
 // The spans. Below each are the rows that it writes, and the calls of the store.
@@ -50,12 +50,12 @@ func (r *Runner) AppliedIn(ctx context.Context, n Result) string {
 	return r.Tracer.Applied(ctx, n)
 }
 
-// traced does work on pages as a batch of the group.
+// traced does work on pages as a batch.
 func (c *consumer) traced(ctx context.Context, pieces []piece, work func(context.Context) error) error {
 	if c.Runner.Tracer == nil {
 		return work(ctx)
 	}
-	s := Span{Name: SpanBatch, Group: c.group, Table: strings.Join(tablesOf(pieces), ",")}
+	s := Span{Name: SpanBatch, Table: strings.Join(tablesOf(pieces), ",")}
 	for i := range pieces {
 		s.Items += len(pieces[i].page.Records)
 	}

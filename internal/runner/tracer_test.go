@@ -12,7 +12,7 @@ import (
 // for them, and the work has the context of its caller.
 func TestOffCostsNothing(t *testing.T) {
 	r := &Runner{Model: &model.Model{Name: "gallery"}}
-	c := &consumer{Follower: &Follower{Runner: r}, group: GroupRows}
+	c := &consumer{Follower: &Follower{Runner: r}}
 	ctx, pieces := t.Context(), make([]piece, 3)
 	var of [3]store.Write
 	var observe store.Observer
@@ -28,7 +28,7 @@ func TestOffCostsNothing(t *testing.T) {
 		if err := c.traced(ctx, pieces, work); err != nil {
 			t.Error(err)
 		}
-		if err := r.Traced(ctx, Span{Name: SpanBatch, Group: GroupRows, Table: "gallery", Items: 3}, work); err != nil {
+		if err := r.Traced(ctx, Span{Name: SpanBatch, Table: "gallery", Items: 3}, work); err != nil {
 			t.Error(err)
 		}
 		if r.AppliedIn(ctx, Result{}) != "" {

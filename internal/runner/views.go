@@ -41,33 +41,37 @@ func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
 	if b.View != nil {
 		return b, nil
 	}
-	row, err := r.Admit(ctx, nil, GroupRows)
+	row, err := r.Admit(ctx, nil)
 	b.View = &View{CatalogRow: row}
 	return b, err
 }
 
 // admit admits pages and fences their checkpoints. It returns the view by which they are
-// applied, nil where there is none.
-func (c *consumer) admit(ctx context.Context, pieces []piece) (*View, error) {
+// applied, nil where there is none, and whether their documents are to be written.
+func (c *consumer) admit(ctx context.Context, pieces []piece) (*View, bool, error) {
 	for range MaxRounds {
-		row, err := c.Runner.Admit(ctx, tablesOf(pieces), c.group)
-		if err != nil || c.Runner.Catalog == nil || c.group != GroupRows {
-			return nil, err
+		row, err := c.Runner.Admit(ctx, tablesOf(pieces))
+		if err != nil {
+			return nil, false, err
+		}
+		documents, err := c.Runner.Indexed(row)
+		if err != nil || c.Runner.Catalog == nil {
+			return nil, documents, err
 		}
 		newer, v := false, View{CatalogRow: row, fences: map[place]contribution.Fence{}}
 		for i := range pieces {
 			f, err := c.fenced(ctx, &pieces[i], row)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			newer = newer || !f.Admits(row.Count)
 			v.fences[pieces[i].place] = f
 		}
 		if !newer {
-			return &v, nil
+			return &v, documents, nil
 		}
 	}
-	return nil, errors.New("the catalog of the model changes all the time, or was replaced by an older one")
+	return nil, false, errors.New("the catalog of the model changes all the time, or was replaced by an older one")
 }
 
 // fenced returns the fence of a piece's checkpoint, which it takes first where that has not
@@ -83,7 +87,7 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	for range MaxRounds {
 		refs := []store.Ref{ref.Ref}
 		for _, shard := range p.above {
-			refs = append(refs, c.checkpoint(place{p.group, p.place.table, shard}).Ref)
+			refs = append(refs, c.checkpoint(place{p.place.table, shard}).Ref)
 		}
 		rows, err := c.Runner.Get(ctx, refs)
 		if err != nil {

@@ -191,8 +191,8 @@ func (b *builds) skipAll() {
 				continue
 			}
 			at := s.records[s.seen-1].Position
-			ref := owntable.Checkpoint(b.model.Name, runner.GroupRows, mt.Name, s.ID)
-			if _, err := b.base.Write(context.Background(), []store.Write{owntable.OvertakeCheckpoint(ref, at, false)}); err != nil {
+			ref := owntable.Checkpoint(b.model.Name, mt.Name, s.ID)
+			if _, err := b.base.Write(context.Background(), []store.Write{owntable.OvertakeCheckpoint(ref, at)}); err != nil {
 				b.fail(Stuck, "%v", err)
 			}
 		}

@@ -68,11 +68,7 @@ func (w *world) applied(t *table, s *shard) int {
 		}
 		return 0
 	}
-	all := len(s.records)
-	for _, g := range w.groups() {
-		all = min(all, s.upTo(w.place(g, t, s)))
-	}
-	return all
+	return s.upTo(w.place(t, s))
 }
 
 // retain expires records that are a day old.

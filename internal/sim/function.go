@@ -81,7 +81,7 @@ func (m *mapping) reads() {
 		n := m.start()
 		r := n.runner(nil)
 		r.MostPositions = 1
-		n.follow(&runner.Follower{Runner: r, Source: kept{r.Store}}, runner.GroupRows)
+		n.follow(&runner.Follower{Runner: r, Source: kept{r.Store}})
 	}
 }
 

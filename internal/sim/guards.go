@@ -5,7 +5,6 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -83,7 +82,6 @@ func leftShards(old, now value.Item) (shardKeys []string) {
 
 // lineage checks that no process moves on in a shard before its parent is done.
 func (w *world) lineage(who string, key store.Key, now value.Item) {
-	group := strings.TrimPrefix(key.Partition.Text(), owntable.Checkpoints(w.model.Name, ""))
 	is := w.saved(now)
 	name, id := is.Table, is.Shard
 	if is.At.IsZero() {
@@ -95,19 +93,19 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 			continue
 		}
 		for _, p := range t.shards {
-			if p.ID != s.Parent || w.mapping != nil && w.checkpoint(group, t, p) == nil { // what a function wrote has expired
+			if p.ID != s.Parent || w.mapping != nil && w.checkpoint(t, p) == nil { // what a function wrote has expired
 				continue
 			}
-			if !p.Closed || !w.passed(group, t, p) {
+			if !p.Closed || !w.passed(t, p) {
 				w.fail(Reordered, "lineage: %s moved on in shard %s of %s before its parent %s was done", who, id, name, p.ID)
 			}
 		}
 	}
 }
 
-// place is how far a group has come in a shard.
-func (w *world) place(group string, t *table, s *shard) events.Position {
-	return w.saved(w.checkpoint(group, t, s)).At
+// place is how far a shard is applied.
+func (w *world) place(t *table, s *shard) events.Position {
+	return w.saved(w.checkpoint(t, s)).At
 }
 
 // saved decodes a checkpoint; it is the zero row if there is none.
@@ -119,35 +117,25 @@ func (w *world) saved(row value.Item) owntable.CheckpointRow {
 	return is
 }
 
-// checkpoint is the row with a group's position in a shard, or the last such row if the
+// checkpoint is the row with the position in a shard, or the last such row if the
 // shard was retired.
-func (w *world) checkpoint(group string, t *table, s *shard) value.Item {
-	key := owntable.Checkpoint(w.model.Name, group, t.Name, s.ID).Key
+func (w *world) checkpoint(t *table, s *shard) value.Item {
+	key := owntable.Checkpoint(w.model.Name, t.Name, s.ID).Key
 	if row := w.base.tables[owntable.TableName].get(key); row != nil {
 		return row
 	}
 	return w.retired[key.Partition.Text()+"|"+key.Sort.Text()]
 }
 
-// groups are the groups that follow the model's streams, each with its own positions.
-func (w *world) groups() []string {
-	if len(w.model.Searches) > 0 {
-		return []string{runner.GroupRows, runner.GroupSearch}
-	}
-	return []string{runner.GroupRows}
-}
-
-// trim expires records, which every group must have passed.
+// trim expires records, which must be applied.
 func (w *world) trim(who, name, id string, upTo events.Position) {
 	t := w.base.tables[name]
 	for _, s := range t.shards {
 		if s.ID != id {
 			continue
 		}
-		for _, g := range w.groups() {
-			if w.place(g, t, s).Compare(upTo) < 0 {
-				w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, and %s has come to %s", who, id, name, upTo, g, w.place(g, t, s))
-			}
+		if at := w.place(t, s); at.Compare(upTo) < 0 {
+			w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, which is applied up to %s", who, id, name, upTo, at)
 		}
 		if w.trims != nil { // this stream expires records by itself
 			return

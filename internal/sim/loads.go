@@ -277,7 +277,7 @@ func (l *loader) whole() {
 		}
 	}
 	r := l.replayed(l.db)
-	step := (&runner.Follower{Runner: r.Runner}).Stepper(runner.GroupRows)
+	step := (&runner.Follower{Runner: r.Runner}).Stepper()
 	for _, batch := range l.after {
 		if err := r.Batch(ctx, slices.Clone(batch), ""); err != nil {
 			l.fail(Stuck, "%v", err)

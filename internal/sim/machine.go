@@ -135,33 +135,23 @@ func (m *machine) start() {
 		return r
 	}
 	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replay(run(f)) }))
-	for _, g := range m.groups() {
-		m.fibers = append(m.fibers, newFiber(g, func(f *fiber) error {
-			step := (&runner.Follower{Runner: run(f)}).Stepper(g)
-			for {
-				writes := m.writes
-				n, left, err := step.Step(context.Background())
-				if err != nil {
-					return err
-				}
-				if n == 0 && !left && writes == m.writes { // else it may have read a shard too early
-					f.idle = true
-					f.pause()
-				}
-				for _, o := range m.fibers { // other fibers may read what it wrote
-					o.idle = o.idle && n == 0
-				}
+	m.fibers = append(m.fibers, newFiber("follows", func(f *fiber) error {
+		step := (&runner.Follower{Runner: run(f)}).Stepper()
+		for {
+			writes := m.writes
+			n, left, err := step.Step(context.Background())
+			if err != nil {
+				return err
 			}
-		}))
-	}
-}
-
-// groups are the groups that follow the streams on the machine.
-func (m *machine) groups() []string {
-	if len(m.model.Searches) > 0 {
-		return []string{runner.GroupRows, runner.GroupSearch}
-	}
-	return []string{runner.GroupRows}
+			if n == 0 && !left && writes == m.writes { // else it may have read a shard too early
+				f.idle = true
+				f.pause()
+			}
+			for _, o := range m.fibers { // other fibers may read what it wrote
+				o.idle = o.idle && n == 0
+			}
+		}
+	}))
 }
 
 // replay does what projector replay does with a recording of the run.

@@ -14,7 +14,7 @@ func (w *world) redeliver() {
 	for range 1 + w.sched.n(3) {
 		t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 		s := pick(w.sched, t.shards)
-		at := s.upTo(w.place(runner.GroupRows, t, s))
+		at := s.upTo(w.place(t, s))
 		if at == 0 {
 			continue
 		}
@@ -37,11 +37,6 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
-		for _, g := range r.Groups() {
-			if err := (&runner.Follower{Runner: r}).Stepper(g).Again(context.Background(), read, pages); err != nil {
-				return err
-			}
-		}
-		return nil
+		return (&runner.Follower{Runner: r}).Stepper().Again(context.Background(), read, pages)
 	})
 }

@@ -506,14 +506,12 @@ const atOnce = 200
 
 // accounts checks that every record was counted once, as applied, skipped or kept.
 func (w *world) accounts() {
-	for _, g := range w.groups() {
-		for _, mt := range w.model.Tables {
-			for _, s := range w.base.tables[mt.Name].shards {
-				row := w.checkpoint(g, w.base.tables[mt.Name], s)
-				n := counted(w.saved(row)) + w.trims.lost(g, w.base.tables[mt.Name], s)
-				if n != len(s.records) {
-					w.fail(Unaccounted, "unaccounted: %s of %s, shard %s: %d of %d records are counted", g, mt.Name, s.ID, n, len(s.records))
-				}
+	for _, mt := range w.model.Tables {
+		in := w.base.tables[mt.Name]
+		for _, s := range in.shards {
+			n := counted(w.saved(w.checkpoint(in, s))) + w.trims.lost(in, s)
+			if n != len(s.records) {
+				w.fail(Unaccounted, "unaccounted: shard %s of %s: %d of %d records are counted", s.ID, mt.Name, n, len(s.records))
 			}
 		}
 	}

@@ -35,22 +35,17 @@ func (n *node) share() {
 		n.reader.Run(ctx)
 		return nil
 	})
-	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}}, n.groups()...)
+	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}})
 	n.drag()
 }
 
-// drag makes one of the groups slow in some runs, as if its sink were slow.
+// drag makes a process slow in some runs, as if its sink were slow.
 func (n *node) drag() {
 	d := newDice(n.seed, "drag", 0)
 	if !d.chance(0.5) {
 		return
 	}
-	slow, turns := pick(d, n.groups()), 10+d.n(150)
-	for _, f := range n.fibers {
-		if f.name == n.name+"/"+slow {
-			f.drag = turns
-		}
-	}
+	n.fibers[len(n.fibers)-1].drag = 10 + d.n(150)
 }
 
 // noting is the source of a process, which notes when it reads.
@@ -76,7 +71,7 @@ func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Durati
 	}
 }
 
-// await pauses a group that found nothing until its process has read more, or for a second.
+// await pauses a fiber that found nothing until its process has read more, or for a second.
 // So turns go to fibers that have something to do.
 func (n *node) await(f *fiber) {
 	more, _ := n.reader.Changed("")

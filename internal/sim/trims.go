@@ -41,7 +41,7 @@ func (t *trims) forget() { t.each(t.shorten) }
 // read, and some shards have closed.
 func (t *trims) away() {
 	t.each(func(in *table, s *shard) {
-		if t.begun(in, s) {
+		if !t.place(in, s).IsZero() {
 			t.maySplit(in, s, 10)
 		}
 		if upTo := len(s.records); t.strikes(in, s, upTo) {
@@ -61,7 +61,7 @@ func (t *trims) each(do func(in *table, s *shard)) {
 
 // strikes reports whether some of a shard's first records, of the first upTo, expire now.
 func (t *trims) strikes(in *table, s *shard, upTo int) bool {
-	return upTo > s.trimmed && t.begun(in, s) && t.might(Trim, 40)
+	return upTo > s.trimmed && !t.place(in, s).IsZero() && t.might(Trim, 40)
 }
 
 // shorten is forget for one shard.
@@ -90,7 +90,7 @@ func (t *trims) part(s *shard, of int) int {
 	return 1 + t.faults.dice.n(of)
 }
 
-// open reports whether a gap was reported that not every group has passed.
+// open reports whether a gap was reported that is not passed.
 func (t *trims) open(in *table, s *shard) bool {
 	all := t.named[s]
 	return len(all) > 0 && s.upTo(all[len(all)-1].after) >= t.applied(in, s)
@@ -110,7 +110,7 @@ func (t *trims) forgets(in *table, s *shard, n int) {
 	t.world.forgets(s, n)
 	for i := range t.named[s] { // one that nothing has passed grows, and is still that one
 		g := &t.named[s][i]
-		if slices.ContainsFunc(t.groups(), func(group string) bool { return t.place(group, in, s) == g.after }) {
+		if t.place(in, s) == g.after {
 			t.reach("a gap that was named grows")
 			g.before = s.left()
 		}
@@ -151,16 +151,6 @@ func (t *trims) rouse(in *table, s *shard) {
 	}
 }
 
-// begun reports whether every group has a position in a shard.
-func (t *trims) begun(mt *table, s *shard) bool {
-	for _, g := range t.groups() {
-		if t.place(g, mt, s).IsZero() {
-			return false
-		}
-	}
-	return true
-}
-
 // wrote checks what is written about streams.
 func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item) {
 	if t == nil {
@@ -197,9 +187,6 @@ func (t *trims) moved(who string, key store.Key, old, now owntable.CheckpointRow
 	if n > 0 {
 		t.reach("a place is saved")
 	}
-	if now.Done && slices.ContainsFunc(t.groups(), func(g string) bool { return !t.saved(t.checkpoint(g, t.base.tables[table], s)).Done }) {
-		t.reach("a shard is done for one group")
-	}
 	lost := to - from - n
 	most := 0
 	for i := from; i < to; i++ {
@@ -233,8 +220,8 @@ func (t *trims) forgotten(who string, key store.Key, old value.Item) {
 func (t *trims) pruned(who string, key store.Key, old, now value.Item) {
 	for _, shardKey := range leftShards(old, now) {
 		t.counted["positions that leave ledgers"]++
-		begun := t.some(func(g string, in *table, s *shard) bool {
-			return owntable.ShardKey(in.Name, s.ID) == shardKey && (!s.gone || t.base.tables[owntable.TableName].get(owntable.Checkpoint(t.model.Name, g, in.Name, s.ID).Key) != nil)
+		begun := t.some(func(in *table, s *shard) bool {
+			return owntable.ShardKey(in.Name, s.ID) == shardKey && (!s.gone || t.base.tables[owntable.TableName].get(owntable.Checkpoint(t.model.Name, in.Name, s.ID).Key) != nil)
 		})
 		if begun {
 			t.fail(Lost, "retire: %s forgets in %s the position of a shard that may come again: %s", who, key.Partition.Text(), plain(old))
@@ -268,12 +255,9 @@ func (t *trims) said(who string, letter *owntable.LetterRow) {
 				}
 			}
 			missing := 0
-			for _, group := range t.groups() {
-				place := t.place(group, in, s)
-				for _, r := range s.records[:s.trimmed] {
-					if g.has(r.Position) && r.Position.Compare(place) > 0 {
-						missing++
-					}
+			for _, r := range s.records[:s.trimmed] {
+				if g.has(r.Position) && r.Position.Compare(t.place(in, s)) > 0 {
+					missing++
 				}
 			}
 			if missing == 0 && !s.gone {
@@ -312,7 +296,7 @@ func (t *trims) taken(who string, key store.Key, old, now value.Item) {
 		}
 	}
 	t.each(func(in *table, s *shard) {
-		if was.Owner != "" && t.begun(in, s) {
+		if was.Owner != "" && !t.place(in, s).IsZero() {
 			t.reach("a shard is taken over, with a place")
 		}
 	})
@@ -337,15 +321,15 @@ func (t *trims) in(s *shard, p events.Position) bool {
 	return slices.ContainsFunc(t.named[s], func(g gap) bool { return g.has(p) })
 }
 
-// behind are the records of a shard that a group has not passed.
-func (w *world) behind(group string, t *table, s *shard) []events.Record {
-	return s.records[s.upTo(w.place(group, t, s)):]
+// behind are the records of a shard that are not applied.
+func (w *world) behind(t *table, s *shard) []events.Record {
+	return s.records[s.upTo(w.place(t, s)):]
 }
 
-// passed reports whether a group is at the end of a shard, or at gaps that reach to the end of
+// passed reports whether a shard is applied to its end, or up to gaps that reach to the end of
 // what the stream has forgotten.
-func (w *world) passed(group string, in *table, s *shard) bool {
-	from := s.upTo(w.place(group, in, s))
+func (w *world) passed(in *table, s *shard) bool {
+	from := s.upTo(w.place(in, s))
 	for i := from; i < len(s.records); i++ {
 		if w.trims == nil || i >= s.trimmed || !w.trims.in(s, s.records[i].Position) {
 			return false
@@ -354,14 +338,14 @@ func (w *world) passed(group string, in *table, s *shard) bool {
 	return true
 }
 
-// lost is how many records of a shard a group never counts, all of them in gaps.
-func (t *trims) lost(group string, in *table, s *shard) int {
+// lost is how many records of a shard are never counted, all of them in gaps.
+func (t *trims) lost(in *table, s *shard) int {
 	if t == nil {
 		return 0
 	}
-	ref := owntable.Checkpoint(t.model.Name, group, in.Name, s.ID)
+	ref := owntable.Checkpoint(t.model.Name, in.Name, s.ID)
 	n := t.missed[ref.Key.Partition.Text()+"|"+ref.Key.Sort.Text()]
-	for _, r := range t.behind(group, in, s) {
+	for _, r := range t.behind(in, s) {
 		if t.in(s, r.Position) {
 			n++
 		}
@@ -369,12 +353,12 @@ func (t *trims) lost(group string, in *table, s *shard) int {
 	return n
 }
 
-// some reports whether a condition holds for any group and shard.
-func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
+// some reports whether a condition holds for any shard.
+func (w *world) some(is func(in *table, s *shard) bool) bool {
 	for _, mt := range w.model.Tables {
 		in := w.base.tables[mt.Name]
 		for _, s := range in.shards {
-			if slices.ContainsFunc(w.groups(), func(g string) bool { return is(g, in, s) }) {
+			if is(in, s) {
 				return true
 			}
 		}
@@ -384,12 +368,12 @@ func (w *world) some(is func(group string, in *table, s *shard) bool) bool {
 
 // gaps reports whether records, or their effects, are missing for good.
 func (t *trims) gaps() bool {
-	return t != nil && (t.some(func(g string, in *table, s *shard) bool { return t.lost(g, in, s) > 0 }))
+	return t != nil && t.some(func(in *table, s *shard) bool { return t.lost(in, s) > 0 })
 }
 
-// caughtUp reports whether every group has passed every shard.
+// caughtUp reports whether every shard is passed.
 func (t *trims) caughtUp() bool {
-	return !t.some(func(g string, in *table, s *shard) bool { return !t.passed(g, in, s) })
+	return !t.some(func(in *table, s *shard) bool { return !t.passed(in, s) })
 }
 
 // shard returns the shard with an id, which must exist.

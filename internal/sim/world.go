@@ -179,7 +179,7 @@ func (w *world) spawn() *node {
 	if w.way == byReader {
 		n.share()
 	} else {
-		n.follow(&runner.Follower{Runner: n.runner(nil)}, n.groups()...)
+		n.follow(&runner.Follower{Runner: n.runner(nil)})
 	}
 	return n
 }
@@ -233,28 +233,26 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow begins a fiber for each of some groups that follows the streams.
-func (n *node) follow(follower *runner.Follower, groups ...string) {
+// follow begins a fiber that follows the streams.
+func (n *node) follow(follower *runner.Follower) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
 		gather = 1 + d.n(40)
 		n.counted["gathers documents"]++
 	}
-	for _, g := range groups {
-		n.fiber(g, func(f *fiber) error {
-			for {
-				s := follower.Stepper(g)
-				s.Gather(gather)
-				f.err = n.until(f, s)
-				if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
-					n.counted[removalRefuses]++
-				}
-				n.note(f.name, fmt.Sprint("again: ", f.err), nil)
-				f.idle = true
-				f.pause()
+	n.fiber("follows", func(f *fiber) error {
+		for {
+			s := follower.Stepper()
+			s.Gather(gather)
+			f.err = n.until(f, s)
+			if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
+				n.counted[removalRefuses]++
 			}
-		})
-	}
+			n.note(f.name, fmt.Sprint("again: ", f.err), nil)
+			f.idle = true
+			f.pause()
+		}
+	})
 }
 
 // until steps until a step fails.

@@ -10,66 +10,51 @@ import (
 	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/system"
 )
 
-// lags are the lags of each table of a model at one time, by the name of the table.
+// lags are the lags of each table of a model at one time, by the name of the table, and of what is searched.
 type lags struct {
-	of map[string][]live.Lag
-	at time.Time
+	of      map[string]*live.Lag
+	pending int // documents, mostPending at the most
+	at      time.Time
 }
 
 // lagsOf finds out how far all tables are behind that a status has. Of each shard it reads one
 // record at the most, so it costs the same however much there is to apply.
 func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
-	out := lags{map[string][]live.Lag{}, part.Runner.Now()}
-	groups, byFunction, pending := []string{runner.GroupRows}, false, 0
-	for i := range st.Search {
-		x := &st.Search[i]
-		if !x.ours() || len(groups) > 1 {
-			continue
-		}
-		if groups, byFunction = append(groups, runner.SearchGroup(x.Generation)), x.ByFunction; byFunction {
-			run := *part.Runner
-			run.Generation = x.Generation
-			var err error
-			if pending, err = run.PendingDocuments(ctx, mostPending); err != nil {
-				return out, err
-			}
+	out := lags{of: map[string]*live.Lag{}, at: part.Runner.Now()}
+	if i := slices.IndexFunc(st.Search, func(x Index) bool { return x.ours() }); i >= 0 {
+		run := *part.Runner
+		run.Generation = st.Search[i].Generation
+		var err error
+		if out.pending, err = run.PendingDocuments(ctx, mostPending); err != nil {
+			return out, err
 		}
 	}
-	for _, group := range groups {
-		places, bad := part.Runner.Places(ctx, group)
-		if bad != nil && !errors.Is(bad, owntable.ErrRow) {
-			return out, bad
+	places, bad := part.Runner.Places(ctx)
+	if bad != nil && !errors.Is(bad, owntable.ErrRow) {
+		return out, bad
+	}
+	for i := range st.Tables {
+		t := &st.Tables[i]
+		if t.ID == "" || part.Model.Table(t.Table) == nil {
+			continue
 		}
-		rows := group == runner.GroupRows
-		for i := range st.Tables {
-			t := &st.Tables[i]
-			if t.ID == "" || part.Model.Table(t.Table) == nil {
-				continue
+		l := live.Lag{}
+		switch {
+		case t.Off != "":
+			l.Unknown = "its stream is off, so what is written now is in no stream"
+		case bad != nil:
+			l.Unknown = bad.Error()
+		default:
+			seen, err := live.LookAt(ctx, part.Runner, t.Table, places)
+			if err != nil {
+				return out, err
 			}
-			l := live.Lag{Group: runner.KindOf(group)}
-			switch {
-			case t.Off != "":
-				l.Unknown = "its stream is off, so what is written now is in no stream"
-			case !rows && pending > 0:
-				l.Unknown = fmt.Sprintf("%d documents or more are pending, which the cluster did not take; the function's schedule writes them", pending)
-			case !rows && byFunction: // it writes documents with the rows
-				l = out.of[t.Table][0]
-				l.Group = runner.GroupSearch
-			case bad != nil:
-				l.Unknown = bad.Error()
-			default:
-				seen, err := live.LookAt(ctx, part.Runner, t.Table, group, places)
-				if err != nil {
-					return out, err
-				}
-				l = seen.Lag
-			}
-			out.of[t.Table] = append(out.of[t.Table], l)
+			l = seen.Lag
 		}
+		out.of[t.Table] = &l
 	}
 	return out, nil
 }
@@ -93,26 +78,27 @@ func (st Status) with(is lags, m *model.Model) Status {
 	}
 	for i := range st.Derivations {
 		if d := &st.Derivations[i]; d.applied() {
-			d.Lag = is.greatest(reads[d.Name], runner.GroupRows)
+			d.Lag = is.greatest(reads[d.Name])
 		}
 	}
 	for i := range st.Search {
 		if x := &st.Search[i]; x.ours() {
-			x.Lag = is.greatest(reads[x.Name], runner.GroupSearch)
+			if x.Pending = is.pending; x.Pending == 0 {
+				x.Lag = is.greatest(reads[x.Name])
+			}
 		}
 	}
 	return st
 }
 
-// greatest is the greatest lag of a group in tables, nil if it is not known of one of them.
-func (is lags) greatest(tables []string, group string) *float64 {
+// greatest is the greatest lag of tables, nil if it is not known of one of them.
+func (is lags) greatest(tables []string) *float64 {
 	seconds := 0.0
 	for _, t := range tables {
-		at := slices.IndexFunc(is.of[t], func(l live.Lag) bool { return l.Group == group })
-		if at < 0 || is.of[t][at].Seconds == nil {
+		if is.of[t] == nil || is.of[t].Seconds == nil {
 			return nil
 		}
-		seconds = max(seconds, *is.of[t][at].Seconds)
+		seconds = max(seconds, *is.of[t].Seconds)
 	}
 	return &seconds
 }
@@ -130,11 +116,11 @@ func lagLine(l *live.Lag) string {
 	}
 	switch {
 	case l.Seconds == nil:
-		return fmt.Sprintf("  %s: lag unknown: %s", l.Group, l.Unknown)
+		return "  lag unknown: " + l.Unknown
 	case l.Behind == 0:
-		return fmt.Sprintf("  %s: all applied, %s", l.Group, shards)
+		return "  all applied, " + shards
 	}
-	return fmt.Sprintf("  %s: %s behind, in %d of %s", l.Group, lagText(*l.Seconds), l.Behind, shards)
+	return fmt.Sprintf("  %s behind, in %d of %s", lagText(*l.Seconds), l.Behind, shards)
 }
 
 // behind ends the line of what is derived, if it is behind or that is not known.

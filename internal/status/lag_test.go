@@ -15,7 +15,6 @@ import (
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -32,8 +31,8 @@ func (c *clocked) lagging() string {
 	}
 	var out strings.Builder
 	for _, t := range st.Tables {
-		for i := range t.Lag {
-			fmt.Fprintln(&out, strings.TrimSpace(lagLine(&t.Lag[i])))
+		if t.Lag != nil {
+			fmt.Fprintln(&out, strings.TrimSpace(lagLine(t.Lag)))
 		}
 	}
 	for i := range st.Derivations {
@@ -74,20 +73,20 @@ func TestLag(t *testing.T) {
 	if err := c.Models[0].Runner.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.lags("rows: all applied, 2 shards\nCustomer.orderCount") // no program has read the stream, which is empty
+	c.lags("all applied, 2 shards\nCustomer.orderCount") // no program has read the stream, which is empty
 	c.orders(0, 20)
 	c.at = c.at.Add(time.Minute)
-	c.lags("rows: 1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
+	c.lags("1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
 	c.apply()
-	c.lags("rows: all applied, 2 shards\nCustomer.orderCount")
+	c.lags("all applied, 2 shards\nCustomer.orderCount")
 	c.at = c.at.Add(time.Hour)
 	c.orders(20, 21)
 	c.at = c.at.Add(90 * time.Second)
-	c.lags("rows: 1m30s behind, in 1 of 2 shards\nCustomer.orderCount; 1m30s behind")
+	c.lags("1m30s behind, in 1 of 2 shards\nCustomer.orderCount; 1m30s behind")
 	c.orders(21, 40)
-	c.lags("rows: 1m30s behind, in 2 of 2 shards\nCustomer.orderCount; 1m30s behind")
+	c.lags("1m30s behind, in 2 of 2 shards\nCustomer.orderCount; 1m30s behind")
 	c.apply()
-	c.lags("rows: all applied, 2 shards\nCustomer.orderCount")
+	c.lags("all applied, 2 shards\nCustomer.orderCount")
 }
 
 // TestLagUnknown: what is not known is not 0, and says what tells it.
@@ -103,11 +102,11 @@ func TestLagUnknown(t *testing.T) {
 		r.Store, part.Runner = s, &r
 	}
 	over(&failing{Store: c.Store, err: fmt.Errorf("shard 1 after 7: %w", store.ErrTrimmed)})
-	if is := c.lagging(); !strings.Contains(is, "rows: lag unknown: shard 1 after 7") || !strings.HasSuffix(is, after) {
+	if is := c.lagging(); !strings.Contains(is, "lag unknown: shard 1 after 7") || !strings.HasSuffix(is, after) {
 		t.Error(is)
 	}
 	over(&without{Store: c.Store})
-	if is := c.lagging(); !strings.Contains(is, "rows: lag unknown: the stream no longer lists shard") || !strings.HasSuffix(is, after) {
+	if is := c.lagging(); !strings.Contains(is, "lag unknown: the stream no longer lists shard") || !strings.HasSuffix(is, after) {
 		t.Error(is)
 	}
 	part.Runner = plain
@@ -116,9 +115,9 @@ func TestLagUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := owntable.Checkpoint("shop", runner.GroupRows, "Shop", shards[0].ID).Ref
+	at := owntable.Checkpoint("shop", "Shop", shards[0].ID).Ref
 	c.put(store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfInt(1)}}})
-	if is := c.lagging(); !strings.Contains(is, "rows: lag unknown: a row of weir's own table cannot be read: in table weir, row \"check|shop|rows\"") || !strings.HasSuffix(is, after) {
+	if is := c.lagging(); !strings.Contains(is, "lag unknown: a row of weir's own table cannot be read: in table weir, row \"check|shop\"") || !strings.HasSuffix(is, after) {
 		t.Error(is)
 	}
 }
@@ -176,7 +175,7 @@ func TestLagBehindEmptyPages(t *testing.T) {
 	c.Models[0].Runner = &r
 	c.orders(20, 40)
 	c.at = c.at.Add(time.Minute)
-	c.lags("rows: 1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
+	c.lags("1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
 }
 
 // TestLagOfAFunction: a function notes how far it is, and of an event that it has not finished
@@ -189,24 +188,24 @@ func TestLagOfAFunction(t *testing.T) {
 	c.read(catalog.Shard)
 	c.orders(0, 20)
 	c.at = c.at.Add(time.Minute)
-	c.lags("rows: 1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
+	c.lags("1m0s behind, in 2 of 2 shards\nCustomer.orderCount; 1m0s behind")
 	for range 10 {
 		c.invoke()
 	}
-	c.lags("rows: all applied, 2 shards\nCustomer.orderCount")
+	c.lags("all applied, 2 shards\nCustomer.orderCount")
 	c.orders(40, 60)
 	c.at = c.at.Add(time.Second)
-	c.lags("rows: 1s behind, in 2 of 2 shards\nCustomer.orderCount; 1s behind")
+	c.lags("1s behind, in 2 of 2 shards\nCustomer.orderCount; 1s behind")
 	for range 10 {
 		c.invoke()
 	}
-	c.lags("rows: all applied, 2 shards\nCustomer.orderCount")
+	c.lags("all applied, 2 shards\nCustomer.orderCount")
 
 	shards, err := c.Store.Shards(t.Context(), "Shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := owntable.Checkpoint("shop", runner.GroupRows, "Shop", shards[0].ID)
+	at := owntable.Checkpoint("shop", "Shop", shards[0].ID)
 	row, err := store.GetRow(t.Context(), c.Store, at.Ref)
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +222,7 @@ func TestLagOfAFunction(t *testing.T) {
 	half.At = all.Records[len(all.Records)-2].Position
 	c.put(is.Becomes(at, half, c.at.Add(time.Hour)))
 	c.at = c.at.Add(time.Second)
-	if got := c.lagging(); !strings.HasPrefix(got, "rows: 2s behind, in 1 of 2 shards") && !strings.HasPrefix(got, "rows: 1s behind, in 1 of 2 shards") {
+	if got := c.lagging(); !strings.HasPrefix(got, "2s behind, in 1 of 2 shards") && !strings.HasPrefix(got, "1s behind, in 1 of 2 shards") {
 		t.Error(got)
 	}
 }
@@ -238,7 +237,7 @@ func (c *clocked) invoke() {
 		c.Fatal(err)
 	}
 	for _, s := range shards {
-		place, err := run.Place(c.Context(), runner.GroupRows, "Shop", s.ID)
+		place, err := run.Place(c.Context(), "Shop", s.ID)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -318,7 +317,7 @@ func TestRecentLag(t *testing.T) {
 	}{{0, 0}, {9 * time.Second, 0}, {time.Second, 10}} {
 		c.at = c.at.Add(step.after)
 		is, err := recent.Lagging(t.Context())
-		if err != nil || is.Tables[0].Lag[0].Behind != 2 || *is.Tables[0].Lag[0].Seconds != step.want || *is.Derivations[0].Lag != step.want {
+		if err != nil || is.Tables[0].Lag.Behind != 2 || *is.Tables[0].Lag.Seconds != step.want || *is.Derivations[0].Lag != step.want {
 			t.Fatal(is, err)
 		}
 	}
@@ -343,7 +342,7 @@ func TestLagOnDynamoDB(t *testing.T) {
 	c := &clocked{T: t, System: s}
 	c.orders(0, 20)
 	c.apply()
-	if is := c.lagging(); !strings.HasPrefix(is, "rows: all applied, ") || !strings.HasSuffix(is, "\nCustomer.orderCount") {
+	if is := c.lagging(); !strings.HasPrefix(is, "all applied, ") || !strings.HasSuffix(is, "\nCustomer.orderCount") {
 		t.Error(is)
 	}
 	c.orders(20, 40)
@@ -352,11 +351,11 @@ func TestLagOnDynamoDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := st.Tables[0].Lag[0]; l.Behind == 0 || l.Seconds == nil || *l.Seconds < 1 || *l.Seconds > 600 {
+	if l := st.Tables[0].Lag; l.Behind == 0 || l.Seconds == nil || *l.Seconds < 1 || *l.Seconds > 600 {
 		t.Errorf("%+v", l)
 	}
 	c.apply()
-	if is := c.lagging(); !strings.HasPrefix(is, "rows: all applied, ") {
+	if is := c.lagging(); !strings.HasPrefix(is, "all applied, ") {
 		t.Error(is)
 	}
 }

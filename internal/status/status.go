@@ -75,7 +75,7 @@ type Table struct {
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
 	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
-	Lag []live.Lag `json:"lag,omitempty"`
+	Lag *live.Lag `json:"lag,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,
@@ -188,7 +188,7 @@ func (c *Cost) text() string {
 // Index is a search index, of the model's definitions or of others.
 type Index struct {
 	Name string `json:"name"`
-	// State is new, building, left (by a program that stopped filling it) or live.
+	// State is new, building, left (by a program that stopped filling it), live, or retired (readers keep another one).
 	State string `json:"state"`
 	// Generation names the set of definitions that the index was made for.
 	Generation string `json:"generation,omitempty"`
@@ -200,11 +200,9 @@ type Index struct {
 	Place string     `json:"place,omitempty"`
 	Rows  int64      `json:"rows,omitempty"` // read until now, while it is building
 	Since *time.Time `json:"since,omitempty"`
-	// Applied is when a program was last certain to have applied every change.
-	Applied *time.Time `json:"applied,omitempty"`
-	// ByFunction says that functions apply changes, so no process needs to run.
-	ByFunction bool `json:"byFunction,omitempty"`
-	// Lag is that of a Derivation, of the group that fills the index.
+	// Pending is how many documents of the model the cluster did not take in time; 1,000 stands for more too.
+	Pending int `json:"pending,omitempty"`
+	// Lag is that of a Derivation; it is not known while documents are pending.
 	Lag *float64 `json:"lagSeconds,omitempty"`
 }
 
@@ -429,13 +427,16 @@ func searchOf(ctx context.Context, s *system.System, part *system.Part) (all []I
 	}
 	for _, g := range gs {
 		state := map[bool]string{true: string(owntable.Building), false: "left"}[g.Filling]
-		if g.Filled {
+		switch {
+		case g.Filled && g.Kept:
 			state = string(owntable.Live)
+		case g.Filled:
+			state = string(owntable.Retired)
 		}
 		for _, ix := range g.Indexes {
 			is := Index{
 				Name: ix.Name, State: state, Generation: g.Generation, Hash: ix.Hash, Kind: g.Kind, Place: ix.Place, Rows: g.Rows,
-				Since: unlessZero(g.Since), Applied: unlessZero(g.Applied), ByFunction: g.ByFunction,
+				Since: unlessZero(g.Since),
 			}
 			if there[ix.Name] = there[ix.Name] || g.Ours; !g.Ours {
 				is.Model = hashes[ix.Name]
@@ -486,8 +487,8 @@ func (st *Status) Write(to io.Writer) {
 			fmt.Fprint(to, "; it stands still, its stream is off")
 		}
 		fmt.Fprintln(to)
-		for i := range t.Lag {
-			fmt.Fprintln(to, lagLine(&t.Lag[i]))
+		if t.Lag != nil {
+			fmt.Fprintln(to, lagLine(t.Lag))
 		}
 	}
 	for _, d := range st.Derivations {
@@ -521,7 +522,10 @@ func (st *Status) Write(to io.Writer) {
 	}
 	for _, x := range st.Search {
 		fmt.Fprint(to, x.text())
-		if x.ours() && !st.LagAt.IsZero() {
+		switch {
+		case x.Pending > 0:
+			fmt.Fprintf(to, "; %d documents or more are pending, which the cluster did not take; they are written when it does", x.Pending)
+		case x.ours() && !st.LagAt.IsZero():
 			fmt.Fprint(to, behind(x.Lag))
 		}
 		fmt.Fprintln(to)
@@ -541,12 +545,6 @@ func (x Index) text() string {
 		out += fmt.Sprintf(", %d rows read", x.Rows)
 	}
 	out += fmt.Sprintf(", generation %s, definition %s, %s %s", x.Generation, x.Hash, x.Kind, x.Place)
-	if x.Applied != nil {
-		out += ", applied until " + stamped(x.Applied)
-	}
-	if x.ByFunction {
-		out += ", by a function"
-	}
 	if x.Model != "" && x.Model != x.Hash {
 		out += "; the model has definition " + x.Model
 	}

@@ -227,8 +227,8 @@ func TestStatusOfAProcess(t *testing.T) {
 	if p := ProcessOf(at, nil); p != nil {
 		t.Error(p)
 	}
-	p := ProcessOf(at, []budget.Use{{Table: "Shop", By: map[budget.Purpose]budget.Units{budget.Search: {Read: 8e6}, budget.Rows: {Write: 2e6, Read: 1e6}}}})
-	want := Process{Since: at, Tables: []Spent{{"Shop", "rows", 2e6, 1e6, 2*build.WritePrice + build.ReadPrice}, {"Shop", "search", 0, 8e6, 8 * build.ReadPrice}}}
+	p := ProcessOf(at, []budget.Use{{Table: "Shop", By: map[budget.Purpose]budget.Units{budget.Other: {Read: 8e6}, budget.Rows: {Write: 2e6, Read: 1e6}}}})
+	want := Process{Since: at, Tables: []Spent{{"Shop", "other", 0, 8e6, 8 * build.ReadPrice}, {"Shop", "rows", 2e6, 1e6, 2*build.WritePrice + build.ReadPrice}}}
 	if p == nil || !reflect.DeepEqual(*p, want) {
 		t.Errorf("%+v, want %+v", p, want)
 	}

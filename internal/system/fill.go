@@ -13,7 +13,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/projections/document"
-	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -34,25 +33,10 @@ type Filling struct {
 
 // Fill fills the indexes that are new, or were made again, from the existing rows, as index.go
 // describes. It returns when they are filled, by this program or another one. They are not
-// for searches yet: see Reach. Call Fill before changes are applied to the indexes. A system without indexes notes, if it has the store to itself,
-// that changes from now on reach none.
+// for searches yet: see Reach. The errors are also those of NameIndexes.
 func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
-	for _, p := range s.Models {
-		if len(p.Model.Searches) > 0 {
-			if _, err := p.Runner.Admit(ctx, nil); err != nil {
-				return err
-			}
-		}
-	}
-	if s.Index == nil {
-		for _, m := range s.searching {
-			if !s.shared {
-				if err := s.leave(ctx, m); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+	if err := s.NameIndexes(ctx); err != nil || s.Index == nil {
+		return err
 	}
 	if err := s.late.reach(ctx); err != nil {
 		return err
@@ -66,10 +50,7 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 			return fmt.Errorf("filling the search indexes of model %s: %w", g.model.Name, err)
 		}
 		if !s.shared {
-			if err := s.leave(ctx, g.model); err != nil {
-				return err
-			}
-			if err := s.prune(ctx, g.model, func(Pruned) {}); err != nil {
+			if err := s.Prune(ctx, g.part, func(Pruned) {}); err != nil {
 				return err
 			}
 		}
@@ -96,21 +77,13 @@ type filler struct {
 // for it.
 func (f *filler) run(ctx context.Context) error {
 	for {
-		row, _, err := f.read(ctx, f.generation)
+		row, kept, err := f.read(ctx, f.generation)
 		if err != nil {
 			return err
 		}
-		f.row = row
-		switch whole := f.isWhole(); {
-		case whole && f.now().Sub(row.Kept) < keepEvery:
+		switch f.row = row; {
+		case kept && f.isWhole():
 			return f.filled()
-		case whole:
-			err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool {
-				g.Reached = g.Reached && f.now().Sub(g.Kept) < 2*keepEvery
-				g.Kept = f.now()
-				return g.Filled
-			})
-			return errors.Join(err, f.filled())
 		case f.shared && row.Owner != f.me && row.Owner != "" && f.now().Before(row.Until):
 			if err := parallel.Sleep(ctx, time.Second); err != nil {
 				return err
@@ -151,17 +124,14 @@ func (f *filler) filled() error {
 
 // put writes the row as it is to be, and keeps it.
 func (f *filler) put(ctx context.Context, next owntable.GenerationRow) (err error) {
-	next.Owner, next.Until, next.Kept = f.me, f.now().Add(fillLife), f.now()
+	next.Owner, next.Until = f.me, f.now().Add(fillLife)
 	f.row, err = f.write(ctx, f.ref(), f.row, next)
 	return err
 }
 
 // fill begins or goes on. The error wraps store.ErrCondition if another program does.
-// Checkpoints move up before the scan begins and only once, so a fill that goes on after a crash
-// passes over no deletion.
 func (f *filler) fill(ctx context.Context) error {
-	next := f.row.Clone()
-	again := f.row.Begun && f.same()
+	next, again := f.row.Clone(), f.row.Part != "" && f.same()
 	if !again {
 		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}}
 		for name, hash := range f.indexes {
@@ -175,23 +145,10 @@ func (f *filler) fill(ctx context.Context) error {
 	if err := f.put(ctx, next); err != nil {
 		return err
 	}
-	if !again && f.allNew() {
-		run := runner.Runner{Model: f.model, Store: f.Store, Now: f.now}
-		if err := run.Overtake(ctx, runner.SearchGroup(f.hash), runner.GroupRows); err != nil {
-			return err
-		}
-	}
-	if !again {
-		next = f.row.Clone()
-		next.Begun = true
-		if err := f.put(ctx, next); err != nil {
-			return err
-		}
-	}
 	f.total = f.size(ctx)
 	all := f.sources()
 	for i := range all {
-		if err := f.part(ctx, all, i, again); err != nil {
+		if err := f.fillFrom(ctx, all, i, again); err != nil {
 			return fmt.Errorf("from table %s: %w", all[i].table.Name, err)
 		}
 	}
@@ -216,17 +173,6 @@ func (f *filler) size(ctx context.Context) (rows int) {
 		rows += int(is.Rows)
 	}
 	return rows
-}
-
-// allNew reports whether the driver made all indexes when they were opened. An index that it
-// did not make needs every change behind the checkpoints as they are.
-func (f *filler) allNew() bool {
-	for name := range f.indexes {
-		if f.noted[name] != "" && f.row.Indexes[name].Instance == f.noted[name] {
-			return false
-		}
-	}
-	return true
 }
 
 // fillPage is how many rows are read before the cursor is stored.
@@ -271,10 +217,10 @@ func (f *filler) documents(from source, rows []value.Item) (docs []search.Docume
 	return docs
 }
 
-// part fills the indexes of one table from where filling is.
+// fillFrom fills the indexes of one table from where filling is.
 // The cursor is stored after each page, behind its documents: a crash indexes at most one page
 // again.
-func (f *filler) part(ctx context.Context, all []source, i int, again bool) error {
+func (f *filler) fillFrom(ctx context.Context, all []source, i int, again bool) error {
 	name := all[i].table.Name
 	q := store.Query{Table: name, Limit: fillPage}
 	if f.row.Part == name {

@@ -160,8 +160,8 @@ func wants(t *testing.T, s *system.System, q string, ids ...string) {
 	verifyNothing(t, s)
 }
 
-// TestRollingDeploy: a program with a new definition starts beside one with the old, which
-// applies the stream on. Each index has everything.
+// TestRollingDeploy: a program with a new definition starts beside one with the old. From when its index is begun, the old one is
+// refused, and what that one applied before, or still applies, is in the new index. Going back is the same.
 func TestRollingDeploy(t *testing.T)           { both(t, rollingDeploy) }
 func TestRollingDeployOnServices(t *testing.T) { bothOnServices(t, rollingDeploy) }
 
@@ -169,133 +169,78 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	old := p.filled(t, one)
 	putAlbum(t, old, "a1", "sunrise")
 	settle(t, old)
-	next := p.filled(t, two)
-	putAlbum(t, old, "a2", "sunset")
-	settle(t, old) // the old program has the shards still
-	settle(t, next)
-	putAlbum(t, old, "a3", "moonset")
-	settle(t, next) // the new one has them
-	settle(t, old)
-	for _, s := range []*system.System{old, next} {
-		wants(t, s, "sunrise", "a1")
-		wants(t, s, "sunset", "a2")
-		wants(t, s, "moonset", "a3")
-	}
-}
-
-// byFunction applies what the stream has behind the places as a function does: it has no
-// checkpoints, and what it has applied does not come again.
-type byFunction struct {
-	s    *system.System
-	gate *system.Gate
-}
-
-func (f *byFunction) invoke(t *testing.T, at map[string]events.Position) error {
-	t.Helper()
-	indexing, err := f.gate.Pass(t.Context())
+	instance := old.Index.Instance("gallery-albums")
+	run := old.Models[0].Runner
+	row, err := run.Admit(t.Context(), nil)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	m := f.s.Models[0].Model
-	for _, mt := range m.Tables {
-		shards, err := f.s.Store.Shards(t.Context(), mt.Name)
+	putAlbum(t, old, "a2", "sunset")
+	event := changesOf(t, old)
+	next := p.filled(t, two)
+	if indexed, err := run.Indexed(row); err != nil || !indexed { // by the catalog as it was read before
+		t.Fatal(indexed, err)
+	}
+	if _, err := run.Rows(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := run.Documents(t.Context(), []runner.Batch{event}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, next, "sunset", "a2")
+	putAlbum(t, old, "a3", "moonset")
+	done := make(chan struct{})
+	close(done)
+	f := runner.Follower{Runner: run}
+	if err := f.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrDefinition) || !strings.Contains(err.Error(), "of another definition") {
+		t.Fatalf("the old program goes on: %v", err)
+	}
+	if err := old.Built(t.Context(), old.Models[0]); !errors.Is(err, system.ErrNotBuilt) {
+		t.Errorf("nothing keeps the index of the old program: %v", err)
+	}
+	if err := old.Fill(t.Context(), nil); !errors.Is(err, catalog.ErrDefinition) {
+		t.Errorf("a program that runs takes its index back: %v", err)
+	}
+	settle(t, next)
+	wants(t, next, "moonset", "a3")
+	deleteAlbum(t, next, "a1")
+	settle(t, next)
+	p.closes(t, old)
+
+	back := p.filled(t, one)
+	if back.Index.Instance("gallery-albums") == instance {
+		t.Error("an index that has missed changes is used")
+	}
+	settle(t, back)
+	wants(t, back, "moonset", "a3")
+	wants(t, back, "sunrise")
+}
+
+// changesOf returns what the streams have, as one batch.
+func changesOf(t *testing.T, s *system.System) (b runner.Batch) {
+	t.Helper()
+	for _, mt := range s.Models[0].Model.Tables {
+		shards, err := s.Store.Shards(t.Context(), mt.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, sh := range shards {
-			page, err := f.s.Store.Read(t.Context(), mt.Name, sh.ID, at[sh.ID], 1000)
+			page, err := s.Store.Read(t.Context(), mt.Name, sh.ID, events.Position{}, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := runner.Batch{ShardKey: owntable.ShardKey(mt.Name, sh.ID)}
+			b.ShardKey = owntable.ShardKey(mt.Name, sh.ID)
 			for i := range page.Records {
 				if ch, ok := projections.NewChange(mt, &page.Records[i]); ok {
 					b.Changes = append(b.Changes, ch)
 				}
-				at[sh.ID] = page.Records[i].Position
-			}
-			if _, err := f.s.Models[0].Runner.Rows(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
-			if indexing == runner.Unindexed {
-				continue
-			}
-			if _, err := f.s.Models[0].Runner.Documented(t.Context(), b, indexing == runner.Indexed); err != nil {
-				t.Fatal(err)
 			}
 		}
 	}
-	return nil
+	return b
 }
 
-func function(s *system.System) *byFunction {
-	return &byFunction{s: s, gate: s.Gate(s.Models[0])}
-}
-
-// TestFilledBeforeFunction: an index is filled for a new definition while the function with
-// the old one goes on. What that one acknowledged before the new function took over is missing, so searches wait for a build that
-// follows the stream, and then nothing is.
-func TestFilledBeforeFunction(t *testing.T)           { both(t, filledBeforeFunction) }
-func TestFilledBeforeFunctionOnServices(t *testing.T) { bothOnServices(t, filledBeforeFunction) }
-
-func filledBeforeFunction(t *testing.T, p *place, one, two *model.Model) {
-	acknowledged := map[string]events.Position{}
-	first := function(p.system(t, one))
-	putAlbum(t, first.s, "a0", "dawn")
-	if err := first.invoke(t, acknowledged); err != nil || len(acknowledged) == 0 {
-		t.Fatalf("a function without an index: %v", err)
-	}
-	functionBegan(t, first.s)
-	p.filled(t, one)
-	if err := first.s.Built(t.Context(), first.s.Models[0]); err != nil {
-		t.Errorf("a function was there before the index was begun: %v", err)
-	}
-
-	builds := p.filled(t, two) // before the function is updated
-	putAlbum(t, first.s, "a1", "sunset")
-	if err := first.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
-	}
-	next := function(p.system(t, two))
-	putAlbum(t, first.s, "a2", "moonset")
-	if err := next.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
-	}
-	if err := next.s.Built(t.Context(), next.s.Models[0]); !errors.Is(err, system.ErrNotBuilt) || !strings.Contains(err.Error(), "a function with another definition read the streams until") {
-		t.Fatalf("what another function acknowledged is missing: %v", err)
-	}
-	steps, ended := make(chan system.Building, 9), make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	go func() {
-		ended <- builds.Build(ctx, builds.Models[0], time.Nanosecond, nil, func(b system.Building) { steps <- b })
-	}()
-	putAlbum(t, first.s, "a3", "rain")
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	if err := next.invoke(t, acknowledged); err != nil {
-		t.Fatal(err)
-	}
-	if err := next.s.Built(t.Context(), next.s.Models[0]); err != nil {
-		t.Fatal(err)
-	}
-	for q, id := range map[string]string{"dawn": "a0", "sunset": "a1", "moonset": "a2", "rain": "a3"} {
-		wants(t, next.s, q, id)
-	}
-}
-
-// functionBegan leaves what a function leaves that has read the stream.
-func functionBegan(t *testing.T, s *system.System) {
-	t.Helper()
-	run := *s.Models[0].Runner
-	run.Reader = catalog.Shard
-	if _, err := run.Admit(t.Context(), []string{"gallery"}, runner.GroupRows); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestFunctionNeverFills: a warm function reads no row of the model at an invocation, whether
+// TestFunctionNeverFills: a function reads no row of the model to find out what becomes of documents, whether
 // its index is filled, being filled or not there.
 func TestFunctionNeverFills(t *testing.T)           { both(t, functionNeverFills) }
 func TestFunctionNeverFillsOnServices(t *testing.T) { bothOnServices(t, functionNeverFills) }
@@ -304,31 +249,25 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 	reads := &reading{Store: p.db}
 	p.db = reads
 	putAlbum(t, p.system(t, one), "a1", "sunset")
-	f := p.system(t, one)
-	gate := f.Gate(f.Models[0])
-	for range 3 {
-		if is, err := gate.Pass(t.Context()); err != nil || is != runner.Unindexed {
+	run := p.system(t, one).Models[0].Runner
+	indexed := func(want bool) {
+		t.Helper()
+		row, err := run.Admit(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := run.Indexed(row); err != nil || is != want {
 			t.Error(is, err)
 		}
 	}
+	indexed(false)
 	stop := errors.New("stop")
 	filling, cancel := context.WithCancelCause(t.Context())
-	err := p.system(t, one).Fill(filling, func(system.Filling) { cancel(stop) })
-	if err == nil {
+	if err := p.system(t, one).Fill(filling, func(system.Filling) { cancel(stop) }); err == nil {
 		t.Fatal("it was filled at once")
 	}
 	before := reads.queries
-	for range 3 { // being filled elsewhere
-		if is, err := gate.Pass(t.Context()); err != nil || is != runner.Indexed {
-			t.Error(is, err)
-		}
-	}
-	gets := reads.gets
-	for range 10 {
-		if _, err := gate.Pass(t.Context()); err != nil || reads.gets != gets {
-			t.Errorf("a warm function reads %d times, %v", reads.gets-gets, err)
-		}
-	}
+	indexed(true) // being filled elsewhere
 	if reads.queries != before {
 		t.Errorf("a function reads %d pages of rows", reads.queries-before)
 	}
@@ -337,14 +276,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 // reading counts reads.
 type reading struct {
 	store.Store
-	gets, queries int
-}
-
-func (r *reading) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	if len(refs) > 0 && refs[0].Table == owntable.TableName && strings.HasPrefix(refs[0].Key.Partition.Text(), "search") {
-		r.gets++
-	}
-	return r.Store.Get(ctx, refs)
+	queries int
 }
 
 func (r *reading) Query(ctx context.Context, q store.Query) (store.Page, error) {
@@ -397,8 +329,8 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 			deleteAlbum(t, s, "a00")
 			deleteAlbum(t, s, "a29")
 			done := make(chan struct{})
-			close(done) // the rows' group passes the deletions, which the search group must not
-			f := runner.Follower{Runner: s.Models[0].Runner, Only: runner.GroupRows}
+			close(done)
+			f := runner.Follower{Runner: s.Models[0].Runner}
 			if err := f.CatchUp(t.Context(), done); err != nil {
 				t.Fatal(err)
 			}
@@ -441,46 +373,8 @@ func deleteAlbum(t *testing.T, s *system.System, id string) {
 	})
 }
 
-// TestGoBack: a program with the earlier definition goes on from its checkpoints. After a
-// time that streams do not cover, its index is made again.
-func TestGoBack(t *testing.T)           { both(t, goBack) }
-func TestGoBackOnServices(t *testing.T) { bothOnServices(t, goBack) }
-
-func goBack(t *testing.T, p *place, one, two *model.Model) {
-	first := p.filled(t, one)
-	putAlbum(t, first, "a1", "sunrise")
-	settle(t, first)
-	instance := first.Index.Instance("gallery-albums")
-	next := p.filled(t, two)
-	putAlbum(t, next, "a2", "sunset")
-	deleteAlbum(t, next, "a1")
-	settle(t, next)
-	p.closes(t, first)
-	p.later(19 * time.Hour)
-	back := p.filled(t, one)
-	if back.Index.Instance("gallery-albums") != instance {
-		t.Error("an index that the stream covers is made again")
-	}
-	settle(t, back)
-	wants(t, back, "sunset", "a2")
-	wants(t, back, "sunrise")
-	p.closes(t, back)
-
-	p.later(21 * time.Hour)
-	putAlbum(t, next, "a3", "moonset")
-	deleteAlbum(t, next, "a2")
-	settle(t, next)
-	late := p.filled(t, one)
-	if late.Index.Instance("gallery-albums") == instance {
-		t.Error("an index that has missed changes is used")
-	}
-	settle(t, late)
-	wants(t, late, "moonset", "a3")
-	wants(t, late, "sunset")
-}
-
-// TestPrune: what no program applies any more is removed: indexes, checkpoints and rows.
-// What one applies stays, and so does the model's own.
+// TestPrune: what readers do not keep is removed: indexes, what is pending for them, and rows.
+// What they keep stays, and so does the model's own.
 func TestPrune(t *testing.T)           { both(t, prune) }
 func TestPruneOnServices(t *testing.T) { bothOnServices(t, prune) }
 
@@ -489,38 +383,34 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	putAlbum(t, old, "a1", "sunset")
 	settle(t, old)
 	hash := old.Models[0].Runner.Generation
-	group := runner.SearchGroup(hash)
-	for i := range 20 { // a function had them
+	for i := range 20 {
 		note := owntable.Pend("gallery", hash, "gallery-albums", fmt.Sprintf("S1:%dS1:b", i), events.PositionOf(1))
 		if out, err := old.Store.Write(t.Context(), []store.Write{note}); err != nil || out[0].Err != nil {
 			t.Fatal(err, out)
 		}
 	}
-	p.closes(t, old)
 	next := p.filled(t, two)
-	settle(t, next)
-	pruned := func() (out []system.Pruned) {
+	pruned := func(s *system.System) (out []system.Pruned) {
 		t.Helper()
-		if err := next.Prune(t.Context(), next.Models[0], func(x system.Pruned) { out = append(out, x) }); err != nil {
+		if err := s.Prune(t.Context(), s.Models[0], func(x system.Pruned) { out = append(out, x) }); err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
-	left := func() (n int) {
-		for _, partition := range append(owntable.Pending("gallery", hash), owntable.Checkpoints("gallery", group)) {
-			n += len(scan(t, next.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}))
-		}
-		return n
+	if got := pruned(old); len(got) != 1 || got[0].Why == "" || len(got[0].Indexes) != 2 {
+		t.Errorf("what readers keep: %+v", got)
 	}
-	if got := pruned(); len(got) != 1 || got[0].Why == "" || len(got[0].Indexes) != 2 || left() == 0 {
-		t.Errorf("one that was applied within the hour: %+v", got)
+	p.closes(t, old)
+	settle(t, next)
+	left := 0
+	got := pruned(next)
+	for _, partition := range owntable.Pending("gallery", hash) {
+		left += len(scan(t, next.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}))
 	}
-	p.later(2 * time.Hour)
-	got := pruned()
-	if len(got) != 1 || got[0].Why != "" || left() != 0 || len(generationRows(t, next)) != 1 {
-		t.Errorf("%+v, %d checkpoints and pending documents, %d rows", got, left(), len(generationRows(t, next)))
+	if len(got) != 1 || got[0].Why != "" || left != 0 || len(generationRows(t, next)) != 1 {
+		t.Errorf("%+v, %d pending documents, %d rows", got, left, len(generationRows(t, next)))
 	}
-	if got := pruned(); len(got) != 0 {
+	if got := pruned(next); len(got) != 0 {
 		t.Errorf("again: %+v", got)
 	}
 	wants(t, next, "sunset", "a1")

@@ -10,47 +10,44 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/query"
-	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
-// is a search generation. Each generation has indexes of its own, a consumer group of its own
-// with checkpoints, and a row in the own table (owntable.GenerationRow). Programs with different
-// generations do not touch each other's.
+// is a search generation. Each generation has indexes of its own, and a row in the own table (owntable.GenerationRow). The
+// catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
+// reader with another generation is refused (runner.Runner.Indexed).
 //
 // A generation is built in this order. A crash after any step leaves what the next program
 // goes on from:
 //
-//  1. The driver makes the indexes, empty.
-//  2. The row names their instances.
-//  3. The checkpoints of the group move up to those of the rows' group, and the row says so.
-//     From here on they are never moved like that again: the scan sees every change up to
-//     them, and the group applies every change behind them.
-//  4. A scan puts the documents of the rows, page by page, at the lowest position. The row
+//  1. The row says that nothing is filled. The catalog names the generation. It is read for each event, after the event was received. So what an event
+//     did not write, because it did not know the generation, was in the rows before this step.
+//  2. The driver makes the indexes, empty, and the row names their instances.
+//  3. A scan puts the documents of the rows, page by page, at the lowest position. The row
 //     has the cursor. Changes from the stream win over them, whenever they are applied.
-//  5. The row says that the generation is filled.
-//  6. The group is applied up to the end of the streams, and the row says so. Only then are
-//     searches answered: before, the index is behind the rows by as long as the scan took.
+//  4. The row says that the generation is filled.
+//  5. What is pending is written, and the row says so. Only then are searches answered.
 
 // generation is the search generation of one model of a system.
 // Two models with one hash have the same indexes. It does not change after the start, but for
 // reached.
 type generation struct {
+	part    *Part
 	model   *model.Model
 	hash    string
 	driver  string
 	indexes map[string]string // by index, the hash of its definition
 	reached atomic.Bool       // searches may be answered
+	named   atomic.Bool       // this program had the catalog name it
 }
 
 // built returns nil if searches may be answered.
@@ -100,10 +97,6 @@ func (g *generation) schemas() (out []search.Schema) {
 // what follows it makes each different from all earlier ones.
 const noteNone = "none "
 
-// keptFor is how long a generation that no program applies can go on from its checkpoints:
-// streams keep their records for 24 hours. Later it is filled again.
-const keptFor = 20 * time.Hour
-
 // openIndex opens the indexes of the place. The store must be open.
 // With Late, an index that cannot be reached yet is opened by a later reach: until then searches are refused and rows go
 // on, and only a mistake of the caller is an error.
@@ -111,11 +104,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	d := at.Index()
 	var schemas []search.Schema
 	for _, m := range models {
-		if len(m.Searches) == 0 {
-			continue
-		}
-		s.searching = append(s.searching, m)
-		if o.NoSearch || d == nil {
+		if len(m.Searches) == 0 || o.NoSearch || d == nil {
 			continue
 		}
 		g := generationOf(m, d.Kind)
@@ -163,28 +152,12 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	return nil
 }
 
-// current reads a generation. One that no program has applied for longer than a stream keeps
-// its records, or of which another model has removed records, is marked first, so that its indexes
-// are made again.
+// current reads a generation. One that readers do not keep has missed changes, so it is marked first, and its indexes are made
+// again.
 func (s *System) current(ctx context.Context, g *generation) (owntable.GenerationRow, error) {
 	for range maxTries {
-		row, by, err := s.read(ctx, g)
-		if err != nil {
-			return row, err
-		}
-		if !row.Exists() || !row.Filled && !row.Begun {
-			return row, nil
-		}
-		old := (by.Hash != g.hash || !settled(row, by)) && s.now().Sub(row.Kept) >= keptFor
-		if !s.shared {
-			if old, err = s.passed(ctx, g); err != nil {
-				return row, err
-			}
-		}
-		if !old {
-			return row, nil
-		}
-		if err := s.dropCheckpoints(ctx, g.model, g.hash); err != nil {
+		row, kept, err := s.read(ctx, g)
+		if err != nil || kept || !row.Exists() || !row.Filled && row.Part == "" {
 			return row, err
 		}
 		next, err := s.write(ctx, g.ref(), row, owntable.GenerationRow{Driver: g.driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()})
@@ -195,29 +168,52 @@ func (s *System) current(ctx context.Context, g *generation) (owntable.Generatio
 	return owntable.GenerationRow{}, errBusy
 }
 
-// passed reports whether a stream of the model no longer has what comes after a checkpoint of the
-// generation.
-func (s *System) passed(ctx context.Context, g *generation) (bool, error) {
-	for _, t := range g.model.AllTables() {
-		shards, err := s.Store.Shards(ctx, t.Name)
-		if err != nil {
-			return false, fmt.Errorf("looking how far the stream of table %s is trimmed: %w", t.Name, err)
+// NameIndexes has the catalog name the generations of this system, or none for a model that has no searches any more, and where a
+// program without indexes has the store to itself. Call it before anything is followed. The error wraps catalog.ErrRefused if
+// another program has named its generation since this one did.
+func (s *System) NameIndexes(ctx context.Context) error {
+	for _, p := range s.Models {
+		row, err := p.Runner.Admit(ctx, nil)
+		g := s.generationOf(p.Model)
+		switch {
+		case err != nil:
+			return err
+		case g == nil && row.Search != "" && (!s.shared || len(p.Model.Searches) == 0):
+			err = p.Runner.Catalog.Index(ctx, "")
+		case g == nil:
+		case row.Search == g.hash:
+			g.named.Store(true)
+		case g.named.Load():
+			_, err = p.Runner.Indexed(row)
+		default:
+			err = s.name(ctx, g)
 		}
-		for _, sh := range shards {
-			oldest, err := s.Store.Horizon(ctx, t.Name, sh.ID)
-			if err != nil {
-				return false, err
-			}
-			row, err := store.GetRow(ctx, s.Store, owntable.Checkpoint(g.model.Name, runner.SearchGroup(g.hash), t.Name, sh.ID).Ref)
-			if err != nil {
-				return false, err
-			}
-			if is, err := owntable.DecodeCheckpoint(row); err == nil && !is.Done && is.At.Compare(oldest) < 0 {
-				return true, nil
-			}
+		if err != nil {
+			return err
 		}
 	}
-	return false, nil
+	return nil
+}
+
+// name marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog name it.
+func (s *System) name(ctx context.Context, g *generation) error {
+	was, _, err := s.read(ctx, g)
+	if err != nil {
+		return err
+	}
+	if now, err := s.current(ctx, g); err != nil {
+		return err
+	} else if now.Base != was.Base { // they are open as another program kept them until a moment ago
+		if s.late == nil {
+			return errBusy
+		}
+		s.late.leave()
+	}
+	if err := g.part.Runner.Catalog.Index(ctx, g.hash); err != nil {
+		return err
+	}
+	g.named.Store(true)
+	return nil
 }
 
 // maxTries limits how often a row is changed again that others have changed meanwhile.
@@ -226,19 +222,19 @@ const maxTries = 50
 // errBusy means that so many tries were not enough; nothing was changed.
 var errBusy = errors.New("the row of the search generation is changed by others all the time")
 
-// read reads a generation, and what functions apply. A row that cannot be decoded counts as
+// read reads a generation, and whether readers keep it. A row that cannot be decoded counts as
 // none: the next write replaces it.
-func (s *System) read(ctx context.Context, g *generation) (row owntable.GenerationRow, by owntable.FunctionSearchRow, err error) {
-	rows, err := s.Store.Get(ctx, []store.Ref{g.ref(), owntable.FunctionSearch(g.model.Name)})
+func (s *System) read(ctx context.Context, g *generation) (row owntable.GenerationRow, kept bool, err error) {
+	rows, err := s.Store.Get(ctx, []store.Ref{g.ref(), owntable.Catalog(g.model.Name)})
 	if err != nil {
-		return row, by, fmt.Errorf("read which search index is complete: %w", err)
+		return row, false, fmt.Errorf("read which search index is complete: %w", err)
 	}
 	if row, err = owntable.DecodeGeneration(rows[0]); err != nil {
 		s.log.Warn("the search indexes are filled again, for the row that says what is in them cannot be read", "model", g.model.Name, "error", err)
 		row.Base = noteNone + rand.Text()
 	}
-	by, err = owntable.DecodeFunctionSearch(rows[1])
-	return row, by, err
+	is, err := owntable.DecodeCatalog(rows[1])
+	return row, is.Search == g.hash, err
 }
 
 // write replaces the row of a generation, durably. The error wraps store.ErrCondition if
@@ -286,90 +282,34 @@ func (s *System) generationOf(m *model.Model) *generation {
 	return nil
 }
 
-// others yields the other generations of a model.
-func (s *System) others(ctx context.Context, m *model.Model, yield func(hash string, row owntable.GenerationRow) error) error {
-	own := ""
-	if g := s.generationOf(m); g != nil {
-		own = g.hash
-	}
-	return s.rowsOf(ctx, m, func(hash string, row owntable.GenerationRow) error {
-		if hash == own {
-			return nil
-		}
-		return yield(hash, row)
-	}, func(owntable.FunctionSearchRow) {})
-}
-
-// rowsOf yields the generations of a model, and the row of functions if there is one.
+// rowsOf yields the generations of a model.
 // A row that does not have the form of this program is yielded as far as it could be read.
-func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(string, owntable.GenerationRow) error, functions func(owntable.FunctionSearchRow)) error {
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}
-	for {
-		page, err := s.Store.Query(ctx, q)
+func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(hash string, row owntable.GenerationRow) error) error {
+	for rows, err := range store.Pages(ctx, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}) {
 		if err != nil {
 			return err
 		}
-		for _, row := range page.Rows {
-			hash, ok := owntable.GenerationOf(row)
-			if !ok {
-				by, err := owntable.DecodeFunctionSearch(row)
-				if err != nil {
-					return err
-				}
-				functions(by)
-				continue
-			}
+		for _, row := range rows {
 			is, err := owntable.DecodeGeneration(row)
 			if err != nil && !errors.Is(err, owntable.ErrRow) {
 				return err
 			}
-			if err := yield(hash, is); err != nil {
+			if err := yield(owntable.GenerationOf(row), is); err != nil {
 				return err
 			}
 		}
-		if page.Next == nil {
-			return nil
-		}
-		q.After = page.Next
 	}
+	return nil
 }
 
-// Searched reports whether a search index of the model may have documents that this program
-// keeps: one that was filled, or that a program has begun to fill. A system without indexes
-// keeps none, and notes that first, if it has the store to itself.
-func (s *System) Searched(ctx context.Context, m *model.Model) (bool, error) {
-	if len(m.Searches) == 0 {
-		return false, nil
-	}
+// Searched reports whether readers keep a search index of the model. A system without indexes keeps none, and has the catalog
+// say so first, if it has the store to itself.
+func (s *System) Searched(ctx context.Context, p *Part) (bool, error) {
 	if s.Index == nil && !s.shared {
-		if err := s.leave(ctx, m); err != nil {
+		if err := p.Runner.Catalog.Index(ctx, ""); err != nil {
 			return false, err
 		}
 	}
-	begun := false
-	err := s.rowsOf(ctx, m, func(_ string, row owntable.GenerationRow) error {
-		begun = begun || row.Filled || row.Begun || row.Part != "" || len(row.Cursor) > 0
-		return nil
-	}, func(owntable.FunctionSearchRow) { begun = true })
-	return begun, err
-}
-
-// leave marks the generations that this program does not apply, where no other program uses
-// the store: the stream gives up what they have not applied. Their indexes are made again
-// when a program comes back to them.
-func (s *System) leave(ctx context.Context, m *model.Model) error {
-	return s.others(ctx, m, func(hash string, row owntable.GenerationRow) error {
-		if !row.Filled && !row.Begun && strings.HasPrefix(row.Base, noteNone) {
-			return nil
-		}
-		next := owntable.GenerationRow{Driver: row.Driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()}
-		for name, ix := range row.Indexes {
-			next.Indexes[name] = owntable.GenerationIndex{Hash: ix.Hash, Place: ix.Place, Base: next.Base}
-		}
-		if err := s.dropCheckpoints(ctx, m, hash); err != nil {
-			return err
-		}
-		_, err := s.write(ctx, owntable.Generation(m.Name, hash), row, next)
-		return err
-	})
+	row, err := p.Runner.Catalog.Row(ctx)
+	return row.Search != "", err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"weir/internal/events"
 	"weir/internal/search"
@@ -13,12 +14,19 @@ import (
 // errLate is the error of an index that is not open yet.
 var errLate = fmt.Errorf("%w: its cluster did not answer when it was to be opened", search.ErrGone)
 
+const (
+	// reachEvery is how often a call that writes tries to open an index whose cluster did not answer, for reachTime.
+	reachEvery = 10 * time.Second
+	reachTime  = 2 * time.Second
+)
+
 // late is an index that is opened when its cluster answers. Until then every call fails, so
 // only search waits for the cluster.
 type late struct {
 	open func(context.Context) (search.Index, error)
 
 	opening sync.Mutex // held by the one call of reach that tries
+	tried   time.Time  // when Apply did last
 
 	mu   sync.Mutex
 	ix   search.Index
@@ -48,6 +56,22 @@ func (l *late) reach(ctx context.Context) error {
 	}
 	l.ix = ix
 	return nil
+}
+
+// tryReach is reach for a short time, if that was not tried a moment ago.
+func (l *late) tryReach(ctx context.Context) {
+	l.mu.Lock()
+	now := time.Now()
+	try := now.Sub(l.tried) >= reachEvery
+	if try {
+		l.tried = now
+	}
+	l.mu.Unlock()
+	if try {
+		ctx, cancel := context.WithTimeout(ctx, reachTime)
+		defer cancel()
+		_ = l.reach(ctx)
+	}
 }
 
 // leave closes the index, so that the next reach opens it again. A nil one stays open. Calls that are under way end on their own.
@@ -104,6 +128,9 @@ func (l *late) answered(ix search.Index, err error) error {
 // errLate, or an empty answer where there is no error to return: a caller tries again later, as it does
 // when an open index does not answer.
 func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	if _, closed := l.index(); closed != nil {
+		l.tryReach(ctx)
+	}
 	return opened(l, func(ix search.Index) ([]error, error) {
 		errs, err := ix.Apply(ctx, docs)
 		if gone := errors.Join(errs...); err == nil && errors.Is(gone, search.ErrGone) {

@@ -2,6 +2,7 @@ package system_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -25,6 +26,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -319,13 +321,21 @@ func (y *years) apply() {
 	}
 }
 
+// down is an index that takes no documents.
+type down struct{ search.Index }
+
+func (down) Apply(context.Context, []search.Document) ([]error, error) {
+	return nil, errors.New("it is down")
+}
+
 // invoke gives the function what the stream has, and reports whether that was anything.
 func (y *years) invoke() (again bool) {
 	y.Helper()
-	h := lambda.New(y.Models[0].Runner, func(context.Context) error { return nil })
-	h.Indexing = func(context.Context) (runner.Indexing, error) { // the index is down now and then
-		return []runner.Indexing{runner.Indexed, runner.Pending}[len(y.at)%2], nil
+	run := *y.Models[0].Runner
+	if len(y.at)%2 > 0 { // the index is down now and then
+		run.Index = down{run.Index}
 	}
+	h := lambda.New(&run, func(context.Context) error { return nil })
 	shards, err := y.Store.Shards(y.Context(), "lives")
 	ok(y, err)
 	for _, s := range shards {
@@ -593,18 +603,15 @@ func (y *years) redefines(day int) {
 }
 
 // splits ends the shard: another begins, and after the next time the stream no longer lists the one before. A process
-// follows the stream for a while and notices; where functions read, the build of an index does.
+// follows the stream for a while and notices.
 func (y *years) splits() {
 	y.Helper()
 	y.db.renew(y.newest())
-	if y.function { // the build of an index beside the function
-		ok(y, y.Build(y.Context(), y.Models[0], 0, nil, nil))
-	}
 	y.write(y.row("POST#split", "METADATA", "Post", "title", "T", "author", "stays", "at", "2026-01-01T00:00:00Z"))
 	if y.function {
 		return
 	}
-	stop := follows(y.T, y.System)
+	stop, _ := follows(y.System)
 	defer y.apply() // what the process left
 	defer func() {
 		stop()

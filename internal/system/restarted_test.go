@@ -220,10 +220,8 @@ func TestRestartedStream(t *testing.T) {
 		}
 	}
 	run := s.Models[0].Runner
-	_, err = run.AdmitEvent(t.Context(), "notes", label2, "rows")
+	_, err = run.AdmitEvent(t.Context(), "notes", label2)
 	refused("a function that runs", err)
-	_, err = run.AdmitEvent(t.Context(), "notes", label2, "search-x")
-	refused("a function that runs, for search", err)
 	refused("a process that runs", run.Start(t.Context())) // as its reader does with a stream that it meets
 	n.must(s.Close())
 	s = n.open(t.TempDir())
@@ -257,11 +255,9 @@ func TestRestartedStream(t *testing.T) {
 	settle(t, s)
 	verifyNothing(t, s)
 	run = s.Models[0].Runner
-	for _, group := range []string{"rows", "search-x"} { // the mapping of the first stream is still there
-		_, err = run.AdmitEvent(t.Context(), "notes", label1, group)
-		if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "of an earlier stream of table notes ("+label1+")") || !strings.Contains(err.Error(), "Delete the event source mapping") {
-			t.Errorf("events of the first stream, for %s: %v", group, err)
-		}
+	_, err = run.AdmitEvent(t.Context(), "notes", label1) // the mapping of the first stream is still there
+	if !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "of an earlier stream of table notes ("+label1+")") || !strings.Contains(err.Error(), "Delete the event source mapping") {
+		t.Errorf("events of the first stream: %v", err)
 	}
 	n.must(s.Close())
 }
@@ -287,21 +283,21 @@ func TestRestartedSearch(t *testing.T) {
 		return s.Models[0].Runner
 	}
 	for range 2 {
-		_, err = warm.Models[0].Runner.AdmitEvent(t.Context(), "notes", label1, "search")
+		_, err = warm.Models[0].Runner.AdmitEvent(t.Context(), "notes", label1)
 		n.must(err)
 	}
 	n.db.second = true
 	for name, r := range map[string]*runner.Runner{"warm": warm.Models[0].Runner, "cold": cold()} {
-		if _, err := r.AdmitEvent(t.Context(), "notes", label2, "search"); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "was switched off and on again") {
+		if _, err := r.AdmitEvent(t.Context(), "notes", label2); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "was switched off and on again") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	n.dropOwn()
 	run := cold()
-	_, err = run.AdmitEvent(t.Context(), "notes", label2, "search")
+	_, err = run.AdmitEvent(t.Context(), "notes", label2)
 	n.must(err)
 	for name, r := range map[string]*runner.Runner{"warm": run, "cold": cold()} {
-		if _, err := r.AdmitEvent(t.Context(), "notes", label1, "search"); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "earlier stream") {
+		if _, err := r.AdmitEvent(t.Context(), "notes", label1); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "earlier stream") {
 			t.Errorf("events of the first stream, %s: %v", name, err)
 		}
 	}

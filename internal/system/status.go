@@ -22,9 +22,8 @@ type SearchGeneration struct {
 	Since      time.Time // when it was filled
 	Filling    bool      // a program fills it, and has read so many rows
 	Rows       int64
-	Applied    time.Time // when it was last certain that every change is applied
-	ByFunction bool      // functions apply it
-	Ours       bool      // it is of the model's definitions
+	Kept       bool // readers keep its documents
+	Ours       bool // it is of the model's definitions
 }
 
 // SearchIndex is one index of a generation.
@@ -43,11 +42,14 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 	for _, sr := range p.Model.Searches {
 		names[document.Index(p.Model, sr)] = sr.Derivation()
 	}
-	by := ""
+	kept, err := p.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = s.rowsOf(ctx, p.Model, func(hash string, row owntable.GenerationRow) error {
 		g := SearchGeneration{
 			Generation: hash, Kind: row.Driver, Filled: row.Filled, Since: row.Since,
-			Filling: row.Begun && !row.Filled && s.now().Before(row.Until), Rows: row.Rows, Applied: row.Kept, Ours: len(row.Indexes) == len(ours),
+			Filling: !row.Filled && s.now().Before(row.Until), Rows: row.Rows, Kept: hash == kept.Search, Ours: len(row.Indexes) == len(ours),
 		}
 		for index, is := range row.Indexes {
 			name, known := names[index]
@@ -60,14 +62,11 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 		slices.SortFunc(g.Indexes, func(a, b SearchIndex) int { return strings.Compare(a.Name, b.Name) })
 		all = append(all, g)
 		return nil
-	}, func(f owntable.FunctionSearchRow) { by = f.Hash })
-	for i := range all {
-		all[i].ByFunction = all[i].Generation == by
-	}
+	})
 	slices.SortStableFunc(all, func(a, b SearchGeneration) int {
 		switch {
 		case a.Ours == b.Ours:
-			return b.Applied.Compare(a.Applied)
+			return b.Since.Compare(a.Since)
 		case a.Ours:
 			return -1
 		}

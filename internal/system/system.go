@@ -10,9 +10,9 @@
 //
 //	index.go     what a search generation is, in which order one is built, and its row
 //	fill.go      filling the indexes of a generation from the rows, resumable
-//	keep.go      when searches are answered; when a function may apply a generation; hand-over
+//	keep.go      when searches are answered
 //	late.go      a cluster that does not answer when the program begins
-//	prune.go     removing generations that no program applies
+//	prune.go     removing generations that readers do not keep
 //	status.go    what generations there are
 //	census.go    how many rows there are, and what they show
 //	tables.go    making tables, also those that a replay writes into
@@ -55,10 +55,9 @@ type System struct {
 	Names  stage.Names // of the tables, in the store and in records from outside
 
 	need        openfiles.Need
-	shared      bool           // other processes may use the store
-	searching   []*model.Model // the models that have search indexes
-	generations []*generation  // of the models whose indexes are open
-	late        *late          // the index, if it could not be opened at first
+	shared      bool          // other processes may use the store
+	generations []*generation // of the models whose indexes are open
+	late        *late         // the index, if it could not be opened at first
 	// noted is what the index was told to hold when it opened, by name. An index that opens
 	// late answers only after this is set.
 	noted map[string]string
@@ -182,7 +181,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
 			if g := s.generationOf(m); g != nil {
-				p.Runner.Generation = g.hash
+				g.part, p.Runner.Generation = p, g.hash
 			}
 		}
 		p.Runner.Tracer = o.Tracer
@@ -399,7 +398,7 @@ func (s *System) ownExpiryTime(ctx context.Context, now time.Time) (time.Time, e
 // there is none or the record has no time. Of a shard whose checkpoint cannot be read nothing
 // is applied until that is put right, so its records do not count.
 func (s *System) unapplied(ctx context.Context, p *Part, table, shard string) (time.Time, error) {
-	at, err := p.Runner.Place(ctx, runner.GroupRows, table, shard)
+	at, err := p.Runner.Place(ctx, table, shard)
 	if err != nil {
 		return time.Time{}, unless(err, owntable.ErrRow)
 	}

@@ -46,7 +46,7 @@ func (t *Tracing) Begin(ctx context.Context, s runner.Span) (context.Context, fu
 	if !span.IsRecording() {
 		return context.WithValue(ctx, batchKey{}, (*batch)(nil)), func(err error) error { return err }
 	}
-	span.SetAttributes(attribute.String("weir.model", s.Model), attribute.String("weir.group", s.Group), attribute.Int("weir.items", s.Items))
+	span.SetAttributes(attribute.String("weir.model", s.Model), attribute.Int("weir.items", s.Items))
 	if s.Table != "" {
 		span.SetAttributes(attribute.String("weir.table", s.Table))
 	}

@@ -222,7 +222,7 @@ func (h *hot) follow(ctx context.Context, run *runner.Runner, stream *sharedStre
 			return nil
 		}
 		if time.Since(begin) > 3*time.Minute {
-			n, err := runnertest.Counted(ctx, run, runner.GroupRows)
+			n, err := runnertest.Counted(ctx, run)
 			return errors.Join(fmt.Errorf("it does not catch up: it shows %d, %+v", shown, n), err)
 		}
 	}

@@ -290,7 +290,7 @@ func (s *sharing) reads(ctx context.Context) (time.Duration, error) {
 func (s *sharing) applied(ctx context.Context) (time.Duration, error) {
 	run := s.runner(s.open())
 	took, err := until(ctx, 10*time.Minute, func() (bool, error) {
-		n, err := runnertest.Counted(ctx, run, runner.GroupRows)
+		n, err := runnertest.Counted(ctx, run)
 		return n.Applied+n.Skipped+n.Dead >= len(s.work.records), err
 	})
 	if err != nil {

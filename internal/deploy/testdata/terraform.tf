@@ -1042,7 +1042,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_lag" {
   alarm_description   = "Table orders is not read for 6 hours, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
   namespace           = "weir"
   metric_name         = "Lag"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders" })
   statistic           = "Maximum"
   period              = 300
   evaluation_periods  = 3
@@ -1058,7 +1058,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_open_dead_letters" {
   alarm_description   = "Records of table orders could not be applied, and wait (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "OpenDeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders" })
   statistic           = "Maximum"
   period              = 60
   evaluation_periods  = 1
@@ -1074,7 +1074,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_refused" {
   alarm_description   = "Table orders refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
   namespace           = "weir"
   metric_name         = "Refused"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders" })
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1090,7 +1090,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_orders_out_of_order" {
   alarm_description   = "Events of table orders were refused (model orders): see Events are out of order in operations.md."
   namespace           = "weir"
   metric_name         = "OutOfOrder"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "orders" })
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1122,7 +1122,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_lag" {
   alarm_description   = "Table Shop.Customers is not read for 6 hours, or nothing says how far it is read (model orders): see Nothing is read in operations.md."
   namespace           = "weir"
   metric_name         = "Lag"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers" })
   statistic           = "Maximum"
   period              = 300
   evaluation_periods  = 3
@@ -1138,7 +1138,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_open_dead_let
   alarm_description   = "Records of table Shop.Customers could not be applied, and wait (model orders): see Records cannot be applied in operations.md."
   namespace           = "weir"
   metric_name         = "OpenDeadLetters"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers" })
   statistic           = "Maximum"
   period              = 60
   evaluation_periods  = 1
@@ -1154,7 +1154,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_refused" {
   alarm_description   = "Table Shop.Customers refuses calls, so records of model orders wait: see A table refuses calls in operations.md."
   namespace           = "weir"
   metric_name         = "Refused"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers" })
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1170,7 +1170,7 @@ resource "aws_cloudwatch_metric_alarm" "orders_rows_shop_customers_out_of_order"
   alarm_description   = "Events of table Shop.Customers were refused (model orders): see Events are out of order in operations.md."
   namespace           = "weir"
   metric_name         = "OutOfOrder"
-  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers", Group = "rows" })
+  dimensions          = merge(local.is_default ? {} : { Stage = var.stage }, { Model = "orders", Table = "Shop.Customers" })
   statistic           = "Sum"
   period              = 60
   evaluation_periods  = 1
@@ -1326,72 +1326,72 @@ resource "aws_cloudwatch_dashboard" "orders" {
       {"type": "metric", "x": 12, "y": 6, "width": 12, "height": 6, "properties": {
         "title": "Records that were applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Applied\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Applied\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 12, "width": 12, "height": 6, "properties": {
         "title": "Records that change nothing derived", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Skipped\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Skipped\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 12, "width": 12, "height": 6, "properties": {
         "title": "Records that could not be applied", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"DeadLetters\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"DeadLetters\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 18, "width": 12, "height": 6, "properties": {
         "title": "Records of an event", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Records\"', 'Average')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Records\"', 'Average')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 18, "width": 12, "height": 6, "properties": {
         "title": "What waits to be looked at", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OpenDeadLetters\"', 'Maximum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OpenDeadLetters\"', 'Maximum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Records more than 20 hours old", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Old\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Old\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 24, "width": 12, "height": 6, "properties": {
         "title": "Age of the oldest record of an event (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Age\"', 'Maximum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Age of the oldest record that is not applied; every five minutes (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Lag\"', 'Maximum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Lag\"', 'Maximum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 30, "width": 12, "height": 6, "properties": {
         "title": "Events that come again because this table refused a call", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Refused\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Refused\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Write units", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"WriteUnits\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 36, "width": 12, "height": 6, "properties": {
         "title": "Writes that DynamoDB refused for now", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Throttled\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "For which writes waited for the write budget (milliseconds)", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"BudgetWait\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 42, "width": 12, "height": 6, "properties": {
         "title": "Records that come again", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"Again\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 0, "y": 48, "width": 12, "height": 6, "properties": {
         "title": "Events that were refused", "region": "${local.region}", "period": 60, "view": "timeSeries",
         "metrics": [
-          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table,Group" : "weir,Stage,Model,Table,Group"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
+          [{"expression": "SEARCH('{${local.is_default ? "weir,Model,Table" : "weir,Stage,Model,Table"}} ${local.is_default ? "" : "Stage=\\\"${var.stage}\\\" "}Model=\"orders\" MetricName=\"OutOfOrder\"', 'Sum')", "id": "e1"}]
         ]}},
       {"type": "metric", "x": 12, "y": 48, "width": 12, "height": 6, "properties": {
         "title": "Queues (messages)", "region": "${local.region}", "period": 60, "view": "timeSeries",

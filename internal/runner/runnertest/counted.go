@@ -11,17 +11,17 @@ import (
 	"weir/internal/value"
 )
 
-// Counted returns the counts of all records that a group has passed, over all runs: those
+// Counted returns the counts of all records that were passed, over all runs: those
 // of its checkpoints, and those of checkpoints that were forgotten.
-func Counted(ctx context.Context, r *runner.Runner, group string) (n runner.Counts, err error) {
-	gone, err := r.GetRow(ctx, owntable.Past(r.Model.Name, group))
+func Counted(ctx context.Context, r *runner.Runner) (n runner.Counts, err error) {
+	gone, err := r.GetRow(ctx, owntable.Past(r.Model.Name))
 	if err != nil {
 		return n, err
 	}
 	past, err := owntable.DecodePast(gone)
 	n = runner.Counts(past)
 	var rows []value.Item
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name, group))}
+	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name))}
 	for more := true; more && err == nil; more = q.After != nil {
 		var page store.Page
 		page, err = r.Store.Query(ctx, q)
