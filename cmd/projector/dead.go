@@ -41,7 +41,7 @@ type deadList struct {
 }
 
 func (deadCommands) Help() string {
-	return `A change that cannot be applied becomes a dead letter, whole, and stops nothing else. A row that
+	return `A change that cannot be applied becomes a dead letter and stops nothing else. A row that
 refuses what is derived on it has one; later changes go on counting, and the first that the
 row takes shows all and removes the letter.
 

@@ -88,14 +88,14 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 
 // letterPage is one dead letter.
 type letterPage struct {
-	ID, Kind, Target, Reason, Source, Position, Time string
-	Row                                              *link
-	Adds                                             []string
-	Record                                           string
-	Command                                          string
-	Action                                           string
-	Done                                             string // what an action came to
-	Sure                                             bool   // it is asked whether to discard it
+	ID, Kind, Target, Reason, Source, Position, Time, Cut string
+	Row                                                   *link
+	Adds                                                  []string
+	Record                                                string
+	Command                                               string
+	Action                                                string
+	Done                                                  string // what an action came to
+	Sure                                                  bool   // it is asked whether to discard it
 }
 
 // letter shows one dead letter: GET /console/{model}/dead/{id}. One that has been retried or discarded
@@ -115,7 +115,7 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 	}
 	d = d.Shown(r.part.Model)
 	p := letterPage{
-		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(d.Reason, longRunes), Source: brief(d.Source, longRunes),
+		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(d.Reason, longRunes), Source: brief(d.Source, longRunes), Cut: d.Cut,
 		Command: r.part.Model.Command("dead retry", d.ID),
 		Action:  r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
 	}

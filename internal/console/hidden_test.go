@@ -1,6 +1,8 @@
 package console
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,6 +47,11 @@ derive:
 		{Kind: runner.DeadImage, Target: "migration v1", Reason: "Spent: /due must be a text, not -4711.5"},
 		{Kind: runner.DeadGap, Target: "shard s9", Reason: `records are missing from "s9"`},
 	}
+	large := texts("pot", "Tea pot")
+	for i := range 6000 {
+		large = append(large, value.Attr{Name: fmt.Sprintf("z%04d", i), Value: value.OfString(fmt.Sprint(rand.Uint64()))})
+	}
+	keep = append(keep, runner.Dead{Kind: runner.DeadImage, Target: "large", Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: large})})
 	for i := range keep {
 		if _, err := w.part.Runner.KeepDead(t.Context(), keep[i]); err != nil {
 			t.Fatal(err)
@@ -55,6 +62,9 @@ derive:
 	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
 	for _, d := range w.letters() {
 		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)
+	}
+	if id, _ := w.part.Runner.KeepDead(t.Context(), keep[len(keep)-1]); !regexp.MustCompile(`Too large to keep</dt><dd>\d+ bytes</dd>`).MatchString(pages["image "+id]) {
+		t.Errorf("the letter that was cut: %s", pages["image "+id])
 	}
 	if len(pages) < 10 {
 		t.Errorf("%d letters", len(pages)-2)

@@ -40,6 +40,8 @@ type Letter struct {
 	Adds   []string        `json:"adds,omitempty"`
 	Record json.RawMessage `json:"record,omitempty"`
 	Raw    string          `json:"raw,omitempty"`
+	// Cut has size and hash of what was too large to keep.
+	Cut string `json:"cut,omitempty"`
 }
 
 // LetterOf makes it from a dead letter, without what the model hides. Times are in UTC; a record is shown with the types of its values, as
@@ -47,7 +49,7 @@ type Letter struct {
 func LetterOf(m *model.Model, d *runner.Dead) Letter {
 	shown := d.Shown(m)
 	d = &shown
-	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw}
+	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw, Cut: d.Cut}
 	if m.Table(d.Row.Table) != nil {
 		s.Row = runner.RowText(m, d.Row)
 	}

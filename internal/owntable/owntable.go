@@ -20,14 +20,12 @@
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
-//	jobs|MODEL            s ~ID     a note: a dead letter's parts are being written or removed
 //	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
 //	fact|MODEL|E.A|ROW    s ORDER   a row that takes part in a latest (max, min, …) of that row
 //	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
 //	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
-//	deadpart|MODEL|HASH   s NUMBER  a part of a record that dead letters name; "" how many do
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique
 //	once|MODEL|KEY        s ""      the result of the command with an idempotency key
 //	secret                s cursor  the key that signs paging cursors
@@ -272,10 +270,6 @@ func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
 // Backfill refers to the row that holds the position of a backfill in a table.
 func Backfill(model, table string) store.Ref { return Ref("fill|"+model, table) }
 
-// Keeping refers to the note that the parts of a dead letter are being written or
-// removed. These notes sort after all jobs.
-func Keeping(model, id string) store.Ref { return Ref(Jobs(model), "~"+id) }
-
 // Texts joins texts into one. Different lists of texts give different results.
 func Texts(texts []string) string {
 	var b strings.Builder
@@ -313,8 +307,7 @@ func IsLetter(partition string) bool {
 	return strings.HasPrefix(partition, "dead|") || Kind(partition) == KindDeadPart
 }
 
-// DeadPart refers to part i of the body of the dead letter with the given id, or of the record
-// that letters name by that hash. An id has 16 characters and a hash 22.
+// DeadPart refers to part i of the body of the dead letter with the given id.
 func DeadPart(model, id string, i int) store.Ref {
 	return Ref("deadpart|"+model+"|"+id, fmt.Sprintf("%04d", i))
 }

@@ -18,7 +18,7 @@ func TestPartitions(t *testing.T) {
 		return map[string]store.Ref{
 			"ledger": ledger, "mark": owntable.Mark(of, row, row), "node": owntable.Node(of, row, ""), "value": owntable.ValueAt(ledger, owntable.Held("titles", "T")),
 			"fact": owntable.Fact(of, owntable.FactsOf("Author.state", row), "x"), "list": owntable.Subscribers(of, owntable.SubscriberList("News", []string{"a"})),
-			"letter": owntable.Letter(of, "1"), "part": owntable.DeadPart(of, "1", 0), "record": owntable.LetterRecord(of, "h"), "note": owntable.Keeping(of, "1"),
+			"letter": owntable.Letter(of, "1"), "part": owntable.DeadPart(of, "1", 0), "job": owntable.Ref(owntable.Jobs(of), "1"),
 		}
 	}
 	is := owntable.Partitions(model)

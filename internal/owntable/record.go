@@ -49,6 +49,15 @@ func RecordFrom(it value.Item) events.Record {
 	}
 }
 
+// withoutImages returns such an item with the table and the keys alone. Keys of more than maxHeadKey are left out too.
+func withoutImages(it value.Item) value.Item {
+	rec := RecordFrom(it)
+	if rec.Old, rec.New = nil, nil; rec.Keys.Size() > maxHeadKey {
+		rec.Keys = nil
+	}
+	return RecordItem(&rec)
+}
+
 // The attribute Own of an application's row notes, for each attribute in which a status
 // shows another value than the application wrote, both values.
 const (

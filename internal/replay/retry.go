@@ -33,6 +33,9 @@ func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
 // record that was read. If the letter knows the record's table, that holds, whatever name
 // the table had in the store.
 func (r *Replay) entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
+	if err := d.Whole(); err != nil {
+		return nil, err
+	}
 	if d.Raw == "" {
 		return []events.Entry{{Record: d.ChangeRecord()}}, nil
 	}

@@ -639,9 +639,5 @@ func (w *Work) passSome(ctx context.Context, target store.Ref, cs []counted, gua
 			w.Kept(cs[i].change)
 		}
 	}
-	letters, err := w.keeping(ctx, ds)
-	if err != nil {
-		return err
-	}
-	return w.Store.Transact(ctx, slices.Concat(slices.Clip(guard), slices.Concat(letters...), marks))
+	return w.Store.Transact(ctx, slices.Concat(guard, w.keeping(ds), marks))
 }

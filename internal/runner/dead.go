@@ -56,12 +56,10 @@ type Dead struct {
 	// are missing; of a DeadFollow: what is followed.
 	Source string
 
-	parts int  // how many rows besides the head hold the body
-	more  bool // the body has Adds for which the head has no room
-	// The record that other letters may name too, "" for one of its own, and how many rows
-	// hold it.
-	shared      string
-	sharedParts int
+	// Cut has the size and the hash of a record, bytes or amounts that were too large to keep; "" for none.
+	Cut string
+
+	parts int // how many rows besides the head hold the body
 }
 
 // identify sets the id of a dead letter. The same letter always gets the same id, so
@@ -116,6 +114,7 @@ func (d *Dead) Shown(m *model.Model) Dead {
 		rec.Old, rec.New = m.Shown(nil, rec.Old), m.Shown(nil, rec.New)
 		out.Record = owntable.RecordItem(&rec)
 	}
+	out.Cut, _, _ = strings.Cut(d.Cut, ",") // the hash tells whether a guess is right
 	if out.Adds = nil; d.Raw != "" {
 		out.Raw = model.HiddenText
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -14,11 +15,14 @@ import (
 // letter returns the key of the head of the dead letter with this id.
 func (r *Runner) letter(id string) store.Ref { return owntable.Letter(r.Model.Name, id) }
 
+// wholeKinds are the kinds of letters whose record a retry reads. Those of amounts stand in transactions with others, and are cut.
+var wholeKinds = []DeadKind{DeadRow, DeadFollow, DeadNotification, DeadDocument, DeadRecord}
+
 // letterOf encodes a dead letter as a row of our own table holds it.
 func (r *Runner) letterOf(d *Dead) *owntable.LetterRow {
 	l := &owntable.LetterRow{
 		ID: d.ID, Kind: string(d.Kind), Target: d.Target, Reason: d.Reason, ShardKey: d.ShardKey, Source: d.Source,
-		Position: d.Position, Time: d.Time, Table: d.Row.Table, Record: d.Record, Raw: d.Raw,
+		Position: d.Position, Time: d.Time, Table: d.Row.Table, Record: d.Record, Raw: d.Raw, Whole: slices.Contains(wholeKinds, d.Kind),
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil {
 		l.Key = t.Item(d.Row.Key)
@@ -33,8 +37,7 @@ func (r *Runner) letterOf(d *Dead) *owntable.LetterRow {
 func (r *Runner) deadOf(l *owntable.LetterRow) Dead {
 	d := Dead{
 		ID: l.ID, Kind: DeadKind(l.Kind), Target: l.Target, Reason: l.Reason, ShardKey: l.ShardKey, Source: l.Source,
-		Position: l.Position, Time: l.Time, Record: l.Record, Raw: l.Raw, parts: l.Parts, more: l.More,
-		shared: l.Shared, sharedParts: l.SharedParts,
+		Position: l.Position, Time: l.Time, Record: l.Record, Raw: l.Raw, Cut: l.Cut, parts: l.Parts,
 	}
 	d.Row.Table = l.Table
 	if t := r.Model.Table(l.Table); t != nil && l.Key != nil {
@@ -106,7 +109,6 @@ func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) 
 }
 
 // deadByID reads a dead letter with all its parts, or returns ErrNoDead.
-// The parts are read one by one, since they may be 300 KB each.
 func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 	head, err := r.GetRow(ctx, r.letter(id))
 	if err != nil {
@@ -116,12 +118,9 @@ func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
 		return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
 	}
 	l := owntable.LetterFrom(head)
-	refs := l.BodyParts(r.Model.Name)
-	parts := make([]value.Item, len(refs))
-	for i := range refs {
-		if parts[i], err = r.GetRow(ctx, refs[i]); err != nil {
-			return Dead{}, err
-		}
+	parts, err := r.Get(ctx, l.BodyParts(r.Model.Name))
+	if err != nil {
+		return Dead{}, err
 	}
 	if unread := l.ReadBody(head, parts); unread != nil {
 		if head, err = r.GetRow(ctx, r.letter(id)); err == nil && head == nil { // deleted meanwhile, with its parts

@@ -166,9 +166,6 @@ func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
 // step does one step of a job. It deletes the job after the last step, unless the job was
 // restarted meanwhile. more is true if the job is left.
 func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
-	if note, is := owntable.LetterNoteFrom(job); is {
-		return false, r.keepOn(ctx, note)
-	}
 	for _, k := range r.Kinds {
 		if mine, more, err := k.Job(ctx, r, job); mine || err != nil {
 			return more, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/value"
 )
 
@@ -76,8 +79,7 @@ func TestKeptWhole(t *testing.T) {
 }
 
 // TestKeepingBroken breaks the keeping and the discarding of a large letter at each
-// write, in each way. Done again it is kept whole once; done by nobody again, nothing is
-// left of it but a letter that is whole.
+// write, in each way: it is whole or not there, and done again it is kept once.
 func TestKeepingBroken(t *testing.T) {
 	for what, do := range map[string]func(h *harness, b *breaker) error{
 		"keep": func(h *harness, b *breaker) error { _, err := h.runner(b).KeepDead(t.Context(), parted()); return err },
@@ -110,30 +112,24 @@ func TestKeepingBroken(t *testing.T) {
 }
 
 // afterwards is what comes after a crash: the letter is whole or not there, and when it is
-// kept again, or the time in which it could be kept is over, and it is given up, nothing
-// is left.
+// kept again and given up, nothing is left.
 func (h *harness) afterwards(t *testing.T, again bool) {
 	t.Helper()
-	r, d := h.runner(nil), parted()
+	r := h.runner(nil)
 	if again {
-		_, err := r.KeepDead(t.Context(), d)
+		_, err := r.KeepDead(t.Context(), parted())
 		must(t, err)
 	}
-	for _, wait := range []time.Duration{0, 2 * time.Hour} {
-		h.clock = h.clock.Add(wait)
-		must(t, h.jobs(nil))
-		must(t, r.Dead(t.Context(), func(listed runner.Dead) error {
-			_, err := r.DeadByID(t.Context(), listed.ID)
-			return err
-		}))
-	}
-	id := ""
-	must(t, r.Dead(t.Context(), func(d runner.Dead) error { id = d.ID; return nil }))
-	if again && id == "" {
+	kept := 0
+	must(t, r.Dead(t.Context(), func(d runner.Dead) error {
+		kept++
+		if d, err := r.DeadByID(t.Context(), d.ID); err != nil || d.Raw != parted().Raw {
+			return fmt.Errorf("%d bytes: %w", len(d.Raw), err)
+		}
+		return r.Discard(t.Context(), d.ID)
+	}))
+	if again && kept != 1 {
 		t.Error("it is not kept")
-	}
-	if id != "" {
-		must(t, r.Discard(t.Context(), id))
 	}
 	h.nothingKept(t)
 }
@@ -151,60 +147,80 @@ func keptHarness(t *testing.T) *harness {
 	return newHarness(t, m)
 }
 
-// TestRecordInManyLetters: a record that many derivations cannot use is kept once, whole for the letter
-// of each of them, until the last one is discarded.
-func TestRecordInManyLetters(t *testing.T) {
-	const derivations, pad = 20, 390_000
-	var sums strings.Builder
-	for i := range derivations {
-		fmt.Fprintf(&sums, "  Movie.s%d: {sum: Rating.f%d, to: {id: movie}}\n", i, i)
-	}
-	var fields []string
-	for i := range derivations {
-		fields = append(fields, fmt.Sprintf("f%d: number", i))
-	}
-	m, err := loadText(t, `
-model: films
-tables: {films: {key: [PK, SK]}}
-entities:
-  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {name: string}}
-  Rating: {where: {type: Rating}, key: {PK: "USER#{user}", SK: "RATING#{movie}"}, attributes: {`+strings.Join(fields, ", ")+`}}
-derive:
-`+sums.String())
-	must(t, err)
-	h := newHarness(t, m)
+// TestKeptByMany: workers that keep, read and discard one large letter at one time find it whole or not at all.
+func TestKeptByMany(t *testing.T) {
+	h := keptHarness(t)
 	defer h.close()
-	row := fmt.Sprintf(`put films {"PK":"USER#a","SK":"RATING#1","type":"Rating","pad":{"$noise":%d}`, pad)
-	for i := range derivations {
-		row += fmt.Sprintf(`,"f%d":"no number"`, i)
+	keptByMany(t, h.model, h.store)
+}
+
+func TestKeptByManyOnDynamoDB(t *testing.T) {
+	m, err := model.Load("gallery")
+	must(t, err)
+	keptByMany(t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{owntable.Table()}, dynamodb.Options{}))
+}
+
+func keptByMany(t *testing.T, m *model.Model, s store.Store) {
+	r := &runner.Runner{Model: m, Store: s, Now: time.Now}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 3 {
+				id, err := r.KeepDead(t.Context(), parted())
+				must(t, err)
+				if d, err := r.DeadByID(t.Context(), id); err != nil && !errors.Is(err, runner.ErrNoDead) || err == nil && d.Raw != parted().Raw {
+					t.Error(len(d.Raw), err)
+				}
+				if err := r.Discard(t.Context(), id); err != nil && !errors.Is(err, runner.ErrNoDead) && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	must(t, h.write(row+"}"))
-	must(t, h.settle(1))
-	letters, bytes := 0, 0
+	all.Wait()
+	id, err := r.KeepDead(t.Context(), parted())
+	must(t, err)
+	must(t, r.Discard(t.Context(), id))
+	if page, err := s.Query(t.Context(), store.Query{Table: owntable.TableName}); err != nil || len(page.Rows) > 0 {
+		t.Error(len(page.Rows), err)
+	}
+}
+
+// TestCut: what is too large for a letter is cut where no retry needs it, and a retry that does refuses. The letter has size, hash and
+// place of the record, and its keys.
+func TestCut(t *testing.T) {
+	h := keptHarness(t)
+	defer h.close()
+	r, keys := h.runner(nil), value.Item{{Name: "PK", Value: value.OfString("A")}, {Name: "SK", Value: value.OfString("B")}}
+	large := events.Record{Table: "gallery", Keys: keys, New: keys.With(value.Attr{Name: "x", Value: value.OfString(noise(399_000))})}
+	adds := []projections.Add{{Field: "v:x:" + noise(90_000), Amount: value.OfInt(1)}}
+	cut := map[string]bool{}
+	for _, d := range []runner.Dead{
+		{Kind: runner.DeadImage, Target: "one", Record: owntable.RecordItem(&large)},
+		{Kind: runner.DeadImage, Target: "other", Record: owntable.RecordItem(&large)},
+		{Kind: runner.DeadParked, Target: "amounts", Record: owntable.RecordItem(&events.Record{Keys: keys}), Adds: adds},
+		{Kind: runner.DeadRecord, Target: "bytes", Record: owntable.RecordItem(&events.Record{Keys: keys}), Raw: noise(4 << 20)},
+	} {
+		d.ShardKey, d.Position = "gallery|s", events.PositionOf(7)
+		id, err := r.KeepDead(t.Context(), d)
+		must(t, err)
+		is, err := r.DeadByID(t.Context(), id)
+		must(t, err)
+		rec := is.ChangeRecord()
+		if !strings.Contains(is.Cut, " bytes, hash ") || is.ShardKey != d.ShardKey || is.Position != d.Position || !value.EqualItems(rec.Keys, keys) || rec.New != nil || is.Raw != "" || is.Adds != nil {
+			t.Errorf("%s is kept as %+v", d.Target, is)
+		}
+		cut[is.Cut] = true
+		if _, err := r.Retry(t.Context(), id); !errors.Is(err, runner.ErrNoRetry) {
+			t.Errorf("%s: %v", d.Target, err)
+		}
+	}
+	if len(cut) != 3 {
+		t.Errorf("letters of one record name different ones: %v", cut)
+	}
 	for _, row := range h.scan(owntable.TableName) {
-		if owntable.IsLetter(row.Get(owntable.Partition).Text()) {
-			bytes += row.Size()
-		}
-		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindDead {
-			letters++
-		}
-	}
-	t.Logf("%d letters, %d bytes of a record of %d", letters, bytes, pad)
-	if letters != derivations || bytes > pad+derivations<<10 {
-		t.Errorf("%d letters have %d bytes", letters, bytes)
-	}
-	r := h.runner(nil)
-	var ids []string
-	must(t, r.Dead(t.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }))
-	for _, id := range ids {
-		if d, err := r.DeadByID(t.Context(), id); err != nil || d.ChangeRecord().New.Size() < pad {
-			t.Fatalf("%s: %d bytes, %v", id, d.ChangeRecord().New.Size(), err)
-		}
-		must(t, r.Discard(t.Context(), id))
-	}
-	for _, row := range h.scan(owntable.TableName) {
-		if owntable.IsLetter(row.Get(owntable.Partition).Text()) {
-			t.Errorf("a row of a discarded letter is left: %v", row.Get(owntable.Partition))
+		if !strings.HasPrefix(row.Get(owntable.Partition).Text(), "dead|") || row.Size() > 2<<10 {
+			t.Errorf("a letter has %d bytes in %v", row.Size(), row.Get(owntable.Partition))
 		}
 	}
 }

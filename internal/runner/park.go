@@ -19,8 +19,8 @@ import (
 // ledger's position past the steps, so none is lost or kept twice. Others go on: a sum is the same in any order. A row that refuses
 // what its ledger says has one letter, which its ledger names (unshown.go); the ledger goes on counting.
 
-// passAtOnce is the most dead letters in a transaction. Their heads, of 85 KB at most, and a
-// ledger stay below store.MaxTransactBytes.
+// passAtOnce is the most dead letters in a transaction. They have no rows besides their heads, of 85 KB at most, so
+// they and a ledger stay below store.MaxTransactBytes.
 const passAtOnce = 40
 
 // pass keeps the target's steps as dead letters instead of adding them to the ledger.
@@ -63,11 +63,9 @@ func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []pr
 	if err := w.Fresh(); err != nil {
 		return nil, err
 	}
-	letters, err := w.keeping(ctx, ds)
-	ws := slices.Concat(letters...)
 	first, last := steps[0].Position, steps[len(steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return append(ws, owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), err
+	return append(w.keeping(ds), owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), nil
 }
 
 // parked returns the dead letter of a step of a tally that its target cannot take. It has the
@@ -117,7 +115,9 @@ func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
 	case r.isReplaced(&d):
 		return 1, r.Forget(ctx, &d)
 	case d.Kind == DeadParked:
-		err = r.addKept(ctx, &d)
+		if err = d.Whole(); err == nil {
+			err = r.addKept(ctx, &d)
+		}
 	case d.Kind == DeadPublish:
 		return r.retryRefused(ctx, &d)
 	case d.Kind == DeadNumber:
@@ -146,10 +146,7 @@ func (r *Runner) retryKind(ctx context.Context, d *Dead) error {
 // Forget deletes a dead letter after its effect has been applied.
 func (r *Runner) Forget(ctx context.Context, d *Dead) error {
 	err := r.remove(ctx, d)
-	if errors.Is(err, store.ErrCondition) { // another worker deleted it
-		err = r.dropped(ctx, *d)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrCondition) { // otherwise another worker deleted it
 		return fmt.Errorf("settling %s: %w", d.ID, err)
 	}
 	return nil
@@ -157,6 +154,14 @@ func (r *Runner) Forget(ctx context.Context, d *Dead) error {
 
 // ErrNoRetry says that another attempt cannot have another result.
 var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
+
+// Whole returns an error that wraps ErrNoRetry if a record, bytes or amounts that a retry needs were cut.
+func (d *Dead) Whole() error {
+	if d.Cut == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %s, were too large to keep; replay the file again, or run projector build --again: %w", d.ID, d.Cut, ErrNoRetry)
+}
 
 // Discard deletes a dead letter without applying it. The result of discarding an
 // effect is as if its record had added nothing.
@@ -194,14 +199,12 @@ func (r *Runner) addKept(ctx context.Context, d *Dead) error {
 		add, stale := owntable.AddLedger(ledger, s.adds, r.First()), []store.Write(nil)
 		if named, _ := owntable.LedgerRow(is).Lacks(owntable.LacksAll); named == "" {
 			const why = "a retry was broken off"
-			if stale, err = r.lacking(ctx, lackOfAll, d.Row, why); err != nil {
-				return err
-			}
+			stale = r.lacking(lackOfAll, d.Row, why)
 			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.id(d.Row), why).Ops[0])
 		}
 		err = r.Store.Transact(ctx, slices.Concat(r.forget(d), stale, s.values, []store.Write{add}))
 		if err == nil {
-			return errors.Join(r.dropped(ctx, *d), r.ShowLedger(ctx, d.Row))
+			return r.ShowLedger(ctx, d.Row)
 		}
 		if !errors.Is(err, store.ErrCondition) {
 			return fmt.Errorf("%s: %w", d.Target, err)

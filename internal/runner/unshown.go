@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,10 +88,7 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 	id := what.id(target)
 	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
 	if why != "" {
-		var err error
-		if ws, err = r.lacking(ctx, what, target, why); err != nil {
-			return ledger, false, err
-		}
+		ws = r.lacking(what, target, why)
 	}
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
@@ -106,13 +102,10 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 }
 
 // lacking returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
-func (r *Runner) lacking(ctx context.Context, what lack, target store.Ref, why string) ([]store.Write, error) {
-	letters, err := r.keeping(ctx, []Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
-	if err != nil {
-		return nil, err
-	}
-	letters[0][0].If = nil
-	return letters[0], nil
+func (r *Runner) lacking(what lack, target store.Ref, why string) []store.Write {
+	ws := r.keeping([]Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
+	ws[0].If = nil
+	return ws
 }
 
 // id returns the id of the letter that says what a target cannot show.
@@ -183,7 +176,7 @@ func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error
 	if err != nil {
 		return 0, fmt.Errorf("settling %s: %w", d.ID, err)
 	}
-	return 1, r.dropped(ctx, *d)
+	return 1, nil
 }
 
 // retryShown shows a target again, with its statuses. It deletes the dead letter of these if the target
@@ -205,7 +198,7 @@ func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) 
 	}
 	named, _ := owntable.LedgerRow(rows[1]).Lacks(owntable.LacksStatuses)
 	if still, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || still == nil {
-		return 1, cmp.Or(err, r.dropped(ctx, *d))
+		return 1, err
 	}
 	if d.ID == named {
 		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)

@@ -230,7 +230,7 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 // set, the write requires that no row has the key.
 func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	key, _ := e.Table.KeyOf(row)
-	if a.wholes++; newDice(a.seed, "heavy", a.wholes).chance(0.12) {
+	if a.wholes++; newDice(a.seed, "heavy", a.wholes).chance(0.04) {
 		row = row.With(value.Attr{Name: ballast, Value: value.OfString(blanks[:heavy])})
 	}
 	w := store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row}
@@ -594,7 +594,7 @@ func (a *app) large(e *model.Entity, d *dice) {
 const ballast = "ballast"
 
 // heavy is more than a dead letter has room for.
-const heavy = 8 << 10
+const heavy = 90 << 10
 
 // blanks begins with text that does not become shorter when it is packed, so that a record with it is large
 // wherever it is kept.

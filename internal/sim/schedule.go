@@ -64,7 +64,6 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 		w.recording()
 		w.machine()
 	}
-	w.discardSome()
 	return w.outcome(acts)
 }
 

@@ -189,7 +189,7 @@ var covered = func() (out []string) {
 	for _, kind := range []string{"count", "sum", "mean", "distinct", "part of a set", "member of a set", "status", "latest", "copy", "copy gone", "sum", "followed", "followed by history", "document gone", "document of nothing"} {
 		out = append(out, "spoilt "+kind)
 	}
-	return append(out, "negative deltas", "amounts", "amounts that no sum takes", "empty values", "unicode values", "largest keys", "rows of 400 KB", "letters with a record of its own rows", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "positions of open shards that leave a row", "gathers documents")
+	return append(out, "negative deltas", "amounts", "amounts that no sum takes", "empty values", "unicode values", "largest keys", "rows of 400 KB", "letters with rows of their own", "hot keys", "replays", "replays on a disk", "runs of days", "outlived", "shards that are over", "positions of open shards that leave a row", "gathers documents")
 }()
 
 // states are what processes that share streams must get to, while faults strike: what
