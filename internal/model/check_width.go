@@ -13,6 +13,7 @@ const (
 	maxAdded      = 290 // accumulators of one row to which one source row may add
 	maxSpread     = 40  // distincts of one row to which one source row may add
 	maxRecomputed = 110 // attributes of one row that come from facts
+	maxShown      = 400 // attributes of one row that are derived, besides those that follow
 	maxCopied     = 400 // attributes of one copy
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
 )
@@ -21,8 +22,7 @@ const (
 // It is reported at the first declaration that is too much, in the order of the file.
 func checkWidths(c *compiler) {
 	for _, e := range c.Entities {
-		c.widthOfTallies(e)
-		c.widthOfFacts(e)
+		c.widthOfTallies(e, c.widthOfFacts(e))
 	}
 	for _, r := range c.Rows {
 		n := 0
@@ -51,10 +51,14 @@ func checkWidths(c *compiler) {
 }
 
 // widthOfTallies reports the first tally on rows of an entity with which one source row would add to too
-// many accumulators of one target.
-func (c *compiler) widthOfTallies(e *Entity) {
+// many accumulators of one target, or with which a target would show too much besides facts.
+func (c *compiler) widthOfTallies(e *Entity, shown int) {
 	adds, spread := map[*Entity]int{}, map[*Entity]int{}
 	for _, t := range e.Values {
+		if shown += min(1, added(t.Kind)); shown == maxShown+1 && added(t.Kind) > 0 {
+			c.report(c.tallies[t].name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+				"more than %d attributes of %s are derived: one write cannot hold them, so none would be shown", maxShown, e.Name)
+		}
 		var of []*Entity // each once, whatever the number of sources
 		for _, s := range t.Sources {
 			if s.Entity != nil && !slices.Contains(of, s.Entity) {
@@ -92,8 +96,8 @@ func added(kind *aggregate.Aggregate) int {
 }
 
 // widthOfFacts reports the first latest or status with which a row of an entity would have too many
-// attributes that come from facts: a recompute asks for each of them as it was read.
-func (c *compiler) widthOfFacts(e *Entity) {
+// attributes that come from facts, and returns how many it has: a recompute asks for each of them as it was read.
+func (c *compiler) widthOfFacts(e *Entity) int {
 	seen := map[string]bool{}
 	add := func(at pos, names []string) {
 		before := len(seen)
@@ -124,4 +128,5 @@ func (c *compiler) widthOfFacts(e *Entity) {
 	for _, l := range e.Latest {
 		add(c.latest[l].name.pos, l.Attributes())
 	}
+	return len(seen)
 }

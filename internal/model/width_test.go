@@ -27,6 +27,8 @@ entities:
 	switch what {
 	case "counts":
 		return text + "derive:\n" + repeated(n, "  Sheet.c%d: {sum: Part.f%d}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
+	case "shown": // two each
+		return text + "derive:\n" + repeated(n, "  Sheet.c%d: {sum: Part.f%d}\n  Sheet.d%d: {sum: Copy.f%d}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
 	case "distincts":
 		return text + "derive:\n" + repeated(n, "  Sheet.c%d: {distinct: Part.f%d}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
 	case "latest":
@@ -47,6 +49,7 @@ func TestWidths(t *testing.T) {
 		want string
 	}{
 		{"counts", 290, "m.yaml:299:3: a row of Part would add to more than 290 counts and sums of one row of Sheet: one write cannot hold them, so none would count. A mean and a distinct are two (leave some out, or derive them on another entity, which has a row of its own)"},
+		{"shown", 200, "m.yaml:409:3: more than 400 attributes of Sheet are derived: one write cannot hold them, so none would be shown (leave some out, or derive them on another entity, which has a row of its own)"},
 		{"distincts", 40, "m.yaml:49:3: a row of Part would add to more than 40 distincts of one row of Sheet: one transaction cannot hold them, so none would count (leave some out, or derive them on another entity, which has a row of its own)"},
 		{"latest", 110, "m.yaml:119:3: more than 110 attributes of Sheet are of statuses and of the latest of rows: one write cannot hold them, so none would be shown (leave some out, or derive them on another entity, which has a row of its own)"},
 		{"copies", 398, "m.yaml:9:3: a row of Copy has 401 attributes of the rule, which are too many for one write: the limit is 400, and one that follows another row is three (copy fewer attributes, or put some of them into a map and copy the map)"},

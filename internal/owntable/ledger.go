@@ -67,7 +67,7 @@ func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 }
 
 // Lacks returns what the ledger notes of values that cannot be shown: the id of the dead
-// letter, and its reason; "" for nothing.
+// letter, and its reason (Shortened); "" for nothing.
 func (l LedgerRow) Lacks(what Lack) (letter, why string) {
 	letter, why, _ = strings.Cut(value.Item(l).Get(what.attr).Text(), " ")
 	return letter, why
@@ -231,13 +231,13 @@ func (l LedgerRow) Noting(what Lack, letter, why string) LedgerRow {
 	return LedgerRow(value.Item(l).With(attr(what.attr, lackNote(letter, why)), attr(Expiry, value.Value{})))
 }
 
-// lackNote is how a ledger names the dead letter of a value that cannot be shown, and why; Missing
+// lackNote is how a ledger names the dead letter of a value that cannot be shown, and why (Shortened); Missing
 // removes the note.
 func lackNote(letter, why string) value.Value {
 	if letter == "" {
 		return value.Value{}
 	}
-	return value.OfString(letter + " " + why)
+	return value.OfString(letter + " " + Shortened(why))
 }
 
 // Applied is how far a shard is applied.

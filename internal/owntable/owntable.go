@@ -49,9 +49,11 @@
 //	g:ATTR   the beginning of that skip, with the opposite digits
 //	i:ATTR   the ranges of names within that skip in which facts may hold; absent for none
 //	n        version of the ledger, which the target publishes as attribute "weir"
-//	q        how many parked effects wait for this target; absent or 0 for none
-//	u        id of the dead letter that names what cannot be shown; absent for none
+//	e        how often positions were removed; absent for never
+//	q        id of the dead letter that says that the target refuses all, and why; absent for none
+//	u        the same of tallies that cannot be shown
 //	m        the same of the statuses that cannot be computed
+//	x        when the ledger expires, empty and without a target; absent for never
 //
 // The attributes of a followed value, and of an entry on its list of followers:
 //

@@ -15,8 +15,9 @@ import (
 // A ledger has at most mostHoles of them for an attribute, and as many as keep it below skipRoom bytes: if there
 // are more, the skip ends where the last hole begins.
 const (
-	mostHoles = 8
-	skipRoom  = 900 // a ledger of up to 1 KB takes one write unit
+	mostHoles  = 8
+	skipRoom   = 900       // a ledger of up to 1 KB takes one write unit
+	ledgerRoom = 100 << 10 // a ledger that would be larger gets no skip
 )
 
 // Skip says that no fact from Begin on and before End holds, of those that decide an attribute,
@@ -72,7 +73,7 @@ func (l LedgerRow) fitting(s Skip) Skip {
 	for n := len(s.But); n > 0 && (n > mostHoles || others+s.size() > skipRoom); n = len(s.But) {
 		s.End, s.But = s.But[n-1].From, s.But[:n-1]
 	}
-	if s.End <= s.Begin {
+	if s.End <= s.Begin || others+s.size() > ledgerRoom {
 		return Skip{Attr: s.Attr}
 	}
 	return s

@@ -2,11 +2,13 @@ package runner_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -68,4 +70,108 @@ func TestLedgerSize(t *testing.T) {
 		t.Logf("%d shards: %d bytes, %d units", shards, log.Size(), writeUnits(log))
 		must(t, db.Close())
 	}
+}
+
+// TestLargestLedger: no ledger outgrows a row, whatever a model declares and source rows hold. It lists each attribute of a ledger with
+// how many there are at most, and how many bytes each has.
+func TestLargestLedger(t *testing.T) {
+	const (
+		number = 21        // of 38 digits
+		name   = 2 + 255   // of an attribute with its prefix
+		note   = 1 + 700   // the id of a letter, and why, which is cut
+		fact   = 2 * 510   // the name of a fact
+		shards = 1000      // at work on one ledger at one time, as many as functions of an account run
+		skips  = 100 << 10 // all attributes of skips together
+	)
+	bounds := map[string]struct{ most, bytes int }{
+		"k": {1, 1 + 2048}, "s": {1, 2}, "n": {1, 1 + number}, "e": {1, 1 + number}, "x": {1, 1 + number},
+		"q": {1, note}, "u": {1, note}, "m": {1, note}, "p:": {shards, 39}, "a:": {400, name + number}, "c:": {400, name + number},
+		"h:": {110, name + fact}, "g:": {110, name + fact}, "i:": {110, name + 8*fact},
+	}
+	all := skips
+	for prefix, b := range bounds {
+		if !strings.Contains("h:g:i:", prefix) {
+			all += b.most * b.bytes
+		}
+	}
+	if all > store.MaxItemBytes {
+		t.Errorf("they are %d bytes", all)
+	}
+	for _, latest := range []int{0, 110} {
+		m, err := loadText(t, largest(latest))
+		must(t, err)
+		h := newHarness(t, m)
+		defer h.close()
+		long := strings.Repeat("k", 1000)
+		ref := owntable.Ledger(m.Name, store.Ref{Table: "wide", Key: store.Key{Partition: value.OfString(long), Sort: value.OfString(long)}})
+		write := func(ws ...store.Write) value.Item {
+			out, err := h.store.Write(t.Context(), ws)
+			must(t, err)
+			for i := range out {
+				must(t, out[i].Err)
+			}
+			row, err := store.GetRow(t.Context(), h.store, ref)
+			must(t, err)
+			return row
+		}
+		before, reason := value.OfInt(1<<52), strings.Repeat("w", 300_000)
+		row := write(owntable.RaiseLedger(ref, before, nil))
+		for _, l := range m.Entity("Sheet").Latest {
+			skip := owntable.Skip{Attr: l.Set[0].Name, Begin: strings.Repeat("1", fact), End: strings.Repeat("f", fact)}
+			for i := range 9 {
+				skip.But = append(skip.But, owntable.NamesOf(fmt.Sprint(i+2, strings.Repeat("0", fact-1))))
+			}
+			row = write(owntable.LedgerRow(row).MoveSkip(ref, skip))
+		}
+		if skipped := row.Size(); skipped > skips {
+			t.Errorf("%d skips have %d bytes", latest, skipped)
+		}
+		amount, err := value.ParseNumber("-" + strings.Repeat("9", 38))
+		must(t, err)
+		for i, tally := range m.Entity("Sheet").Values {
+			adds, _ := tally.Kind.Adds(nil, tally.Attr, value.OfInt(1))
+			for i := range adds {
+				adds[i].Value = amount
+			}
+			write(owntable.CountLedger(ref, fmt.Sprintf("%08d", i), events.PositionOf(7), events.PositionOf(8), adds, before, value.Value{}))
+		}
+		for i := range shards {
+			row = write(owntable.CountLedger(ref, fmt.Sprintf("%08d", i), events.PositionOf(9), events.PositionOf(1<<62), nil, before, value.Value{}))
+		}
+		row = write(owntable.LedgerRow(row).Forget(ref, []string{"00000001"}))
+		for _, what := range []owntable.Lack{owntable.LacksTallies, owntable.LacksStatuses, owntable.LacksAll} {
+			row = write(owntable.LedgerRow(row).NoteLack(what, ref, "0123456789abcdef", reason))
+		}
+		row = write(owntable.LedgerRow(row).Expire(ref, before))
+		met := map[string]int{}
+		for _, a := range row {
+			prefix := a.Name
+			if i := strings.Index(a.Name, ":"); i >= 0 {
+				prefix = a.Name[:i+1]
+			}
+			met[prefix]++
+			if b := bounds[prefix]; met[prefix] > b.most || (value.Item{a}).Size() > b.bytes {
+				t.Errorf("%s, which is the %d., has %d bytes", prefix, met[prefix], (value.Item{a}).Size())
+			}
+		}
+		t.Logf("%d latest: %d bytes, %v", latest, row.Size(), met)
+	}
+}
+
+// largest is a model in which rows of Sheet have as many and as long attributes as lint takes, some of them the latest of rows. Which
+// more are too many: TestWidestModels.
+func largest(latest int) string {
+	var derive strings.Builder
+	for i := range 400 {
+		what := fmt.Sprintf("mean: P%d.f, round: 2", i/140)
+		if i >= 400-latest {
+			what = "max: P0.f"
+		}
+		fmt.Fprintf(&derive, "  Sheet.%s%03d: {%s}\n", strings.Repeat("c", 252), i, what)
+	}
+	entities := ""
+	for i := range 3 {
+		entities += fmt.Sprintf("  P%d: {where: {kind: P%d}, key: {PK: \"SHEET#{id}\", SK: \"P%d#{n}\"}, attributes: {id: string!, n: string!, f: number}}\n", i, i, i)
+	}
+	return "model: wide\ntables: {wide: {key: [PK, SK]}}\nentities:\n  Sheet: {where: {kind: Sheet}, key: {PK: \"SHEET#{id}\", SK: META}, attributes: {id: string!}}\n" + entities + "derive:\n" + derive.String()
 }

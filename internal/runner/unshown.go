@@ -82,7 +82,7 @@ func (r *Runner) NoteShown(ctx context.Context, target store.Ref, ledger value.I
 // the ledger's version.
 func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string) (now value.Item, changed bool, err error) {
 	named, said := owntable.LedgerRow(ledger).Lacks(what.note)
-	if why == said {
+	if owntable.Shortened(why) == said {
 		return ledger, false, nil
 	}
 	id := what.id(target)
