@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -54,7 +57,8 @@ row takes shows all and removes the letter.
 }
 
 func (deadList) Help() string {
-	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
+	return `Prints a line for each: id, kind, what it was for, where it came from, the reason; cut to the
+width of a terminal.
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
 parked (a ledger refused an amount), publish, row, set, notification and follow
 (a table refused it; follow: a row has no room for what it follows), document (an index
@@ -81,7 +85,7 @@ func (t *deadTarget) with(p *program, writes bool, use func(*system.System) erro
 	return use(s)
 }
 
-// Run prints letters as they are read, so a long list needs no memory but with -o json.
+// Run prints letters as they are read, so a long list needs no memory with -o jsonl.
 func (c *deadList) Run(p *program) error {
 	if c.Server != "" {
 		return c.ask(p)
@@ -92,30 +96,48 @@ func (c *deadList) Run(p *program) error {
 		if err != nil {
 			return err
 		}
-		table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
+		table, out := newLetterTable(p.stdout), c.to(p.stdout)
 		err = r.Dead(p.ctx, func(d runner.Dead) error {
 			if only != nil && !only(runner.RowText(r.Model, d.Row)) {
 				return nil
 			}
 			s := console.LetterOf(r.Model, &d)
-			out.add(s, func() { letterLine(table, &s) })
+			out.add(s, func() { table.add(&s) })
 			return nil
 		})
 		if err == nil {
 			out.end()
 		}
-		table.Flush()
+		table.print(p.stdout)
 		return err
 	})
 }
 
-// letterLine prints a letter as a line of a table.
-func letterLine(table io.Writer, s *console.Letter) {
-	fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, brief(s.Target), brief(s.From()), brief(s.Reason))
+// letterTable is a table of letters, whole or, on a terminal, cut to its width.
+type letterTable struct {
+	lines *tabwriter.Writer
+	out   bytes.Buffer
+	width int
 }
 
-// brief is a text as a column of a table shows it; dead show has the whole.
-func brief(s string) string { return cut(cli.Line(s), 160) }
+func newLetterTable(to io.Writer) *letterTable {
+	t := &letterTable{width: cmp.Or(cli.Columns(to), math.MaxInt)}
+	t.lines = tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	return t
+}
+
+// add adds a letter as a line.
+func (t *letterTable) add(s *console.Letter) {
+	fmt.Fprintf(t.lines, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Kind, cut(cli.Line(s.Target), t.width/4), cut(cli.Line(s.From()), t.width/8), cli.Line(s.Reason))
+}
+
+// print prints the table.
+func (t *letterTable) print(to io.Writer) {
+	t.lines.Flush()
+	for line := range strings.Lines(t.out.String()) {
+		fmt.Fprintln(to, cut(strings.TrimSuffix(line, "\n"), t.width-1))
+	}
+}
 
 // cut cuts a text that has more characters than most.
 func cut(s string, most int) string {

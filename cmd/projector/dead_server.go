@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"text/tabwriter"
 
 	"weir/internal/cli"
 	"weir/internal/console"
@@ -42,11 +41,11 @@ func (c *deadList) ask(p *program) error {
 	if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
 		return err
 	}
-	table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
+	table, out := newLetterTable(p.stdout), c.to(p.stdout)
 	for i := range all.Letters {
-		out.add(all.Letters[i], func() { letterLine(table, &all.Letters[i]) })
+		out.add(all.Letters[i], func() { table.add(&all.Letters[i]) })
 	}
-	table.Flush()
+	table.print(p.stdout)
 	if all.More {
 		fmt.Fprintf(p.stderr, "there are more than these %d\n", len(all.Letters))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -47,6 +48,15 @@ func (o *Output) Write(b []byte) (int, error) {
 	n, err := o.to.Write(b)
 	o.failed(err)
 	return n, o.err
+}
+
+// Columns returns how many characters a line has on the terminal that an Output writes to, 0 if it writes elsewhere.
+func Columns(to io.Writer) int {
+	if o, ok := to.(*Output); ok {
+		f, _ := o.to.to.(*os.File)
+		return columns(f)
+	}
+	return 0
 }
 
 // failed remembers the first error and ends the command. mu is held.
