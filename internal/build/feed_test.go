@@ -155,8 +155,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		if d.Kind != runner.DeadNotification || d.Target != "Entry<Post|ann" {
 			f.Errorf("%+v", d)
 		}
-		_, err := f.runner().Retry(f.Context(), d.ID)
-		f.ok(err)
+		f.ok(f.runner().Retry(f.Context(), d.ID))
 	}
 	if got := inbox(); got != followers*n || len(f.dead()) > 0 {
 		f.Errorf("%d entries, want %d; %d letters", got, followers*n, len(f.dead()))

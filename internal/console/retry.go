@@ -63,7 +63,10 @@ func Retry(ctx context.Context, s *system.System, part *system.Part, id string) 
 		return 0, err
 	}
 	if d.Kind != runner.DeadRecord {
-		return part.Runner.Retry(ctx, id)
+		if err := part.Runner.Retry(ctx, id); err != nil {
+			return 0, err
+		}
+		return 1, nil
 	}
 	again := replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 	err = again.Retry(ctx, &d)

@@ -323,11 +323,7 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 // isReplaced reports whether a dead letter waits for a ledger that a build has replaced. The
 // build read the rows, so nothing of it is missing.
 func (r *Runner) isReplaced(d *Dead) bool {
-	switch d.Kind {
-	case DeadParked, DeadPublish, DeadNumber, DeadStatus:
-	default:
-		return false
-	}
+	_, of := lacks[d.Kind]
 	_, is := r.replaced(d.Row)
-	return is
+	return is && (of || d.Kind == DeadParked)
 }

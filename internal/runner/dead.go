@@ -68,10 +68,10 @@ type Dead struct {
 // the model describes the row.
 func (d *Dead) identify() {
 	target, row := d.Target, d.Row
-	switch d.Kind {
-	case DeadNumber, DeadStatus, DeadPublish:
+	if _, is := lacks[d.Kind]; is {
 		target = ""
-	case DeadDocument: // the target says it
+	}
+	if d.Kind == DeadDocument { // the target says it
 		row = store.Ref{}
 	}
 	parts := []string{string(d.Kind), target, owntable.RowText(row), d.ShardKey, d.Position.String(), d.Source}

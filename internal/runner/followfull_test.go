@@ -73,12 +73,12 @@ derive:
 		t.Fatal(err, letters())
 	}
 	shows("Ada")
-	if _, err := h.runner(nil).Retry(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
+	if err := h.runner(nil).Retry(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
 		t.Fatal(err, letters())
 	}
 	app(`set press {"PK":"LOG","SK":"1"} {"pad":null}`)
-	if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
-		t.Fatal(n, err, letters())
+	if err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
+		t.Fatal(err, letters())
 	}
 	shows(long)
 
@@ -90,8 +90,8 @@ derive:
 	}
 	app(`delete press {"PK":"AUTHOR#a","SK":"METADATA"}`)
 	shows("")
-	if n, err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || n != 1 || len(letters()) != 0 {
-		t.Fatal(n, err, letters())
+	if err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
+		t.Fatal(err, letters())
 	}
 	shows("")
 }

@@ -211,7 +211,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s is kept as %+v", d.Target, is)
 		}
 		cut[is.Cut] = true
-		if _, err := r.Retry(t.Context(), id); !errors.Is(err, runner.ErrNoRetry) {
+		if err := r.Retry(t.Context(), id); !errors.Is(err, runner.ErrNoRetry) {
 			t.Errorf("%s: %v", d.Target, err)
 		}
 	}

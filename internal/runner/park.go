@@ -104,33 +104,25 @@ func (w *Work) KeptBy(t *projections.Target) {
 	}
 }
 
-// Retry applies a dead letter again. done is the number of dead letters
-// that were settled. Package replay retries what a replay could not use.
-func (r *Runner) Retry(ctx context.Context, id string) (done int, err error) {
+// Retry applies a dead letter again, and settles it. Package replay retries what a replay could not use.
+func (r *Runner) Retry(ctx context.Context, id string) error {
 	r, d, err := r.holding(ctx, id)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	switch {
-	case r.isReplaced(&d):
-		return 1, r.Forget(ctx, &d)
-	case d.Kind == DeadParked:
-		if err = d.Whole(); err == nil {
-			err = r.addKept(ctx, &d)
-		}
-	case d.Kind == DeadPublish:
-		return r.retryRefused(ctx, &d)
-	case d.Kind == DeadNumber:
-		return r.retryUnshown(ctx, &d)
-	case d.Kind == DeadStatus:
-		return r.retryShown(ctx, &d)
-	default:
-		err = r.retryKind(ctx, &d)
+	if r.isReplaced(&d) {
+		return r.Forget(ctx, &d)
 	}
-	if err != nil {
-		return 0, err
+	if what, is := lacks[d.Kind]; is {
+		return r.retryStale(ctx, &d, what)
 	}
-	return 1, nil
+	if d.Kind != DeadParked {
+		return r.retryKind(ctx, &d)
+	}
+	if err := d.Whole(); err != nil {
+		return err
+	}
+	return r.addKept(ctx, &d)
 }
 
 // retryKind has the kind of projection retry a dead letter to which the letter belongs.

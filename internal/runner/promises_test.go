@@ -461,7 +461,7 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 			switch {
 			case err != nil || len(ids) == 0:
 			case cmd == "retry":
-				_, err = h.runner(b).Retry(context.Background(), ids[0])
+				err = h.runner(b).Retry(context.Background(), ids[0])
 			default:
 				err = h.runner(b).Discard(context.Background(), ids[0])
 			}
@@ -474,10 +474,10 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 		n := 0
 		err := s.do(func(h *harness) (err error) {
 			for _, id := range ids {
-				m, err := h.runner(nil).Retry(context.Background(), id)
-				if n += m; err != nil {
+				if err := h.runner(nil).Retry(context.Background(), id); err != nil {
 					return err
 				}
+				n++
 			}
 			return nil
 		})

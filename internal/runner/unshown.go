@@ -31,6 +31,9 @@ var (
 	lackOfAll      = lack{DeadPublish, owntable.LacksAll}
 )
 
+// lacks has them by the kind of their letters.
+var lacks = map[DeadKind]lack{DeadNumber: lackOfTallies, DeadStatus: lackOfStatuses, DeadPublish: lackOfAll}
+
 // letterTries is how often a letter is made to agree with a ledger that others change meanwhile.
 const letterTries = 5
 
@@ -153,76 +156,38 @@ func (r *Runner) publisher(target store.Ref) *model.Entity {
 // ErrStands says that only a correction of the data ends a dead letter, not a retry.
 var ErrStands = errors.New("correct the rows that the value comes of, and this goes by itself")
 
-// retryUnshown shows a target again. It deletes the dead letter if everything can be
-// shown, or if another letter has replaced it.
-func (r *Runner) retryUnshown(ctx context.Context, d *Dead) (done int, err error) {
-	if err := r.ShowLedger(ctx, d.Row); err != nil {
-		return 0, err
-	}
+// retryStale shows a target again. It deletes the dead letter if the target shows what it lacked, if it is gone,
+// or if another letter has replaced this one.
+func (r *Runner) retryStale(ctx context.Context, d *Dead, what lack) error {
 	ref := owntable.Ledger(r.Model.Name, d.Row)
-	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ref})
+	if err := r.show(ctx, d.Row); err != nil && (what == lackOfAll || !errors.Is(err, store.ErrRefused)) {
+		return fmt.Errorf("%s: %w", d.Target, err)
+	}
+	ledger, err := r.GetRow(ctx, ref)
+	if err == nil {
+		ledger, err = r.settleGone(ctx, d.Row, ledger)
+	}
 	if err != nil {
-		return 0, err
+		return err
 	}
-	ledger := owntable.LedgerRow(rows[1])
-	named, _ := ledger.Lacks(owntable.LacksTallies)
-	switch current := d.ID == named || d.ID == lackOfTallies.id(d.Row); {
-	case rows[0] == nil:
-		return 1, nil
-	case current && projections.CannotShow(r.Shows(r.publisher(d.Row)), rows[1]) != "":
-		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
-	}
-	err = r.Store.Transact(ctx, append(r.forget(d), ledger.Unchanged(ref)))
-	if err != nil {
-		return 0, fmt.Errorf("settling %s: %w", d.ID, err)
-	}
-	return 1, nil
-}
-
-// retryShown shows a target again, with its statuses. It deletes the dead letter of these if the target
-// shows all, or if it is gone.
-func (r *Runner) retryShown(ctx context.Context, d *Dead) (done int, err error) {
-	ledger := owntable.Ledger(r.Model.Name, d.Row)
-	if err := r.ShowLedger(ctx, d.Row); err != nil {
-		return 0, err
-	}
-	rows, err := r.Get(ctx, []store.Ref{r.letter(d.ID), ledger})
-	switch {
-	case err != nil:
-		return 0, err
-	case rows[0] == nil:
-		return 1, nil
-	}
-	if rows[1], err = r.settleGone(ctx, d.Row, rows[1]); err != nil {
-		return 0, err
-	}
-	named, _ := owntable.LedgerRow(rows[1]).Lacks(owntable.LacksStatuses)
 	if still, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || still == nil {
-		return 1, err
+		return err
 	}
-	if d.ID == named {
-		return 0, fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
+	if named, _ := owntable.LedgerRow(ledger).Lacks(what.note); named == d.ID {
+		return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
-	return 1, r.Forget(ctx, d)
-}
-
-// retryRefused shows a target whose row refused it again. It deletes the dead letter if the row takes it now, or if it is gone.
-func (r *Runner) retryRefused(ctx context.Context, d *Dead) (done int, err error) {
-	if err := r.show(ctx, d.Row); err != nil {
-		return 0, fmt.Errorf("%s: %w", d.Target, err)
+	if err := r.remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)); err != nil {
+		return fmt.Errorf("settling %s: %w", d.ID, err)
 	}
-	return 1, r.Forget(ctx, d) // unless show did
+	return nil
 }
 
 // Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
 // in a table of the model. Where a derivation was retired, give the ids to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
 	err = r.Dead(ctx, func(d Dead) error {
-		switch d.Kind {
-		case DeadNumber, DeadStatus, DeadPublish:
-			if r.Model.Table(d.Row.Table) != nil && of(d.Row) {
-				ids = append(ids, d.ID)
-			}
+		if _, is := lacks[d.Kind]; is && r.Model.Table(d.Row.Table) != nil && of(d.Row) {
+			ids = append(ids, d.ID)
 		}
 		return nil
 	})
@@ -236,7 +201,7 @@ func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() e
 	for _, id := range ids {
 		err := before()
 		if err == nil {
-			_, err = r.Retry(ctx, id)
+			err = r.Retry(ctx, id)
 		}
 		stays := errors.Is(err, ErrStands) || errors.Is(err, store.ErrRefused) || errors.Is(err, ErrNoDead) || errors.Is(err, store.ErrCondition)
 		if err != nil && !stays {

@@ -486,7 +486,7 @@ func (y *years) letters(id string) {
 	small := y.row("AUTHOR#"+id, "METADATA", "Author", "name", "N")
 	y.write(small)
 	for _, id := range ids() {
-		_, _ = r.Retry(y.Context(), id) // may have gone with another
+		_ = r.Retry(y.Context(), id) // may have gone with another
 	}
 	y.write(store.Write{Ref: unfit.Ref, Delete: true}, store.Write{Ref: long.Ref, Delete: true}, store.Write{Ref: author.Ref, Delete: true})
 	for _, id := range ids() {
