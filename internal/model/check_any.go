@@ -17,11 +17,9 @@ func checkAny(c *compiler) {
 		case len(s.Any) == 0:
 			c.report(at, "any: {field: parameter}", "any of no fields is no row")
 		}
+		reportTwice(c, d.any)
 		for i, b := range s.Any {
 			w := d.any[i].name
-			if slices.ContainsFunc(d.any[:i], func(p pair) bool { return p.name.text == w.text }) {
-				c.report(w.pos, "", "%q is here twice", w.text)
-			}
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,12 +23,8 @@ func checkAttributeLimits(c *compiler) {
 				c.report(d.pos["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 			}
 			c.bounds(a, d)
-			seen := make(map[string]bool, len(d.enum))
+			reportTwice(c, d.enum)
 			for _, w := range d.enum {
-				if seen[w.text] {
-					c.report(w.pos, "", "%q is here twice", w.text)
-				}
-				seen[w.text] = true
 				if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
 					c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
 				}
@@ -227,21 +224,12 @@ func (c *compiler) soundEntities() []*Entity {
 // valueOf returns the tally that an attribute of the entity shows, nil for none.
 // What the set of a group names are tallies of its row, and among these.
 func (c *compiler) valueOf(e *Entity, attr string) *Tally {
-	for _, t := range e.Values {
-		if t.Attr == attr {
-			return t
-		}
-	}
-	return nil
+	return findFirst(e.Values, func(t *Tally) bool { return t.Attr == attr })
 }
 
 // keyPos returns the place of a template in the file, or of the declared attribute that
 // serves as its own template.
 func (c *compiler) keyPos(e *Entity, k *KeyTemplate) pos {
-	for _, p := range c.entities[e].key {
-		if p.name.text == k.Attr.Name {
-			return p.value.pos
-		}
-	}
-	return c.attributePos(e, k.Attr.Name)
+	given := findFirst(c.entities[e].key, func(p pair) bool { return p.name.text == k.Attr.Name })
+	return cmp.Or(given.value.pos, c.attributePos(e, k.Attr.Name))
 }

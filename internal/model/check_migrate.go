@@ -119,12 +119,7 @@ func (c *compiler) makingStamps(mk *Making) {
 // makingPos returns the place where the file gives a name its value, or else where it names
 // the entity.
 func (c *compiler) makingPos(mk *Making, name string) pos {
-	for _, p := range c.makings[mk].set {
-		if p.name.text == name {
-			return p.name.pos
-		}
-	}
-	return c.makings[mk].entity.pos
+	return placeOf(c.makings[mk].set, name, c.makings[mk].entity.pos)
 }
 
 // checkMigrationLoops reports migrations that would turn a row back into what it was.

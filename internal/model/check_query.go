@@ -144,13 +144,9 @@ func checkBelow(c *compiler) {
 // that is not hidden and that the index holds.
 func checkFilters(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		seen := map[string]bool{}
+		reportTwice(c, d.with)
 		for i, b := range s.With {
 			w := d.with[i].name
-			if seen[w.text] {
-				c.report(w.pos, "", "%q is here twice", w.text)
-			}
-			seen[w.text] = true
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)

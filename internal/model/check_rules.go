@@ -31,13 +31,9 @@ func checkRules(c *compiler) {
 // or foreign row has would be given away a second time.
 func checkUniqueFields(c *compiler) {
 	for _, e := range c.soundEntities() {
-		for i, w := range c.entities[e].rules.unique {
-			if slices.ContainsFunc(c.entities[e].rules.unique[:i], func(b word) bool { return b.text == w.text }) {
-				c.report(w.pos, "", "%q is here twice", w.text)
-			}
-		}
+		reportTwice(c, c.entities[e].rules.unique)
 		for _, u := range e.Unique {
-			at := c.uniquePos(e, u.Field.Name)
+			at := placeOf(c.entities[e].rules.unique, u.Field.Name, c.entities[e].name.pos)
 			switch {
 			case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
 				c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
@@ -48,16 +44,6 @@ func checkUniqueFields(c *compiler) {
 			}
 		}
 	}
-}
-
-// uniquePos is where the file says that a field is unique.
-func (c *compiler) uniquePos(e *Entity, name string) pos {
-	for _, w := range c.entities[e].rules.unique {
-		if w.text == name {
-			return w.pos
-		}
-	}
-	return c.entities[e].name.pos
 }
 
 // checkNew reports a generated value that does not fit its attribute, or that competes with

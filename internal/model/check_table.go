@@ -93,10 +93,5 @@ func checkTTL(c *compiler) {
 
 // attributePos returns the place where an attribute is declared.
 func (c *compiler) attributePos(e *Entity, name string) pos {
-	for _, d := range c.entities[e].attributes {
-		if d.name.text == name {
-			return d.name.pos
-		}
-	}
-	return c.entities[e].name.pos
+	return placeOf(c.entities[e].attributes, name, c.entities[e].name.pos)
 }

@@ -119,7 +119,7 @@ func (c *compiler) has(e *Entity, name string) bool {
 // The result is sorted, has each name once, and belongs to the caller. A hidden tally is not in it:
 // nothing can be made from a value that no row has.
 func (c *compiler) fieldNames(e *Entity) []string {
-	out := names(e.Attributes, func(a *Attribute) string { return a.Name })
+	out := e.attributeNames()
 	for _, t := range e.Values {
 		if !t.Hidden {
 			out = append(out, t.Attr)
@@ -163,15 +163,6 @@ func (t *Template) required() []string {
 		n = max(n, p.slot+1)
 	}
 	return t.names[:n]
-}
-
-// names maps a list to texts, in its order.
-func names[T any](list []T, name func(T) string) []string {
-	out := make([]string, len(list))
-	for i, x := range list {
-		out[i] = name(x)
-	}
-	return out
 }
 
 // assigns resolves the names of a target's key. A name that is not in given takes its value

@@ -78,7 +78,7 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	given := func(name string) bool {
 		return slices.ContainsFunc(d.set, func(p pair) bool { return p.name.text == name }) || into.fixed()[name] != ""
 	}
-	for _, name := range append(names(into.Attributes, func(a *Attribute) string { return a.Name }), into.KeyNames()...) {
+	for _, name := range append(into.attributeNames(), into.KeyNames()...) {
 		if !given(name) && (m.From.open || c.has(m.From, name)) && !mk.Rule.assigns(name) {
 			f := m.From.Field(name)
 			if !m.From.open {

@@ -60,7 +60,7 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 		out.Plus = c.duration(p.one)
 	case p.by.given():
 		if out.By = e.Attribute(p.by.text); out.By == nil {
-			c.unknown(p.by, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, p.by.text)
+			c.unknown(p.by, e.attributeNames(), "%s has no attribute %q", e.Name, p.by.text)
 			return
 		}
 		if out.Each = map[string]time.Duration{}; !a.Hidden {
@@ -88,7 +88,7 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	}
 	by := e.Attribute(entries[0].name.text)
 	if by == nil {
-		c.unknown(entries[0].name, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, entries[0].name.text)
+		c.unknown(entries[0].name, e.attributeNames(), "%s has no attribute %q", e.Name, entries[0].name.text)
 		return
 	}
 	if !a.Hidden {
@@ -139,7 +139,7 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 	}
 	o := &Once{Of: of, Key: e.Attribute(d.key.text)}
 	if o.Key == nil {
-		c.unknown(d.key, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, d.key.text)
+		c.unknown(d.key, e.attributeNames(), "%s has no attribute %q", e.Name, d.key.text)
 		return nil
 	}
 	given := map[string]word{}
@@ -148,7 +148,7 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 			return nil
 		}
 	}
-	all := append(names(of.Attributes, func(a *Attribute) string { return a.Name }), of.KeyNames()...)
+	all := append(of.attributeNames(), of.KeyNames()...)
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
 		w, ok := given[name]
@@ -220,7 +220,7 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	}
 	list := d.append[0].name
 	if s.List = e.Attribute(list.text); s.List == nil {
-		c.unknown(list, names(e.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", e.Name, list.text)
+		c.unknown(list, e.attributeNames(), "%s has no attribute %q", e.Name, list.text)
 	}
 	if s.Time = c.fieldFor(e, d.append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
 		return nil

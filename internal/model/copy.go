@@ -151,7 +151,7 @@ var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove":
 
 // settable returns the names to which a row rule may give a value.
 func (c *compiler) settable(into *Entity) []string {
-	out := names(into.Attributes, func(a *Attribute) string { return a.Name })
+	out := into.attributeNames()
 	for _, k := range into.Keys {
 		out = append(out, k.Template.Names()...)
 	}
@@ -211,12 +211,7 @@ func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) 
 
 // setPos returns the place where a rule gives a name its value.
 func (c *compiler) setPos(r *RowRule, name string) pos {
-	for _, s := range c.rules[r].row.set {
-		if s.name.text == name {
-			return s.name.pos
-		}
-	}
-	return c.rules[r].name.pos
+	return placeOf(c.rules[r].row.set, name, c.rules[r].name.pos)
 }
 
 // sets reports whether the name gets a value: the file sets it in the rule, even if that was

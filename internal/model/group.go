@@ -470,7 +470,7 @@ func checkGroupBy(c *compiler) {
 				if a.Expr.Bucket != nil {
 					f = a.Expr.Bucket.Of
 				}
-				at := c.byPos(d, a.Name)
+				at := placeOf(d.group.by, a.Name, d.name.pos)
 				switch {
 				case f == nil:
 				case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:
@@ -483,16 +483,6 @@ func checkGroupBy(c *compiler) {
 			}
 		}
 	}
-}
-
-// byPos returns the place where a group gives a name of its key a value.
-func (c *compiler) byPos(d *deriveDecl, name string) pos {
-	for _, b := range d.group.by {
-		if b.name.text == name {
-			return b.name.pos
-		}
-	}
-	return d.name.pos
 }
 
 // made is what decides what a row of a group has besides its values.

@@ -24,22 +24,12 @@ type Making struct {
 
 // InPlace returns the Making that replaces the old row, nil if old rows stay.
 func (m *Migration) InPlace() *Making {
-	for _, mk := range m.Makes {
-		if mk.InPlace {
-			return mk
-		}
-	}
-	return nil
+	return findFirst(m.Makes, func(mk *Making) bool { return mk.InPlace })
 }
 
 // Migration returns the migration with the name, nil if there is none.
 func (m *Model) Migration(name string) *Migration {
-	for _, g := range m.Migrations {
-		if g.Name == name {
-			return g
-		}
-	}
-	return nil
+	return findFirst(m.Migrations, func(g *Migration) bool { return g.Name == name })
 }
 
 // AllTables returns the model's tables, followed by those that are only migrated from.

@@ -364,34 +364,17 @@ type Bind struct {
 // Table returns the table with the name, nil if there is none. It also finds tables that are
 // only migrated from.
 func (m *Model) Table(name string) *Table {
-	for _, tables := range [...][]*Table{m.Tables, m.Old} {
-		for _, t := range tables {
-			if t.Name == name {
-				return t
-			}
-		}
-	}
-	return nil
+	return findFirst(m.AllTables(), func(t *Table) bool { return t.Name == name })
 }
 
 // Entity returns the entity with the name, nil if there is none.
 func (m *Model) Entity(name string) *Entity {
-	for _, e := range m.Entities {
-		if e.Name == name {
-			return e
-		}
-	}
-	return nil
+	return findFirst(m.Entities, func(e *Entity) bool { return e.Name == name })
 }
 
 // Query returns the query with the name, nil if there is none.
 func (m *Model) Query(name string) *Query {
-	for _, q := range m.Queries {
-		if q.Name == name {
-			return q
-		}
-	}
-	return nil
+	return findFirst(m.Queries, func(q *Query) bool { return q.Name == name })
 }
 
 // Classify returns the entity of a row of the table, nil for none. The row passes the
@@ -494,22 +477,17 @@ func (e *Entity) Spells(name string) bool {
 
 // KeyTemplate returns the template of a key attribute, nil if the entity has none.
 func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
-	for _, k := range e.Keys {
-		if k.Attr.Name == attr {
-			return k
-		}
-	}
-	return nil
+	return findFirst(e.Keys, func(k *KeyTemplate) bool { return k.Attr.Name == attr })
 }
 
 // Attribute returns the declared attribute with the name, nil if there is none.
 func (e *Entity) Attribute(name string) *Attribute {
-	for _, a := range e.Attributes {
-		if a.Name == name {
-			return a
-		}
-	}
-	return nil
+	return findFirst(e.Attributes, func(a *Attribute) bool { return a.Name == name })
+}
+
+// attributeNames returns the names of the declared attributes, in the order of the file.
+func (e *Entity) attributeNames() []string {
+	return names(e.Attributes, func(a *Attribute) string { return a.Name })
 }
 
 // Field resolves a name of this entity's rows and never returns nil. A name that is neither
@@ -566,12 +544,7 @@ func keyAttrType(k store.KeyType) Type {
 
 // keyNamed returns the primary key attribute whose template consists of this name alone.
 func (e *Entity) keyNamed(name string) *KeyTemplate {
-	for _, k := range e.PrimaryKey() {
-		if k.Template.Whole() && k.Template.names[0] == name {
-			return k
-		}
-	}
-	return nil
+	return findFirst(e.PrimaryKey(), func(k *KeyTemplate) bool { return k.Template.Whole() && k.Template.names[0] == name })
 }
 
 // Key builds the primary key from the values of its names. It reports false if a value is

@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Search is an index of one entity's rows. A row is in it while it passes Where.
 type Search struct {
@@ -75,13 +78,7 @@ func (c *compiler) compileSearches() {
 // The order is that of the file. Names that do not exist are reported and left out.
 func (c *compiler) fields(e *Entity, ws []word) []*Field {
 	var out []*Field
-	seen := map[string]bool{}
-	for _, w := range ws {
-		if seen[w.text] {
-			c.report(w.pos, "", "%q is here twice", w.text)
-			continue
-		}
-		seen[w.text] = true
+	for _, w := range reportTwice(c, ws) {
 		if f := c.field(e, w); f != nil {
 			out = append(out, f)
 		}
@@ -91,20 +88,12 @@ func (c *compiler) fields(e *Entity, ws []word) []*Field {
 
 // search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
-	for _, s := range c.Searches {
-		if s.Name == w.text {
-			return s
-		}
-	}
-	for _, d := range c.decl.searches {
-		if d.name.text == w.text {
-			return nil // reported there
-		}
-	}
-	if w.given() {
+	s := findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
+	reported := slices.ContainsFunc(c.decl.searches, func(d *searchDecl) bool { return d.name.text == w.text })
+	if s == nil && !reported && w.given() {
 		c.unknown(w, names(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
 	}
-	return nil
+	return s
 }
 
 // checkSearches reports an index without text, and fields that cannot be searched, filtered or

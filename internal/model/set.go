@@ -175,12 +175,8 @@ func (c *compiler) setNames(t *Tally, at pos) {
 // listed returns the values to which the entity's where limits a name in the key, none if
 // it sets no limit.
 func (e *Entity) listed(name string) []value.Value {
-	for _, t := range e.keyTests() {
-		if t.Field.Name == name {
-			return t.Listed()
-		}
-	}
-	return nil
+	t := findFirst(e.keyTests(), func(t Test) bool { return t.Field.Name == name })
+	return t.Listed()
 }
 
 // cases returns the keys that the template makes of the values that the entity's where lists.

@@ -289,7 +289,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	for _, p := range d.set {
 		f := c.fieldFor(st.Source, p.value, s.Target.Hides(p.name.text))
 		if s.Target.Attribute(p.name.text) == nil {
-			c.unknown(p.name, names(s.Target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", s.Target.Name, p.name.text)
+			c.unknown(p.name, s.Target.attributeNames(), "%s has no attribute %q", s.Target.Name, p.name.text)
 			continue
 		}
 		if whole = whole && f != nil; f != nil {
@@ -321,7 +321,7 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	}
 	target := st.Status.Target
 	if st.List = target.Attribute(d.each.text); st.List == nil {
-		c.unknown(d.each, names(target.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", target.Name, d.each.text)
+		c.unknown(d.each, target.attributeNames(), "%s has no attribute %q", target.Name, d.each.text)
 		return false
 	}
 	c.tells(target, d.each)
@@ -344,7 +344,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 			out.Field = c.field(of, r.field)
 		case r.size.given():
 			if out.Size = of.Attribute(r.size.text); out.Size == nil {
-				c.unknown(r.size, names(of.Attributes, func(a *Attribute) string { return a.Name }), "%s has no attribute %q", of.Name, r.size.text)
+				c.unknown(r.size, of.attributeNames(), "%s has no attribute %q", of.Name, r.size.text)
 			}
 			c.tells(of, r.size)
 		case r.distinct.given():
@@ -484,8 +484,7 @@ func checkSteps(c *compiler) {
 // Two stages that set one attribute would leave it open which of them counts.
 func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 	for _, a := range st.Set {
-		i := slices.IndexFunc(c.stages[st].set, func(p pair) bool { return p.name.text == a.Name })
-		at := c.stages[st].set[i].name.pos
+		at := placeOf(c.stages[st].set, a.Name, pos{})
 		switch before, twice := seen[a.Name]; {
 		case a.Name == s.Attr.Name:
 			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)

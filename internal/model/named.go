@@ -1,0 +1,52 @@
+package model
+
+import "slices"
+
+// names maps a list to texts, in its order.
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = name(x)
+	}
+	return out
+}
+
+// findFirst returns the first element of a list of which is returns true, the zero value if there is none.
+func findFirst[T any](list []T, is func(T) bool) (found T) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		found = list[i]
+	}
+	return found
+}
+
+// declaration is a part of the file that has a name with its place.
+type declaration interface{ called() word }
+
+func (w word) called() word           { return w }
+func (p pair) called() word           { return p.name }
+func (d setDecl) called() word        { return d.name }
+func (d byDecl) called() word         { return d.name }
+func (d *attributeDecl) called() word { return d.name }
+
+// placeOf returns where a list of the file has a name, or the other place if it does not.
+func placeOf[T declaration](list []T, name string, other pos) pos {
+	for _, d := range list {
+		if d.called().text == name {
+			return d.called().pos
+		}
+	}
+	return other
+}
+
+// reportTwice reports each part of a list of the file whose name one before it has, and returns the others.
+func reportTwice[T declaration](c *compiler, list []T) (once []T) {
+	seen := map[string]bool{}
+	for _, d := range list {
+		if w := d.called(); seen[w.text] {
+			c.report(w.pos, "", "%q is here twice", w.text)
+		} else {
+			seen[w.text], once = true, append(once, d)
+		}
+	}
+	return once
+}
