@@ -43,7 +43,6 @@ func checkKinds(c *compiler) {
 		for i, e := range s.Also {
 			w := d.also[i]
 			one := Step{Entity: e, Index: s.Index}
-			partition, sort, sorted := one.schema()
 			switch {
 			case e == s.Entity || slices.Contains(s.Also[:i], e):
 				c.report(w.pos, "", "%q is here twice", w.text)
@@ -51,9 +50,9 @@ func checkKinds(c *compiler) {
 				c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
 			case e.SetOf() != nil:
 				c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
-			case partition == nil || sorted && sort == nil:
+			case !one.inIndex():
 				c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.by.text)
-			default:
+			case s.inIndex(): // else checkPartitions reports it
 				c.sameRead(s, e, w)
 			}
 		}

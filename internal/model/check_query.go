@@ -25,6 +25,12 @@ func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
 	return s.Entity.KeyTemplate(key.Partition.Name), s.Entity.KeyTemplate(key.Sort.Name), key.Sort.Name != ""
 }
 
+// inIndex reports whether the entity has templates for the whole key that a step reads by.
+func (s *Step) inIndex() bool {
+	partition, sort, sorted := s.schema()
+	return partition != nil && (sort != nil || !sorted)
+}
+
 // bound returns the Bind that fixes a name, nil if none does.
 func (s *Step) bound(name string) *Bind {
 	for i := range s.With {
@@ -74,11 +80,11 @@ func checkPartitions(c *compiler) {
 		if s.Get {
 			return
 		}
-		partition, sort, sorted := s.schema()
-		if partition == nil || sorted && sort == nil {
+		if !s.inIndex() {
 			c.report(d.at["by"], "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
 			return
 		}
+		partition, _, sorted := s.schema()
 		for _, name := range partition.Template.required() {
 			if !q.certain(s, name) {
 				c.report(d.pos, "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
