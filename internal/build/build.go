@@ -66,11 +66,10 @@ type Builder struct {
 	// goroutines, one at a time.
 	Report func(Progress)
 
-	meter   meter
-	unfits  unfits
-	ledgers ledgers
-	mu      sync.Mutex
-	held    map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
+	meter  meter
+	unfits unfits
+	mu     sync.Mutex
+	held   map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
 }
 
 // Progress is what a builder has done since it began.

@@ -315,7 +315,7 @@ func (s *segment) estimate(ctx context.Context) error {
 		case shows:
 			writes, looks := showUnits(e, at)
 			units += writes
-			s.add(Progress{Targets: 1, Reads: int64(looks + s.ledgers.reads(at.Target))})
+			s.add(Progress{Targets: 1, Reads: int64(looks + store.ReadUnits(ledgerBytes(e)) - 1)})
 			if reads && !group { // not of each scan that meets the target
 				s.add(Progress{Bytes: ledger})
 			}
@@ -343,9 +343,19 @@ func (s *segment) estimate(ctx context.Context) error {
 func (s *segment) putUnits(e *model.Entity, piece []runner.ReadTarget) (units, reads, leaves int) {
 	units, reads, leaves = kinds.PutUnits(e, piece, 1)
 	if e.SetOf() == nil {
-		units += s.ledgers.units(piece)
+		units += len(piece) * 2 * (store.WriteUnits(ledgerBytes(e)) - 1)
 	}
 	return units, reads, leaves
+}
+
+// ledgerBytes is about what a ledger of an entity has in which all values are counted.
+func ledgerBytes(e *model.Entity) int {
+	n := runner.LedgerBytes
+	for _, t := range e.Values {
+		adds, _ := t.Kind.Adds(nil, t.Attr, value.OfInt(1))
+		n += owntable.Settled(adds).Size()
+	}
+	return n
 }
 
 // showUnits returns the write and the read units of showing a target: those of the row that was met, or

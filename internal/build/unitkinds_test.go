@@ -159,6 +159,7 @@ var unitKinds = map[string]struct {
 }{
 	"count":        {"", "Movie.n: {count: Rating}", 2.15, 1, 20, ""},
 	"sum":          {"", "Movie.n: {sum: Rating.stars}", 2.15, 1, 20, ""},
+	"wide":         {"", strings.ReplaceAll("Movie.a~: {count: Rating}\n  Movie.b~: {sum: Rating.stars}\n  Movie.c~: {count: Rating}\n  Movie.d~: {distinct: Rating.type}", "~", strings.Repeat("n", 250)), 4.2, 1, 20, ""},
 	"mean":         {"", "Movie.n: {mean: Rating.stars, round: 1}", 2.15, 1, 20, ""},
 	"distinct":     {"", "Movie.n: {distinct: Rating.mood}", 4.2, 1, 20, ""},
 	"min":          {"", "Movie.n: {min: Rating.stars}", 2.15, 1, 20, ""},
@@ -193,7 +194,7 @@ func TestUnitsOfKindsOnDynamoDB(t *testing.T) {
 
 func unitsOfKind(t *testing.T, name string, open func(testing.TB, *model.Model) *fixture) {
 	kind, movies, ratings := unitKinds[name], 20, 50
-	if strings.HasSuffix(name, ", large") { // its members are in many leaves, its values in a large ledger
+	if strings.HasSuffix(name, ", large") { // its members are in many leaves
 		movies, ratings = 1, 1000
 	}
 	is := billOf(t, name, open, movies, ratings, 0, "")

@@ -171,7 +171,7 @@ func valueBytes(target store.Ref, name string) int {
 	return rest + len(owntable.RowText(target)) + len(name)
 }
 
-// LedgerBytes is about what a ledger has, besides the values of a distinct.
+// LedgerBytes is about what a ledger has, besides what is counted in it.
 const LedgerBytes = 200
 
 // PutBytes returns about the bytes of the rows of our own table that a target then has: of its
