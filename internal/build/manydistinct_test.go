@@ -11,7 +11,7 @@ import (
 )
 
 // TestManyDistincts: rows that lead to more values of a target than one expression of DynamoDB adds
-// to are counted in parts, by a build, beside it, and when they go: nothing is parked.
+// to, or than one transaction has, are counted in parts, by a build, beside it, and when they go: nothing is parked.
 func TestManyDistincts(t *testing.T) { open(t, load(t, manyDistincts())).manyDistincts() }
 
 // TestManyDistinctsOnDynamoDB is the same on DynamoDB.
@@ -20,9 +20,13 @@ func TestManyDistinctsOnDynamoDB(t *testing.T) {
 }
 
 func manyDistincts() string {
-	text := strings.Replace(films, "mood: string}", "mood: string, a: string, b: string, c: string}", 1)
+	text := strings.NewReplacer("mood: string}", "mood: string, a: string, b: string, c: string}",
+		"derive:\n", "  Fan: {where: {type: Fan}, key: {PK: \"USER#{user}\", SK: FAN}, attributes: {movie: string}}\nderive:\n").Replace(films)
 	for _, attr := range []string{"a", "b", "c"} {
 		text += fmt.Sprintf("  Movie.%s: {distinct: Rating.%s, to: {id: movie}, max: 1000}\n", attr, attr)
+	}
+	for i := range 200 {
+		text += fmt.Sprintf("  Movie.r%d: {count: Rating, to: {id: movie}}\n  Movie.f%d: {count: Fan, to: {id: movie}}\n", i, i)
 	}
 	return strings.Replace(text, "max: 100}", "max: 1000}", 1)
 }
@@ -44,13 +48,14 @@ func (f *fixture) manyDistincts() {
 		}
 		rows, err := f.Store.Get(f.Context(), []store.Ref{f.theMovie()})
 		f.ok(err)
-		for _, attr := range []string{"rows", "moods", "a", "b", "c"} {
+		for _, attr := range []string{"rows", "moods", "a", "b", "c", "r199"} {
 			if got, _ := rows[0].Get(attr).Int64(); got != int64(n) {
 				f.Errorf("%s: %d %s, should be %d", when, got, attr, n)
 			}
 		}
 	}
 	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.write("PK", "USER#1", "SK", "FAN", "type", "Fan", "movie", "1")
 	rate(0, 150)
 	f.unread()
 	f.unbuilt()
