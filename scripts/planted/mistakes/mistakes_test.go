@@ -1,12 +1,15 @@
 package mistakes
 
 import (
+	"bytes"
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,8 +30,15 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %v", m.Name, err)
 			continue
 		}
-		if _, err := parser.ParseFile(token.NewFileSet(), m.File, text, 0); err != nil {
+		file, err := parser.ParseFile(token.NewFileSet(), m.File, text, 0)
+		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
+			continue
+		}
+		for _, i := range file.Imports { // one that is not used keeps the mistake from being compiled
+			if is := strings.Trim(i.Path.Value, `"`); i.Name == nil && !strings.Contains(is, ".") && !bytes.Contains(text, []byte(path.Base(strings.TrimSuffix(is, "/v2"))+".")) {
+				t.Errorf("%s: it does not use %s", m.Name, is)
+			}
 		}
 		for _, name := range m.Models {
 			if slices.Contains(model.Builtin(), name) {
