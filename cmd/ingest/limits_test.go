@@ -100,6 +100,7 @@ func noneDead(t *testing.T, s *system.System) {
 	t.Helper()
 	p, done := s.Models[0], make(chan struct{})
 	close(done)
+	check(t, s.Reach(t.Context(), nil))
 	f := runner.Follower{Runner: p.Runner}
 	check(t, f.CatchUp(t.Context(), done))
 	page, err := s.Store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(p.Model.Name))})

@@ -717,7 +717,7 @@ func (l *life) streamOff() {
 	l.refused(m, helps...)
 	l.ends(exitUsage, []string{"run", m, "--addr", "127.0.0.1:0"}, helps...)
 	l.ends(exitUsage, []string{"build", m, "--again"}, helps...)
-	l.ends(exitCheck, []string{"status", m}, append(helps, "would be refused", "it stands still, the stream of Shop is off", "rows: lag unknown: its stream is off")...)
+	l.ends(exitCheck, []string{"status", m}, append(helps, "would be refused", "it stands still, the stream of Shop is off", "  lag unknown: its stream is off")...)
 	l.ends(exitGood, []string{"query", m, "customer", "id=1"}, "from a stream that is off: Customer.orders", `"orders":6`)
 	l.stream(types.StreamViewTypeNewAndOldImages)
 	l.runs(m, map[string]int{}) // says the gap

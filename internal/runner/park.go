@@ -152,7 +152,7 @@ func (d *Dead) Whole() error {
 	if d.Cut == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %s, were too large to keep; replay the file again, or run projector build --again: %w", d.ID, d.Cut, ErrNoRetry)
+	return fmt.Errorf("%s: %s, were too large to keep; replay the file again, or run projector build MODEL --again: %w", d.ID, d.Cut, ErrNoRetry)
 }
 
 // Discard deletes a dead letter without applying it. The result of discarding an

@@ -39,7 +39,7 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 of each command names the variable behind each flag. Where a flag means something else for another command, the variable has the command's
 name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_TEMPLATE_FORMAT`, `WEIR_DASHBOARD_FORMAT`" + `. Keys are no flag, since others can read command
 lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
-single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--hand-over`, `--prune`" + `.
+single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--prune`" + `.
 
 **Configuration.** A file says what flags say, in YAML or JSON: ` + "`--config FILE`" + ` (` + "`WEIR_CONFIG`" + `), or the program's own (` + "`projector.yaml`, `ingest.yaml`" + `) in the
 directory where it is started. A name below a command is for that command, any other for each command that has the flag. A flag on the

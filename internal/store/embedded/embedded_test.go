@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -58,6 +59,7 @@ func TestClosedStoreIsGarbage(t *testing.T) {
 		}
 		return weak.Make(s)
 	}()
+	time.Sleep(100 * time.Millisecond) // what ran in the background ends a moment after Close
 	runtime.GC()
 	if closed.Value() != nil {
 		t.Error("after a collection, the closed store is still in memory")
