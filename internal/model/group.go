@@ -107,9 +107,9 @@ func (e *Entity) numberKey(name string) bool {
 	})
 }
 
-// Row returns what the group's row with a key has besides its values: the key, the words of
-// the entity's where, the names in the key, and the keys of indexes. ok is false if no group
-// has this key.
+// Row returns what the group's row with a key has besides its values and that key: the words of
+// the entity's where, the names in the key, and the keys of indexes. A name in the key may be that of
+// a key attribute, which has what the key has. ok is false if no group has this key.
 func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 	e := g.Into
 	is := e.Table.Item(key)
@@ -152,7 +152,7 @@ func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
 		}
 	}
-	return value.NewItem(append(attrs, is...)...), true
+	return value.NewItem(attrs...), true
 }
 
 // typedText returns the value that a text in a key stands for in an attribute of a type, or

@@ -77,7 +77,7 @@ func Accumulates(attr, accumulator string) bool {
 		strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 
-// Summary returns the row that shows the ledger of a group. There is none, and ok is false, if
+// Summary returns the row that shows the ledger of a group, as model.Group.Row does. There is none, and ok is false, if
 // the ledger counts no source row. tallies are those that are shown.
 func Summary(g *model.Group, tallies []*model.Tally, key store.Key, ledger value.Item) (row value.Item, ok bool) {
 	if g.RowsIn(ledger).Sign() <= 0 {

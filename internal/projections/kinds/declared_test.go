@@ -227,7 +227,7 @@ func groupMakes(g *model.Group) (out []string) {
 			continue
 		}
 		if row, ok := g.Row(key); ok {
-			out = append(out, string(value.AppendTypedItem(nil, row)))
+			out = append(out, owntable.RowText(store.Ref{Table: g.Into.Table.Name, Key: key})+string(value.AppendTypedItem(nil, row)))
 		}
 	}
 	return out
