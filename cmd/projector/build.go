@@ -136,6 +136,11 @@ func (c *buildCommand) Run(p *program) error {
 		if retired, err = p.retire(b, true); err != nil {
 			return err
 		}
+		if len(part.Model.Searches) == 0 {
+			if err := s.NameIndexes(p.ctx); err != nil {
+				return err
+			}
+		}
 	}
 	if search && s.Index == nil && len(names) == 0 && !retired {
 		return usage(noSearchPlace)

@@ -255,6 +255,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	}
 	w.counts.Add(n)
 	w.counts.Dead += len(p.bad)
+	b.DeadAt = n.DeadAt
 	return h.documents(ctx, w, b)
 }
 
@@ -264,18 +265,19 @@ func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error 
 	if !w.indexed {
 		return nil
 	}
-	within := indexTime
+	writing, cancel := context.WithTimeout(ctx, indexTime)
+	defer cancel()
 	if now := h.Runner.Moment(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
-		within = 0
+		writing = nil
 	}
-	of, n, err := h.Runner.Documents(ctx, []runner.Batch{b}, within)
+	of, n, err := h.Runner.Documents(ctx, []runner.Batch{b}, writing)
 	if err != nil {
 		return err
 	}
 	w.counts.Add(of[0])
 	w.pending += n
 	switch {
-	case within == 0:
+	case writing == nil:
 	case n > 0:
 		h.down = h.Runner.Moment()
 	default:

@@ -22,8 +22,9 @@ const (
 	flushShards  = 16
 	// gatherTime is how long its first page waits for others.
 	gatherTime = 100 * time.Millisecond
-	// flushTime is how long an index may take for it.
+	// flushTime is how long an index may take for it, and hurryTime how long once the next one is full, so that rows go on.
 	flushTime = 10 * time.Second
+	hurryTime = time.Second
 	// downTime is how long documents are not offered to an index that did not take some.
 	downTime = 5 * time.Second
 	// catchUpEvery is how often a Follower looks for documents that others noted as pending.
@@ -40,10 +41,12 @@ type behind struct {
 	catching catching
 }
 
-// catching is what a consumer knows of documents that are pending.
+// catching is what a consumer knows of documents that are pending. Those are written beside all else.
 type catching struct {
 	owed bool // there are some
 	at   time.Time
+	done chan struct{} // closed when err is set; nil if none are being written
+	err  error
 }
 
 // flush is pages whose rows are applied. done is closed when the fields after it are set.
@@ -52,10 +55,11 @@ type flush struct {
 	at             map[place]int
 	records, bytes int
 	since          time.Time // when the first page was applied
+	offered        bool      // to the indexes
+	hurry          func()    // ends the time of these
 
 	done    chan struct{}
-	caught  error // why documents are still pending
-	tried   bool  // to write those
+	adds    []Result // to those of the pieces
 	pending int
 	err     error
 }
@@ -106,10 +110,17 @@ func (c *consumer) unsaved(at place) *piece {
 	return p
 }
 
-// drop forgets what was gathered, if some of it is of a shard: it is read again, from the checkpoints.
+// drop forgets what was gathered of a shard: it is read again, from its checkpoint.
 func (h *behind) drop(at place) {
-	if h.next.of(at) != nil {
-		h.next = flush{}
+	if _, has := h.next.at[at]; !has {
+		return
+	}
+	was := h.next
+	h.next = flush{}
+	for _, p := range was.pieces {
+		if p.place != at {
+			h.next.add(p, was.since)
+		}
 	}
 }
 
@@ -127,9 +138,14 @@ func (r *Runner) searched(t *model.Table) bool {
 func (c *consumer) gather(ctx context.Context, pieces []piece, documents bool) error {
 	var done []piece
 	for _, p := range pieces {
-		if c.unsaved(p.place) != nil || documents && c.Runner.searched(p.table) {
+		before := c.unsaved(p.place)
+		switch {
+		case before != nil && before.view.count() != p.view.count(): // what is not saved cannot be, since the fence is that of the later view
+			c.drop(p.place)
+			delete(c.at, p.place)
+		case before != nil || documents && c.Runner.searched(p.table):
 			c.next.add(p, c.Runner.Moment())
-		} else {
+		default:
 			done = append(done, p)
 		}
 	}
@@ -146,67 +162,107 @@ func (c *consumer) untilDue() time.Duration {
 
 // catchesUp reports whether it is time to write documents that are pending.
 func (c *consumer) catchesUp() bool {
-	if c.Runner.Index == nil || c.catching.owed && !c.beside {
-		return c.Runner.Index != nil
+	if c.Runner.Index == nil || c.catching.done != nil {
+		return false
 	}
 	waited := c.Runner.Moment().Sub(c.catching.at)
-	return waited >= catchUpEvery || c.catching.owed && waited >= downTime
+	return waited >= catchUpEvery || c.catching.owed && (waited >= downTime || !c.beside)
 }
 
-// flushDue has the next flush written if it is time and no other is being written. It waits for nothing.
+// catchUp has documents written that are pending, and reports what became of that the next time.
+func (c *consumer) catchUp(ctx context.Context) {
+	k := &c.catching
+	k.owed, k.at, k.done = false, c.Runner.Moment(), make(chan struct{})
+	write := func(done chan struct{}) {
+		defer close(done)
+		_, k.err = c.Runner.CatchUp(ctx)
+	}
+	if c.beside {
+		go write(k.done)
+	} else {
+		write(k.done)
+	}
+}
+
+// caughtUp waits until no documents that were pending are being written.
+func (c *consumer) caughtUp(ctx context.Context) error {
+	k := &c.catching
+	if k.done == nil {
+		return nil
+	}
+	<-k.done
+	k.done, k.owed = nil, k.owed || k.err != nil // some may be pending since
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.stands("documents", k.err)
+}
+
+// flushDue has the next flush written if it is time and no other is being written, and documents that are pending. It waits for nothing.
 func (c *consumer) flushDue(ctx context.Context) error {
+	if c.catching.done != nil && isClosed(c.catching.done) {
+		if err := c.caughtUp(ctx); err != nil {
+			return err
+		}
+	}
+	if c.catchesUp() {
+		c.catchUp(ctx)
+	}
 	if c.flushing != nil && !isClosed(c.flushing.done) {
 		return nil
 	}
-	if err := c.settle(ctx); err != nil {
-		return err
+	err := c.settle(ctx)
+	if err == nil && c.untilDue() <= 0 {
+		err = c.startFlush(ctx)
 	}
-	if c.untilDue() > 0 && !c.catchesUp() {
-		return nil
-	}
-	return c.startFlush(ctx)
+	return err
 }
 
-// flushAll has everything written that was gathered, and waits for that.
+// flushAll has everything written that was gathered, and what is pending if it is time, and waits for that.
 func (c *consumer) flushAll(ctx context.Context) error {
-	if err := c.settle(ctx); err != nil {
+	for c.holds() {
+		err := c.startFlush(ctx)
+		if err == nil {
+			err = c.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.caughtUp(ctx); err != nil {
 		return err
 	}
-	if len(c.next.pieces) == 0 && !c.catchesUp() {
-		return nil
+	if c.catchesUp() {
+		c.catchUp(ctx)
 	}
-	if err := c.startFlush(ctx); err != nil {
-		return err
-	}
-	return c.settle(ctx)
+	return c.caughtUp(ctx)
 }
 
-// startFlush waits until the flush before is written, and begins to write the next one.
+// startFlush waits until the flush before is written, and begins to write the next one, if there is one.
 func (c *consumer) startFlush(ctx context.Context) error {
-	if err := c.settle(ctx); err != nil {
+	if h := c.flushing; h != nil && c.beside && c.prompt() {
+		select {
+		case <-h.done:
+		case <-time.After(hurryTime):
+			h.hurry()
+		}
+	}
+	if err := c.settle(ctx); err != nil || len(c.next.pieces) == 0 {
 		return err
 	}
 	h := c.next
-	h.done, h.tried = make(chan struct{}), c.catchesUp()
+	h.done = make(chan struct{})
 	c.next, c.flushing = flush{}, &h
-	within := flushTime
+	writing, cancel := context.WithTimeout(ctx, flushTime)
+	h.hurry, h.offered = cancel, true
 	if !c.down.IsZero() && c.Runner.Moment().Sub(c.down) <= downTime {
-		within = 0
+		writing, h.offered = nil, false
 	}
+	batches := batchesOf(h.pieces)
 	write := func() {
 		defer close(h.done)
-		var of []Result
-		if of, h.pending, h.err = c.Runner.Documents(ctx, batchesOf(h.pieces), within); h.err != nil {
-			return
-		}
-		for i := range of {
-			h.pieces[i].counts.Add(of[i])
-		}
-		if h.tried {
-			ctx, cancel := context.WithTimeout(ctx, flushTime)
-			defer cancel()
-			_, h.caught = c.Runner.CatchUp(ctx)
-		}
+		defer cancel()
+		h.adds, h.pending, h.err = c.Runner.Documents(ctx, batches, writing)
 	}
 	if c.beside {
 		go write()
@@ -216,10 +272,13 @@ func (c *consumer) startFlush(ctx context.Context) error {
 	return nil
 }
 
-// written waits until no flush is being written.
+// written waits until nothing is being written.
 func (c *consumer) written() {
 	if c.flushing != nil {
 		<-c.flushing.done
+	}
+	if c.catching.done != nil {
+		<-c.catching.done
 	}
 }
 
@@ -234,15 +293,17 @@ func (c *consumer) settle(ctx context.Context) error {
 	if h.err != nil {
 		return h.err
 	}
-	switch {
-	case h.pending > 0:
-		c.down, c.catching.owed, h.pieces[0].pending = c.Runner.Moment(), true, h.pending
-	case len(h.pieces) > 0:
+	if h.offered {
 		c.down = time.Time{}
 	}
-	if err := c.move(ctx, h.pieces); err != nil || !h.tried || ctx.Err() != nil {
-		return err
+	if h.pending > 0 {
+		c.catching.owed, h.pieces[0].pending = true, h.pending
+		if h.offered {
+			c.down = c.Runner.Moment()
+		}
 	}
-	c.catching = catching{h.caught != nil || h.pending > 0, c.Runner.Moment()}
-	return c.stands("documents", h.caught)
+	for i := range h.adds {
+		h.pieces[i].counts.Add(h.adds[i])
+	}
+	return c.move(ctx, h.pieces)
 }

@@ -45,7 +45,8 @@ func (c *counting) Apply(ctx context.Context, docs []search.Document) ([]error, 
 type searching struct {
 	*testing.T
 	*harness
-	index *counting
+	index  *counting
+	prompt bool
 }
 
 func newSearching(t *testing.T) *searching {
@@ -53,7 +54,7 @@ func newSearching(t *testing.T) *searching {
 	must(t, err)
 	h := newHarness(t, m)
 	h.mood = &moody{Index: h.index, refuses: "forbidden", fails: map[string]int{}}
-	return &searching{t, h, &counting{Index: h.mood, given: map[string]int{}}}
+	return &searching{t, h, &counting{Index: h.mood, given: map[string]int{}}, false}
 }
 
 // album writes album n, with this title.
@@ -69,7 +70,7 @@ func (s *searching) catchUpFrom(source store.Source, ix search.Index) error {
 	r.Store, r.Index = untrimmed{s.store}, ix
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: r, Source: source}
+	f := runner.Follower{Runner: r, Source: source, Prompt: s.prompt}
 	return f.CatchUp(context.Background(), done)
 }
 
@@ -157,6 +158,7 @@ func TestCatchUpGathersOn(t *testing.T) {
 func catchUpGathersOn(t *testing.T, fails bool) {
 	s := newSearching(t)
 	defer s.close()
+	s.prompt = fails  // it looks for documents that are pending at its beginning
 	const albums = 90 // more bytes than a flush has
 	long := strings.Repeat(".", 60_000)
 	for i := range albums {
@@ -247,5 +249,32 @@ func TestCatchUpOverSplits(t *testing.T) {
 	s.counted(0)
 	if out := s.audit(); out != "" {
 		t.Error(out)
+	}
+}
+
+// TestDeadTwice: a record of which a value cannot be derived and a document is refused counts as dead once.
+func TestDeadTwice(t *testing.T) {
+	m, err := loadText(t, `model: shelf
+tables: {shelf: {key: [PK, SK]}}
+entities:
+  Box: {where: {type: Box}, key: {PK: "BOX#{id}", SK: METADATA}, attributes: {title: string}}
+  Thing: {where: {type: Thing}, key: {PK: "BOX#{id}", SK: "THING#{n}"}, attributes: {name: string, weight: number}}
+derive:
+  Box.weight: {sum: Thing.weight, to: {id: id}}
+search:
+  things: {of: Thing, text: [name]}
+`)
+	must(t, err)
+	h := newHarness(t, m)
+	defer h.close()
+	long := strings.Repeat("x", 600)
+	must(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%[1]s","type":"Thing","id":"1","n":"%[1]s","name":"a","weight":"heavy"}`, long)))
+	done := make(chan struct{})
+	close(done)
+	var sum runner.Counts
+	f := runner.Follower{Runner: h.runner(nil), Report: func(a runner.Applied) { sum.Add(a.Counts) }}
+	must(t, f.CatchUp(t.Context(), done))
+	if sum != (runner.Counts{Dead: 1}) {
+		t.Errorf("%+v", sum)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -15,11 +14,11 @@ import (
 
 // Documents applies the documents of batches whose rows are applied to the search indexes. In an index the
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
-// applied any number of times. It notes those as pending that an index does not take within a time, or all of them
-// if that is 0 (pending.go). A document that the index refuses becomes a dead letter; a
+// applied any number of times. It notes those as pending that an index does not take until writing ends, or all of them
+// if that is nil (pending.go). A document that the index refuses becomes a dead letter; a
 // later change of its row that the index accepts puts the index right. It returns what to add to the result of each batch: its
 // searches, and the changes that became dead.
-func (r *Runner) Documents(ctx context.Context, bs []Batch, within time.Duration) (of []Result, pending int, err error) {
+func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Context) (of []Result, pending int, err error) {
 	var all asked
 	of = make([]Result, len(bs))
 	for i, b := range bs {
@@ -33,7 +32,7 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, within time.Duration
 			}
 		}
 	}
-	errs, pending, err := r.offer(ctx, all.docs, within)
+	errs, pending, err := r.offer(ctx, all.docs, writing)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -46,7 +45,7 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, within time.Duration
 		at := all.of[i]
 		if name := r.searching(all.docs[i].Index); !slices.Contains(lost[at], name) {
 			of[at.batch].of(name, Counts{Applied: -1, Dead: 1})
-			if len(lost[at]) == 0 {
+			if len(lost[at]) == 0 && !slices.Contains(bs[at.batch].DeadAt, bs[at.batch].Changes[at.change].Position) {
 				of[at.batch].Counts.Add(Counts{Applied: -1, Dead: 1})
 			}
 			lost[at] = append(lost[at], name)
@@ -121,7 +120,8 @@ func deadDocument(d *search.Document, c *projections.Change, shardKey string, re
 
 // ApplyDocuments applies documents together, and then retries those that failed one by one,
 // because a failure of the whole request, or of another document, says nothing about a
-// document. It returns an error for each document that the index refuses. The caller's
+// document. It returns an error for each document that the index refuses. If it returns an error beside these, the others of them are of
+// documents that were not taken. The caller's
 // changes must be durable first, and ApplyDocuments waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
 func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) (errs []error, err error) {
@@ -149,11 +149,11 @@ func (r *Runner) applyDocuments(ctx context.Context, docs []search.Document) ([]
 			continue
 		}
 		again, err := r.Index.Apply(ctx, docs[i:i+1])
-		if err != nil {
-			return nil, err
+		if err == nil && again[0] != nil && !errors.Is(again[0], search.ErrRefused) {
+			err = fmt.Errorf("index %s: %w", docs[i].Index, again[0])
 		}
-		if e := again[0]; e != nil && !errors.Is(e, search.ErrRefused) {
-			return nil, fmt.Errorf("index %s: %w", docs[i].Index, e)
+		if err != nil {
+			return errs, err
 		}
 		errs[i] = again[0]
 	}

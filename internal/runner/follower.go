@@ -122,7 +122,7 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 			return nil
 		}
 		next := f.consumer()
-		next.still, next.jobs, next.said, next.refused, next.catching = c.still, c.jobs, c.said, c.refused, c.catching
+		next.still, next.jobs, next.said, next.refused, next.down, next.catching.owed = c.still, c.jobs, c.said, c.refused, c.down, true
 		c = next
 	}
 }
@@ -130,9 +130,10 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 // consumer is what a Follower knows of all shards.
 type consumer struct {
 	*Follower
-	rows *Runner // applies the rows
-	jobs *Jobs
-	did  bool // something was applied
+	rows       *Runner // applies the rows
+	jobs       *Jobs
+	did        bool // something was applied
+	catchingUp bool // it ends when it has caught up
 
 	behind
 	pages   pages
@@ -210,7 +211,9 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 		return err
 	}
 	if err = c.apply(ctx, pieces, view); err == nil && documents {
-		_, _, err = c.Runner.Documents(ctx, batchesOf(pieces), flushTime)
+		writing, cancel := context.WithTimeout(ctx, flushTime)
+		defer cancel()
+		_, _, err = c.Runner.Documents(ctx, batchesOf(pieces), writing)
 	}
 	return err
 }
@@ -269,7 +272,7 @@ func (c *consumer) stands(what string, err error) error {
 // run follows the streams until Stop is closed, an error occurs or, with until, it
 // has caught up with everything acknowledged before until was closed.
 func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
-	c.beside = true
+	c.beside, c.catchingUp = true, until != nil
 	defer c.written()
 	lag, active := c.source().Tip().Lag, time.Now()
 	arrived := arrival(c.source())
@@ -283,7 +286,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		last := closed && arrived()
 		begun := time.Now()
 		n, left, err := c.step(ctx)
-		if err == nil && (n == 0 || c.Prompt || until == nil) { // a catch-up writes large flushes
+		if err == nil && (n == 0 || c.prompt()) { // a catch-up writes large flushes
 			err = c.flushDue(ctx)
 		}
 		if err != nil {
@@ -330,11 +333,15 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 			return err
 		}
 	}
-	if c.catching.owed {
-		c.catching.at = time.Time{} // once more, now
+	if err := c.flushAll(ctx); err != nil || !c.catching.owed {
+		return err
 	}
+	c.catching.at = time.Time{} // once more, now
 	return c.flushAll(ctx)
 }
+
+// prompt reports whether a user waits for what is applied, more than for its end.
+func (c *consumer) prompt() bool { return c.Prompt || !c.catchingUp }
 
 // pause waits for a while, until the channel is closed, or until the context ends.
 func pause(ctx context.Context, until <-chan struct{}, while time.Duration) error {
@@ -548,12 +555,15 @@ func (c *consumer) forget(known map[place]bool) {
 // A shard that another process has, or that ended, gives an empty piece and no error.
 func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int) (piece, error) {
 	p := piece{place: at, table: t}
-	before := c.unsaved(at)
-	if c.ended[at] || before != nil && before.page.End {
+	if c.ended[at] {
 		return p, nil
 	}
 	if ours, err := c.hold(ctx, at); !ours || err != nil {
 		return p, err
+	}
+	before := c.unsaved(at)
+	if before != nil && before.page.End {
+		return p, nil
 	}
 	if _, known := c.at[at]; !known {
 		if err := c.resume(ctx, at); err != nil {
@@ -671,7 +681,7 @@ const shardsAtOnce = 8
 func batchesOf(pieces []piece) []Batch {
 	batches := make([]Batch, len(pieces))
 	for i, p := range pieces {
-		batches[i] = Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes()}
+		batches[i] = Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes(), DeadAt: p.counts.DeadAt}
 	}
 	return batches
 }
@@ -706,6 +716,7 @@ func (c *consumer) move(ctx context.Context, pieces []piece) error {
 		last := p.last()
 		if out[i].Err != nil && !isAt(out[i].Row, last) {
 			delete(c.at, p.place)
+			c.drop(p.place)
 			continue
 		}
 		is := c.seen[p.place]

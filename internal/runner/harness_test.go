@@ -156,7 +156,7 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			return n, err
 		}
 		if h.index != nil {
-			docs, pending, err := r.Documents(context.Background(), []runner.Batch{batch}, time.Minute)
+			docs, pending, err := r.Documents(context.Background(), []runner.Batch{batch}, context.Background())
 			if err == nil && pending > 0 {
 				err = fmt.Errorf("%d documents are pending: %w", pending, errBroken) // they are written below when the batch comes again
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/events"
@@ -27,8 +26,10 @@ func (r *Runner) Indexed(row owntable.CatalogRow) (bool, error) {
 	switch {
 	case r.Index != nil && row.Search == r.Generation:
 		return true, nil
-	case row.Search == "":
+	case row.Search == "" && (r.Named == nil || !r.Named.Load()):
 		return false, nil
+	case row.Search == "":
+		return false, fmt.Errorf("%w: the search indexes of model %s are kept no more since a program began whose model has none. If this program is older, replace it; if not, start it again", catalog.ErrDefinition, r.Model.Name)
 	case r.Index == nil && len(r.Model.Searches) > 0:
 		return false, fmt.Errorf("%w: model %s has search indexes, which this program cannot reach: start it with --opensearch URL, or WEIR_OPENSEARCH", catalog.ErrDefinition, r.Model.Name)
 	case r.Index == nil:
@@ -38,25 +39,27 @@ func (r *Runner) Indexed(row owntable.CatalogRow) (bool, error) {
 		catalog.ErrDefinition, r.Model.Name, row.Search, r.Generation, r.Model.Command("build"))
 }
 
-// offer gives documents to the indexes, and notes those as pending that are not taken within a time. It returns an error for each
+// offer gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error for each
 // that is refused.
-func (r *Runner) offer(ctx context.Context, docs []search.Document, within time.Duration) (errs []error, pending int, err error) {
+func (r *Runner) offer(ctx context.Context, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
 	if len(docs) == 0 {
 		return nil, 0, nil
 	}
-	if within > 0 {
-		writing, cancel := context.WithTimeout(ctx, within)
-		defer cancel()
-		if errs, err = r.ApplyDocuments(writing, docs); err == nil || ctx.Err() != nil {
-			return errs, 0, err
+	var tried []error
+	if writing != nil {
+		if tried, err = r.ApplyDocuments(writing, docs); err == nil || ctx.Err() != nil {
+			return tried, 0, err
 		}
 	}
 	var ws []store.Write
 	errs = make([]error, len(docs))
 	for i := range docs {
-		if d := &docs[i]; d.Check() != nil { // no index can take it
+		switch d := &docs[i]; {
+		case tried != nil && (tried[i] == nil || errors.Is(tried[i], search.ErrRefused)):
+			errs[i] = tried[i]
+		case d.Check() != nil: // no index can take it
 			errs[i] = d.Check()
-		} else {
+		default:
 			ws = append(ws, owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
 		}
 	}

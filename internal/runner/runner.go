@@ -37,6 +37,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/catalog"
@@ -59,6 +60,7 @@ type Runner struct {
 	Index search.Index // nil if the model has no search
 	// Generation names the definitions of the indexes. A program is refused while those of another one are kept (Indexed).
 	Generation string
+	Named      *atomic.Bool // this program had the catalog name the generation; nil for none
 	Now        func() time.Time
 	Mover      Mover // moves old rows; nil if the model has no migrations
 	// Catalog decides before each batch whether this program may apply it. nil admits
@@ -119,6 +121,8 @@ type Batch struct {
 	View *View
 	// Looked is what is known of its ledgers already.
 	Looked Looked
+	// DeadAt has the changes that are dead letters already, when documents are written: see Result.
+	DeadAt []events.Position
 }
 
 // Counts says what became of records. Each record is in exactly one count: Applied if it
@@ -141,6 +145,8 @@ type Result struct {
 	// By has the records that asked something of a derivation, by its name: Applied, or Dead if that is kept as a
 	// dead letter.
 	By map[string]Counts
+	// DeadAt has the positions of the records that are Dead.
+	DeadAt []events.Position
 }
 
 // of adds to the counts of a derivation.
@@ -156,6 +162,7 @@ func (r *Result) of(derivation string, c Counts) {
 // Add adds another result to this one.
 func (r *Result) Add(d Result) {
 	r.Counts.Add(d.Counts)
+	r.DeadAt = append(r.DeadAt, d.DeadAt...)
 	for name, c := range d.By {
 		r.of(name, c)
 	}
@@ -330,7 +337,11 @@ func (w *Work) Kept(i int, derivations ...string) {
 // A change counts once, however many derivations ask for it; what a derivation lost counts as dead for it alone.
 func (w *Work) results(to func(i int) *Result) {
 	for i, touched := range w.Touched {
-		to(i).Counts.Add(count(touched || w.Index != nil && len(w.documents(&w.Changes[i])) > 0, w.kept[i]))
+		r := to(i)
+		r.Counts.Add(count(touched || w.Index != nil && len(w.documents(&w.Changes[i])) > 0, w.kept[i]))
+		if w.kept[i] {
+			r.DeadAt = append(r.DeadAt, w.Changes[i].Position)
+		}
 	}
 	// Most changes ask the same derivations in the same order, so the next one is guessed.
 	type asked struct {

@@ -36,6 +36,14 @@ func (v *View) of(at place) *View {
 	return &View{CatalogRow: v.CatalogRow, Fence: v.fences[at], Cuts: true}
 }
 
+// count is that of the view's catalog, 0 for none.
+func (v *View) count() int64 {
+	if v == nil {
+		return 0
+	}
+	return v.Count
+}
+
 // viewed gives a view to a batch that has none.
 func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
 	if b.View != nil {

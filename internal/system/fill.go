@@ -135,7 +135,7 @@ func (f *filler) fill(ctx context.Context) error {
 	if !again {
 		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}}
 		for name, hash := range f.indexes {
-			is := owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: f.noted[name]}
+			is := owntable.GenerationIndex{Hash: hash, Place: f.Index.Place(name), Instance: f.Index.Instance(name), Base: (*f.noted.Load())[name]}
 			if is.Instance == "" { // it was left meanwhile
 				return errLate
 			}

@@ -184,7 +184,7 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	if _, err := run.Rows(t.Context(), event); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := run.Documents(t.Context(), []runner.Batch{event}, time.Minute); err != nil {
+	if _, _, err := run.Documents(t.Context(), []runner.Batch{event}, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, next, "sunset", "a2")
@@ -420,5 +420,114 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	}
 	if hs, err := back.Index.Search(t.Context(), search.Query{Index: "gallery-albums", Limit: 9}); err != nil || len(hs) > 0 {
 		t.Errorf("%v, %v", hs, err)
+	}
+}
+
+// TestSearchRemoved: a program whose model has no searches any more begins beside one that keeps an index. That one is refused, in place
+// of answering from an index that lacks what comes now.
+func TestSearchRemoved(t *testing.T) {
+	both(t, func(t *testing.T, p *place, one, _ *model.Model) {
+		text, err := os.ReadFile("../../models/gallery.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, _ := strings.Cut(string(text), "\nsearch:")
+		_, queries, _ := strings.Cut(after, "\nqueries:")
+		kept, _, _ := strings.Cut(queries, "search-")
+		path := t.TempDir() + "/gallery.yaml"
+		if err := os.WriteFile(path, []byte(before+"\nqueries:"+kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		without, err := model.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := p.filled(t, one)
+		if err := p.system(t, without).NameIndexes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Reach(t.Context(), nil); !errors.Is(err, catalog.ErrDefinition) {
+			t.Error(err)
+		}
+		done := make(chan struct{})
+		close(done)
+		putAlbum(t, old, "a1", "sunset")
+		if err := (&runner.Follower{Runner: old.Models[0].Runner}).CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrDefinition) {
+			t.Errorf("the old program goes on: %v", err)
+		}
+		settle(t, p.system(t, without))
+	})
+}
+
+// slowIndex is an index that takes a while.
+type slowIndex struct{ search.Index }
+
+func (s slowIndex) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	time.Sleep(50 * time.Millisecond)
+	return s.Index.Apply(ctx, docs)
+}
+
+// TestCheckpointUnderLoad: the checkpoint of a shard that gets records all the time goes on moving when a build is announced, or another
+// reader has moved it, although documents are being written then.
+func TestCheckpointUnderLoad(t *testing.T) {
+	one, _ := galleries(t)
+	s := embeddedPlace(t, one).filled(t, one)
+	r := *s.Models[0].Runner
+	r.Index = slowIndex{s.Index}
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	f := runner.Follower{Runner: &r, Stop: stop, Prompt: true}
+	go func() { ended <- f.Run(t.Context()) }()
+	wrote := 0
+	write := func() {
+		putAlbum(t, s, fmt.Sprint("a", wrote%2), fmt.Sprint("title", wrote))
+		wrote++
+		time.Sleep(time.Millisecond)
+	}
+	at := func() (last events.Position) {
+		places, err := r.Places(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range places {
+			if p.At.Compare(last) > 0 {
+				last = p.At
+			}
+		}
+		return last
+	}
+	moves := func() {
+		t.Helper()
+		from := at()
+		for deadline := time.Now().Add(20 * time.Second); at().Compare(from) <= 0; write() {
+			if time.Now().After(deadline) {
+				t.Fatal("no checkpoint moves")
+			}
+		}
+	}
+	moves()
+	b := s.Models[0].Builder()
+	b.Names, b.Again, b.Asked = b.Names[:1], true, s.Now()
+	for range 3 {
+		if _, err := b.Announce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		moves()
+		moves()
+		if err := b.Abort(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		shards, err := s.Store.Shards(t.Context(), "gallery")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, is := range shards { // another reader moves it
+			writeOne(t, s.Store, owntable.OvertakeCheckpoint(owntable.Checkpoint("gallery", "gallery", is.ID), s.Store.Tip().Given))
+		}
+		moves()
+		moves()
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }

@@ -128,7 +128,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		}
 		ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: s.now, InMemory: o.InMemory, Noted: noted, Existing: o.Existing, Source: hex.EncodeToString(sum[:8])})
 		if err == nil {
-			s.noted = noted
+			s.noted.Store(&noted)
 		}
 		return ix, err
 	}
@@ -195,8 +195,29 @@ func (s *System) NameIndexes(ctx context.Context) error {
 	return nil
 }
 
+// isBuilding refuses to take the place of a generation that another program is building: the older of two programs that are
+// started again and again would, in turn with the newer one.
+func (s *System) isBuilding(ctx context.Context, g *generation) error {
+	row, err := g.part.Runner.Catalog.Row(ctx)
+	if err != nil || row.Search == "" || !s.shared {
+		return err
+	}
+	other, err := store.GetRow(ctx, s.Store, owntable.Generation(g.model.Name, row.Search))
+	if err != nil {
+		return err
+	}
+	if is, err := owntable.DecodeGeneration(other); err == nil && !is.Filled && s.now().Before(is.Until) {
+		_, err = g.part.Runner.Indexed(row)
+		return fmt.Errorf("they are being built: %w", err)
+	}
+	return nil
+}
+
 // name marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog name it.
 func (s *System) name(ctx context.Context, g *generation) error {
+	if err := s.isBuilding(ctx, g); err != nil {
+		return err
+	}
 	was, _, err := s.read(ctx, g)
 	if err != nil {
 		return err

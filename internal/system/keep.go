@@ -47,7 +47,10 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 		return err
 	}
 	for _, g := range s.generations {
-		row, _, err := s.read(ctx, g)
+		row, kept, err := s.read(ctx, g)
+		if err == nil && !kept {
+			err = s.NameIndexes(ctx)
+		}
 		if err == nil && !row.Reached {
 			if _, err = g.part.Runner.CatchUp(ctx); err == nil {
 				err = s.change(ctx, g, func(row *owntable.GenerationRow) bool { row.Reached = row.Filled; return row.Filled })

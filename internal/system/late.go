@@ -58,8 +58,12 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
-// tryReach is reach for a short time, if that was not tried a moment ago.
+// tryReach is reach for a short time, if that was not tried a moment ago and no other call tries it.
 func (l *late) tryReach(ctx context.Context) {
+	if !l.opening.TryLock() {
+		return
+	}
+	l.opening.Unlock()
 	l.mu.Lock()
 	now := time.Now()
 	try := now.Sub(l.tried) >= reachEvery

@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -68,6 +69,10 @@ func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error 
 // remove removes a generation. A program that begins to fill it meanwhile has changed the
 // row, and finds that its indexes are gone: it stops, and fills them when it starts again.
 func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.GenerationRow) error {
+	row, err := s.write(ctx, owntable.Generation(p.Model.Name, is.Generation), row, owntable.GenerationRow{Driver: row.Driver, Indexes: row.Indexes, Base: noteNone + rand.Text()})
+	if err != nil {
+		return err
+	}
 	for _, place := range is.Indexes {
 		if err := s.Index.Drop(ctx, place); err != nil {
 			return err
@@ -75,7 +80,10 @@ func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.Ge
 	}
 	for _, partition := range owntable.Pending(p.Model.Name, is.Generation) {
 		err := p.Runner.EachOwn(ctx, partition, func(note value.Item) error {
-			_, err := p.Runner.Write(ctx, []store.Write{{Ref: owntable.Ref(partition, note.Get(owntable.Sort).Text()), Delete: true}})
+			is, err := owntable.DecodePending(note)
+			if err == nil {
+				_, err = p.Runner.Write(ctx, []store.Write{is.Drop()}) // one that was raised meanwhile stays
+			}
 			return err
 		})
 		if err != nil {

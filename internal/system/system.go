@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"weir/internal/build"
@@ -60,7 +61,7 @@ type System struct {
 	late        *late         // the index, if it could not be opened at first
 	// noted is what the index was told to hold when it opened, by name. An index that opens
 	// late answers only after this is set.
-	noted map[string]string
+	noted atomic.Pointer[map[string]string]
 	now   func() time.Time
 	log   *slog.Logger
 
@@ -181,7 +182,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
 			if g := s.generationOf(m); g != nil {
-				g.part, p.Runner.Generation = p, g.hash
+				g.part, p.Runner.Generation, p.Runner.Named = p, g.hash, &g.named
 			}
 		}
 		p.Runner.Tracer = o.Tracer
