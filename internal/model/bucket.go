@@ -118,32 +118,38 @@ func units() (out []string) {
 	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
 }
 
-// read takes a time bucket from the file.
-func (b *byDecl) read(in fields) {
-	for _, unit := range units() {
-		if n, ok := in.has[unit]; ok && b.unit.given() {
-			in.r.report(n.pos(), "", "a time bucket is either %q or %q", b.unit.text, unit)
-		} else if ok {
-			b.unit, b.of = word{unit, n.pos()}, in.word(unit)
-		}
+// bucketDecl gives a name of a group's key its value: a word, or a part of the calendar.
+type bucketDecl struct {
+	heading `noun:"time bucket"`
+	Unit    keyword `keys:"hour day week month year" either:"a time bucket is either %q or %q"`
+	Zone    word
+	Epoch   word
+	value   word
+	of      word
+}
+
+func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value of " + d.name.text) }
+
+func (d *bucketDecl) check(f fields) {
+	if d.Unit.key == "" {
+		f.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
+		return
 	}
-	if b.zone, b.epoch = in.word("zone"), in.word("epoch"); !b.unit.given() {
-		in.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
-	}
+	d.of = d.Unit.word(f.what(d.Unit.key))
 }
 
 // bucket compiles a time bucket over rows of source. ok is false after a problem, which is reported
 // here. A field of type any passes, since only rows can say what it holds.
-func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
+func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	of := c.field(source, b.of)
-	zone, err := calendar.Zone(b.zone.text)
+	zone, err := calendar.Zone(b.Zone.text)
 	if err != nil {
-		c.unknown(b.zone, calendar.Names(), "%v", err)
+		c.unknown(b.Zone, calendar.Names(), "%v", err)
 	}
-	epoch := Epoch(b.epoch.text)
-	known := !b.epoch.given() || slices.Contains(epochs, epoch)
+	epoch := Epoch(b.Epoch.text)
+	known := !b.Epoch.given() || slices.Contains(epochs, epoch)
 	if !known {
-		c.unknown(b.epoch, names(epochs, func(e Epoch) string { return string(e) }), "numbers are not counted in %q since 1970", b.epoch.text)
+		c.unknown(b.Epoch, names(epochs, func(e Epoch) string { return string(e) }), "numbers are not counted in %q since 1970", b.Epoch.text)
 	}
 	if of == nil || err != nil || !known {
 		return Expr{}, false
@@ -152,11 +158,11 @@ func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
 	switch {
 	case of.Type == TypeAny || text:
 	case epoch == "" && of.Type == TypeNumber:
-		c.report(b.of.pos, "say what it counts since 1970: {"+b.unit.text+": "+b.of.text+", epoch: seconds}, or milliseconds",
+		c.report(b.of.pos, "say what it counts since 1970: {"+b.Unit.key+": "+b.of.text+", epoch: seconds}, or milliseconds",
 			"%s.%s is a number, and a time is a text (RFC 3339)", source.Name, of.Name)
 		return Expr{}, false
 	case epoch == "" && of.Type != TypeTime:
-		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.unit.text)
+		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
 		return Expr{}, false
 	case epoch != "" && of.Type != TypeNumber && of.Type != TypeString:
 		hint := "a number"
@@ -166,5 +172,5 @@ func (c *compiler) bucket(source *Entity, b byDecl) (Expr, bool) {
 		c.report(b.of.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
 		return Expr{}, false
 	}
-	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.unit.text), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}, true
+	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}, true
 }

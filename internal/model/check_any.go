@@ -17,9 +17,9 @@ func checkAny(c *compiler) {
 		case len(s.Any) == 0:
 			c.report(at, "any: {field: parameter}", "any of no fields is no row")
 		}
-		reportTwice(c, d.any)
+		reportTwice(c, d.Any)
 		for i, b := range s.Any {
-			w := d.any[i].name
+			w := d.Any[i].name
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
@@ -51,7 +51,7 @@ func checkKinds(c *compiler) {
 			case e.SetOf() != nil:
 				c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
 			case !one.inIndex():
-				c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.by.text)
+				c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
 			case s.inIndex(): // else checkPartitions reports it
 				c.sameRead(s, e, w)
 			}

@@ -19,7 +19,7 @@ import (
 func checkUnwritten(c *compiler) {
 	for _, e := range c.Entities {
 		i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
-		if i < 0 || e.Derived || c.entities[e] == nil || c.entities[e].listed {
+		if i < 0 || e.Derived || e.decl == nil || e.decl.listed() {
 			continue
 		}
 		t := e.Values[i]
@@ -27,7 +27,7 @@ func checkUnwritten(c *compiler) {
 		if len(t.Sources) > 0 {
 			hint += fmt.Sprintf("; if weir shall make them, declare %s: {group: %s, …} instead", e.Name, t.Sources[0].Entity.Name)
 		}
-		c.warn(c.tallies[t].name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
+		c.warn(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
 	}
 }
 
@@ -43,7 +43,7 @@ func checkCounted(c *compiler) {
 					continue
 				}
 				if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {
-					c.report(c.tallies[t].name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
+					c.report(t.decl.name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
 				}
 			}
 		}
@@ -68,12 +68,12 @@ func checkConstantKeys(c *compiler) {
 	}
 	for _, t := range c.Tallies {
 		for _, s := range t.Sources {
-			check(c.tallies[t].name.pos, t.Name, t.Target, s.To)
+			check(t.decl.name.pos, t.Name, t.Target, s.To)
 		}
 	}
 	for _, s := range c.Statuses {
 		for _, st := range s.Stages {
-			check(c.moves[s].name.pos, s.Name+" "+st.Word, s.Target, st.To)
+			check(s.decl.name.pos, s.Name+" "+st.Word, s.Target, st.To)
 		}
 	}
 }

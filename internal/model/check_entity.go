@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,17 +13,17 @@ import (
 // Lengths are in characters, as the write side counts them.
 func checkAttributeLimits(c *compiler) {
 	for _, e := range c.Entities {
-		for i, d := range c.entities[e].attributes {
+		for i, d := range e.decl.Attributes {
 			a := e.Attributes[i]
 			if len(a.Enum) > 0 && a.Type != TypeString && a.Type != TypeAny {
-				c.report(d.pos["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
+				c.report(d.at["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
 			}
 			if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
-				c.report(d.pos["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
+				c.report(d.at["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 			}
 			c.bounds(a, d)
-			reportTwice(c, d.enum)
-			for _, w := range d.enum {
+			reportTwice(c, d.Enum)
+			for _, w := range d.Enum {
 				if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
 					c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
 				}
@@ -35,18 +34,18 @@ func checkAttributeLimits(c *compiler) {
 
 // bounds reports limits that no number can meet, or that are never checked.
 func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
-	min, bounded := d.pos["min"]
+	min, bounded := d.at["min"]
 	switch {
 	case bounded && a.Type != TypeNumber:
 		c.report(min, "", "min is the least number, %s is a %s", a.Name, a.Type)
 	case !a.Least.IsMissing() && !a.Most.IsMissing() && value.Compare(a.Least, a.Most) > 0:
 		c.report(min, "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
-	case d.from.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
+	case d.From.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
 		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}
 	for _, l := range a.limits() {
 		if want := summable(l.value, true); a.Whole && want != "" {
-			c.report(d.pos[l.key], "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
+			c.report(d.at[l.key], "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
 		}
 	}
 }
@@ -76,7 +75,7 @@ func checkExpires(c *compiler) {
 		switch e.Expires.Type {
 		case TypeTime, TypeNumber, TypeString, TypeAny:
 		default:
-			c.report(c.entities[e].expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
+			c.report(e.decl.Expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
 		}
 	}
 }
@@ -196,7 +195,7 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 // a name in the key of a set's rows may have several.
 func checkWhere(c *compiler) {
 	for _, e := range c.Entities {
-		for _, d := range c.entities[e].where {
+		for _, d := range e.decl.Where {
 			if _, latest := e.latestField(d.name.text); latest || c.valueOf(e, d.name.text) != nil {
 				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 			}
@@ -230,6 +229,8 @@ func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 // keyPos returns the place of a template in the file, or of the declared attribute that
 // serves as its own template.
 func (c *compiler) keyPos(e *Entity, k *KeyTemplate) pos {
-	given := findFirst(c.entities[e].key, func(p pair) bool { return p.name.text == k.Attr.Name })
-	return cmp.Or(given.value.pos, c.attributePos(e, k.Attr.Name))
+	if d := e.decl.template(k.Attr.Name); d != nil {
+		return d.Template.pos
+	}
+	return c.attributePos(e, k.Attr.Name)
 }

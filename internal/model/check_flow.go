@@ -200,24 +200,24 @@ func loop(feeds map[derived][]derived, start derived) []derived {
 // inOrder returns all derivations in the order of the file.
 func (c *compiler) inOrder() []derived {
 	var out []derived
-	for _, d := range c.decl.derive {
+	for _, d := range c.decl.Derive {
 		for _, t := range c.Tallies {
-			if c.tallies[t] == d || t.Group != nil && c.groups[t.Group] == d {
+			if t.decl == d || t.Group != nil && t.Group.decl == d {
 				out = append(out, derived{tally: t})
 			}
 		}
 		for _, s := range c.Statuses {
-			if c.moves[s] == d {
+			if s.decl == d {
 				out = append(out, derived{steps: s})
 			}
 		}
 		for _, l := range c.Latest {
-			if c.latest[l] == d {
+			if l.decl == d {
 				out = append(out, derived{first: l})
 			}
 		}
 		for _, r := range c.Rows {
-			if c.rules[r] == d && !slices.Contains(out, derived{rows: r.Into}) {
+			if r.decl == d && !slices.Contains(out, derived{rows: r.Into}) {
 				out = append(out, derived{rows: r.Into})
 			}
 		}
@@ -228,17 +228,17 @@ func (c *compiler) inOrder() []derived {
 // derivedPos is where the file declares a derivation, for a message about it.
 func (c *compiler) derivedPos(of derived) pos {
 	if of.tally != nil {
-		return c.tallies[of.tally].name.pos
+		return of.tally.decl.name.pos
 	}
 	if of.steps != nil {
-		return c.moves[of.steps].name.pos
+		return of.steps.decl.name.pos
 	}
 	if of.first != nil {
-		return c.latest[of.first].name.pos
+		return of.first.decl.name.pos
 	}
 	for _, r := range c.Rows {
 		if r.Into == of.rows {
-			return c.rules[r].name.pos
+			return r.decl.name.pos
 		}
 	}
 	return pos{}
@@ -261,7 +261,7 @@ func checkImages(c *compiler) {
 		}
 	}
 	for _, t := range c.Tallies {
-		at := c.tallies[t].name.pos
+		at := t.decl.name.pos
 		for _, s := range t.Sources {
 			need(at, t.Name, s.Entity.Table, true)
 		}
@@ -272,13 +272,13 @@ func checkImages(c *compiler) {
 		for _, a := range r.Fields {
 			old = old || slices.Contains(recordsIn(a.Expr), "$old")
 		}
-		need(c.rules[r].name.pos, r.Name, r.Source.Table, old)
+		need(r.decl.name.pos, r.Name, r.Source.Table, old)
 		if r.Subscribers != nil {
-			need(c.rules[r].name.pos, r.Name, r.Subscribers.Of.Table, true)
+			need(r.decl.name.pos, r.Name, r.Subscribers.Of.Table, true)
 		}
 	}
 	for _, s := range c.Statuses {
-		at := c.moves[s].name.pos
+		at := s.decl.name.pos
 		need(at, s.Name, s.Target.Table, true)
 		for _, st := range s.Stages {
 			need(at, s.Name, st.Source.Table, true)
@@ -288,16 +288,16 @@ func checkImages(c *compiler) {
 		}
 	}
 	for _, l := range c.Latest {
-		at := c.latest[l].name.pos
+		at := l.decl.name.pos
 		need(at, l.Name, l.Target.Table, true)
 		if l.Source != nil {
 			need(at, l.Name, l.Source.Table, true)
 		}
 	}
 	for _, f := range c.Follows {
-		need(c.rules[f.Rule].name.pos, f.Rule.Name, f.Source.Table, true)
+		need(f.Rule.decl.name.pos, f.Rule.Name, f.Source.Table, true)
 	}
 	for _, s := range c.Searches {
-		need(c.searches[s].name.pos, "the search index "+s.Name, s.Of.Table, true)
+		need(s.decl.name.pos, "the search index "+s.Name, s.Of.Table, true)
 	}
 }

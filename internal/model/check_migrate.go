@@ -12,20 +12,20 @@ import (
 // A table from which rows are only migrated has no entities in the file, so nothing may be derived
 // from it.
 func checkOldTables(c *compiler) {
-	for i, d := range c.decl.migrations {
-		if !d.table.given() {
+	for i, d := range c.decl.Migrate {
+		if !d.Table.given() {
 			continue
 		}
-		twice := slices.ContainsFunc(c.decl.migrations[:i], func(o *migrationDecl) bool { return o.table.text == d.table.text })
-		switch name := d.table.text; {
+		twice := slices.ContainsFunc(c.decl.Migrate[:i], func(o *migrationDecl) bool { return o.Table.text == d.Table.text })
+		switch name := d.Table.text; {
 		case name == "weir":
-			c.report(d.table.pos, "", "the table weir is weir's own: it keeps its ledgers there")
+			c.report(d.Table.pos, "", "the table weir is weir's own: it keeps its ledgers there")
 		case !tableName.MatchString(name):
-			c.report(d.table.pos, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", name)
+			c.report(d.Table.pos, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", name)
 		case twice:
-			c.report(d.table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
+			c.report(d.Table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
 		case slices.ContainsFunc(c.Tables, func(t *Table) bool { return t.Name == name }):
-			c.report(d.table.pos, "rows: ENTITY", "%s is a table of the model: name the entity that its old rows are", name)
+			c.report(d.Table.pos, "rows: ENTITY", "%s is a table of the model: name the entity that its old rows are", name)
 		}
 	}
 }
@@ -35,15 +35,15 @@ func checkOldTables(c *compiler) {
 // Both images are needed: a deletion of an old row is known by its old image alone.
 func checkMigrations(c *compiler) {
 	for _, m := range c.Migrations {
-		d := c.migrations[m]
+		d := m.decl
 		if m.From.Derived {
-			c.report(d.rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
+			c.report(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
 		}
 		if !m.From.Table.OldImage {
 			c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
 		}
 		for i, mk := range m.Makes {
-			at := c.makings[mk].entity.pos
+			at := mk.decl.entity.pos
 			switch {
 			case mk.Into == m.From:
 				c.report(at, "", "rows of %s would become what they are", m.From.Name)
@@ -66,7 +66,7 @@ func checkMigrations(c *compiler) {
 
 // makingWhole reports key names and required attributes that the new row would lack.
 func (c *compiler) makingWhole(mk *Making) {
-	at, from := c.makings[mk].entity.pos, mk.Migration.From
+	at, from := mk.decl.entity.pos, mk.Migration.From
 	hint := func(name string) string {
 		return mk.Into.Name + ": {" + name + ": FIELD}; " + from.Name + " has " + strings.Join(c.fieldNames(from), ", ")
 	}
@@ -111,7 +111,7 @@ func (c *compiler) makingStamps(mk *Making) {
 			continue // an old row without it becomes no such row; that is reported row by row
 		}
 		if _, ok := t.Only(); !ok {
-			c.report(c.makings[mk].entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
+			c.report(mk.decl.entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (c *compiler) makingStamps(mk *Making) {
 // makingPos returns the place where the file gives a name its value, or else where it names
 // the entity.
 func (c *compiler) makingPos(mk *Making, name string) pos {
-	return placeOf(c.makings[mk].set, name, c.makings[mk].entity.pos)
+	return placeOf(mk.decl.set, name, mk.decl.entity.pos)
 }
 
 // checkMigrationLoops reports migrations that would turn a row back into what it was.
@@ -134,7 +134,7 @@ func checkMigrationLoops(c *compiler) {
 			for _, next := range e.Migrations {
 				for _, mk := range next.Makes {
 					if mk.Into == m.From && m.From != e {
-						c.report(c.migrations[m].name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
+						c.report(m.decl.name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
 						return
 					}
 					if !seen[mk.Into] {

@@ -14,7 +14,7 @@ import (
 func checkOneEntity(c *compiler) {
 	c.firstPairs(func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b) }, true, func(a, b *Entity) {
 		c.overlap[b] = true
-		c.report(c.entities[b].name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
+		c.report(b.decl.name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
 			"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
 	})
 }
@@ -28,7 +28,7 @@ func checkOneKey(c *compiler) {
 	c.firstPairs(func(a, b *Entity) bool {
 		return !a.Derived && !b.Derived && !c.replaces(a, b) && sameEscaped(a, b)
 	}, false, func(a, b *Entity) {
-		c.report(c.entities[b].name.pos, "give the key of "+b.Name+" a prefix of its own",
+		c.report(b.decl.name.pos, "give the key of "+b.Name+" a prefix of its own",
 			"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
 	})
 }
@@ -53,7 +53,7 @@ func checkOwnKeys(c *compiler) {
 		if c.broken[r.Into] || c.faulty[r] {
 			continue
 		}
-		at := c.rules[r].name.pos
+		at := r.decl.name.pos
 		for _, e := range r.Into.Table.Entities {
 			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && !beginApart(r.Into, e) && sameKey(r.Into, e, r.fixed(), e.fixed()) {
 				c.report(at, "give the key of "+r.Into.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", r.Name, e.Name)

@@ -10,7 +10,7 @@ func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
 			continue
 		}
 		for _, s := range q.Steps {
-			check(q, s, c.steps[s])
+			check(q, s, s.decl)
 		}
 	}
 }
@@ -150,9 +150,9 @@ func checkBelow(c *compiler) {
 // that is not hidden and that the index holds.
 func checkFilters(c *compiler) {
 	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		reportTwice(c, d.with)
+		reportTwice(c, d.With)
 		for i, b := range s.With {
-			w := d.with[i].name
+			w := d.With[i].name
 			switch {
 			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
@@ -162,7 +162,7 @@ func checkFilters(c *compiler) {
 		}
 		for i, f := range s.Where {
 			if s.Index != nil && s.Index.KeysOnly && !s.holds(f.Field) {
-				c.report(d.where[i].name.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, f.Field.Name)
+				c.report(d.Where[i].name.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, f.Field.Name)
 			}
 		}
 	})
@@ -201,7 +201,7 @@ func checkUnique(c *compiler) {
 		if !c.sound[q] || q.Search != nil {
 			continue
 		}
-		d := c.queries[q]
+		d := q.decl
 		at, said := d.at["unique"]
 		if len(q.Steps) < 2 {
 			if said {
@@ -213,7 +213,7 @@ func checkUnique(c *compiler) {
 			c.report(d.name.pos, "unique: true gives each once, unique: false each time", "several rows can lead to one %s, and the query does not say what then", q.Steps[len(q.Steps)-1].Entity.Name)
 		}
 		for _, s := range q.Steps {
-			if at, ok := c.steps[s].at["order"]; ok && q.Unique {
+			if at, ok := s.decl.at["order"]; ok && q.Unique {
 				c.report(at, "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
 			}
 		}

@@ -10,15 +10,15 @@ import (
 // checkRules reports rules for commands on an entity whose rows only weir writes.
 func checkRules(c *compiler) {
 	for _, e := range c.Entities {
-		d := c.entities[e]
+		d := e.decl
 		if !e.Derived {
 			if o := e.Once; o != nil && (o.Of.Derived || o.Of == e) {
-				c.report(d.rules.once.of.pos, "", "%s cannot be where the keys of %s are kept: commands do not write it", o.Of.Name, e.Name)
+				c.report(d.Once.Of.pos, "", "%s cannot be where the keys of %s are kept: commands do not write it", o.Of.Name, e.Name)
 			}
 			continue
 		}
 		for _, key := range []string{"unique", "new", "flatten", "once", "supersede"} {
-			if at, ok := d.rules.at[key]; ok {
+			if at, ok := d.at[key]; ok {
 				c.report(at, "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
 			}
 		}
@@ -31,9 +31,9 @@ func checkRules(c *compiler) {
 // or foreign row has would be given away a second time.
 func checkUniqueFields(c *compiler) {
 	for _, e := range c.soundEntities() {
-		reportTwice(c, c.entities[e].rules.unique)
+		reportTwice(c, e.decl.Unique)
 		for _, u := range e.Unique {
-			at := placeOf(c.entities[e].rules.unique, u.Field.Name, c.entities[e].name.pos)
+			at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
 			switch {
 			case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
 				c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
@@ -50,7 +50,7 @@ func checkUniqueFields(c *compiler) {
 // a default.
 func checkNew(c *compiler) {
 	for _, e := range c.Entities {
-		for _, p := range c.entities[e].rules.fresh {
+		for _, p := range e.decl.New {
 			want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
 			a, f := e.Attribute(p.name.text), e.Field(p.name.text)
 			is := f.Type
@@ -74,7 +74,7 @@ func checkNew(c *compiler) {
 // attribute has.
 func checkNested(c *compiler) {
 	for _, e := range c.Entities {
-		for _, p := range c.entities[e].rules.flatten {
+		for _, p := range e.decl.Flatten {
 			if e.Attribute(p.name.text) != nil {
 				c.report(p.name.pos, "leave one of them out", "%q is an attribute of %s too", p.name.text, e.Name)
 			}
@@ -93,19 +93,19 @@ func checkSupersede(c *compiler) {
 		if s == nil {
 			continue
 		}
-		d := c.entities[e].rules.supersede
+		d := e.decl.Supersede
 		if s.List.Type != TypeList {
-			c.report(d.append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
+			c.report(d.Append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
 		}
 		if s.Time.Type != TypeTime {
-			c.report(d.append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
+			c.report(d.Append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
 		}
 		for i, o := range s.Other {
 			differs := slices.ContainsFunc(s.Where, func(t Test) bool {
 				return t.Field.Name == o.Name && !t.Is.Holds(o.Expr.Const)
 			})
 			if !differs {
-				c.report(d.row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, value.Scalar(o.Expr.Const))
+				c.report(d.Row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, value.Scalar(o.Expr.Const))
 			}
 		}
 	}
@@ -117,22 +117,22 @@ func checkSupersede(c *compiler) {
 // write.
 func checkComputed(c *compiler) {
 	for _, e := range c.Entities {
-		for i, d := range c.entities[e].attributes {
+		for i, d := range e.decl.Attributes {
 			a := e.Attributes[i]
-			if d.plus.line > 0 && !d.from.given() {
-				c.report(d.plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
+			if d.Plus.line > 0 && !d.From.given() {
+				c.report(d.Plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
 			}
 			if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
-				c.report(d.pos["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
+				c.report(d.at["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
 			}
 			if a.Computed == nil {
 				continue
 			}
 			if a.Type != TypeNumber {
-				c.report(d.from.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
+				c.report(d.From.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
 			}
 			if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
-				c.report(d.from.pos, "", "%s is no attribute with a time", f.Name)
+				c.report(d.From.pos, "", "%s is no attribute with a time", f.Name)
 			}
 			if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
 				c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
@@ -147,8 +147,8 @@ func checkComputed(c *compiler) {
 // everyWord reports words of the enum for which a computed attribute has no duration.
 func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
 	for _, w := range by.Enum {
-		if !slices.ContainsFunc(d.plus.each, func(p pair) bool { return p.name.text == w }) {
-			c.report(d.plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
+		if !slices.ContainsFunc(d.Plus.each, func(p pair) bool { return p.name.text == w }) {
+			c.report(d.Plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
 // checkForward reports an attribute that moves forward but has no enum to move along.
 func checkForward(c *compiler) {
 	for _, e := range c.Entities {
-		for i, d := range c.entities[e].attributes {
+		for i, d := range e.decl.Attributes {
 			if e.Attributes[i].Forward && len(e.Attributes[i].Enum) == 0 {
-				c.report(d.pos["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", d.name.text)
+				c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", d.name.text)
 			}
 		}
 	}

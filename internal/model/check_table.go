@@ -18,14 +18,14 @@ const (
 // The lengths and characters are DynamoDB's naming rules for tables and indexes.
 func checkTableNames(c *compiler) {
 	for _, t := range c.Tables {
-		at := c.tables[t].name.pos
+		at := t.decl.name.pos
 		switch {
 		case t.Name == "weir":
 			c.report(at, "choose another name", "the table weir is weir's own: it keeps its ledgers there")
 		case !tableName.MatchString(t.Name):
 			c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
 		}
-		for _, ix := range c.tables[t].indexes {
+		for _, ix := range t.decl.Indexes {
 			if !tableName.MatchString(ix.name.text) {
 				c.report(ix.name.pos, "", "an index's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", ix.name.text)
 			}
@@ -43,7 +43,7 @@ func checkIndexCount(c *compiler) {
 				local++
 			}
 		}
-		at := c.tables[t].name.pos
+		at := t.decl.name.pos
 		if local > maxLocalIndexes {
 			c.report(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
 		}
@@ -59,7 +59,7 @@ func checkIndexCount(c *compiler) {
 func checkLocalIndexes(c *compiler) {
 	for _, t := range c.Tables {
 		for i, ix := range t.Indexes {
-			at := c.tables[t].indexes[i].name.pos
+			at := t.decl.Indexes[i].name.pos
 			switch {
 			case !ix.Local || t.Key.Partition.Name == "" || ix.Key.Partition.Name == "":
 			case ix.Key.Partition != t.Key.Partition:
@@ -74,7 +74,7 @@ func checkLocalIndexes(c *compiler) {
 // checkTTL reports a TTL attribute that is a key attribute or not a number.
 func checkTTL(c *compiler) {
 	for _, t := range c.Tables {
-		at := c.tables[t].ttl
+		at := t.decl.TTL
 		if !at.given() {
 			continue
 		}
@@ -93,5 +93,5 @@ func checkTTL(c *compiler) {
 
 // attributePos returns the place where an attribute is declared.
 func (c *compiler) attributePos(e *Entity, name string) pos {
-	return placeOf(c.entities[e].attributes, name, c.entities[e].name.pos)
+	return placeOf(e.decl.Attributes, name, e.decl.name.pos)
 }

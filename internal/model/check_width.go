@@ -33,7 +33,7 @@ func checkWidths(c *compiler) {
 			}
 		}
 		if n > maxCopied {
-			c.report(c.rules[r].name.pos, "copy fewer attributes, or put some of them into a map and copy the map",
+			c.report(r.decl.name.pos, "copy fewer attributes, or put some of them into a map and copy the map",
 				"a row of %s has %d attributes of the rule, which are too many for one write: the limit is %d, and one that follows another row is three", r.Into.Name, n, maxCopied)
 		}
 	}
@@ -41,7 +41,7 @@ func checkWidths(c *compiler) {
 		for _, mk := range m.Makes {
 			for _, e := range []*Entity{m.From, mk.Into} {
 				if n := len(e.Attributes); n > maxMoved {
-					c.report(c.makings[mk].entity.pos, "move its rows by a program of your own, or declare as a map what belongs together",
+					c.report(mk.decl.entity.pos, "move its rows by a program of your own, or declare as a map what belongs together",
 						"rows of %s have %d attributes, which are too many for a migration: it asks for each of them as it was read, and the limit is %d", e.Name, n, maxMoved)
 					break
 				}
@@ -68,7 +68,7 @@ func (c *compiler) widthOfTallies(e *Entity, shown int) {
 		for _, source := range of {
 			before := adds[source]
 			if adds[source] += added(t.Kind); before <= maxAdded && adds[source] > maxAdded {
-				d := c.tallies[t]
+				d := t.decl
 				c.report(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d counts and sums of one row of %s: one write cannot hold them, so none would count. A mean and a distinct are two", source.Name, maxAdded, e.Name)
 			}
@@ -76,7 +76,7 @@ func (c *compiler) widthOfTallies(e *Entity, shown int) {
 				continue
 			}
 			if spread[source]++; spread[source] == maxSpread+1 {
-				c.report(c.tallies[t].name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+				c.report(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d distincts of one row of %s: one transaction cannot hold them, so none would count", source.Name, maxSpread, e.Name)
 			}
 		}
@@ -123,10 +123,10 @@ func (c *compiler) widthOfFacts(e *Entity) int {
 				}
 			}
 		}
-		add(c.moves[s].name.pos, names)
+		add(s.decl.name.pos, names)
 	}
 	for _, l := range e.Latest {
-		add(c.latest[l].name.pos, l.Attributes())
+		add(l.decl.name.pos, l.Attributes())
 	}
 	return len(seen)
 }

@@ -9,31 +9,16 @@ import (
 // compiler makes the plan out of the declarations. It reports what it cannot compile, and
 // leaves it out or marks it broken. It silently skips what depends on a broken part, so one
 // mistake gives one problem.
-// The maps lead from a part of the plan back to its declaration, for the places in messages. They
-// are dropped with the compiler; the Model keeps no place of the file.
+// Each part of the plan has its declaration, for the places in messages.
 type compiler struct {
 	*reader
 	*Model
 	decl *modelDecl
 
-	broken   map[*Entity]bool // has a problem that makes its key unusable
-	entities map[*Entity]*entityDecl
-	tables   map[*Table]*tableDecl
-	tallies  map[*Tally]*deriveDecl
-	groups   map[*Group]*deriveDecl
-	rules    map[*RowRule]*deriveDecl
-	searches map[*Search]*searchDecl
-	queries  map[*Query]*queryDecl
-	steps    map[*Step]*stepDecl
-	moves    map[*Status]*deriveDecl
-	stages   map[*Stage]*stageDecl
-	latest   map[*Latest]*deriveDecl
-	sound    map[*Query]bool   // everything in it is whole
-	faulty   map[*RowRule]bool // something that it sets was reported
-	overlap  map[*Entity]bool
-
-	migrations map[*Migration]*migrationDecl
-	makings    map[*Making]makingDecl
+	broken  map[*Entity]bool  // has a problem that makes its key unusable
+	sound   map[*Query]bool   // everything in it is whole
+	faulty  map[*RowRule]bool // something that it sets was reported
+	overlap map[*Entity]bool
 }
 
 // compile reads the document, compiles it and runs all checks.
@@ -41,12 +26,10 @@ type compiler struct {
 // made. Load returns it only if nothing was reported.
 func compile(r *reader, root node) *Model {
 	c := &compiler{
-		reader: r, Model: &Model{File: r.file}, decl: readModel(root),
-		broken: map[*Entity]bool{}, entities: map[*Entity]*entityDecl{}, tables: map[*Table]*tableDecl{},
-		tallies: map[*Tally]*deriveDecl{}, groups: map[*Group]*deriveDecl{}, rules: map[*RowRule]*deriveDecl{}, searches: map[*Search]*searchDecl{},
-		queries: map[*Query]*queryDecl{}, steps: map[*Step]*stepDecl{}, moves: map[*Status]*deriveDecl{}, stages: map[*Stage]*stageDecl{}, latest: map[*Latest]*deriveDecl{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
-		migrations: map[*Migration]*migrationDecl{}, makings: map[*Making]makingDecl{},
+		reader: r, Model: &Model{File: r.file}, decl: &modelDecl{},
+		broken: map[*Entity]bool{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 	}
+	root.declare(word{}, c.decl)
 	c.name()
 	c.compileTables()
 	c.compileEntities()
@@ -75,18 +58,11 @@ var (
 	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 )
 
-// name checks the model's name, which commands, URLs and keys of our own table have in them,
-// and that there is anything to derive from.
+// name checks the model's name, which commands, URLs and keys of our own table have in them.
 func (c *compiler) name() {
-	w := c.decl.name
+	w := c.decl.Model
 	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
 		c.report(w.pos, "like orders, or photo-album", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
-	}
-	if len(c.decl.tables) == 0 && !c.decl.wrong["tables"] {
-		c.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")
-	}
-	if len(c.decl.entities) == 0 && !c.decl.wrong["entities"] {
-		c.report(pos{1, 1}, "entities: {NAME: {where: ..., key: ..., attributes: ...}}", "the model has no entities")
 	}
 }
 
@@ -195,9 +171,9 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 			}
 			if !c.has(source, name) {
 				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
-				switch d := c.entities[target]; {
+				switch d := target.decl; {
 				case what != "to" || d == nil || target.Derived || len(target.Values) == 0:
-				case !d.listed:
+				case !d.listed():
 					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
 				default:
 					hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"

@@ -13,15 +13,14 @@ import (
 // one message.
 // Entities keep the order of the file, which decides the order of everything that is derived from them.
 func (c *compiler) compileEntities() {
-	for _, d := range c.decl.entities {
-		e := &Entity{Name: d.name.text, Left: &Left{}}
+	for _, d := range c.decl.Entities {
+		e := &Entity{Name: d.name.text, Left: &Left{}, decl: d}
 		if !entityName.MatchString(e.Name) {
 			c.report(d.name.pos, "like Album", "an entity's name is letters and digits, not %q", e.Name)
 		}
-		c.entities[e] = d
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
-		for _, a := range d.attributes {
+		for _, a := range d.Attributes {
 			at := c.attribute(a)
 			e.Attributes = append(e.Attributes, at)
 			if at.Type == TypeFlag {
@@ -29,9 +28,9 @@ func (c *compiler) compileEntities() {
 			}
 		}
 		c.keys(e, d)
-		e.Where = c.tests(e, d.where, true)
-		if d.expires.given() {
-			e.Expires = c.field(e, d.expires)
+		e.Where = c.tests(e, d.Where, true)
+		if d.Expires.given() {
+			e.Expires = c.field(e, d.Expires)
 		}
 	}
 }
@@ -42,9 +41,9 @@ func (c *compiler) compileEntities() {
 func (c *compiler) table(e *Entity, d *entityDecl) {
 	known := names(c.Tables, func(t *Table) string { return t.Name })
 	switch {
-	case d.table.given():
-		if e.Table = c.Table(d.table.text); e.Table == nil {
-			c.unknown(d.table, known, "there is no table %q", d.table.text)
+	case d.Table.given():
+		if e.Table = c.Table(d.Table.text); e.Table == nil {
+			c.unknown(d.Table, known, "there is no table %q", d.Table.text)
 		}
 	case len(c.Tables) == 1:
 		e.Table = c.Tables[0]
@@ -62,19 +61,19 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
-	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.required, Hidden: d.hidden, Forward: d.forward, Max: max(d.max, 0)}
-	if slices.Contains(types, d.typ.text) {
-		a.Type = Type(d.typ.text)
-	} else if d.typ.given() {
-		c.unknown(d.typ, types, "there is no type %q", d.typ.text)
+	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0)}
+	if slices.Contains(types, d.Type.text) {
+		a.Type = Type(d.Type.text)
+	} else if d.Type.given() {
+		c.unknown(d.Type, types, "there is no type %q", d.Type.text)
 	}
-	for _, w := range d.enum {
+	for _, w := range d.Enum {
 		a.Enum = append(a.Enum, w.text)
 	}
 	c.form(a, d)
-	a.Least, a.Most = c.bound(a, d.least), c.bound(a, d.most)
-	if d.def.y != nil && !d.def.isMap() {
-		a.Default, _ = c.defaultOf(a, d.def)
+	a.Least, a.Most = c.bound(a, d.Min), c.bound(a, d.Max)
+	if d.Default.y != nil && !d.Default.isMap() {
+		a.Default, _ = c.defaultOf(a, d.Default)
 	}
 	return a
 }
@@ -92,20 +91,19 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 // A key of an index for which the entity has no template leaves its rows out of that index:
 // DynamoDB's indexes are sparse.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
-	given := map[string]word{}
 	attrs := keyAttrs(e.Table)
 	known := names(attrs, func(a store.KeyAttr) string { return a.Name })
-	for _, p := range d.key {
-		given[p.name.text] = p.value
-		if !slices.Contains(known, p.name.text) && !c.broken[e] {
-			c.unknown(p.name, known, "%q is no key attribute of table %s", p.name.text, e.Table.Name)
+	for _, k := range d.Key {
+		if !slices.Contains(known, k.name.text) && !c.broken[e] {
+			c.unknown(k.name, known, "%q is no key attribute of table %s", k.name.text, e.Table.Name)
 		}
 	}
 	for i, a := range attrs {
 		primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
-		t := c.template(e, d, a, given)
+		given := d.template(a.Name)
+		t := c.template(e, a.Name, given, primary)
 		if t == nil && primary {
-			if _, ok := given[a.Name]; !ok && !c.broken[e] {
+			if given == nil && !c.broken[e] {
 				c.report(d.name.pos, "key: {"+a.Name+": \"...#{name}\"}, or declare the attribute "+a.Name, "the key of %s has no %q", e.Name, a.Name)
 			}
 			c.broken[e] = true
@@ -122,13 +120,15 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 // returns nil if there is neither.
 // A name that only the where tests serves as a key of an index too, since every row of the entity
 // has it.
-func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map[string]word) *Template {
-	w, ok := given[a.Name]
-	primary := a.Name == e.Table.Key.Partition.Name || a.Name == e.Table.Key.Sort.Name
-	tested := !primary && slices.ContainsFunc(d.where, func(t testDecl) bool { return t.name.text == a.Name })
-	if !ok && (e.Attribute(a.Name) != nil || tested) {
-		return identity(a.Name)
+func (c *compiler) template(e *Entity, attr string, d *keyTemplateDecl, primary bool) *Template {
+	if d == nil {
+		tested := !primary && slices.ContainsFunc(e.decl.Where, func(t testDecl) bool { return t.name.text == attr })
+		if e.Attribute(attr) == nil && !tested {
+			return nil
+		}
+		return identity(attr)
 	}
+	w := d.Template
 	if !w.given() {
 		return nil
 	}
@@ -143,12 +143,13 @@ func (c *compiler) template(e *Entity, d *entityDecl, a store.KeyAttr, given map
 		c.broken[e] = true
 		return nil
 	}
-	switch as, given := d.cases[a.Name]; {
-	case given && as.text != "lower":
+	switch as := d.Case; {
+	case !as.given():
+	case as.text != "lower":
 		c.unknown(as, []string{"lower"}, "keys are not written in %q", as.text)
-	case given && t.Whole():
-		c.report(as.pos, "leave case out", "the key %s is the value of %s, with its case", a.Name, t.names[0])
-	case given:
+	case t.Whole():
+		c.report(as.pos, "leave case out", "the key %s is the value of %s, with its case", attr, t.names[0])
+	default:
 		t.LowerCase()
 	}
 	return t

@@ -10,15 +10,14 @@ import (
 // that is only migrated from gets one entity for all its rows, which has no name in the
 // file.
 func (c *compiler) compileMigrations() {
-	for _, d := range c.decl.migrations {
-		m := &Migration{Name: d.name.text, OneOf: d.one}
+	for _, d := range c.decl.Migrate {
+		m := &Migration{Name: d.name.text, OneOf: d.one, decl: d}
 		if !kebabName.MatchString(m.Name) || len(m.Name) > 64 {
 			c.report(d.name.pos, "like v1", "a migration's name is small letters, digits and single hyphens, at most 64, not %q", m.Name)
 		}
 		if m.From = c.oldRows(d); m.From == nil {
 			continue
 		}
-		c.migrations[m] = d
 		for _, mk := range d.into {
 			if into := c.entity(mk.entity); into != nil && !c.broken[into] && !c.broken[m.From] {
 				c.making(m, into, mk)
@@ -35,10 +34,10 @@ func (c *compiler) compileMigrations() {
 // oldRows returns the entity that a migration reads: one of the model, or one that stands for
 // the rows of a table that the model does not have. The latter may have any attribute.
 func (c *compiler) oldRows(d *migrationDecl) *Entity {
-	if !d.table.given() {
-		return c.entity(d.rows)
+	if !d.Table.given() {
+		return c.entity(d.Rows)
 	}
-	t := &Table{Table: store.Table{Name: d.table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, OldImage: true}
+	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, OldImage: true}
 	if len(d.key.parts) == 0 {
 		return nil
 	}
@@ -55,7 +54,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 // the file does not set take their values from the old row's fields of the same names.
 // A default of the new attribute is used where neither the file nor the old row gives a value.
 func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
-	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
+	mk := &Making{Migration: m, Into: into, decl: d, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
 	if m.OneOf {
 		for _, t := range into.Where {
 			if !into.Hides(t.Field.Name) {
@@ -93,7 +92,6 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 		return
 	}
 	mk.InPlace = sameKeyOf(mk.Rule)
-	c.makings[mk] = d
 	m.Makes = append(m.Makes, mk)
 }
 

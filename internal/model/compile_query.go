@@ -22,18 +22,17 @@ const StatusPath = "status"
 // return what is derived.
 // Single is true only if every step gets one row, so the answer has one row at most.
 func (c *compiler) compileQueries() {
-	for _, d := range c.decl.queries {
+	for _, d := range c.decl.Queries {
 		if !kebabName.MatchString(d.name.text) {
 			c.report(d.name.pos, "like albums-by-creator", "a query's name is small letters, digits and single hyphens, not %q", d.name.text)
 		}
 		if d.name.text == StatusPath {
 			c.report(d.name.pos, "call it "+c.Name+"-"+StatusPath, "%s is what GET /v1/%s/%s answers: how far everything is that the model derives", StatusPath, c.Name, StatusPath)
 		}
-		q := &Query{Name: d.name.text, Unique: d.unique}
-		c.queries[q] = d
+		q := &Query{Name: d.name.text, Unique: d.Unique, decl: d}
 		c.sound[q] = true
 		c.Queries = append(c.Queries, q)
-		if d.search.given() {
+		if d.Search.given() {
 			c.searchQuery(q, d)
 			continue
 		}
@@ -45,13 +44,12 @@ func (c *compiler) compileQueries() {
 				c.sound[q] = false
 				break
 			}
-			c.steps[s] = sd
 			q.Steps = append(q.Steps, s)
 			q.Single = q.Single && s.Get && !s.ReadsEach()
 			prior = s.Entity
 		}
 		if c.sound[q] && prior != nil {
-			q.Sort = c.field(prior, d.sort)
+			q.Sort = c.field(prior, d.Sort)
 			c.returns(q, d, prior)
 		}
 	}
@@ -60,13 +58,13 @@ func (c *compiler) compileQueries() {
 // searchQuery compiles a search. Its parameters are, in this order: the text, those that
 // "with" binds, the remaining filters under their own names, and the sort.
 func (c *compiler) searchQuery(q *Query, d *queryDecl) {
-	if q.Search = c.search(d.search); q.Search == nil {
+	if q.Search = c.search(d.Search); q.Search == nil {
 		c.sound[q] = false
 		return
 	}
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
 	filters := names(q.Search.Filters, func(f *Field) string { return f.Name })
-	for _, p := range d.with {
+	for _, p := range d.With {
 		if !slices.Contains(filters, p.name.text) {
 			c.unknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name)
 			continue
@@ -75,7 +73,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 			q.With = append(q.With, b)
 		}
 	}
-	if filters, ok := c.filters(q, q.Search.Of, d.where); ok {
+	if filters, ok := c.filters(q, q.Search.Of, d.Where); ok {
 		q.Where = filters
 	} else {
 		c.sound[q] = false
@@ -98,19 +96,19 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 // The parameters of all steps are those of the query; a name that stands in two steps is one
 // parameter.
 func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
-	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.expired}
-	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.by) {
+	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.Expired, decl: d}
+	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.By) {
 		return nil
 	}
-	if s.Reverse = d.order.text == "newest"; d.order.given() && !slices.Contains(orders, d.order.text) {
-		c.unknown(d.order, orders, "there is no order %q", d.order.text)
+	if s.Reverse = d.Order.text == "newest"; d.Order.given() && !slices.Contains(orders, d.Order.text) {
+		c.unknown(d.Order, orders, "there is no order %q", d.Order.text)
 	}
 	whole := c.also(s, d)
-	for _, p := range d.any {
+	for _, p := range d.Any {
 		b, ok := c.bindList(q, s.Entity, p)
 		s.Any, whole = append(s.Any, b), whole && ok
 	}
-	for _, p := range d.with {
+	for _, p := range d.With {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.With, whole = append(s.With, b), whole && ok
 	}
@@ -118,7 +116,7 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.Below, whole = &b, whole && ok
 	}
-	filters, ok := c.filters(q, s.Entity, d.where)
+	filters, ok := c.filters(q, s.Entity, d.Where)
 	if s.Where = filters; !whole || !ok {
 		return nil
 	}

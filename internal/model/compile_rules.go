@@ -12,17 +12,17 @@ import (
 // it once all entities are known.
 func (c *compiler) compileRules() {
 	for _, e := range c.Entities {
-		d := c.entities[e]
-		for i, a := range d.attributes {
+		d := e.decl
+		for i, a := range d.Attributes {
 			c.computed(e, e.Attributes[i], a)
 			c.defaults(e, e.Attributes[i], a)
 		}
-		for _, w := range d.rules.unique {
+		for _, w := range d.Unique {
 			if f := c.field(e, w); f != nil {
 				e.Unique = append(e.Unique, &Unique{Field: f, Index: c.indexOf(e, f)})
 			}
 		}
-		for _, p := range d.rules.fresh {
+		for _, p := range d.New {
 			if c.fieldFor(e, p.name, true) == nil {
 				continue
 			}
@@ -32,14 +32,14 @@ func (c *compiler) compileRules() {
 			}
 			e.New = append(e.New, New{p.name.text, p.value.text})
 		}
-		for _, p := range d.rules.flatten {
+		for _, p := range d.Flatten {
 			e.Nested = append(e.Nested, Nested{p.name.text, p.value.text})
 		}
-		if d.rules.once != nil {
-			e.Once = c.onceOf(e, d.rules.once)
+		if d.Once != nil {
+			e.Once = c.onceOf(e, d.Once)
 		}
-		if d.rules.supersede != nil {
-			e.Supersede = c.superseding(e, d.rules.supersede)
+		if d.Supersede != nil {
+			e.Supersede = c.superseding(e, d.Supersede)
 		}
 	}
 }
@@ -47,15 +47,15 @@ func (c *compiler) compileRules() {
 // computed compiles {from, plus} of an attribute. It leaves the attribute as it is if a field of it
 // does not exist.
 func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
-	if !d.from.given() {
+	if !d.From.given() {
 		return
 	}
-	f := c.fieldFor(e, d.from, a.Hidden)
+	f := c.fieldFor(e, d.From, a.Hidden)
 	if f == nil {
 		return
 	}
 	out := &Computed{From: f}
-	switch p := d.plus; {
+	switch p := d.Plus; {
 	case p.one.given():
 		out.Plus = c.duration(p.one)
 	case p.by.given():
@@ -77,13 +77,13 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 
 // defaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.
 func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
-	if d.def.y == nil || !d.def.isMap() {
+	if d.Default.y == nil || !d.Default.isMap() {
 		return
 	}
 	const form = "a value, or {ATTRIBUTE: {WORD: VALUE}}"
-	entries := d.def.entries("default of an attribute")
+	entries := d.Default.entries("default of an attribute")
 	if len(entries) != 1 || !entries[0].value.isMap() {
-		d.def.wrong("a default by words of another attribute", form)
+		d.Default.wrong("a default by words of another attribute", form)
 		return
 	}
 	by := e.Attribute(entries[0].name.text)
@@ -133,17 +133,17 @@ func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 // onceOf compiles where idempotency keys are kept, nil after a problem. The row with the key must
 // lead back to the row that was made, so its key names have to be in it.
 func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
-	of := c.entity(d.of)
-	if of == nil || !d.key.given() {
+	of := c.entity(d.Of)
+	if of == nil || !d.Key.given() {
 		return nil
 	}
-	o := &Once{Of: of, Key: e.Attribute(d.key.text)}
+	o := &Once{Of: of, Key: e.Attribute(d.Key.text)}
 	if o.Key == nil {
-		c.unknown(d.key, e.attributeNames(), "%s has no attribute %q", e.Name, d.key.text)
+		c.unknown(d.Key, e.attributeNames(), "%s has no attribute %q", e.Name, d.Key.text)
 		return nil
 	}
 	given := map[string]word{}
-	for _, p := range d.set {
+	for _, p := range d.Set {
 		if given[p.name.text] = p.value; c.fieldFor(of, p.name, true) == nil {
 			return nil
 		}
@@ -156,7 +156,7 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 			continue
 		}
 		if !ok {
-			w = word{name, d.of.pos}
+			w = word{name, d.Of.pos}
 		}
 		x, ok := c.expr(e, w, of, name)
 		if !ok {
@@ -178,7 +178,7 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 	}
 	for _, name := range o.Of.KeyNames() {
 		if !sets(name) {
-			c.report(d.of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", o.Of.Name, name, e.Name)
+			c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", o.Of.Name, name, e.Name)
 			return false
 		}
 	}
@@ -186,13 +186,13 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 		return a.Expr.Field != nil && a.Expr.Field.Name == o.Key.Name && slices.Contains(o.Of.KeyNames(), a.Name)
 	}
 	if !slices.ContainsFunc(o.Set, inKey) {
-		c.report(d.key.pos, "", "the key of %s does not hold %s, so two keys would be one", o.Of.Name, o.Key.Name)
+		c.report(d.Key.pos, "", "the key of %s does not hold %s, so two keys would be one", o.Of.Name, o.Key.Name)
 		return false
 	}
 	for _, name := range e.KeyNames() {
 		i := slices.IndexFunc(o.Set, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
 		if i < 0 {
-			c.report(d.of.pos, "set: {FIELD: "+name+"}", "a row of %s does not say %q, so it does not lead to the row of %s", o.Of.Name, name, e.Name)
+			c.report(d.Of.pos, "set: {FIELD: "+name+"}", "a row of %s does not say %q, so it does not lead to the row of %s", o.Of.Name, name, e.Name)
 			return false
 		}
 		o.Row = append(o.Row, Assign{name, Expr{Field: o.Of.Field(o.Set[i].Name)}})
@@ -203,8 +203,8 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 // superseding compiles a supersede, nil after a problem. The row that is replaced is named by key
 // names alone, so it is found without a read of others.
 func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
-	s := &Supersede{Where: c.tests(e, d.where, false)}
-	for _, p := range d.row {
+	s := &Supersede{Where: c.tests(e, d.Where, false)}
+	for _, p := range d.Row {
 		if !slices.Contains(e.KeyNames(), p.name.text) {
 			c.unknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text)
 			return nil
@@ -215,14 +215,14 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 		}
 		s.Other = append(s.Other, Assign{p.name.text, Expr{Const: v}})
 	}
-	if len(d.append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
+	if len(d.Append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
 		return nil
 	}
-	list := d.append[0].name
+	list := d.Append[0].name
 	if s.List = e.Attribute(list.text); s.List == nil {
 		c.unknown(list, e.attributeNames(), "%s has no attribute %q", e.Name, list.text)
 	}
-	if s.Time = c.fieldFor(e, d.append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
+	if s.Time = c.fieldFor(e, d.Append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
 		return nil
 	}
 	return s

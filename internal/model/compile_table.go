@@ -17,15 +17,14 @@ func reserved(name string) bool { return name == "weir" || strings.HasPrefix(nam
 // compileTables compiles the tables. A key attribute that the table and its indexes share must
 // have one type.
 func (c *compiler) compileTables() {
-	for _, d := range c.decl.tables {
-		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.ttl.text, Stream: true}, OldImage: true}
+	for _, d := range c.decl.Tables {
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, OldImage: true, decl: d}
 		types := map[string]store.KeyType{}
-		t.Key = c.schema(d.key, types)
-		for _, ix := range d.indexes {
+		t.Key = c.schema(d.Key, types)
+		for _, ix := range d.Indexes {
 			t.Indexes = append(t.Indexes, c.index(ix, types))
 		}
-		c.stream(t, d.stream)
-		c.tables[t] = d
+		c.stream(t, d.Stream)
 		c.Tables = append(c.Tables, t)
 	}
 }
@@ -72,12 +71,12 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 
 // index compiles an index. It holds whole rows unless the file says that it holds keys alone.
 func (c *compiler) index(d *indexDecl, types map[string]store.KeyType) store.Index {
-	ix := store.Index{Name: d.name.text, Key: c.schema(d.key, types), Local: d.local}
+	ix := store.Index{Name: d.name.text, Key: c.schema(d.Key, types), Local: d.Local}
 	switch {
-	case d.projection.text == "keys":
+	case d.Projection.text == "keys":
 		ix.KeysOnly = true
-	case d.projection.given() && d.projection.text != "all":
-		c.unknown(d.projection, projections, "there is no projection %q", d.projection.text)
+	case d.Projection.given() && d.Projection.text != "all":
+		c.unknown(d.Projection, projections, "there is no projection %q", d.Projection.text)
 	}
 	return ix
 }

@@ -60,17 +60,23 @@ type termDecl struct {
 	values []node
 }
 
+// paramDecl is {param: NAME} in place of a value.
+type paramDecl struct {
+	heading `noun:"parameter"`
+	Param   word `need:"{param: NAME}"`
+}
+
 // single reports whether the test names one value and nothing else.
 func (d *testDecl) single() bool {
 	return len(d.terms) == 1 && d.terms[0].op == condition.In && len(d.terms[0].values) == 1
 }
 
-// readTests reads a where: each entry is a test of one field, and all must hold. A value alone
+// tests reads a where: each entry is a test of one field, and all must hold. A value alone
 // means that the field equals it.
 // Between is read as two terms, so nothing behind this knows the word.
-func readTests(f fields) []testDecl {
+func (n node) tests(what string) []testDecl {
 	var out []testDecl
-	for _, e := range f.entries("where") {
+	for _, e := range n.entries(what) {
 		d := testDecl{name: e.name}
 		switch {
 		case e.value.isMap():
@@ -80,7 +86,7 @@ func readTests(f fields) []testDecl {
 		case e.value.given() && e.value.y.Value == "absent":
 			d.terms = []termDecl{{op: condition.Absent, at: e.value.pos()}}
 		default:
-			d.terms = f.r.term(nil, condition.In, e.value, e.name.text)
+			d.terms = n.r.term(nil, condition.In, e.value, e.name.text)
 		}
 		if len(d.terms) > 0 {
 			out = append(out, d)
@@ -89,15 +95,19 @@ func readTests(f fields) []testDecl {
 	return out
 }
 
-// bounds are the words of bounds, with what they ask.
-var bounds = map[string]condition.Op{
-	"atLeast": condition.AtLeast, "above": condition.Above, "atMost": condition.AtMost, "below": condition.Below, "begins": condition.Begins,
-}
+// testKeys are the words of a test, and testOps what those with values ask.
+var (
+	testKeys = []string{"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"}
+	testOps  = map[string]condition.Op{
+		"in": condition.In, "not": condition.NotIn, "begins": condition.Begins,
+		"atLeast": condition.AtLeast, "above": condition.Above, "atMost": condition.AtMost, "below": condition.Below,
+	}
+)
 
 // readTerms reads a test that is a map, in the order of the file. All terms of it must hold. A problem
 // is reported at its place in the file, and that term is left out.
 func readTerms(e entry) (out []termDecl) {
-	test := e.value.fields("test")
+	test := e.value.fields("test", testKeys)
 	if len(e.value.y.Content) == 0 {
 		test.r.report(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
 	}
@@ -107,13 +117,9 @@ func readTerms(e entry) (out []termDecl) {
 			continue
 		}
 		switch in.name.text {
-		case "in":
-			out = test.r.term(out, condition.In, n, e.name.text)
-		case "not":
-			out = test.r.term(out, condition.NotIn, n, e.name.text)
 		case "exists":
 			op := condition.Absent
-			if test.flag("exists") {
+			if n.flag(test.what("exists")) {
 				op = condition.Exists
 			}
 			out = append(out, termDecl{op: op, at: n.pos()})
@@ -124,11 +130,12 @@ func readTerms(e entry) (out []termDecl) {
 			}
 			out = append(out, termDecl{condition.AtLeast, n.pos(), n.elements()[:1]}, termDecl{condition.AtMost, n.pos(), n.elements()[1:]})
 		default:
-			if n.isList() {
+			op := testOps[in.name.text]
+			if n.isList() && op != condition.In && op != condition.NotIn {
 				n.wrong(test.what(in.name.text), "one value")
 				continue
 			}
-			out = append(out, termDecl{bounds[in.name.text], n.pos(), []node{n}})
+			out = test.r.term(out, op, n, e.name.text)
 		}
 	}
 	return out
@@ -308,8 +315,9 @@ func (c *compiler) parameter(n node, q *Query, name string) (word, bool) {
 		c.report(n.pos(), "a value, or a list of values", "only the where of a query has parameters, not this test of %q", name)
 		return word{}, false
 	}
-	w := n.fields("parameter").need("param", "{param: NAME}")
-	return w, w.given()
+	d := &paramDecl{}
+	n.declare(word{}, d)
+	return d.Param, d.Param.given()
 }
 
 // bindParam declares the parameter of a field: a name, "name?" or "name=text".

@@ -8,15 +8,7 @@ import (
 // copyKind derives rows from rows: copies, history (keep), and feeds, which make a row for
 // each subscriber (each: see feed.go). Their attributes may follow other rows (follow.go).
 var copyKind = kind{
-	shape: "row rule", keys: []string{"row"}, read: readRow,
-	declare: func(c *compiler, d *deriveDecl, e *Entity) {
-		e.Derived = true
-		for range max(1, len(d.row.source)) {
-			r := &RowRule{Name: d.name.text, Into: e}
-			c.rules[r] = d
-			c.Rows = append(c.Rows, r)
-		}
-	},
+	keys: []string{"row"}, declare: func() derivation { return &rowDecl{} },
 	compile: compileRows,
 	checks:  []func(*compiler){checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkFollow, checkEach},
 }
@@ -24,12 +16,12 @@ var copyKind = kind{
 // compileRows compiles each rule, for that entity of its declaration which is its source.
 func compileRows(c *compiler) {
 	for i, r := range c.Rows {
-		d, nth := c.rules[r].row, 0
-		for j := i - 1; j >= 0 && c.rules[c.Rows[j]] == c.rules[r]; j-- {
+		nth := 0
+		for j := i - 1; j >= 0 && c.Rows[j].decl == r.decl; j-- {
 			nth++
 		}
-		if nth < len(d.source) {
-			c.row(r, d, d.source[nth])
+		if nth < len(r.decl.Row) {
+			c.row(r, r.decl.Row[nth])
 		}
 	}
 	c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
@@ -48,92 +40,100 @@ type RowRule struct {
 	Fields      []Assign // fields of the new row, without the constants of Into.Where
 	Subscribers *Subscribers
 	Input       Input // what it reads of rows of Source
+
+	decl *rowDecl
 }
 
 // rowDecl is a row rule as the file has it: a copy, a history (keep) or a feed (each).
 type rowDecl struct {
-	source []word
-	keep   []word
-	state  bool // no keep
-	each   *eachDecl
-	where  []testDecl
-	set    []setDecl
+	deriveDecl `noun:"row rule"`
+	Row        []word `some:"an entity, or a list of them"`
+	Keep       []word `some:"some of insert, modify, remove"`
+	Each       *eachDecl
+	Where      []testDecl
+	Set        sets
 }
+
+// split parses "Entity" or "Entity(label)".
+func (d *rowDecl) split(r *reader) bool {
+	entity, label, labelled := strings.Cut(d.name.text, "(")
+	d.entity = word{entity, d.name.pos}
+	name, ok := strings.CutSuffix(label, ")")
+	if ok = entity != "" && !strings.Contains(entity, ".") && (!labelled || ok && identifier.MatchString(name)); !ok {
+		r.report(d.name.pos, "Activity, or Activity(created)", "a row rule is named by the entity it makes, not %q", d.name.text)
+	}
+	return ok
+}
+
+func (d *rowDecl) check(f fields) {
+	if n, ok := f.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
+		f.missing("set", "set: {name: field of the source row}")
+	}
+}
+
+func (d *rowDecl) enter(c *compiler, e *Entity) {
+	e.Derived = true
+	for range max(1, len(d.Row)) {
+		c.Rows = append(c.Rows, &RowRule{Name: d.name.text, Into: e, decl: d})
+	}
+}
+
+// keeps reports whether the rows made are history.
+func (d *rowDecl) keeps() bool {
+	_, keeps := d.at["keep"]
+	return keeps
+}
+
+// sets are what a rule sets, in the order of the file.
+type sets []setDecl
 
 // setDecl gives a name its value: a word, a nested map, or a field that it follows.
 type setDecl struct {
 	name   word
 	value  word
-	nested []setDecl
+	nested sets
 	isMap  bool
-	follow word
-	by     []pair
-	last   bool // of follow: the last value is kept
+	follow *followDecl
 }
 
-// readRow reads a row rule into d.
-func readRow(d *deriveDecl, f fields) {
-	r := &rowDecl{source: f.words("row"), keep: f.words("keep"), where: readTests(f)}
-	if n, ok := f.has["row"]; ok && len(r.source) == 0 && len(n.elements()) == 0 {
-		n.wrong(f.what("row"), "an entity, or a list of them")
-	}
-	if n, ok := f.has["each"]; ok {
-		each := n.fields("each")
-		r.each = &eachDecl{pos: n.pos(), of: each.need("of", "of: ENTITY"), by: each.namesOrPairs("by")}
-		if _, ok := each.has["by"]; !ok {
-			each.missing("by", "by: {field of the subscriber: field of the source row}")
-		}
-	}
-	if n, ok := f.has["keep"]; ok && len(n.elements()) == 0 {
-		n.wrong(f.what("keep"), "some of insert, modify, remove")
-	} else {
-		r.state = !ok
-	}
-	if n, ok := f.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
-		f.missing("set", "set: {name: field of the source row}")
-	}
-	r.set = readSets(f.entries("set"))
-	d.row = r
-}
-
-// readSets reads what a rule sets, nested maps too.
-func readSets(entries []entry) []setDecl {
-	var out []setDecl
-	for _, e := range entries {
+func (list *sets) read(n node, what string) {
+	for _, e := range n.entries(what) {
 		s := setDecl{name: e.name}
 		switch {
 		case e.value.isMap() && e.value.isFollow():
-			f := e.value.fields("follow")
-			s.follow, s.by, s.last = f.need("follow", "follow: Entity.field"), f.pairs("by"), f.flag("keep")
+			s.follow = &followDecl{}
+			if e.value.declare(e.name, s.follow); !s.follow.Follow.given() {
+				s.follow = nil
+			}
 		case e.value.isMap():
-			s.isMap, s.nested = true, readSets(e.value.entries("a nested map"))
+			s.isMap = true
+			s.nested.read(e.value, "a nested map")
 		default:
 			s.value = e.value.constant("the value of " + e.name.text)
 		}
-		out = append(out, s)
+		*list = append(*list, s)
 	}
-	return out
 }
 
 // row compiles the rule for one of the entities that it makes rows from.
-func (c *compiler) row(r *RowRule, d *rowDecl, of word) {
-	source := c.entity(of)
+func (c *compiler) row(r *RowRule, of word) {
+	d, source := r.decl, c.entity(of)
 	if source == nil {
 		return
 	}
 	r.Source = source
 	source.Rules = append(source.Rules, r)
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
-	for _, w := range d.keep {
+	for _, w := range d.Keep {
 		if event, ok := events[w.text]; ok {
 			r.Keep = append(r.Keep, event)
 		} else {
 			c.unknown(w, eventNames, "there is no event %q", w.text)
 		}
 	}
-	r.Where = c.tests(source, d.where, false)
-	c.faulty[r] = len(d.set) == 0 || !c.subscribers(r, d)
-	for _, s := range d.set {
+	r.Where = c.tests(source, d.Where, false)
+	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
+	for _, s := range d.Set {
 		known := c.settable(r.Into)
 		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {
 			c.unknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text)
@@ -162,7 +162,7 @@ func (c *compiler) settable(into *Entity) []string {
 // set compiles the value of one name. ok is false after a problem.
 func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 	switch {
-	case s.follow.given():
+	case s.follow != nil:
 		f := c.follow(r, s)
 		return Expr{Follow: f}, f != nil
 	case s.isMap:
@@ -194,8 +194,8 @@ func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) 
 		var in Expr
 		good := false
 		switch {
-		case s.follow.given():
-			c.report(s.follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
+		case s.follow != nil:
+			c.report(s.follow.Follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
 		case s.isMap:
 			in, good = c.nested(r, s.nested, hidden)
 		default:
@@ -211,13 +211,13 @@ func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) 
 
 // setPos returns the place where a rule gives a name its value.
 func (c *compiler) setPos(r *RowRule, name string) pos {
-	return placeOf(c.rules[r].row.set, name, c.rules[r].name.pos)
+	return placeOf(r.decl.Set, name, r.decl.name.pos)
 }
 
 // sets reports whether the name gets a value: the file sets it in the rule, even if that was
 // reported, or the where of the new row's entity fixes it.
 func (c *compiler) sets(r *RowRule, name string) bool {
-	return slices.ContainsFunc(c.rules[r].row.set, func(s setDecl) bool { return s.name.text == name }) || r.Into.fixed()[name] != ""
+	return slices.ContainsFunc(r.decl.Set, func(s setDecl) bool { return s.name.text == name }) || r.Into.fixed()[name] != ""
 }
 
 // checkRowWhole reports key names and required attributes that a rule does not set.
@@ -228,7 +228,7 @@ func checkRowWhole(c *compiler) {
 		if c.broken[r.Into] || c.faulty[r] {
 			continue
 		}
-		at := c.rules[r].name.pos
+		at := r.decl.name.pos
 		missing := map[string]bool{}
 		for i, k := range r.Into.Keys {
 			for _, name := range k.Template.required() {
@@ -265,7 +265,7 @@ func checkRowKey(c *compiler) {
 		}
 		for _, name := range r.Source.KeyNames() {
 			if !slices.Contains(used, name) {
-				c.report(c.rules[r].name.pos, "put a name that is set from it into the key of "+r.Into.Name,
+				c.report(r.decl.name.pos, "put a name that is set from it into the key of "+r.Into.Name,
 					"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
 			}
 		}
@@ -289,17 +289,17 @@ func checkStamps(c *compiler) {
 // A copy is made again by builds and corrections, which have the source row and no record.
 func checkState(c *compiler) {
 	for _, r := range c.Rows {
-		d := c.rules[r].row
+		d := r.decl
 		position := false
 		for _, a := range r.Fields {
 			used := recordsIn(a.Expr)
-			if len(used) > 0 && d.state {
+			if len(used) > 0 && !d.keeps() {
 				c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
 			}
 			position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
 		}
 		if slices.Contains(r.Keep, events["modify"]) && !position {
-			c.report(c.rules[r].name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
+			c.report(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
 		}
 	}
 }

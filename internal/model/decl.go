@@ -2,33 +2,48 @@ package model
 
 import "strings"
 
-// The declarations of a model file as written, each name with its place in the file. Names
-// are not resolved yet; the compiler does that.
-
-// modelDecl is a model file as it was read, each word with its place, before anything in it is
-// looked up. The compiler reports by these places.
+// modelDecl is a model file as it was read, before anything in it is looked up. What cannot be read is reported and left
+// out, and reading goes on, so that one run of lint shows as many mistakes as possible.
 type modelDecl struct {
-	name     word
-	tables   []*tableDecl
-	entities []*entityDecl
-	derive   []*deriveDecl
-	searches []*searchDecl
-	queries  []*queryDecl
+	heading  `noun:"model"`
+	Model    word `need:"the name by which commands and URLs call it"`
+	Tables   named[tableDecl]
+	Entities named[entityDecl]
+	Derive   derivations
+	Migrate  named[migrationDecl]
+	Search   named[searchDecl]
+	Queries  named[queryDecl]
+}
 
-	migrations []*migrationDecl
-	wrong      map[string]bool // the sections that are no maps, and were reported
+func (d *modelDecl) check(f fields) {
+	if n := f.has["tables"]; len(d.Tables) == 0 && (n.isMap() || !n.given()) {
+		f.r.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")
+	}
+	if n := f.has["entities"]; len(d.Entities) == 0 && (n.isMap() || !n.given()) {
+		f.r.report(pos{1, 1}, "entities: {NAME: {where: ..., key: ..., attributes: ...}}", "the model has no entities")
+	}
 }
 
 // tableDecl is a table as the file has it.
 type tableDecl struct {
-	name    word
-	key     keyDecl
-	ttl     word
-	stream  word
-	indexes []*indexDecl
+	heading `noun:"table"`
+	Key     keyDecl `need:"key: [PK, SK]"`
+	TTL     word
+	Indexes named[indexDecl]
+	Stream  word
 }
 
-// keyDecl is [partition] or [partition, sort].
+// indexDecl is an index of a table: a key alone, or a map with a key.
+type indexDecl struct {
+	heading    `noun:"index"`
+	Key        keyDecl `need:"key: [PK, SK]"`
+	Local      bool
+	Projection word
+}
+
+func (d *indexDecl) short(n node, _ string) { d.Key.read(n, "the key of an index") }
+
+// keyDecl is [partition] or [partition, sort], each with its type where it is no string.
 type keyDecl struct {
 	pos
 	parts []keyPart
@@ -37,156 +52,13 @@ type keyDecl struct {
 // keyPart is an attribute of a key. typ is the zero word for a string.
 type keyPart struct{ name, typ word }
 
-// indexDecl is an index of a table as the file has it.
-type indexDecl struct {
-	name       word
-	key        keyDecl
-	local      bool
-	projection word
-}
-
-// entityDecl is an entity as the file has it.
-type entityDecl struct {
-	name       word
-	table      word
-	where      []testDecl
-	key        []pair
-	cases      map[string]word // by key attribute
-	attributes []*attributeDecl
-	listed     bool // the file has attributes for it, perhaps none
-	expires    word
-	rules      rulesDecl
-}
-
-// pair is a name and the word it stands for.
-// Both have their places in the file.
-type pair struct{ name, value word }
-
-// attributeDecl is an attribute as the file has it: a type alone, or a map.
-type attributeDecl struct {
-	name, typ        word
-	as, zone         word
-	required, hidden bool
-	forward, whole   bool
-	from             word
-	plus             plusDecl
-	def              node
-	enum             []word
-	max              int  // of a text; -1 for none
-	least, most      node // of a number
-	legacy, after    []pair
-	others           word // Entity.field
-	by               []pair
-	pos              map[string]pos
-}
-
-// queryDecl is a query as the file has it: steps, or a search with filters.
-type queryDecl struct {
-	name   word
-	search word
-	with   []pair // of a search
-	where  []testDecl
-	steps  []*stepDecl
-	unique bool
-	sort   word
-	ret    []returnDecl
-	at     map[string]pos
-}
-
-// stepDecl is a step of a query. of is the entity; get or list says how many rows it reads.
-type stepDecl struct {
-	pos
-	of          word
-	also        []word
-	get         bool
-	by          word
-	with, below []pair
-	any         []pair
-	where       []testDecl
-	order       word
-	expired     bool
-	at          map[string]pos
-}
-
-// readModel reads the sections of a file. It reports keys that no section has and goes on, so
-// that one run of lint shows as many mistakes as possible.
-// What cannot be read is left out and reported. The result has what is left, in the order of the
-// file, and is never nil.
-func readModel(n node) *modelDecl {
-	f := n.fields("model")
-	d := &modelDecl{name: f.need("model", "the name by which commands and URLs call it"), wrong: map[string]bool{}}
-	for key, n := range f.has {
-		d.wrong[key] = n.given() && !n.isMap()
-	}
-	for _, e := range f.section("tables") {
-		d.tables = append(d.tables, readTable(e))
-	}
-	for _, e := range f.section("entities") {
-		d.entities = append(d.entities, readEntity(e))
-	}
-	for _, e := range f.section("derive") {
-		if one := readDerive(e); one != nil {
-			d.derive = append(d.derive, one)
-		}
-	}
-	for _, e := range f.section("migrate") {
-		d.migrations = append(d.migrations, readMigration(e))
-	}
-	for _, e := range f.section("search") {
-		d.searches = append(d.searches, readSearch(e))
-	}
-	for _, e := range f.section("queries") {
-		d.queries = append(d.queries, readQuery(e))
-	}
-	return d
-}
-
-// section returns the entries of a top-level section. An empty section counts as absent.
-func (f fields) section(key string) []entry {
-	if n, ok := f.has[key]; !ok || !n.given() {
-		return nil
-	}
-	return f.entries(key)
-}
-
-// readTable reads a table with its indexes.
-func readTable(e entry) *tableDecl {
-	f := e.value.fields("table")
-	d := &tableDecl{name: e.name, key: readKey(f), ttl: f.word("ttl"), stream: f.word("stream")}
-	for _, ix := range f.entries("indexes") {
-		d.indexes = append(d.indexes, readIndex(ix))
-	}
-	return d
-}
-
-// readIndex reads an index: a key alone, or a map with a key.
-func readIndex(e entry) *indexDecl {
-	if e.value.isMap() {
-		f := e.value.fields("index")
-		return &indexDecl{name: e.name, key: readKey(f), local: f.flag("local"), projection: f.word("projection")}
-	}
-	return &indexDecl{name: e.name, key: readKeyNode(e.value, "the key of an index")}
-}
-
-// readKey reads the key under "key". Without it, it reports that it is missing.
-func readKey(f fields) keyDecl {
-	n, ok := f.has["key"]
-	if !ok {
-		f.missing("key", "key: [PK, SK]")
-		return keyDecl{}
-	}
-	return readKeyNode(n, f.what("key"))
-}
-
-// readKeyNode reads the key of a table or index: one attribute or two, each with its type where
-// it is no string.
-func readKeyNode(n node, what string) keyDecl {
+func (d *keyDecl) read(n node, what string) {
 	elems := n.elements()
 	if !n.isList() || len(elems) < 1 || len(elems) > 2 {
 		n.wrong(what, "a list of one or two attributes, [partition] or [partition, sort]")
-		return keyDecl{}
+		return
 	}
-	d := keyDecl{pos: n.pos()}
+	key := keyDecl{pos: n.pos()}
 	for _, el := range elems {
 		part := keyPart{}
 		if el.isMap() {
@@ -197,104 +69,170 @@ func readKeyNode(n node, what string) keyDecl {
 			part.name = el.word(what)
 		}
 		if !part.name.given() {
-			return keyDecl{}
+			return
 		}
-		d.parts = append(d.parts, part)
+		key.parts = append(key.parts, part)
 	}
-	return d
+	*d = key
 }
 
-// readEntity reads an entity with its attributes and rules. Attributes keep their order.
-func readEntity(e entry) *entityDecl {
-	f := e.value.fields("entity")
-	_, listed := f.has["attributes"]
-	d := &entityDecl{listed: listed, name: e.name, table: f.word("table"), where: readTests(f), expires: f.word("expires"), cases: map[string]word{}, rules: readRules(f)}
-	for _, k := range f.entries("key") {
-		if !k.value.isMap() {
-			d.key = append(d.key, k.value.textPair(f, "key", k.name))
-			continue
+// entityDecl is an entity with its attributes and the rules for commands. Attributes keep their order.
+type entityDecl struct {
+	heading    `noun:"entity"`
+	Table      word
+	Where      []testDecl
+	Key        named[keyTemplateDecl]
+	Attributes named[attributeDecl]
+	Expires    word
+	Unique     []word
+	New        []pair
+	Flatten    []pair
+	Once       *onceDecl
+	Supersede  *supersedeDecl
+}
+
+// listed reports whether the file has attributes for the entity, perhaps none.
+func (d *entityDecl) listed() bool {
+	_, listed := d.at["attributes"]
+	return listed
+}
+
+// template returns what the file has for a key attribute, nil for nothing.
+func (d *entityDecl) template(attr string) *keyTemplateDecl {
+	return findFirst(d.Key, func(k *keyTemplateDecl) bool { return k.name.text == attr })
+}
+
+// keyTemplateDecl is the template of a key attribute: a text, or a map.
+type keyTemplateDecl struct {
+	heading  `noun:"key template"`
+	Template word `need:"template: \"...#{name}\""`
+	Case     word
+}
+
+func (d *keyTemplateDecl) short(n node, what string) { d.Template = n.text(what) }
+
+// attributeDecl is an attribute: a type alone, or a map. A type may end in "!", which is short for required.
+type attributeDecl struct {
+	heading   `noun:"attribute"`
+	Type      word `need:"type: string"`
+	As, Zone  word
+	Required  bool
+	Default   node
+	Enum      []word
+	Min, Max  node // of a number
+	Whole     bool
+	Hidden    bool
+	Legacy    []pair
+	After     []pair
+	Else      word // Entity.field
+	By        []pair
+	Forward   bool
+	From      word
+	Plus      plusDecl
+	maxLength int // of a text, by its max; -1 for none
+}
+
+func (d *attributeDecl) short(n node, _ string) {
+	d.Type, d.maxLength = n.word("the type of an attribute"), -1
+	d.Type.text, d.Required = strings.CutSuffix(d.Type.text, "!")
+}
+
+// check reads the max of a text, which is at most 409,600 characters: DynamoDB's limit of a row if each has one byte.
+// min and max of a number are numbers of any size.
+func (d *attributeDecl) check(f fields) {
+	d.maxLength = -1
+	if d.Type.text == string(TypeNumber) {
+		return
+	}
+	if d.Max.y != nil {
+		d.maxLength = d.Max.number(f.what("max"), 1, 400<<10)
+	}
+	d.Min, d.Max = node{}, node{}
+}
+
+// plusDecl is a duration, which the compiler parses, or one for each word of an attribute.
+type plusDecl struct {
+	pos
+	one  word
+	by   word
+	each []pair
+}
+
+func (d *plusDecl) read(n node, what string) {
+	d.pos = n.pos()
+	if !n.isMap() {
+		d.one = n.word(what)
+		return
+	}
+	entries := n.entries(what)
+	if len(entries) != 1 {
+		n.wrong(what, "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}")
+		return
+	}
+	d.by = entries[0].name
+	for _, e := range entries[0].value.entries(what) {
+		d.each = append(d.each, pair{e.name, e.value.word("a duration")})
+	}
+}
+
+// onceDecl says in which rows idempotency keys are kept.
+type onceDecl struct {
+	heading `noun:"once"`
+	Of      word `need:"of: ENTITY"`
+	Key     word `need:"key: ATTRIBUTE"`
+	Set     []pair
+}
+
+// supersedeDecl says which row a command's row replaces, and what that row then takes over.
+type supersedeDecl struct {
+	heading `noun:"supersede"`
+	Where   []testDecl
+	Row     []pair
+	Append  []pair
+}
+
+func (d *supersedeDecl) check(f fields) {
+	for _, key := range []string{"where", "row", "append"} {
+		if m, ok := f.has[key]; !ok || m.isMap() && len(m.y.Content) == 0 {
+			f.missing(key, "supersede: {where: {state: DONE}, row: {state: OPEN}, append: {times: doneAt}}")
 		}
-		t := k.value.fields("key template")
-		d.key = append(d.key, pair{k.name, t.need("template", "template: \"...#{name}\"")})
-		if c := t.word("case"); c.given() {
-			d.cases[k.name.text] = c
-		}
 	}
-	for _, a := range f.entries("attributes") {
-		d.attributes = append(d.attributes, readAttribute(a))
-	}
-	return d
 }
 
-// readAttribute reads an attribute. A type may end in "!", which is short for required.
-// min and max of a number are numbers of any size; max of a text is at most 409,600 characters,
-// which is DynamoDB's limit of a row if each has one byte.
-func readAttribute(e entry) *attributeDecl {
-	d := &attributeDecl{name: e.name, max: -1}
-	if !e.value.isMap() {
-		d.typ = e.value.word("the type of an attribute")
-		d.typ.text, d.required = strings.CutSuffix(d.typ.text, "!")
-		return d
-	}
-	f := e.value.fields("attribute")
-	d.typ = f.need("type", "type: string")
-	d.as, d.zone = f.word("as"), f.word("zone")
-	d.required, d.hidden, d.forward = f.flag("required"), f.flag("hidden"), f.flag("forward")
-	d.from, d.plus = f.word("from"), readPlus(f)
-	d.def, d.enum = f.has["default"], f.words("enum")
-	d.whole = f.flag("whole")
-	if d.typ.text == string(TypeNumber) {
-		d.least, d.most = f.has["min"], f.has["max"]
-	} else {
-		d.max = f.number("max", 1, 400<<10)
-	}
-	d.legacy, d.after, d.others, d.by = f.pairs("legacy"), f.pairs("after"), f.word("else"), f.pairs("by")
-	d.pos = f.places()
-	return d
-}
+// pair is a name and the word it stands for.
+type pair struct{ name, value word }
 
-// places returns where each key of the map stands, for messages about keys that do not go
-// together.
-func (f fields) places() map[string]pos {
-	at := map[string]pos{}
-	for k, n := range f.has {
-		at[k] = n.pos()
-	}
-	return at
-}
-
-// pairs reads a map of names to words under a key.
-func (f fields) pairs(key string) []pair {
-	var out []pair
-	for _, e := range f.entries(key) {
-		out = append(out, e.value.textPair(f, key, e.name))
+// pairs reads a map of names to texts.
+func (n node) pairs(what string) (out []pair) {
+	for _, e := range n.entries(what) {
+		out = append(out, pair{e.name, e.value.text(what)})
 	}
 	return out
 }
 
-// textPair reads the text of a name in the map under a key.
-func (n node) textPair(f fields, key string, name word) pair {
-	w := n.word(f.what(key))
+// text is word, but reports what YAML takes for a number or a boolean.
+func (n node) text(what string) word {
+	w := n.word(what)
 	if w.given() && n.y.ShortTag() != "!!str" {
-		f.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", f.what(key), w.text)
+		n.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", what, w.text)
 	}
-	return pair{name, w}
+	return w
 }
 
-// namesOrPairs is pairs, but also accepts a list of names, each of which stands for itself.
-func (f fields) namesOrPairs(key string) []pair {
-	n, ok := f.has[key]
-	if !ok || n.isMap() {
-		return f.pairs(key)
+// namesOrPairs is a map of names to words, or a list of names, each of which stands for itself.
+type namesOrPairs []pair
+
+func (list *namesOrPairs) read(n node, what string) {
+	if n.isMap() {
+		*list = n.pairs(what)
+		return
 	}
-	var out []pair
-	for _, w := range n.words(f.what(key)) {
+	for _, w := range n.words(what) {
 		name := w
 		name.text = strings.TrimSuffix(w.text, "?")
 		if i := strings.IndexByte(name.text, '='); i > 0 {
 			name.text = name.text[:i]
 		}
-		out = append(out, pair{name, w})
+		*list = append(*list, pair{name, w})
 	}
-	return out
 }

@@ -3,12 +3,14 @@ package model
 // migrationDecl declares how rows of an older form become rows of the model. The old rows
 // are those of an entity, or all rows of another table.
 type migrationDecl struct {
-	name  word
-	rows  word
-	table word
-	key   keyDecl
-	one   bool // into is a list: the entity whose where an old row passes
-	into  []makingDecl
+	heading `noun:"migration"`
+	Rows    word
+	Table   word
+	Key     node
+	Into    node
+	key     keyDecl // of the table
+	one     bool    // into is a list: the entity whose where an old row passes
+	into    []makingDecl
 }
 
 // makingDecl is one entity that old rows become, and what its attributes are made of.
@@ -17,31 +19,30 @@ type makingDecl struct {
 	set    []pair
 }
 
-// readMigration reads a migration. Of two keys that exclude each other it reports one.
-// Names are taken as they stand: whether there are such entities, tables and fields is for the compiler.
-func readMigration(e entry) *migrationDecl {
-	f := e.value.fields("migration")
-	d := &migrationDecl{name: e.name, rows: f.word("rows"), table: f.word("table")}
+// check reads what excludes each other. Names are taken as they stand: whether there are such entities, tables and fields
+// is for the compiler.
+func (d *migrationDecl) check(f fields) {
 	_, rows := f.has["rows"]
 	_, table := f.has["table"]
-	_, key := f.has["key"]
 	switch {
 	case rows && table:
 		f.r.report(f.at("table"), "rows: ENTITY, or table: NAME with its key", "the old rows are those of an entity or of a table of their own, not both")
+	case table && d.Key.y == nil:
+		f.missing("key", "key: [PK, SK]")
 	case table:
-		d.key = readKey(f)
-	case key:
+		d.key.read(d.Key, f.what("key"))
+	case d.Key.y != nil:
 		f.r.report(f.at("key"), "", "\"key\" is the key of the old table, and goes with \"table\"")
 	case !rows:
 		f.missing("rows", "rows: ENTITY, or table: NAME with its key")
 	}
-	n, ok := f.has["into"]
-	switch {
-	case !ok:
+	switch n := d.Into; {
+	case n.y == nil:
 		f.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
+		return
 	case n.isMap():
 		for _, e := range n.entries(f.what("into")) {
-			d.into = append(d.into, makingDecl{e.name, e.pairs("what " + e.name.text + " is made of")})
+			d.into = append(d.into, makingDecl{e.name, e.madeOf()})
 		}
 	default:
 		d.one = true
@@ -49,20 +50,18 @@ func readMigration(e entry) *migrationDecl {
 			d.into = append(d.into, makingDecl{entity: w})
 		}
 	}
-	if ok && len(d.into) == 0 && n.given() {
-		n.wrong(f.what("into"), "the entities that old rows become")
+	if len(d.into) == 0 && d.Into.given() {
+		d.Into.wrong(f.what("into"), "the entities that old rows become")
 	}
-	return d
 }
 
-// pairs reads a map of names to words. An empty map counts as absent.
-func (e entry) pairs(what string) []pair {
+// madeOf reads what an entity is made of. Nothing counts as an empty map.
+func (e entry) madeOf() (set []pair) {
 	if !e.value.given() {
 		return nil
 	}
-	var out []pair
-	for _, in := range e.value.entries(what) {
-		out = append(out, pair{in.name, in.value.constant("the value of " + in.name.text)})
+	for _, in := range e.value.entries("what " + e.name.text + " is made of") {
+		set = append(set, pair{in.name, in.value.constant("the value of " + in.name.text)})
 	}
-	return out
+	return set
 }

@@ -200,7 +200,7 @@ func (t *Tally) derivation() Derivation {
 		d.attrs = []string{t.Attr}
 	}
 	if t.Group != nil && t == t.Group.Rows {
-		d.Kind = groupKind.shape
+		d.Kind = "group"
 		x.within("row", t.Group.made())
 	}
 	if t.IsSet() {

@@ -555,7 +555,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 	} {
 		typ := reflect.TypeOf(c.of)
 		for i := range typ.NumField() {
-			if name := typ.Field(i).Name; c.fields[name] == "" {
+			if name := typ.Field(i).Name; c.fields[name] == "" && name != "decl" { // where it stands in the file
 				t.Errorf("%v has the field %s: is it in the definition?", typ, name)
 			}
 			delete(c.fields, typ.Field(i).Name)

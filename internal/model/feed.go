@@ -8,9 +8,9 @@ import (
 // eachDecl declares the subscribers that get a row: rows of an entity, found by fields of
 // the source.
 type eachDecl struct {
-	pos
-	of word
-	by []pair
+	heading `noun:"each"`
+	Of      word         `need:"of: ENTITY"`
+	By      namesOrPairs `need:"by: {field of the subscriber: field of the source row}"`
 }
 
 // Subscribers declares for which rows a rule makes a row each: for those of Of whose fields
@@ -30,16 +30,16 @@ type Match struct {
 // subscribers compiles the subscribers for which the rule makes rows. It reports false after
 // a problem.
 func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
-	if d.each == nil {
+	if d.Each == nil {
 		return true
 	}
-	of := c.entity(d.each.of)
+	of := c.entity(d.Each.Of)
 	if of == nil {
 		return false
 	}
 	e, whole := &Subscribers{Of: of}, true
-	slices.SortStableFunc(d.each.by, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
-	for _, p := range d.each.by {
+	slices.SortStableFunc(d.Each.By, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
+	for _, p := range d.Each.By {
 		f := c.field(of, p.name)
 		x, ok := c.expr(r.Source, p.value, of, p.name.text)
 		whole = whole && ok && f != nil
@@ -61,20 +61,20 @@ func checkEach(c *compiler) {
 		if r.Subscribers == nil || c.broken[r.Into] || c.broken[r.Subscribers.Of] || c.faulty[r] {
 			continue
 		}
-		d := c.rules[r].row
-		at := d.each.pos
-		if d.state {
+		d := r.decl
+		at := d.Each.pos
+		if !d.keeps() {
 			c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
 		}
 		if r.Subscribers.Of.Derived {
-			c.report(d.each.of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
+			c.report(d.Each.Of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
 		}
 		for _, a := range r.Fields {
 			if a.Expr.Follow != nil {
 				c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each subscriber stays as it was made, and follows nothing")
 			}
 		}
-		c.eachMatch(r, d.each)
+		c.eachMatch(r, d.Each)
 		c.eachKey(r, at)
 	}
 }
@@ -84,7 +84,7 @@ func checkEach(c *compiler) {
 // be one value that a key can hold.
 func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 	for i, m := range r.Subscribers.By {
-		at := d.by[i].name.pos
+		at := d.By[i].name.pos
 		switch f := m.Expr.Field; {
 		case slices.ContainsFunc(r.Subscribers.By[:i], func(o Match) bool { return o.Field.Name == m.Field.Name }):
 			c.report(at, "", "%q is here twice", m.Field.Name)

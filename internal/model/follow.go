@@ -15,6 +15,14 @@ type Follow struct {
 	Keep   bool     // the last value stays when the row of Source is gone
 }
 
+// followDecl is {follow: Entity.field} in what a rule sets.
+type followDecl struct {
+	heading `noun:"follow"`
+	Follow  word `need:"follow: Entity.field"`
+	By      []pair
+	Keep    bool
+}
+
 // isFollow reports whether a map has the key "follow". n must be a map.
 func (n node) isFollow() bool {
 	for i := 0; i < len(n.y.Content); i += 2 {
@@ -29,17 +37,18 @@ func (n node) isFollow() bool {
 // The derivation is added to both ends: the source knows who may follow it, and the rule what it
 // follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
-	name, fieldName, ok := strings.Cut(s.follow.text, ".")
+	d := s.follow
+	name, fieldName, ok := strings.Cut(d.Follow.text, ".")
 	if !ok {
-		c.report(s.follow.pos, "follow: "+name+".FIELD", "what is followed is a field of an entity, not %q", s.follow.text)
+		c.report(d.Follow.pos, "follow: "+name+".FIELD", "what is followed is a field of an entity, not %q", d.Follow.text)
 		return nil
 	}
-	f := &Follow{Rule: r, Attr: s.name.text, Keep: s.last, Source: c.entity(word{name, s.follow.pos})}
+	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep, Source: c.entity(word{name, d.Follow.pos})}
 	if f.Source == nil {
 		return nil
 	}
-	f.Field = c.fieldFor(f.Source, word{fieldName, s.follow.pos}, r.Into.Hides(s.name.text))
-	key, whole := c.assigns(f.Source, r.Source, s.by, s.follow.pos, "by")
+	f.Field = c.fieldFor(f.Source, word{fieldName, d.Follow.pos}, r.Into.Hides(s.name.text))
+	key, whole := c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by")
 	if f.Key = key; f.Field == nil || !whole {
 		return nil
 	}

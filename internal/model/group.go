@@ -15,24 +15,10 @@ import (
 // the same values in some fields, on a row of their own. What it shows are tallies of that
 // row, and one more tally counts the rows of the group: while it is above 0 the row exists.
 var groupKind = kind{
-	shape: "group", keys: []string{"group"}, read: readGroup,
-	declare: func(c *compiler, d *deriveDecl, e *Entity) {
-		g := &Group{Into: e}
-		c.groups[g] = d
-		c.Groups = append(c.Groups, g)
-		e.Derived, e.Group = true, g
-		g.Rows = c.groupTally(g, d, aggregate.Count, word{owntable.Grouped, d.name.pos}, &tallyDecl{hidden: true, round: -1, max: -1})
-		for _, s := range d.group.set {
-			if !slices.Contains(aggregate.All, s.kind) {
-				continue
-			}
-			c.attributeName(s.name)
-			g.Values = append(g.Values, c.groupTally(g, d, s.kind, s.name, &tallyDecl{round: s.round, max: s.max, at: s.at}))
-		}
-	},
+	keys: []string{"group"}, declare: func() derivation { return &groupDecl{} },
 	compile: func(c *compiler) {
 		for _, g := range c.Groups {
-			c.group(g, c.groups[g].group)
+			c.group(g)
 		}
 	},
 	checks: []func(*compiler){checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy},
@@ -44,6 +30,8 @@ type Group struct {
 	Into   *Entity
 	Rows   *Tally   // how many source rows a group has; no row shows it
 	Values []*Tally // what its row shows
+
+	decl *groupDecl
 }
 
 // groupKey returns the key of the group that a row is in. Every value is escaped in it, so two
@@ -172,10 +160,11 @@ func (g *Group) RowsIn(ledger value.Item) value.Value { return ledger.Get(owntab
 
 // groupDecl is a group as the file has it, with its compiled sources.
 type groupDecl struct {
-	of    []word
-	where []testDecl
-	by    []byDecl
-	set   []groupSetDecl
+	heading `noun:"group"`
+	Group   []word `some:"an entity, or a list of them"`
+	Where   []testDecl
+	By      named[bucketDecl]
+	Set     named[groupValueDecl]
 
 	sources map[*Entity]*groupSource // compiled
 }
@@ -188,47 +177,55 @@ type groupSource struct {
 	ok    bool
 }
 
-// byDecl gives a name of the key its value: a word, or a part of the calendar.
-type byDecl struct {
-	name  word
-	value word
-	unit  word
-	zone  word
-	epoch word
-	of    word
-}
-
-// groupSetDecl is a value of a group as the file has it; round and max are -1 if it does not
-// have them.
-type groupSetDecl struct {
-	name  word
-	kind  *aggregate.Aggregate
-	of    word
-	round int
-	max   int
-	at    map[string]pos
-}
-
-// readGroup reads a group into d. What cannot be read is reported and left out.
-func readGroup(d *deriveDecl, f fields) {
-	g := &groupDecl{of: f.words("group"), where: readTests(f), sources: map[*Entity]*groupSource{}}
-	if n := f.has["group"]; len(g.of) == 0 && len(n.elements()) == 0 {
-		n.wrong(f.what("group"), "an entity, or a list of them")
+// split takes the name for that of the entity.
+func (d *groupDecl) split(r *reader) bool {
+	ok := entityName.MatchString(d.name.text)
+	if !ok {
+		r.report(d.name.pos, "Revenue", "a group is named by the entity of its rows, not %q", d.name.text)
 	}
-	for _, e := range f.entries("by") {
-		b := byDecl{name: e.name}
-		if !e.value.isMap() {
-			b.value = e.value.constant("the value of " + e.name.text)
-			g.by = append(g.by, b)
-			continue
+	return ok
+}
+
+func (d *groupDecl) target() word { return d.name }
+
+func (d *groupDecl) enter(c *compiler, e *Entity) {
+	g := &Group{Into: e, decl: d}
+	c.Groups = append(c.Groups, g)
+	e.Derived, e.Group = true, g
+	g.Rows = c.groupTally(g, &groupValueDecl{heading: heading{name: word{owntable.Grouped, d.name.pos}}, Round: -1, Max: -1, kind: aggregate.Count})
+	for _, v := range d.Set {
+		if v.kind != nil {
+			c.attributeName(v.name)
+			g.Values = append(g.Values, c.groupTally(g, v))
 		}
-		b.read(e.value.fields("time bucket"))
-		g.by = append(g.by, b)
 	}
-	for _, e := range f.entries("set") {
-		g.set = append(g.set, readGroupValue(f, e))
+}
+
+// groupValueDecl is a value of a group: the word count, or a map.
+type groupValueDecl struct {
+	heading `noun:"group value"`
+	Of      keyword              `keys:"sum mean distinct" either:"a value of a group is either %q or %q"`
+	Round   int                  `from:"0" to:"20"`
+	Max     int                  `from:"1" to:"1000000000"`
+	kind    *aggregate.Aggregate // nil if it is wrong, which is reported
+	of      word
+}
+
+func (d *groupValueDecl) short(n node, _ string) {
+	d.Round, d.Max = -1, -1
+	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
+		d.kind = aggregate.Count
+	} else if w.given() {
+		n.r.report(w.pos, groupForms(), "%q is not what a group can have", w.text)
 	}
-	d.group = g
+}
+
+func (d *groupValueDecl) check(f fields) {
+	if d.Of.key == "" {
+		f.missing("sum, mean, distinct", groupForms())
+		return
+	}
+	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(f.what(d.Of.key))
 }
 
 // groupForms lists how a value of a group can be declared, for hints.
@@ -243,54 +240,28 @@ func groupForms() string {
 	return strings.Join(all[:n], ", ") + " or " + all[n]
 }
 
-// readGroupValue reads one value of a group. Its kind is nil if it is wrong, which is reported.
-func readGroupValue(f fields, e entry) groupSetDecl {
-	form := groupForms()
-	s := groupSetDecl{name: e.name, round: -1, max: -1, at: map[string]pos{}}
-	if !e.value.isMap() {
-		if w := e.value.word("the value of " + e.name.text); w.given() && w.text == aggregate.Count.Keyword {
-			s.kind = aggregate.Count
-		} else if w.given() {
-			f.r.report(w.pos, form, "%q is not what a group can have", w.text)
-		}
-		return s
-	}
-	in := e.value.fields("group value")
-	s.round, s.max, s.at = in.number("round", 0, 20), in.number("max", 1, maxDistinct), in.places()
-	for _, kind := range aggregate.All {
-		n, ok := in.has[kind.Keyword]
-		switch {
-		case ok && s.kind != nil:
-			f.r.report(n.pos(), "", "a value of a group is either %q or %q", s.kind.Keyword, kind.Keyword)
-		case ok:
-			s.kind, s.of = kind, in.word(kind.Keyword)
-		}
-	}
-	if s.kind == nil {
-		in.missing(strings.Join(groupValues(), ", "), form)
-	}
-	return s
-}
-
 // groupTally declares a tally of a group.
 // The tally that counts the rows of a group has the group's own name and no attribute of the file;
 // whether the row exists follows from it.
-func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate, name word, t *tallyDecl) *Tally {
+func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
+	attr := v.name.text
 	out := &Tally{
-		Name: d.name.text + "." + name.text, Kind: kind, Target: g.Into, Attr: name.text, Hidden: t.hidden,
-		Round: max(t.round, 0), Max: max(t.max, 0), Group: g,
+		Name: g.Into.Name + "." + attr, Kind: v.kind, Target: g.Into, Attr: attr, Hidden: attr == owntable.Grouped,
+		Round: max(v.Round, 0), Max: max(v.Max, 0), Group: g,
 	}
-	if name.text == owntable.Grouped {
-		out.Name = d.name.text
+	if out.Hidden {
+		out.Name = g.Into.Name
 	}
-	t.kind = kind
-	for _, of := range d.group.of {
-		if s := slices.IndexFunc(d.group.set, func(s groupSetDecl) bool { return s.name == name && s.of.given() }); s >= 0 {
-			of = word{amountOf(of.text, d.group.set[s].of.text), d.group.set[s].of.pos}
+	out.decl = &tallyDecl{
+		deriveDecl: deriveDecl{heading{name: word{out.Name, v.name.pos}, at: v.at}, g.decl.name, v.name},
+		Round:      v.Round, Max: v.Max, kind: v.kind,
+	}
+	for _, of := range g.decl.Group {
+		if v.of.given() {
+			of = word{amountOf(of.text, v.of.text), v.of.pos}
 		}
-		t.of = append(t.of, of)
+		out.decl.of = append(out.decl.of, of)
 	}
-	c.tallies[out] = &deriveDecl{name: word{out.Name, name.pos}, entity: d.entity, attr: name, kind: &tallyKind, tally: t}
 	c.Tallies = append(c.Tallies, out)
 	g.Into.Values = append(g.Into.Values, out)
 	return out
@@ -299,17 +270,19 @@ func (c *compiler) groupTally(g *Group, d *deriveDecl, kind *aggregate.Aggregate
 // group compiles which rows of each source entity are in which group.
 // Sources with a problem are kept with ok false, so that what is checked later says nothing more of
 // them.
-func (c *compiler) group(g *Group, d *groupDecl) {
-	for i, w := range d.of {
+func (c *compiler) group(g *Group) {
+	d := g.decl
+	d.sources = map[*Entity]*groupSource{}
+	for i, w := range d.Group {
 		e := c.entity(w)
 		if e == nil {
 			continue
 		}
-		if slices.ContainsFunc(d.of[:i], func(o word) bool { return o.text == w.text }) {
+		if slices.ContainsFunc(d.Group[:i], func(o word) bool { return o.text == w.text }) {
 			c.report(w.pos, "leave one of them out", "%s is here twice", w.text)
 			continue
 		}
-		s := &groupSource{where: c.tests(e, d.where, false)}
+		s := &groupSource{where: c.tests(e, d.Where, false)}
 		s.by, s.ok = c.groupBy(g, e, d, w.pos)
 		d.sources[e] = s
 	}
@@ -330,8 +303,8 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 	var words []pair
 	var buckets []Assign
 	ok := true
-	for _, b := range d.by {
-		if !b.unit.given() && (b.value.given() || !b.of.given()) {
+	for _, b := range d.By {
+		if b.Unit.key == "" && (b.value.given() || !b.of.given()) {
 			words = append(words, pair{b.name, b.value})
 			continue
 		}
@@ -344,8 +317,8 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 			want = append(want, name)
 		}
 	}
-	for _, b := range d.by {
-		if b.unit.given() && !slices.Contains(g.Into.KeyNames(), b.name.text) && !c.broken[g.Into] {
+	for _, b := range d.By {
+		if b.Unit.key != "" && !slices.Contains(g.Into.KeyNames(), b.name.text) && !c.broken[g.Into] {
 			c.unknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
 			ok = false
 		}
@@ -358,15 +331,15 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 // of rows of which there is nothing to group.
 func checkGroupEntity(c *compiler) {
 	for _, g := range c.Groups {
-		d := c.groups[g]
+		d := g.decl
 		e, at := g.Into, d.name.pos
 		if len(e.MadeBy) > 0 {
 			c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
 		}
 		if e.Expires != nil {
-			c.report(c.entities[e].expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
+			c.report(e.decl.Expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
 		}
-		for _, w := range d.group.of {
+		for _, w := range d.Group {
 			if of := c.Entity(w.text); of != nil && of.SetOf() != nil {
 				c.report(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
 			}
@@ -411,7 +384,7 @@ func checkGroupKey(c *compiler) {
 		}
 		for _, t := range e.Where {
 			if slices.Contains(e.KeyNames(), t.Field.Name) {
-				c.report(c.entities[e].name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
+				c.report(e.decl.name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
 			}
 		}
 	}
@@ -421,8 +394,8 @@ func checkGroupKey(c *compiler) {
 // a declared attribute that nothing gives a value.
 func checkGroupAttributes(c *compiler) {
 	for _, g := range c.Groups {
-		e, d := g.Into, c.groups[g].group
-		for _, s := range d.set {
+		e, d := g.Into, g.decl
+		for _, s := range d.Set {
 			if s.kind == nil {
 				continue
 			}
@@ -435,12 +408,12 @@ func checkGroupAttributes(c *compiler) {
 		}
 		for i, a := range e.Attributes {
 			given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
-				slices.ContainsFunc(d.set, func(s groupSetDecl) bool { return s.name.text == a.Name })
+				slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
 			if !given {
-				c.report(c.entities[e].attributes[i].name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
+				c.report(e.decl.Attributes[i].name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
 			}
 			if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
-				c.report(c.entities[e].attributes[i].name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
+				c.report(e.decl.Attributes[i].name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 			}
 		}
 	}
@@ -448,20 +421,20 @@ func checkGroupAttributes(c *compiler) {
 
 // setNames lists what a group sets, for messages.
 func setNames(d *groupDecl) string {
-	if len(d.set) == 0 {
+	if len(d.Set) == 0 {
 		return "nothing"
 	}
-	return strings.Join(names(d.set, func(s groupSetDecl) string { return s.name.text }), ", ")
+	return strings.Join(names(d.Set, func(s *groupValueDecl) string { return s.name.text }), ", ")
 }
 
 // checkGroupBy reports a field that rows cannot be grouped by.
 // A value of another kind than one text, number or boolean cannot be a part of a key.
 func checkGroupBy(c *compiler) {
 	for _, g := range c.Groups {
-		e, d := g.Into, c.groups[g]
-		for _, w := range d.group.of {
+		e, d := g.Into, g.decl
+		for _, w := range d.Group {
 			of := c.Entity(w.text)
-			_, by, ok := d.group.members(of)
+			_, by, ok := d.members(of)
 			if of == nil || !ok {
 				continue
 			}
@@ -470,7 +443,7 @@ func checkGroupBy(c *compiler) {
 				if a.Expr.Bucket != nil {
 					f = a.Expr.Bucket.Of
 				}
-				at := placeOf(d.group.by, a.Name, d.name.pos)
+				at := placeOf(d.By, a.Name, d.name.pos)
 				switch {
 				case f == nil:
 				case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -27,8 +26,7 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]map[string]bool{}
-	section := ""
+	rows, section := map[string]map[string]bool{}, ""
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "### ") {
 			section = strings.TrimLeft(line, "# ")
@@ -38,15 +36,8 @@ func TestGuide(t *testing.T) {
 			rows[section][strings.Trim(cells[0], "| `")] = true
 		}
 	}
-	var schema struct {
-		Defs map[string]struct {
-			Properties map[string]any `json:"properties"`
-		} `json:"$defs"`
-	}
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	for name, def := range schema.Defs {
+	defs := schemaDefs(t)
+	for name, def := range defs {
 		section, known := guideSections[name]
 		if !known && len(def.Properties) > 0 {
 			t.Errorf("no section of the guide is about the schema's %s", name)
@@ -58,15 +49,14 @@ func TestGuide(t *testing.T) {
 		}
 	}
 	for name, section := range guideSections {
-		def := schema.Defs[name]
-		if len(def.Properties) == 0 {
+		if defs[name] == nil {
 			t.Errorf("the schema has no %s, which the guide has as %q", name, section)
 		}
 		for key := range rows[section] { // "step" is part of "query"
 			if name == "step" {
 				break
 			}
-			if _, known := def.Properties[key]; !known {
+			if _, known := defs[name].Properties[key]; !known {
 				t.Errorf("the guide's section %q has the key %s, which the schema does not know", section, key)
 			}
 		}
@@ -104,15 +94,7 @@ func TestGuideUsesAll(t *testing.T) {
 		}
 	}
 	walk(example)
-	var schema struct {
-		Defs map[string]struct {
-			Properties map[string]any `json:"properties"`
-		} `json:"$defs"`
-	}
-	if err := json.Unmarshal(Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	for name, def := range schema.Defs {
+	for name, def := range schemaDefs(t) {
 		for key := range def.Properties {
 			if !used[key] {
 				t.Errorf("the model of the guide does not use %s of %s", key, name)

@@ -138,7 +138,7 @@ func readings() []reading {
 		{"query.search", []string{"rest", "search:\n  s: {of: B, text: [text]}\nqueries:\n  q: {search: s, where: {secret: present}}"}},
 		{"query.below step.below", []string{"key", `, GP: all, GS: "{secret}"`, "rest", "queries:\n  q: {list: A, by: GSI, below: {secret: s}}"}},
 	}
-	for _, a := range groupValues() {
+	for _, a := range []string{"sum", "mean", "distinct"} {
 		more := map[string]string{"mean": ", round: 1", "distinct": ", max: 5"}[a]
 		out = append(out, derive("group.set group value."+a, "Sums: {group: B, by: {id: id, m: b}, set: {number: {"+a+": secretNumber"+more+"}}}"))
 	}
@@ -202,7 +202,7 @@ func TestNothingTellsWhatIsHidden(t *testing.T) {
 	for _, key := range tellNothing {
 		covered[key] = true
 	}
-	for shape, keys := range shapes {
+	for shape, keys := range shapes() {
 		shape = strings.ReplaceAll(shape, " ", "_")
 		for _, key := range keys {
 			if !covered[shape+"."+key] && !covered[shape+".*"] {

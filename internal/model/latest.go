@@ -10,21 +10,10 @@ import (
 // latestKind derives attributes that take the values of one source row: of the row that comes
 // first when they are ordered by one of their fields.
 var latestKind = kind{
-	shape: "latest", keys: latestKeywords, read: readLatest,
-	declare: func(c *compiler, d *deriveDecl, e *Entity) {
-		l := &Latest{Name: d.name.text, Kind: d.latest.kind, Target: e, Set: []Assign{{Name: d.attr.text}}}
-		c.attributeName(d.attr)
-		for _, p := range d.latest.also {
-			c.attributeName(p.name)
-			l.Set = append(l.Set, Assign{Name: p.name.text})
-		}
-		c.latest[l] = d
-		c.Latest = append(c.Latest, l)
-		e.Latest = append(e.Latest, l)
-	},
+	keys: latestKeywords, declare: func() derivation { return &latestDecl{} },
 	compile: func(c *compiler) {
 		for _, l := range c.Latest {
-			c.compileLatest(l, c.latest[l].latest)
+			c.compileLatest(l)
 		}
 	},
 	checks: []func(*compiler){checkLatestAttributes, checkLatestFields},
@@ -56,6 +45,8 @@ type Latest struct {
 	To     []Assign // the names of the target's key, from fields of Source
 	Set    []Assign // the attributes, from fields of Source; the first is the one of the name
 	Input  Input
+
+	decl *latestDecl
 }
 
 // Greatest reports whether the row with the greatest value is taken, not the least.
@@ -94,35 +85,38 @@ func (e *Entity) latestField(name string) (Type, bool) {
 
 // latestDecl is a latest, earliest, max or min as the file has it.
 type latestDecl struct {
-	kind  string
-	of    word
-	by    word
-	where []testDecl
-	to    []pair
-	also  []pair
-	at    map[string]pos
+	deriveDecl `noun:"latest"`
+	Of         keyword `keys:"max min latest earliest" either:"it is either %q or %q"`
+	By         word
+	Where      []testDecl
+	To         []pair
+	Also       []pair
+	kind       string
+	of         word
 }
 
-// readLatest reads a latest into d. More than one keyword is reported.
-func readLatest(d *deriveDecl, f fields) {
-	l := &latestDecl{by: f.word("by"), where: readTests(f), to: f.pairs("to"), also: f.pairs("also"), at: f.places()}
-	for _, kind := range latestKeywords {
-		if _, ok := f.has[kind]; !ok {
-			continue
-		}
-		if l.kind != "" {
-			f.r.report(f.at(kind), "", "it is either %q or %q", l.kind, kind)
-			continue
-		}
-		l.kind, l.of = kind, f.word(kind)
+func (d *latestDecl) split(r *reader) bool { return d.splitName(r, "a latest") }
+
+func (d *latestDecl) check(f fields) {
+	d.kind, d.of = d.Of.key, d.Of.word(f.what(d.Of.key))
+}
+
+func (d *latestDecl) enter(c *compiler, e *Entity) {
+	l := &Latest{Name: d.name.text, Kind: d.kind, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
+	c.attributeName(d.attr)
+	for _, p := range d.Also {
+		c.attributeName(p.name)
+		l.Set = append(l.Set, Assign{Name: p.name.text})
 	}
-	d.latest = l
+	c.Latest = append(c.Latest, l)
+	e.Latest = append(e.Latest, l)
 }
 
 // compileLatest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
 // The attribute that the declaration is on is the first of Set; the others follow in the order of
 // the file.
-func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
+func (c *compiler) compileLatest(l *Latest) {
+	d := l.decl
 	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
 	if !d.of.given() {
 		return
@@ -139,23 +133,23 @@ func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 	shown := c.measured(l.Source, word{fieldName, d.of.pos})
 	switch l.By = shown; {
 	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
-		if d.by.given() {
+		if d.By.given() {
 			c.report(d.at["by"], "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
 		}
-	case !d.by.given():
+	case !d.By.given():
 		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, entity, d.kind)
 		l.By = nil
 	default:
-		l.By = c.measured(l.Source, d.by)
+		l.By = c.measured(l.Source, d.By)
 	}
 	l.Set[0].Expr.Field = shown
-	for i, p := range d.also {
+	for i, p := range d.Also {
 		f := c.measured(l.Source, p.value)
 		l.Set[i+1].Expr.Field = f
 		whole = whole && f != nil
 	}
-	l.Where = c.tests(l.Source, d.where, false)
-	to, ok := c.assigns(l.Target, l.Source, d.to, d.of.pos, "to")
+	l.Where = c.tests(l.Source, d.Where, false)
+	to, ok := c.assigns(l.Target, l.Source, d.To, d.of.pos, "to")
 	if l.To = to; ok && whole && shown != nil && l.By != nil {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
@@ -165,7 +159,7 @@ func (c *compiler) compileLatest(l *Latest, d *latestDecl) {
 // derived because it is part of a key, tells which entity its row is, or is the table's TTL.
 func checkLatestAttributes(c *compiler) {
 	for _, l := range c.Latest {
-		d := c.latest[l]
+		d := l.decl
 		e := l.Target
 		if e.Derived {
 			c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
@@ -173,7 +167,7 @@ func checkLatestAttributes(c *compiler) {
 		for i, a := range l.Set {
 			at := d.attr.pos
 			if i > 0 {
-				at = d.latest.also[i-1].name.pos
+				at = d.Also[i-1].name.pos
 			}
 			twice := slices.ContainsFunc(l.Set[:i], func(b Assign) bool { return b.Name == a.Name })
 			for _, o := range e.Latest {
@@ -201,13 +195,13 @@ func checkLatestAttributes(c *compiler) {
 // checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
 func checkLatestFields(c *compiler) {
 	for _, l := range c.Latest {
-		d := c.latest[l].latest
+		d := l.decl
 		at := d.at[d.kind]
 		if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
 			c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
 		}
 		if l.Source != nil {
-			c.fits(c.latest[l].name.pos, l.Name, l.Target, l.To)
+			c.fits(l.decl.name.pos, l.Name, l.Target, l.To)
 		}
 	}
 }

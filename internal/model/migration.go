@@ -8,6 +8,8 @@ type Migration struct {
 	From  *Entity // the entity of the old rows
 	Makes []*Making
 	OneOf bool
+
+	decl *migrationDecl
 }
 
 // Making says how old rows become rows of one entity.
@@ -20,6 +22,8 @@ type Making struct {
 	Rule *RowRule
 	// InPlace means that the new row has the old row's key and replaces it.
 	InPlace bool
+
+	decl makingDecl
 }
 
 // InPlace returns the Making that replaces the old row, nil if old rows stay.

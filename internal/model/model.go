@@ -9,8 +9,9 @@
 // A file goes through three stages, and each keeps going after a mistake, so that one run of lint
 // shows as many as possible:
 //
-//	load.go, read.go        YAML to nodes with their places; keys that no shape has (shapes.go)
-//	decl*.go                nodes to declarations, whose names are not looked up yet
+//	load.go, read.go        YAML to nodes with their places
+//	decl*.go                nodes to declarations, whose names are not looked up yet: structs whose fields are the keys of the
+//	                        language, read by declare.go
 //	compile*.go             declarations to the Model: names become entities, fields, templates
 //	check*.go               what only the whole model shows, such as loops and keys that collide
 //
@@ -68,6 +69,7 @@ type Table struct {
 	KeysOnly bool      // the stream has no images at all
 
 	kind *Field // the field that tells entities apart, nil for none
+	decl *tableDecl
 }
 
 // Entity is a kind of row.
@@ -107,6 +109,7 @@ type Entity struct {
 
 	kind *Test // the test of Where on the table's kind; nil for none
 	open bool  // rows may have any attributes, and none are declared
+	decl *entityDecl
 }
 
 // KeyTemplate says how one key attribute of an entity is built and parsed.
@@ -327,6 +330,8 @@ type Query struct {
 	Where  []Filter   // of a search: what the rows found must be besides
 	Sort   *Field     // the order of the rows; nil for the order of the key
 	Return []Returned // the attributes to return; none for the whole row
+
+	decl *queryDecl
 }
 
 // Param is a parameter of a query.
@@ -350,6 +355,8 @@ type Step struct {
 	Below   *Bind        // rows whose field is below the value
 	Reverse bool
 	Expired bool // expired rows are returned too
+
+	decl *stepDecl
 }
 
 // Bind fixes a field of a step to a parameter, to a constant, or to a field of the row from

@@ -19,17 +19,15 @@ func findFirst[T any](list []T, is func(T) bool) (found T) {
 	return found
 }
 
-// declaration is a part of the file that has a name with its place.
-type declaration interface{ called() word }
+// placed is a part of the file that has a name with its place.
+type placed interface{ called() word }
 
-func (w word) called() word           { return w }
-func (p pair) called() word           { return p.name }
-func (d setDecl) called() word        { return d.name }
-func (d byDecl) called() word         { return d.name }
-func (d *attributeDecl) called() word { return d.name }
+func (w word) called() word    { return w }
+func (p pair) called() word    { return p.name }
+func (d setDecl) called() word { return d.name }
 
 // placeOf returns where a list of the file has a name, or the other place if it does not.
-func placeOf[T declaration](list []T, name string, other pos) pos {
+func placeOf[T placed](list []T, name string, other pos) pos {
 	for _, d := range list {
 		if d.called().text == name {
 			return d.called().pos
@@ -39,7 +37,7 @@ func placeOf[T declaration](list []T, name string, other pos) pos {
 }
 
 // reportTwice reports each part of a list of the file whose name one before it has, and returns the others.
-func reportTwice[T declaration](c *compiler, list []T) (once []T) {
+func reportTwice[T placed](c *compiler, list []T) (once []T) {
 	seen := map[string]bool{}
 	for _, d := range list {
 		if w := d.called(); seen[w.text] {

@@ -109,15 +109,12 @@ func (n node) is() string {
 }
 
 // wrong reports that a value is not of the kind that is wanted.
-func (n node) wrong(what, want string) { n.wrongAs(what, want, "") }
-
-// wrongAs is wrong with a hint.
-func (n node) wrongAs(what, want, hint string) {
+func (n node) wrong(what, want string) {
 	is := n.is()
 	if n.isList() && strings.Contains(want, "list") {
 		is = fmt.Sprintf("a list of %d", len(n.y.Content))
 	}
-	n.r.report(n.pos(), hint, "%s must be %s, not %s", what, want, is)
+	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, is)
 }
 
 // word returns the text of a scalar. It reports any other value.
@@ -190,15 +187,16 @@ type fields struct {
 	has   map[string]node
 }
 
-// fields reads a map of the shape and reports keys that the shape does not have.
-func (n node) fields(shape string) fields {
-	f := fields{node: n, shape: shape, has: map[string]node{}}
-	for _, e := range n.entries(article(shape)) {
-		if !slices.Contains(shapes[shape], e.name.text) {
-			n.r.unknown(e.name, shapes[shape], "%s has no %q", article(shape), e.name.text)
-			continue
+// fields reads a map with certain keys, which messages call by its noun, and reports other keys. An empty section of the
+// model counts as absent.
+func (n node) fields(noun string, keys []string) fields {
+	f := fields{node: n, shape: noun, has: map[string]node{}}
+	for _, e := range n.entries(article(noun)) {
+		if !slices.Contains(keys, e.name.text) {
+			n.r.unknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
+		} else if noun != "model" || e.name.text == noun || e.value.given() {
+			f.has[e.name.text] = e.value
 		}
-		f.has[e.name.text] = e.value
 	}
 	return f
 }
@@ -217,44 +215,11 @@ func article(noun string) string {
 // what names the value under a key, for messages.
 func (f fields) what(key string) string { return fmt.Sprintf("%q of %s", key, article(f.shape)) }
 
-// word returns the text under a key, the zero word if the map does not have the key.
-func (f fields) word(key string) word {
-	if n, ok := f.has[key]; ok {
-		return n.word(f.what(key))
-	}
-	return word{}
-}
-
-// need is word for a required key. It reports a missing one.
-func (f fields) need(key, hint string) word {
-	if _, ok := f.has[key]; !ok {
-		f.missing(key, hint)
-		return word{}
-	}
-	return f.word(key)
-}
-
 // missing reports that a key is missing, unless the value is no map at all, which was reported.
 func (f fields) missing(key, hint string) {
 	if f.isMap() {
 		f.r.report(f.pos(), hint, "%s needs %q", article(f.shape), key)
 	}
-}
-
-// words is the list of words under a key, nil if there is no such key.
-func (f fields) words(key string) []word {
-	if n, ok := f.has[key]; ok {
-		return n.words(f.what(key))
-	}
-	return nil
-}
-
-// entries returns the entries of the map under a key, none if there is no such key.
-func (f fields) entries(key string) []entry {
-	if n, ok := f.has[key]; ok {
-		return n.entries(f.what(key))
-	}
-	return nil
 }
 
 // at is the place of the value under a key, or of the map if it does not have the key.
@@ -265,30 +230,20 @@ func (f fields) at(key string) pos {
 	return f.pos()
 }
 
-// flag returns the boolean under a key, false if there is none.
-// YAML's other words for booleans, such as yes and on, are texts here (YAML 1.2).
-func (f fields) flag(key string) bool {
-	n, ok := f.has[key]
-	if !ok {
-		return false
-	}
+// flag returns a boolean. YAML's other words for booleans, such as yes and on, are texts here (YAML 1.2).
+func (n node) flag(what string) bool {
 	if n.y.ShortTag() != "!!bool" {
-		n.wrong(f.what(key), "true or false")
+		n.wrong(what, "true or false")
 		return false
 	}
-	return n.y.Value == "true" || n.y.Value == "True" || n.y.Value == "TRUE"
+	return strings.EqualFold(n.y.Value, "true")
 }
 
-// number returns the integer under a key, -1 if there is none. It reports a number outside
-// the range.
-func (f fields) number(key string, low, high int) int {
-	n, ok := f.has[key]
-	if !ok {
-		return -1
-	}
+// number returns an integer, -1 for one outside the range, which it reports.
+func (n node) number(what string, low, high int) int {
 	i, err := strconv.Atoi(n.y.Value)
 	if n.y.ShortTag() != "!!int" || err != nil || i < low || i > high {
-		n.wrongAs(f.what(key), fmt.Sprintf("a whole number from %d to %d", low, high), "")
+		n.wrong(what, fmt.Sprintf("a whole number from %d to %d", low, high))
 		return -1
 	}
 	return i

@@ -18,6 +18,8 @@ type Search struct {
 	// Sorts order answers; a document without the field comes last.
 	Sorts []*Field
 	Input Input
+
+	decl *searchDecl
 }
 
 // searchPrefix begins the names of search indexes among derivations: no entity has such a name.
@@ -38,38 +40,30 @@ func SearchOf(derivation string) (search string, ok bool) {
 
 // searchDecl is a search index as the file has it.
 type searchDecl struct {
-	name                 word
-	of                   word
-	where                []testDecl
-	text, filters, sorts []word
-}
-
-// readSearch reads a search index.
-func readSearch(e entry) *searchDecl {
-	f := e.value.fields("search")
-	return &searchDecl{
-		name: e.name, of: f.need("of", "of: ENTITY"), where: readTests(f),
-		text: f.words("text"), filters: f.words("filters"), sorts: f.words("sorts"),
-	}
+	heading `noun:"search"`
+	Of      word `need:"of: ENTITY"`
+	Where   []testDecl
+	Text    []word
+	Filters []word
+	Sorts   []word
 }
 
 // compileSearches compiles the searches. The name of a search becomes part of an index's name,
 // so it has the same alphabet.
 func (c *compiler) compileSearches() {
-	for _, d := range c.decl.searches {
+	for _, d := range c.decl.Search {
 		if !kebabName.MatchString(d.name.text) {
 			c.report(d.name.pos, "like albums", "the name of an index is small letters, digits and single hyphens, not %q", d.name.text)
 		}
-		s := &Search{Name: d.name.text, Of: c.entity(d.of)}
+		s := &Search{Name: d.name.text, Of: c.entity(d.Of), decl: d}
 		if s.Of == nil {
 			continue
 		}
-		s.Where = c.tests(s.Of, d.where, false)
-		s.Text = c.fields(s.Of, d.text)
-		s.Filters = c.fields(s.Of, d.filters)
-		s.Sorts = c.fields(s.Of, d.sorts)
+		s.Where = c.tests(s.Of, d.Where, false)
+		s.Text = c.fields(s.Of, d.Text)
+		s.Filters = c.fields(s.Of, d.Filters)
+		s.Sorts = c.fields(s.Of, d.Sorts)
 		s.Of.Search = append(s.Of.Search, s)
-		c.searches[s] = d
 		c.Searches = append(c.Searches, s)
 	}
 }
@@ -89,7 +83,7 @@ func (c *compiler) fields(e *Entity, ws []word) []*Field {
 // search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
 	s := findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
-	reported := slices.ContainsFunc(c.decl.searches, func(d *searchDecl) bool { return d.name.text == w.text })
+	reported := slices.ContainsFunc(c.decl.Search, func(d *searchDecl) bool { return d.name.text == w.text })
 	if s == nil && !reported && w.given() {
 		c.unknown(w, names(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
 	}
@@ -100,24 +94,24 @@ func (c *compiler) search(w word) *Search {
 // sorted by.
 func checkSearches(c *compiler) {
 	for _, s := range c.Searches {
-		d := c.searches[s]
-		if len(d.text) == 0 {
+		d := s.decl
+		if len(d.Text) == 0 {
 			c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
 		}
-		for _, w := range d.text {
+		for _, w := range d.Text {
 			switch f := s.Of.Field(w.text); f.Type {
 			case TypeString, TypeTime, TypeList, TypeStrings, TypeAny:
 			default:
 				c.report(w.pos, "", "%s is a %s and has no words", w.text, f.Type)
 			}
 		}
-		for _, w := range d.filters {
+		for _, w := range d.Filters {
 			switch f := s.Of.Field(w.text); f.Type {
 			case TypeMap, TypeBinary, TypeNumbers:
 				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
 			}
 		}
-		for _, w := range d.sorts {
+		for _, w := range d.Sorts {
 			f := s.Of.Field(w.text)
 			if !scalar(f.Type) || f.Type == TypeBinary || f.Type == TypeBoolean || f.Type == TypeFlag {
 				c.report(w.pos, "", "%s is a %s and has no order", w.text, f.Type)

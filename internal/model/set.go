@@ -114,7 +114,7 @@ func (e *Entity) Takes(k store.Key) bool {
 // in one partition, and not be confusable with other rows.
 func checkSets(c *compiler) {
 	for _, t := range c.Tallies {
-		e, at := t.Target, c.tallies[t].name.pos
+		e, at := t.Target, t.decl.name.pos
 		if !t.IsSet() || c.broken[e] {
 			continue
 		}

@@ -10,9 +10,8 @@ import (
 
 // statusKind derives a status: an attribute that moves along its enum in steps.
 var statusKind = kind{
-	shape: "steps", keys: []string{"steps"}, read: readSteps,
-	declare: func(*compiler, *deriveDecl, *Entity) {}, // the application declares the attribute
-	compile: (*compiler).compileSteps,
+	keys: []string{"steps"}, declare: func() derivation { return &stepsDecl{} },
+	compile: compileSteps,
 	checks:  []func(*compiler){checkSteps, checkStages},
 }
 
@@ -25,6 +24,8 @@ type Status struct {
 	Attr   *Attribute
 	Stages []*Stage // in the order of the enum
 	Input  Input    // what it reads of rows of Target
+
+	decl *stepsDecl
 }
 
 // Stage is one word of a status and the facts that reach it: a row of Source that passes
@@ -41,6 +42,8 @@ type Stage struct {
 	Max    int        // how many elements List may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without List
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
 	Input  Input      // what it reads of rows of Source
+
+	decl *stageDecl
 }
 
 // Others say what a list stands for if a row does not have it: the values of Field in all
@@ -114,42 +117,41 @@ func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Pr
 
 // stepsDecl is a status as the file has it.
 type stepsDecl struct {
-	stages []*stageDecl
+	deriveDecl `noun:"steps"`
+	Steps      named[stageDecl]
+}
+
+func (d *stepsDecl) split(r *reader) bool { return d.splitName(r, "steps") }
+
+func (d *stepsDecl) check(f fields) {
+	if len(d.Steps) == 0 && f.has["steps"].isMap() {
+		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
+	}
+}
+
+// enter finds the attribute: the application writes it too, so it has to be declared, with the enum that gives the order.
+func (d *stepsDecl) enter(c *compiler, e *Entity) {
+	a := e.Attribute(d.attr.text)
+	if a == nil || len(a.Enum) == 0 {
+		c.report(d.attr.pos, "declare it: "+d.attr.text+": {type: string, enum: [first, next, …]}",
+			"%s.%s moves along the words of its enum, and has none: the application writes it too", e.Name, d.attr.text)
+		return
+	}
+	s := &Status{Name: d.name.text, Target: e, Attr: a, decl: d}
+	e.Statuses = append(e.Statuses, s)
+	c.Statuses = append(c.Statuses, s)
 }
 
 // stageDecl is a stage of a status as the file has it.
 type stageDecl struct {
-	word  word
-	when  word
-	where []testDecl
-	to    []pair
-	each  word
-	who   word
-	max   int // -1 for none
-	set   []pair
-	at    map[string]pos
-}
-
-// readSteps reads the stages of a status, of which there must be one.
-func readSteps(d *deriveDecl, f fields) {
-	s := &stepsDecl{}
-	if entries := f.entries("steps"); len(entries) > 0 {
-		for _, e := range entries {
-			s.stages = append(s.stages, readStage(e))
-		}
-	} else if f.has["steps"].isMap() {
-		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
-	}
-	d.steps = s
-}
-
-// readStage reads a stage. max is -1 where the file does not say it.
-func readStage(e entry) *stageDecl {
-	f := e.value.fields("stage")
-	return &stageDecl{
-		word: e.name, when: f.need("when", "when: ENTITY"), where: readTests(f), to: f.pairs("to"),
-		each: f.word("each"), who: f.word("who"), max: f.number("max", 1, maxEach), set: f.pairs("set"), at: f.places(),
-	}
+	heading `noun:"stage"`
+	When    word `need:"when: ENTITY"`
+	Where   []testDecl
+	To      []pair
+	Each    word
+	Who     word
+	Max     int `from:"1" to:"1000"`
+	Set     []pair
 }
 
 // maxEach limits the list of a stage, which reads one row for each element.
@@ -159,12 +161,12 @@ const maxEach = 1000
 // it once all entities are known.
 func (c *compiler) compileReadings() {
 	for _, e := range c.Entities {
-		for i, d := range c.entities[e].attributes {
+		for i, d := range e.decl.Attributes {
 			a := e.Attributes[i]
-			if len(d.legacy)+len(d.after) > 0 {
+			if len(d.Legacy)+len(d.After) > 0 {
 				a.Reading = c.reading(e, a, d)
 			}
-			if d.others.given() {
+			if d.Else.given() {
 				a.Others = c.others(e, a, d)
 			}
 		}
@@ -175,7 +177,7 @@ func (c *compiler) compileReadings() {
 // the one that holds once a time has passed.
 func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
 	r := &Reading{Legacy: map[string]string{}}
-	for _, p := range d.legacy {
+	for _, p := range d.Legacy {
 		if slices.Contains(a.Enum, p.name.text) {
 			c.report(p.name.pos, "leave one of them out", "%q is a word of today, by the enum of %s, and of an older application", p.name.text, a.Name)
 		}
@@ -183,7 +185,7 @@ func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
 			r.Legacy[p.name.text] = p.value.text
 		}
 	}
-	for _, p := range d.after[:min(1, len(d.after))] {
+	for _, p := range d.After[:min(1, len(d.After))] {
 		if c.oneOf(a, p.value) {
 			r.After, r.Late = c.fieldFor(e, p.name, a.Hidden), p.value.text
 		}
@@ -203,17 +205,17 @@ func (c *compiler) oneOf(a *Attribute, w word) bool {
 // others compiles where a list comes from for rows that have none: from rows of another entity,
 // one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
-	of, field, ok := c.dotted(d.others, "else")
+	of, field, ok := c.dotted(d.Else, "else")
 	if !ok {
 		return nil
 	}
 	o := &Others{Name: e.Name + "." + a.Name, On: e, Of: of, Field: field}
 	rest := slices.DeleteFunc(of.KeyNames(), func(name string) bool { return name == field.Name })
 	if len(rest) == len(of.KeyNames()) && !c.broken[of] {
-		c.report(d.others.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
+		c.report(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}
-	if o.Key, ok = c.assignsTo(of, rest, e, d.by, d.others.pos, "by"); !ok {
+	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
 		return nil
 	}
 	for _, name := range rest {
@@ -235,35 +237,15 @@ func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 	return e, f, f != nil
 }
 
-// compileSteps compiles the statuses. Stages come in the order of the enum, whatever the order of the file.
-// The application writes the attribute too, so it has to be declared, with the enum that gives the
-// order.
-func (c *compiler) compileSteps() {
-	for _, d := range c.decl.derive {
-		if d.steps == nil {
-			continue
-		}
-		e := c.entity(d.entity)
-		if e == nil {
-			continue
-		}
-		a := e.Attribute(d.attr.text)
-		if a == nil || len(a.Enum) == 0 {
-			c.report(d.attr.pos, "declare it: "+d.attr.text+": {type: string, enum: [first, next, …]}",
-				"%s.%s moves along the words of its enum, and has none: the application writes it too", e.Name, d.attr.text)
-			continue
-		}
-		s := &Status{Name: d.name.text, Target: e, Attr: a}
-		c.moves[s] = d
-		for _, sd := range d.steps.stages {
-			if st := c.stage(s, sd); st != nil {
-				c.stages[st] = sd
+// compileSteps compiles the stages of statuses. They come in the order of the enum, whatever the order of the file.
+func compileSteps(c *compiler) {
+	for _, s := range c.Statuses {
+		for _, d := range s.decl.Steps {
+			if st := c.stage(s, d); st != nil {
 				s.Stages = append(s.Stages, st)
 			}
 		}
 		slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
-		e.Statuses = append(e.Statuses, s)
-		c.Statuses = append(c.Statuses, s)
 	}
 }
 
@@ -276,17 +258,17 @@ const maxReached = maxEach
 // A stage without each that sets attributes reads all its source rows, and so gets a max of
 // maxReached if the model has none.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
-	st := &Stage{Status: s, Word: d.word.text, Rank: slices.Index(s.Attr.Enum, d.word.text), Max: max(d.max, 0)}
+	st := &Stage{Status: s, decl: d, Word: d.name.text, Rank: slices.Index(s.Attr.Enum, d.name.text), Max: max(d.Max, 0)}
 	if st.Rank < 0 {
-		c.unknown(d.word, s.Attr.Enum, "%s is never %q", s.Name, d.word.text)
+		c.unknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
 	}
-	if st.Source = c.entity(d.when); st.Source == nil {
+	if st.Source = c.entity(d.When); st.Source == nil {
 		return nil
 	}
-	st.Where = c.tests(st.Source, d.where, false)
-	to, whole := c.assigns(s.Target, st.Source, d.to, d.when.pos, "to")
+	st.Where = c.tests(st.Source, d.Where, false)
+	to, whole := c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
 	st.To = to
-	for _, p := range d.set {
+	for _, p := range d.Set {
 		f := c.fieldFor(st.Source, p.value, s.Target.Hides(p.name.text))
 		if s.Target.Attribute(p.name.text) == nil {
 			c.unknown(p.name, s.Target.attributeNames(), "%s has no attribute %q", s.Target.Name, p.name.text)
@@ -296,9 +278,9 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 			st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
 		}
 	}
-	if d.each.given() || d.who.given() {
+	if d.Each.given() || d.Who.given() {
 		whole = c.each(st, d) && whole
-	} else if d.max < 0 && len(st.Set) > 0 {
+	} else if d.Max < 0 && len(st.Set) > 0 {
 		st.Max = maxReached
 	}
 	if whole && st.Rank >= 0 {
@@ -312,20 +294,20 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 // The list of others is registered with their entity once, however many stages use it.
 func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	switch {
-	case !d.each.given():
+	case !d.Each.given():
 		c.report(d.at["who"], "each: LIST", "%q says whom a row is for, and there is no list of those who count", "who")
 		return false
-	case !d.who.given():
+	case !d.Who.given():
 		c.report(d.at["each"], "who: FIELD", "%q needs who: the field of %s that says whom a row is for", "each", st.Source.Name)
 		return false
 	}
 	target := st.Status.Target
-	if st.List = target.Attribute(d.each.text); st.List == nil {
-		c.unknown(d.each, target.attributeNames(), "%s has no attribute %q", target.Name, d.each.text)
+	if st.List = target.Attribute(d.Each.text); st.List == nil {
+		c.unknown(d.Each, target.attributeNames(), "%s has no attribute %q", target.Name, d.Each.text)
 		return false
 	}
-	c.tells(target, d.each)
-	if st.Who = c.field(st.Source, d.who); st.Who == nil {
+	c.tells(target, d.Each)
+	if st.Who = c.field(st.Source, d.Who); st.Who == nil {
 		return false
 	}
 	if o := st.List.Others; o != nil && !o.Used {
@@ -337,17 +319,17 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 
 // returns compiles the attributes that a query returns of the row it found.
 func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
-	for _, r := range d.ret {
+	for _, r := range d.Return {
 		out := Returned{Name: r.name.text}
 		switch {
 		case r.field.given():
 			out.Field = c.field(of, r.field)
-		case r.size.given():
-			if out.Size = of.Attribute(r.size.text); out.Size == nil {
-				c.unknown(r.size, of.attributeNames(), "%s has no attribute %q", of.Name, r.size.text)
+		case r.Size.given():
+			if out.Size = of.Attribute(r.Size.text); out.Size == nil {
+				c.unknown(r.Size, of.attributeNames(), "%s has no attribute %q", of.Name, r.Size.text)
 			}
-			c.tells(of, r.size)
-		case r.distinct.given():
+			c.tells(of, r.Size)
+		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)
 		}
 		if out.Field == nil && out.Size == nil && out.Distinct == nil {
@@ -360,13 +342,13 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 
 // counted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
-func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
-	e, f, ok := c.dotted(d.distinct, "distinct")
+func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
+	e, f, ok := c.dotted(d.Distinct, "distinct")
 	if !ok || c.broken[e] {
 		return nil
 	}
 	out := &Counted{Entity: e, Field: f}
-	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.by, d.distinct.pos, "by"); !ok {
+	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by"); !ok {
 		return nil
 	}
 	return out
@@ -376,14 +358,14 @@ func (c *compiler) counted(of *Entity, d returnDecl) *Counted {
 // wheres, filters or orders use its stored value.
 func checkReadings(c *compiler) {
 	for _, e := range c.Entities {
-		for i, d := range c.entities[e].attributes {
+		for i, d := range e.decl.Attributes {
 			a := e.Attributes[i]
 			c.otherwise(e, a, d)
-			if d.others.given() && !a.Type.IsList() {
-				c.report(d.pos["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
+			if d.Else.given() && !a.Type.IsList() {
+				c.report(d.at["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
 			}
-			if _, ok := d.pos["by"]; ok && !d.others.given() {
-				c.report(d.pos["by"], "", "%q says which rows else reads, and there is no else", "by")
+			if _, ok := d.at["by"]; ok && !d.Else.given() {
+				c.report(d.at["by"], "", "%q says which rows else reads, and there is no else", "by")
 			}
 		}
 	}
@@ -399,11 +381,11 @@ func (c *compiler) otherwise(e *Entity, a *Attribute, d *attributeDecl) {
 	if len(a.Enum) == 0 {
 		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
 	}
-	if len(d.after) > 1 {
-		c.report(d.after[1].name.pos, "", "%s changes once by itself, not twice", a.Name)
+	if len(d.After) > 1 {
+		c.report(d.After[1].name.pos, "", "%s changes once by itself, not twice", a.Name)
 	}
 	if f := a.Reading.After; f != nil && f.Type != TypeTime && f.Type != TypeNumber {
-		c.report(d.after[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)
+		c.report(d.After[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)
 	}
 	for _, k := range e.Keys {
 		if k.Template.Slot(a.Name) >= 0 {
@@ -437,23 +419,23 @@ func (c *compiler) tested(e *Entity) []use {
 			out = append(out, use{f.Name, what, at})
 		}
 	}
-	tests(e.Name, c.entities[e].name.pos, e.Where)
+	tests(e.Name, e.decl.name.pos, e.Where)
 	for _, s := range e.Sources {
-		tests(s.Tally.Name, c.tallies[s.Tally].name.pos, s.Where)
+		tests(s.Tally.Name, s.Tally.decl.name.pos, s.Where)
 	}
 	for _, r := range e.Rules {
-		tests(r.Name, c.rules[r].name.pos, r.Where)
+		tests(r.Name, r.decl.name.pos, r.Where)
 	}
 	for _, st := range e.Stages {
-		tests(st.Status.Name, c.stages[st].word.pos, st.Where)
+		tests(st.Status.Name, st.decl.name.pos, st.Where)
 	}
 	for _, l := range e.LatestOf {
-		at := c.latest[l].name.pos
+		at := l.decl.name.pos
 		tests(l.Name, at, l.Where)
 		fields(l.Name, at, []*Field{l.By})
 	}
 	for _, s := range e.Search {
-		at, what := c.searches[s].name.pos, "the search index "+s.Name
+		at, what := s.decl.name.pos, "the search index "+s.Name
 		tests(what, at, s.Where)
 		fields(what, at, s.Text)
 		fields(what, at, s.Filters)
@@ -466,7 +448,7 @@ func (c *compiler) tested(e *Entity) []use {
 // stored words decide something else, such as a key.
 func checkSteps(c *compiler) {
 	for _, s := range c.Statuses {
-		at := c.moves[s].attr.pos
+		at := s.decl.attr.pos
 		if s.Target.Derived {
 			c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
 		}
@@ -484,7 +466,7 @@ func checkSteps(c *compiler) {
 // Two stages that set one attribute would leave it open which of them counts.
 func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 	for _, a := range st.Set {
-		at := placeOf(c.stages[st].set, a.Name, pos{})
+		at := placeOf(st.decl.Set, a.Name, pos{})
 		switch before, twice := seen[a.Name]; {
 		case a.Name == s.Attr.Name:
 			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
@@ -522,8 +504,8 @@ func (c *compiler) settled(s *Status, name string, at pos) {
 func checkStages(c *compiler) {
 	for _, s := range c.Statuses {
 		for _, st := range s.Stages {
-			d := c.stages[st]
-			c.fits(d.word.pos, s.Name, s.Target, st.To)
+			d := st.decl
+			c.fits(d.name.pos, s.Name, s.Target, st.To)
 			if st.List == nil {
 				continue
 			}
@@ -535,7 +517,7 @@ func checkStages(c *compiler) {
 			}
 			for _, name := range st.Source.KeyNames() {
 				if name != st.Who.Name && !st.finds(name) {
-					c.report(d.word.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
+					c.report(d.name.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
 				}
 			}
 		}
@@ -550,7 +532,7 @@ func (st *Stage) finds(name string) bool {
 // checkReturns reports a result of chosen attributes for a query that may find several rows.
 func checkReturns(c *compiler) {
 	for _, q := range c.Queries {
-		d := c.queries[q]
+		d := q.decl
 		if !c.sound[q] || q.Search != nil {
 			continue
 		}
@@ -562,10 +544,10 @@ func checkReturns(c *compiler) {
 			case r.Field != nil:
 			case r.Size != nil:
 				if !r.Size.Type.IsList() {
-					c.report(d.ret[i].size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
+					c.report(d.Return[i].Size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
 				}
 			case !scalar(r.Distinct.Field.Type):
-				c.report(d.ret[i].distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
+				c.report(d.Return[i].Distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
 			}
 		}
 	}
@@ -575,7 +557,7 @@ func checkReturns(c *compiler) {
 // field with single values.
 func checkSort(c *compiler) {
 	for _, q := range c.Queries {
-		d := c.queries[q]
+		d := q.decl
 		if !c.sound[q] || q.Sort == nil {
 			continue
 		}
@@ -586,7 +568,7 @@ func checkSort(c *compiler) {
 		case !scalar(q.Sort.Type):
 			c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
 		}
-		if by, ok := c.steps[q.Steps[0]].at["order"]; ok {
+		if by, ok := q.Steps[0].decl.at["order"]; ok {
 			c.report(by, "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
 		}
 	}
@@ -600,7 +582,7 @@ func checkReadsEach(c *compiler) {
 			continue
 		}
 		for _, s := range q.Steps {
-			at := c.steps[s].pos
+			at := s.decl.pos
 			switch {
 			case !s.ReadsEach():
 			case !s.Get:

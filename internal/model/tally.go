@@ -11,42 +11,23 @@ import (
 
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
-	shape: "tally", keys: aggregates(), read: readTally,
-	declare: func(c *compiler, d *deriveDecl, e *Entity) {
-		t := &Tally{
-			Name: d.name.text, Kind: d.tally.kind, Target: e, Attr: d.attr.text, Hidden: d.tally.hidden,
-			Round: max(d.tally.round, 0), Max: max(d.tally.max, 0),
-		}
-		c.attributeName(d.attr)
-		c.tallies[t] = d
-		c.Tallies = append(c.Tallies, t)
-		e.Values = append(e.Values, t)
-		if t.IsSet() {
-			c.spread(e)
-		}
-		c.keyed(e, t)
-	},
+	keys: aggregates(), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) {
 		for _, t := range c.Tallies {
-			c.tally(t, c.tallies[t].tally)
+			c.tally(t)
 		}
 	},
 	checks: []func(*compiler){checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields},
 }
 
+// aggregateOf returns the aggregate with a keyword, nil if there is none.
+func aggregateOf(keyword string) *aggregate.Aggregate {
+	return findFirst(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
+}
+
 // aggregates returns the keywords of all kinds of tallies.
 func aggregates() []string {
 	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
-}
-
-// groupValues returns the keywords of the tallies that a group's row can show of a field.
-func groupValues() (out []string) {
-	for _, a := range aggregate.All {
-		if !a.OfRows && a.Shown != nil {
-			out = append(out, a.Keyword)
-		}
-	}
-	return out
 }
 
 // Tally aggregates rows of some entities into an attribute of another entity's rows.
@@ -60,6 +41,8 @@ type Tally struct {
 	Max     int  // how many values a distinct may have, 0 for any number
 	Sources []*Source
 	Group   *Group // that it is a value of, nil for none
+
+	decl *tallyDecl
 }
 
 // IsSet reports whether the tally is a set, which has rows of its own.
@@ -123,42 +106,41 @@ func (s *Source) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool)
 
 // tallyDecl is a tally as the file has it.
 type tallyDecl struct {
-	kind   *aggregate.Aggregate
-	of     []word // Entity or Entity.field
-	where  []testDecl
-	to     []pair
-	round  int // -1 for none
-	max    int // -1 for none
-	hidden bool
-	at     map[string]pos
+	deriveDecl `noun:"tally"`
+	Of         keyword `keys:"count sum mean distinct set" either:"a tally is either %q or %q"`
+	Where      []testDecl
+	To         []pair
+	Round      int `from:"0" to:"20"`
+	Max        int `from:"1" to:"1000000000"`
+	Hidden     bool
+	kind       *aggregate.Aggregate
+	of         []word // Entity or Entity.field
 }
 
-// readTally reads a tally into d. Of two aggregates the first in the order of aggregate.All is
-// kept, and the other reported.
-func readTally(d *deriveDecl, f fields) {
-	t := &tallyDecl{
-		where: readTests(f), to: f.pairs("to"), round: f.number("round", 0, 20), max: f.number("max", 1, maxDistinct),
-		hidden: f.flag("hidden"), at: f.places(),
-	}
-	for _, kind := range aggregate.All {
-		if _, ok := f.has[kind.Keyword]; !ok {
-			continue
-		}
-		if t.kind != nil {
-			f.r.report(f.at(kind.Keyword), "", "a tally is either %q or %q", t.kind.Keyword, kind.Keyword)
-			continue
-		}
-		t.kind, t.of = kind, f.words(kind.Keyword)
-	}
-	d.tally = t
+func (d *tallyDecl) split(r *reader) bool { return d.splitName(r, "a tally") }
+
+func (d *tallyDecl) check(f fields) {
+	d.kind, d.of = aggregateOf(d.Of.key), d.Of.words(f.what(d.Of.key))
 }
 
-// maxDistinct is the largest max: more means none.
-const maxDistinct = 1_000_000_000
+func (d *tallyDecl) enter(c *compiler, e *Entity) {
+	t := &Tally{
+		Name: d.name.text, Kind: d.kind, Target: e, Attr: d.attr.text, Hidden: d.Hidden,
+		Round: max(d.Round, 0), Max: max(d.Max, 0), decl: d,
+	}
+	c.attributeName(d.attr)
+	c.Tallies = append(c.Tallies, t)
+	e.Values = append(e.Values, t)
+	if t.IsSet() {
+		c.spread(e)
+	}
+	c.keyed(e, t)
+}
 
 // tally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
 // that what refers to it is checked.
-func (c *compiler) tally(t *Tally, d *tallyDecl) {
+func (c *compiler) tally(t *Tally) {
+	d := t.decl
 	for _, of := range d.of {
 		name, dotted := amountEntity(of.text)
 		if name == "" || strings.ContainsAny(name, "()") {
@@ -180,10 +162,10 @@ func (c *compiler) tally(t *Tally, d *tallyDecl) {
 		}
 		ok := false
 		if t.Group != nil {
-			s.Where, s.To, ok = c.groups[t.Group].group.members(s.Entity)
+			s.Where, s.To, ok = t.Group.decl.members(s.Entity)
 		} else {
-			s.Where = c.tests(s.Entity, d.where, false)
-			s.To, ok = c.assigns(t.Target, s.Entity, d.to, of.pos, "to")
+			s.Where = c.tests(s.Entity, d.Where, false)
+			s.To, ok = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
 		}
 		if !ok || !t.Kind.OfRows && s.Amount == nil {
 			continue
@@ -207,7 +189,7 @@ func (c *compiler) keyed(e *Entity, t *Tally) {
 // cannot be derived because it is part of a key or the table's TTL.
 func checkTallyAttribute(c *compiler) {
 	for _, t := range c.Tallies {
-		at := c.tallies[t].attr.pos
+		at := t.decl.attr.pos
 		if t.Group != nil && t == t.Group.Rows {
 			continue
 		}
@@ -244,16 +226,16 @@ func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
 // checkTallyOptions reports options that the kind of tally does not have or needs.
 func checkTallyOptions(c *compiler) {
 	for _, t := range c.Tallies {
-		d := c.tallies[t].tally
-		at := c.tallies[t].name.pos
+		d := t.decl
+		at := d.name.pos
 		keyword := t.Kind.Keyword
-		if !t.Kind.Max && d.max >= 0 {
+		if !t.Kind.Max && d.Max >= 0 {
 			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
 		}
 		switch {
-		case t.Kind.Round && d.round < 0 && d.at["round"] == pos{}:
+		case t.Kind.Round && d.Round < 0 && d.at["round"] == pos{}:
 			c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
-		case !t.Kind.Round && d.round >= 0:
+		case !t.Kind.Round && d.Round >= 0:
 			c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
 		}
 		if t.Hidden && !t.Kind.Hidden && t.Group == nil {
@@ -265,7 +247,7 @@ func checkTallyOptions(c *compiler) {
 // checkTallyFields reports a source field that the kind of tally cannot aggregate.
 func checkTallyFields(c *compiler) {
 	for _, t := range c.Tallies {
-		d := c.tallies[t].tally
+		d := t.decl
 		for i, s := range t.Sources {
 			if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
 				c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)

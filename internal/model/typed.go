@@ -307,31 +307,31 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 // form compiles how rows have an attribute: as a text or a number of another type, as a whole number, and in
 // which zone times are that name none.
 func (c *compiler) form(a *Attribute, d *attributeDecl) {
-	if a.Whole = d.whole; d.whole && a.Type != TypeNumber {
-		c.report(d.pos["whole"], "leave it out", "only a number is whole, %s is a %s", a.Name, a.Type)
+	if a.Whole = d.Whole; d.Whole && a.Type != TypeNumber {
+		c.report(d.at["whole"], "leave it out", "only a number is whole, %s is a %s", a.Name, a.Type)
 	}
-	if d.as.given() {
-		if a.As = As(d.as.text); !slices.Contains(forms[a.Type], a.As) {
+	if d.As.given() {
+		if a.As = As(d.As.text); !slices.Contains(forms[a.Type], a.As) {
 			switch of := forms[a.Type]; {
 			case len(of) == 0:
-				c.report(d.as.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
+				c.report(d.As.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
 			default:
-				c.unknown(d.as, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.as.text)
+				c.unknown(d.As, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
 			}
 			a.As = ""
 		}
 	}
-	if !d.zone.given() {
+	if !d.Zone.given() {
 		return
 	}
-	zone, err := calendar.Zone(d.zone.text)
+	zone, err := calendar.Zone(d.Zone.text)
 	switch {
 	case a.Type != TypeTime:
-		c.report(d.zone.pos, "", "only a time has a zone, %s is a %s", a.Name, a.Type)
+		c.report(d.Zone.pos, "", "only a time has a zone, %s is a %s", a.Name, a.Type)
 	case a.As != "":
-		c.report(d.zone.pos, "leave zone out", "numbers since 1970 are in UTC")
+		c.report(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
 	case err != nil:
-		c.unknown(d.zone, calendar.Names(), "%v", err)
+		c.unknown(d.Zone, calendar.Names(), "%v", err)
 	default:
 		a.Zone, a.zoneRules = zone, calendar.Rules(zone)
 	}

@@ -37,11 +37,11 @@ func checkKeyTypes(c *compiler) {
 			continue
 		}
 		for _, s := range t.Sources {
-			c.fits(c.tallies[t].name.pos, t.Name, t.Target, s.To)
+			c.fits(t.decl.name.pos, t.Name, t.Target, s.To)
 		}
 	}
 	for _, f := range c.Follows {
-		c.fits(c.rules[f.Rule].name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
+		c.fits(f.Rule.decl.name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
 	}
 }
 

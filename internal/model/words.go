@@ -1,0 +1,16 @@
+package model
+
+// The words that certain values must be chosen from.
+var (
+	types = []string{
+		string(TypeString), string(TypeNumber), string(TypeBoolean), string(TypeFlag), string(TypeTime), string(TypeBinary),
+		string(TypeList), string(TypeMap), string(TypeStrings), string(TypeNumbers), string(TypeCommas), string(TypeAny),
+	}
+	keyTypeNames = []string{"string", "number", "binary"}
+	streams      = []string{"new-and-old-images", "new-image", "keys-only"}
+	projections  = []string{"all", "keys"}
+	eventNames   = []string{"insert", "modify", "remove"}
+	orders       = []string{"newest", "oldest"}
+	// records are the names that stand for parts of the record.
+	records = []string{"$time", "$position", "$event", "$key", "$old", "$new"}
+)
