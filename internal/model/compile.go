@@ -13,7 +13,8 @@ import (
 type compiler struct {
 	*reader
 	*Model
-	decl *modelDecl
+	decl  *modelDecl
+	reads []reading // what derivations read, in the order of the plan
 
 	broken  map[*Entity]bool  // has a problem that makes its key unusable
 	sound   map[*Query]bool   // everything in it is whole
@@ -42,11 +43,9 @@ func compile(r *reader, root node) *Model {
 	c.compileRules()
 	c.compileSearches()
 	c.compileQueries()
+	c.reads = c.inputs()
 	for _, check := range checks() {
 		check(c)
-	}
-	if len(c.problems) == 0 {
-		c.inputs()
 	}
 	return c.Model
 }

@@ -304,6 +304,12 @@ func checkState(c *compiler) {
 	}
 }
 
+// needsOldImages reports whether the rule reads the old image of a change.
+func (r *RowRule) needsOldImages() bool {
+	return len(r.Keep) == 0 || slices.Contains(r.Keep, events["remove"]) ||
+		slices.ContainsFunc(r.Fields, func(a Assign) bool { return slices.Contains(recordsIn(a.Expr), "$old") })
+}
+
 // recordsIn lists the parts of a record ($time, $old, …) that an expression reads, inside maps
 // too. Only history may read them: they are gone when a row is recomputed.
 func recordsIn(x Expr) []string {

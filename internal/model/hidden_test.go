@@ -55,28 +55,30 @@ entities:
 <rest>
 `
 
-// reading is a construct that reads a hidden attribute: keys are those of shapes, and marks what stands there.
-type reading struct {
+// construct is one of the language that reads a hidden attribute: keys are those of shapes, and marks what stands there.
+type construct struct {
 	keys  string
 	marks []string // mark, text
 }
 
 // derive is a reading in the section derive.
-func derive(keys, text string) reading { return reading{keys, []string{"rest", "derive:\n  " + text}} }
+func derive(keys, text string) construct {
+	return construct{keys, []string{"rest", "derive:\n  " + text}}
+}
 
 // asks is a reading in a query.
-func asks(keys, text string) reading {
-	return reading{keys, []string{"rest", "queries:\n  q: " + text}}
+func asks(keys, text string) construct {
+	return construct{keys, []string{"rest", "queries:\n  q: " + text}}
 }
 
 // searches is a reading in a search index.
-func searches(keys, text string) reading {
-	return reading{keys, []string{"rest", "search:\n  s: " + text}}
+func searches(keys, text string) construct {
+	return construct{keys, []string{"rest", "search:\n  s: " + text}}
 }
 
 // readings has every construct that can read an attribute.
-func readings() []reading {
-	out := []reading{
+func readings() []construct {
+	out := []construct{
 		{"table.ttl", []string{"table", ", ttl: secretNumber"}},
 		{"entity.where", []string{"where", ", secretWord: [one, two]"}},
 		{"entity.key table.indexes table.key index.key", []string{"key", `, GP: "A#{secret}", GS: "{id}"`}},
@@ -162,7 +164,7 @@ var tellNothing = strings.Fields(`model.* table.stream index.local index.project
 	step.expired step.any`)
 
 // fill puts a reading into the model, with its attributes hidden or not.
-func (r reading) fill(hidden bool) string {
+func (r construct) fill(hidden bool) string {
 	text := hiding
 	for i := 0; i < len(r.marks); i += 2 {
 		text = strings.Replace(text, "<"+r.marks[i]+">", r.marks[i+1], 1)
@@ -283,7 +285,7 @@ func reach(v reflect.Value, at string, seen map[uintptr]bool, out map[string]boo
 // TestHiddenGoesIntoHidden: a hidden value may be taken where the attribute that takes it is hidden too.
 func TestHiddenGoesIntoHidden(t *testing.T) {
 	const made = ", kept: {type: string, hidden: true}, keptNumber: {type: number, hidden: true}, keptMap: {type: map, hidden: true}"
-	for i, r := range []reading{
+	for i, r := range []construct{
 		{"", []string{"entity", "once: {of: Made, key: text, set: {m: text, id: id, kept: secret}}", "made", made}},
 		{"", []string{"attribute", "end: {type: number, hidden: true, from: secretTime, plus: {secretWord: {one: 24h, two: 48h}}}"}},
 		{"", []string{"attribute", "end: {type: number, hidden: true, default: {secretWord: {one: 1}}}"}},
@@ -304,7 +306,7 @@ func TestHiddenGoesIntoHidden(t *testing.T) {
 // TestHiddenIsOfTheDefinition: what history leaves out of images is part of its definition, and of no other.
 func TestHiddenIsOfTheDefinition(t *testing.T) {
 	for set, changes := range map[string]bool{"map: $new": true, "map: {deep: $old}": true, "map: $key": false} {
-		text := reading{"", []string{"rest", fmt.Sprintf("derive:\n  Made: {row: B, keep: [insert, modify], set: {id: id, m: $position, %s}}", set)}}
+		text := construct{"", []string{"rest", fmt.Sprintf("derive:\n  Made: {row: B, keep: [insert, modify], set: {id: id, m: $position, %s}}", set)}}
 		is, was := mustParse(t, "hidden", text.fill(true)), mustParse(t, "hidden", text.fill(false))
 		if got := is.Derivations()[0].Hash != was.Derivations()[0].Hash; got != changes {
 			t.Errorf("set: {%s}: hiding an attribute changes the definition: %v", set, got)
