@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,23 +17,11 @@ type Bucket struct {
 	Of    *Field
 	Unit  calendar.Unit
 	Zone  *time.Location
-	Epoch Epoch
+	Epoch As // of a time that is a number; "" for a text of RFC 3339
 	// rules is a part of the definition, so another release with other rules for the zone builds
 	// the group again.
 	rules string // of the zone
 }
-
-// Epoch is the unit of a time that is a number since 1970 in UTC; it is empty for a time that
-// is a text of RFC 3339.
-type Epoch string
-
-// The units of such times.
-const (
-	Seconds      Epoch = "seconds"
-	Milliseconds Epoch = "milliseconds"
-)
-
-var epochs = []Epoch{Seconds, Milliseconds}
 
 // value returns the text of the bucket that a row is in, Missing if the row has no time.
 // A row with an Unfit is in no group, and becomes a dead letter; one without a time is in no group,
@@ -65,11 +52,7 @@ func (b *Bucket) time(v value.Value) (time.Time, bool) {
 		return condition.Time(v)
 	}
 	if v.Kind() == value.String { // a number in a key
-		n, err := value.ParseNumber(v.Text())
-		if err != nil {
-			return time.Time{}, false
-		}
-		v = n
+		v, _ = value.ParseNumber(v.Text())
 	}
 	if v.Kind() != value.Number {
 		return time.Time{}, false
@@ -81,10 +64,10 @@ func (b *Bucket) time(v value.Value) (time.Time, bool) {
 // stays beyond it.
 // Negative numbers are rounded down too: −0.5 seconds is in the second before 1970. Digits beyond
 // 13 are cut, which is far beyond the year 9999 that Bucket.value refuses.
-func (e Epoch) second(v value.Value) (n int64) {
+func (as As) second(v value.Value) (n int64) {
 	const beyond = 13 // digits of a second in the year 33,658, or later
 	sign, digits, exp := v.Decimal()
-	if e == Milliseconds {
+	if as == AsMilliseconds {
 		exp -= 3
 	}
 	exp = min(exp, beyond)
@@ -123,7 +106,7 @@ type bucketDecl struct {
 	heading `noun:"time bucket"`
 	Unit    keyword `keys:"hour day week month year" either:"a time bucket is either %q or %q"`
 	Zone    word
-	Epoch   word
+	Epoch   word `one:"seconds milliseconds" or:"numbers are not counted in %q since 1970"`
 	value   word
 	of      word
 }
@@ -144,14 +127,11 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	of := c.field(source, b.of)
 	zone, err := calendar.Zone(b.Zone.text)
 	if err != nil {
-		c.unknown(b.Zone, calendar.Names(), "%v", err)
+		c.refuseUnknown(b.Zone, calendar.Names(), "%v", err)
 	}
-	epoch := Epoch(b.Epoch.text)
-	known := !b.Epoch.given() || slices.Contains(epochs, epoch)
-	if !known {
-		c.unknown(b.Epoch, names(epochs, func(e Epoch) string { return string(e) }), "numbers are not counted in %q since 1970", b.Epoch.text)
-	}
-	if of == nil || err != nil || !known {
+	_, counts := b.at["epoch"]
+	epoch := As(b.Epoch.text)
+	if of == nil || err != nil || counts && epoch == "" {
 		return Expr{}, false
 	}
 	text := of.Type == TypeString && (of.Key != nil || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text

@@ -15,38 +15,38 @@ import (
 func TestEpoch(t *testing.T) {
 	num := value.MustNumber
 	for _, tt := range []struct {
-		epoch Epoch
+		epoch As
 		v     value.Value
 		want  string // "" if the value has no day and is unfit
 	}{
-		{Seconds, num("0"), "1970-01-01"},
-		{Seconds, num("-1"), "1969-12-31"},
-		{Seconds, num("-0.5"), "1969-12-31"},
-		{Seconds, num("0.5"), "1970-01-01"},
-		{Seconds, num("1767225599"), "2025-12-31"},
-		{Seconds, num("1767225599.999999"), "2025-12-31"},
-		{Seconds, num("1767225600"), "2026-01-01"},
-		{Seconds, num("17672256E2"), "2026-01-01"},
-		{Seconds, num("253402300799"), "9999-12-31"},
-		{Seconds, num("253402300800"), ""},
-		{Seconds, num("1767225600000"), ""}, // milliseconds, taken for seconds
-		{Seconds, num("1E20"), ""},
-		{Seconds, num("-1E120"), ""},
-		{Seconds, num("1E-120"), "1970-01-01"},
-		{Seconds, num("-1E-120"), "1969-12-31"},
-		{Seconds, num("-62167219200"), "0000-01-01"},
-		{Seconds, num("-62167219201"), ""},
-		{Milliseconds, num("1767225599999"), "2025-12-31"},
-		{Milliseconds, num("1767225600000"), "2026-01-01"},
-		{Milliseconds, num("-1"), "1969-12-31"},
-		{Milliseconds, num("253402300799999.9"), "9999-12-31"},
-		{Milliseconds, num("253402300800000"), ""},
-		{Seconds, value.OfString("1767225600"), "2026-01-01"},
-		{Seconds, value.OfString("01767225600"), "2026-01-01"},
-		{Seconds, value.OfString("2026-01-01T00:00:00Z"), ""},
-		{Seconds, value.OfString(""), ""},
-		{Seconds, value.OfBool(true), ""},
-		{Seconds, value.OfList(num("1")), ""},
+		{AsSeconds, num("0"), "1970-01-01"},
+		{AsSeconds, num("-1"), "1969-12-31"},
+		{AsSeconds, num("-0.5"), "1969-12-31"},
+		{AsSeconds, num("0.5"), "1970-01-01"},
+		{AsSeconds, num("1767225599"), "2025-12-31"},
+		{AsSeconds, num("1767225599.999999"), "2025-12-31"},
+		{AsSeconds, num("1767225600"), "2026-01-01"},
+		{AsSeconds, num("17672256E2"), "2026-01-01"},
+		{AsSeconds, num("253402300799"), "9999-12-31"},
+		{AsSeconds, num("253402300800"), ""},
+		{AsSeconds, num("1767225600000"), ""}, // milliseconds, taken for seconds
+		{AsSeconds, num("1E20"), ""},
+		{AsSeconds, num("-1E120"), ""},
+		{AsSeconds, num("1E-120"), "1970-01-01"},
+		{AsSeconds, num("-1E-120"), "1969-12-31"},
+		{AsSeconds, num("-62167219200"), "0000-01-01"},
+		{AsSeconds, num("-62167219201"), ""},
+		{AsMilliseconds, num("1767225599999"), "2025-12-31"},
+		{AsMilliseconds, num("1767225600000"), "2026-01-01"},
+		{AsMilliseconds, num("-1"), "1969-12-31"},
+		{AsMilliseconds, num("253402300799999.9"), "9999-12-31"},
+		{AsMilliseconds, num("253402300800000"), ""},
+		{AsSeconds, value.OfString("1767225600"), "2026-01-01"},
+		{AsSeconds, value.OfString("01767225600"), "2026-01-01"},
+		{AsSeconds, value.OfString("2026-01-01T00:00:00Z"), ""},
+		{AsSeconds, value.OfString(""), ""},
+		{AsSeconds, value.OfBool(true), ""},
+		{AsSeconds, value.OfList(num("1")), ""},
 		{"", num("1767225600"), ""},
 		{"", value.OfString("2026-01-01T00:00:00Z"), "2026-01-01"},
 		{"", value.OfString("2026-01-01"), "2026-01-01"},
@@ -72,9 +72,9 @@ func TestEpochRoundsDown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`-?[0-9]{1,14}(\.[0-9]{1,6})?(E-?[0-9])?`).Draw(t, "number")
 		v := value.MustNumber(text)
-		for _, e := range epochs {
+		for _, e := range forms[TypeTime] {
 			r, _ := new(big.Rat).SetString(v.Text())
-			if e == Milliseconds {
+			if e == AsMilliseconds {
 				r.Quo(r, big.NewRat(1000, 1))
 			}
 			want := new(big.Int).Div(r.Num(), r.Denom())

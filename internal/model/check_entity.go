@@ -98,7 +98,7 @@ func checkTemplateNames(c *compiler) {
 					continue
 				}
 				if i >= len(e.PrimaryKey()) && !c.has(e, name) {
-					c.unknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
+					c.refuseUnknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
 				}
 				c.tells(e, word{name, at})
 			}

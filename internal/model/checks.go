@@ -8,15 +8,12 @@ import "slices"
 // The order decides only the order of messages at one line of the file: problems are sorted by
 // line.
 func checks() []func(*compiler) {
-	all := slices.Clone(entityChecks)
+	all := slices.Concat(entityChecks, flowChecks)
 	for _, k := range kinds {
 		all = append(all, k.checks...)
 	}
-	return append(append(all, flowChecks...), designChecks...)
+	return all
 }
-
-// designChecks are the checks of derivations that have no effect, or that no write can hold.
-var designChecks = []func(*compiler){checkUnwritten, checkCounted, checkConstantKeys, checkWidths}
 
 // entityChecks are the checks of tables, entities and their keys.
 var entityChecks = []func(*compiler){
@@ -63,4 +60,8 @@ var flowChecks = []func(*compiler){
 	checkReturns,
 	checkSort,
 	checkReadsEach,
+	checkUnwritten, // of what has no effect, or what no write can hold
+	checkCounted,
+	checkConstantKeys,
+	checkWidths,
 }

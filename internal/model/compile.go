@@ -74,7 +74,7 @@ func (c *compiler) entity(w word) *Entity {
 	if e := c.Entity(w.text); e != nil {
 		return e
 	}
-	c.unknown(w, names(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
+	c.refuseUnknown(w, names(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
 	return nil
 }
 
@@ -154,8 +154,7 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 	ok := !c.broken[target] && !c.broken[source]
 	values := map[string]word{}
 	for _, p := range given {
-		if !slices.Contains(want, p.name.text) && !c.broken[target] {
-			c.unknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
+		if !c.broken[target] && c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text) {
 			ok = false
 		}
 		values[p.name.text] = p.value

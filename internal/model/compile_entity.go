@@ -43,7 +43,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 	switch {
 	case d.Table.given():
 		if e.Table = c.Table(d.Table.text); e.Table == nil {
-			c.unknown(d.Table, known, "there is no table %q", d.Table.text)
+			c.refuseUnknown(d.Table, known, "there is no table %q", d.Table.text)
 		}
 	case len(c.Tables) == 1:
 		e.Table = c.Tables[0]
@@ -62,10 +62,8 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
 	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0)}
-	if slices.Contains(types, d.Type.text) {
+	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
-	} else if d.Type.given() {
-		c.unknown(d.Type, types, "there is no type %q", d.Type.text)
 	}
 	for _, w := range d.Enum {
 		a.Enum = append(a.Enum, w.text)
@@ -94,8 +92,8 @@ func (c *compiler) keys(e *Entity, d *entityDecl) {
 	attrs := keyAttrs(e.Table)
 	known := names(attrs, func(a store.KeyAttr) string { return a.Name })
 	for _, k := range d.Key {
-		if !slices.Contains(known, k.name.text) && !c.broken[e] {
-			c.unknown(k.name, known, "%q is no key attribute of table %s", k.name.text, e.Table.Name)
+		if !c.broken[e] {
+			c.refuseUnknown(k.name, known, "%q is no key attribute of table %s", k.name.text, e.Table.Name)
 		}
 	}
 	for i, a := range attrs {
@@ -145,8 +143,6 @@ func (c *compiler) template(e *Entity, attr string, d *keyTemplateDecl, primary 
 	}
 	switch as := d.Case; {
 	case !as.given():
-	case as.text != "lower":
-		c.unknown(as, []string{"lower"}, "keys are not written in %q", as.text)
 	case t.Whole():
 		c.report(as.pos, "leave case out", "the key %s is the value of %s, with its case", attr, t.names[0])
 	default:

@@ -66,8 +66,7 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 	}
 	known, whole := c.settable(into), true
 	for _, p := range d.set {
-		if !slices.Contains(known, p.name.text) {
-			c.unknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text)
+		if c.refuseUnknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text) {
 			whole = false
 			continue
 		}

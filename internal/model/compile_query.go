@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -65,8 +66,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
 	filters := names(q.Search.Filters, func(f *Field) string { return f.Name })
 	for _, p := range d.With {
-		if !slices.Contains(filters, p.name.text) {
-			c.unknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name)
+		if c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
 			continue
 		}
 		if b, ok := c.bind(q, q.Search.Of, p, nil); ok {
@@ -96,12 +96,9 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 // The parameters of all steps are those of the query; a name that stands in two steps is one
 // parameter.
 func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
-	s := &Step{Entity: c.entity(d.of), Get: d.get, Expired: d.Expired, decl: d}
+	s := &Step{Entity: c.entity(d.of), Get: d.get, Reverse: d.Order.text == "newest", Expired: d.Expired, decl: d}
 	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.By) {
 		return nil
-	}
-	if s.Reverse = d.Order.text == "newest"; d.Order.given() && !slices.Contains(orders, d.Order.text) {
-		c.unknown(d.Order, orders, "there is no order %q", d.Order.text)
 	}
 	whole := c.also(s, d)
 	for _, p := range d.Any {
@@ -129,15 +126,8 @@ func (c *compiler) byIndex(s *Step, w word) bool {
 		return true
 	}
 	t := s.Entity.Table
-	if s.Index = t.Index(w.text); s.Index != nil {
-		return true
-	}
-	var known []string
-	for i := range t.Indexes {
-		known = append(known, t.Indexes[i].Name)
-	}
-	c.unknown(w, known, "table %s has no index %q", t.Name, w.text)
-	return false
+	s.Index = t.Index(w.text)
+	return !c.refuseUnknown(w, names(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
 }
 
 // bind compiles how a field is fixed: to a constant, to a field of the row of the step

@@ -26,8 +26,7 @@ func (c *compiler) compileRules() {
 			if c.fieldFor(e, p.name, true) == nil {
 				continue
 			}
-			if p.value.given() && p.value.text != NewID && p.value.text != NewTime {
-				c.unknown(p.value, []string{NewID, NewTime}, "a new row cannot be given %q", p.value.text)
+			if p.value.given() && c.refuseUnknown(p.value, []string{NewID, NewTime}, "a new row cannot be given %q", p.value.text) {
 				continue
 			}
 			e.New = append(e.New, New{p.name.text, p.value.text})
@@ -59,8 +58,7 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 	case p.one.given():
 		out.Plus = c.duration(p.one)
 	case p.by.given():
-		if out.By = e.Attribute(p.by.text); out.By == nil {
-			c.unknown(p.by, e.attributeNames(), "%s has no attribute %q", e.Name, p.by.text)
+		if out.By = c.attributeOf(e, p.by); out.By == nil {
 			return
 		}
 		if out.Each = map[string]time.Duration{}; !a.Hidden {
@@ -86,9 +84,8 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 		d.Default.wrong("a default by words of another attribute", form)
 		return
 	}
-	by := e.Attribute(entries[0].name.text)
+	by := c.attributeOf(e, entries[0].name)
 	if by == nil {
-		c.unknown(entries[0].name, e.attributeNames(), "%s has no attribute %q", e.Name, entries[0].name.text)
 		return
 	}
 	if !a.Hidden {
@@ -100,9 +97,10 @@ func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
 	}
 	out := &Defaults{By: by, Each: map[string]value.Value{}}
 	for _, w := range entries[0].value.entries("default of an attribute") {
-		if !slices.Contains(words, w.name.text) {
-			c.unknown(w.name, words, "%s is never %q", by.Name, w.name.text)
-		} else if v, ok := c.defaultOf(a, w.value); ok {
+		if c.refuseUnknown(w.name, words, "%s is never %q", by.Name, w.name.text) {
+			continue
+		}
+		if v, ok := c.defaultOf(a, w.value); ok {
 			out.Each[w.name.text] = v
 		}
 	}
@@ -137,9 +135,8 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 	if of == nil || !d.Key.given() {
 		return nil
 	}
-	o := &Once{Of: of, Key: e.Attribute(d.Key.text)}
+	o := &Once{Of: of, Key: c.attributeOf(e, d.Key)}
 	if o.Key == nil {
-		c.unknown(d.Key, e.attributeNames(), "%s has no attribute %q", e.Name, d.Key.text)
 		return nil
 	}
 	given := map[string]word{}
@@ -205,8 +202,7 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	s := &Supersede{Where: c.tests(e, d.Where, false)}
 	for _, p := range d.Row {
-		if !slices.Contains(e.KeyNames(), p.name.text) {
-			c.unknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text)
+		if c.refuseUnknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text) {
 			return nil
 		}
 		v, ok := c.fromText(p.name.text, e.Field(p.name.text).Type, e.Attribute(p.name.text), p.value)
@@ -219,9 +215,7 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 		return nil
 	}
 	list := d.Append[0].name
-	if s.List = e.Attribute(list.text); s.List == nil {
-		c.unknown(list, e.attributeNames(), "%s has no attribute %q", e.Name, list.text)
-	}
+	s.List = c.attributeOf(e, list)
 	if s.Time = c.fieldFor(e, d.Append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strings"
 
 	"weir/internal/store"
@@ -18,27 +17,14 @@ func reserved(name string) bool { return name == "weir" || strings.HasPrefix(nam
 // have one type.
 func (c *compiler) compileTables() {
 	for _, d := range c.decl.Tables {
-		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, OldImage: true, decl: d}
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, decl: d}
+		t.KeysOnly, t.OldImage = d.Stream.text == "keys-only", d.Stream.text != "keys-only" && d.Stream.text != "new-image"
 		types := map[string]store.KeyType{}
 		t.Key = c.schema(d.Key, types)
 		for _, ix := range d.Indexes {
-			t.Indexes = append(t.Indexes, c.index(ix, types))
+			t.Indexes = append(t.Indexes, store.Index{Name: ix.name.text, Key: c.schema(ix.Key, types), Local: ix.Local, KeysOnly: ix.Projection.text == "keys"})
 		}
-		c.stream(t, d.Stream)
 		c.Tables = append(c.Tables, t)
-	}
-}
-
-// stream sets which images the table's stream has. What derives from an old image is refused
-// later if there is none.
-// A keys-only stream has neither image, and a new-image stream no old one.
-func (c *compiler) stream(t *Table, w word) {
-	switch {
-	case !w.given() || w.text == streams[0]:
-	case slices.Contains(streams, w.text):
-		t.OldImage, t.KeysOnly = false, w.text == "keys-only"
-	default:
-		c.unknown(w, streams, "there is no stream of %q", w.text)
 	}
 }
 
@@ -47,13 +33,8 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 	var parts [2]store.KeyAttr
 	for i, p := range d.parts {
 		typ := value.String
-		if p.typ.given() {
-			known, ok := keyTypes[p.typ.text]
-			if !ok {
-				c.unknown(p.typ, keyTypeNames, "a key attribute cannot be %q", p.typ.text)
-				known = typ
-			}
-			typ = known
+		if p.typ.given() && !c.refuseUnknown(p.typ, keyTypeNames, "a key attribute cannot be %q", p.typ.text) {
+			typ = keyTypes[p.typ.text]
 		}
 		c.attributeName(p.name)
 		if have, ok := types[p.name.text]; ok && have != typ {
@@ -67,18 +48,6 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 		parts[1] = store.KeyAttr{}
 	}
 	return store.KeySchema{Partition: parts[0], Sort: parts[1]}
-}
-
-// index compiles an index. It holds whole rows unless the file says that it holds keys alone.
-func (c *compiler) index(d *indexDecl, types map[string]store.KeyType) store.Index {
-	ix := store.Index{Name: d.name.text, Key: c.schema(d.Key, types), Local: d.Local}
-	switch {
-	case d.Projection.text == "keys":
-		ix.KeysOnly = true
-	case d.Projection.given() && d.Projection.text != "all":
-		c.unknown(d.Projection, projections, "there is no projection %q", d.Projection.text)
-	}
-	return ix
 }
 
 // attributeName reports a name that is not allowed for an attribute.

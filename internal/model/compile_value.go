@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,8 +28,7 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.
 	if v.Kind() != value.String {
 		return v, true
 	}
-	if len(a.Enum) > 0 && !slices.Contains(a.Enum, w.text) {
-		c.unknown(w, a.Enum, "%s is never %q", name, w.text)
+	if len(a.Enum) > 0 && c.refuseUnknown(w, a.Enum, "%s is never %q", name, w.text) {
 		return value.Value{}, false
 	}
 	if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {

@@ -48,7 +48,7 @@ type RowRule struct {
 type rowDecl struct {
 	deriveDecl `noun:"row rule"`
 	Row        []word `some:"an entity, or a list of them"`
-	Keep       []word `some:"some of insert, modify, remove"`
+	Keep       []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
 	Each       *eachDecl
 	Where      []testDecl
 	Set        sets
@@ -125,18 +125,13 @@ func (c *compiler) row(r *RowRule, of word) {
 	source.Rules = append(source.Rules, r)
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
 	for _, w := range d.Keep {
-		if event, ok := events[w.text]; ok {
-			r.Keep = append(r.Keep, event)
-		} else {
-			c.unknown(w, eventNames, "there is no event %q", w.text)
-		}
+		r.Keep = append(r.Keep, events[w.text])
 	}
 	r.Where = c.tests(source, d.Where, false)
 	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
 	for _, s := range d.Set {
 		known := c.settable(r.Into)
-		if !slices.Contains(known, s.name.text) && !c.broken[r.Into] {
-			c.unknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text)
+		if !c.broken[r.Into] && c.refuseUnknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
 			c.faulty[r] = true
 			continue
 		}
@@ -180,8 +175,7 @@ func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidde
 	if !strings.HasPrefix(w.text, "$") {
 		return c.exprFor(r.Source, w, into, name, hidden)
 	}
-	if !slices.Contains(records, w.text) {
-		c.unknown(w, records, "a record has no %q", w.text)
+	if c.refuseUnknown(w, records, "a record has no %q", w.text) {
 		return Expr{}, false
 	}
 	return Expr{Record: w.text}, true

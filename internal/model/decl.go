@@ -30,7 +30,7 @@ type tableDecl struct {
 	Key     keyDecl `need:"key: [PK, SK]"`
 	TTL     word
 	Indexes named[indexDecl]
-	Stream  word
+	Stream  word `one:"new-and-old-images new-image keys-only" or:"there is no stream of %q"`
 }
 
 // indexDecl is an index of a table: a key alone, or a map with a key.
@@ -38,7 +38,7 @@ type indexDecl struct {
 	heading    `noun:"index"`
 	Key        keyDecl `need:"key: [PK, SK]"`
 	Local      bool
-	Projection word
+	Projection word `one:"all keys" or:"there is no projection %q"`
 }
 
 func (d *indexDecl) short(n node, _ string) { d.Key.read(n, "the key of an index") }
@@ -106,7 +106,7 @@ func (d *entityDecl) template(attr string) *keyTemplateDecl {
 type keyTemplateDecl struct {
 	heading  `noun:"key template"`
 	Template word `need:"template: \"...#{name}\""`
-	Case     word
+	Case     word `one:"lower" or:"keys are not written in %q"`
 }
 
 func (d *keyTemplateDecl) short(n node, what string) { d.Template = n.text(what) }

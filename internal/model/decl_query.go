@@ -23,7 +23,7 @@ type stepDecl struct {
 	Any     namesOrPairs
 	Where   []testDecl
 	Below   node
-	Order   word
+	Order   word `one:"newest oldest" or:"there is no order %q"`
 	Expired bool
 	get     bool
 	of      word

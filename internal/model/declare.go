@@ -13,6 +13,7 @@ import (
 //	When word      `need:"when: ENTITY"`                        the map needs the key; this is the hint
 //	Max  int       `from:"1" to:"1000"`                         a whole number, -1 if there is none
 //	Row  []word    `some:"an entity, or a list of them"`        a list that is not empty
+//	Keep []word    `one:"insert remove" or:"there is no %q"`    each is one of these words
 //	Of   keyword   `keys:"sum mean" either:"it is either %q or %q"`  one of several keys
 //
 // Other fields are for the compiler.
@@ -112,9 +113,13 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	what := f.what(key)
 	switch x := into.Addr().Interface().(type) {
 	case *word:
-		*x = n.word(what)
+		*x = f.choose(s, n.word(what))
 	case *[]word:
-		*x = n.words(what)
+		for _, w := range n.words(what) {
+			if w = f.choose(s, w); w.given() {
+				*x = append(*x, w)
+			}
+		}
 	case *[]pair:
 		*x = n.pairs(what)
 	case *[]testDecl:
@@ -136,6 +141,15 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	if want, listed := s.Tag.Lookup("some"); listed && len(n.elements()) == 0 {
 		n.wrong(what, want)
 	}
+}
+
+// choose reports a word that is none of those that a key may have, and then returns none.
+func (f fields) choose(s reflect.StructField, w word) word {
+	words, limited := s.Tag.Lookup("one")
+	if limited && w.given() && f.r.refuseUnknown(w, strings.Fields(words), s.Tag.Get("or"), w.text) {
+		return word{}
+	}
+	return w
 }
 
 // keyword returns the first of some keys that the map has, and reports the others.

@@ -318,8 +318,7 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 		}
 	}
 	for _, b := range d.By {
-		if b.Unit.key != "" && !slices.Contains(g.Into.KeyNames(), b.name.text) && !c.broken[g.Into] {
-			c.unknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
+		if b.Unit.key != "" && !c.broken[g.Into] && c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text) {
 			ok = false
 		}
 	}

@@ -143,8 +143,7 @@ func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
 	if !w.given() || e == nil {
 		return nil
 	}
-	if !c.broken[e] && !c.has(e, w.text) {
-		c.unknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)
+	if !c.broken[e] && c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text) {
 		return nil
 	}
 	if !hidden {

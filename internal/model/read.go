@@ -51,13 +51,17 @@ func (r *reader) warn(at pos, hint, format string, args ...any) {
 	}
 }
 
-// unknown reports a name that is not one of the known names.
-func (r *reader) unknown(w word, known []string, format string, args ...any) {
+// refuseUnknown reports a name that is not one of the known names. It returns whether it did.
+func (r *reader) refuseUnknown(w word, known []string, format string, args ...any) bool {
+	if slices.Contains(known, w.text) {
+		return false
+	}
 	hint := ""
 	if len(r.problems) < maxHinted {
 		hint = hintFor(w.text, known)
 	}
 	r.report(w.pos, hint, format, args...)
+	return true
 }
 
 // word is a text of the file with its place. The zero word means that there is none, or that
@@ -192,9 +196,8 @@ type fields struct {
 func (n node) fields(noun string, keys []string) fields {
 	f := fields{node: n, shape: noun, has: map[string]node{}}
 	for _, e := range n.entries(article(noun)) {
-		if !slices.Contains(keys, e.name.text) {
-			n.r.unknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
-		} else if noun != "model" || e.name.text == noun || e.value.given() {
+		unknown := n.r.refuseUnknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
+		if !unknown && (noun != "model" || e.name.text == noun || e.value.given()) {
 			f.has[e.name.text] = e.value
 		}
 	}

@@ -240,18 +240,21 @@ func TestSchemaHasTheReadersKeys(t *testing.T) {
 }
 
 func TestSchemaHasTheReadersWords(t *testing.T) {
-	defs := schemaDefs(t)
-	both := slices.Clone(types)
+	defs, both := schemaDefs(t), slices.Clone(types)
+	one := func(d any, field string) []string {
+		s, _ := reflect.TypeOf(d).FieldByName(field)
+		return strings.Fields(s.Tag.Get("one"))
+	}
 	for _, typ := range types {
 		both = append(both, typ+"!")
 	}
 	for name, c := range map[string]struct{ read, defined []string }{
 		"types":       {both, defs["type"].Enum},
 		"key types":   {keyTypeNames, defs["key-type"].Enum},
-		"streams":     {streams, defs["table"].Properties["stream"].Enum},
-		"projections": {projections, defs["index"].Properties["projection"].Enum},
-		"events":      {eventNames, defs["event"].Enum},
-		"orders":      {orders, defs["step"].Properties["order"].Enum},
+		"streams":     {one(tableDecl{}, "Stream"), defs["table"].Properties["stream"].Enum},
+		"projections": {one(indexDecl{}, "Projection"), defs["index"].Properties["projection"].Enum},
+		"events":      {one(rowDecl{}, "Keep"), defs["event"].Enum},
+		"orders":      {one(stepDecl{}, "Order"), defs["step"].Properties["order"].Enum},
 	} {
 		if d := cmp.Diff(c.read, c.defined); d != "" {
 			t.Errorf("%s of the reader (-) and of models/schema.json (+):\n%s", name, d)

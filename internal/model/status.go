@@ -195,11 +195,13 @@ func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
 
 // oneOf reports a word that the attribute's enum does not have.
 func (c *compiler) oneOf(a *Attribute, w word) bool {
-	if !w.given() || slices.Contains(a.Enum, w.text) {
-		return w.given()
-	}
-	c.unknown(w, a.Enum, "%s is never %q", a.Name, w.text)
-	return false
+	return w.given() && !c.refuseUnknown(w, a.Enum, "%s is never %q", a.Name, w.text)
+}
+
+// attributeOf returns the attribute that the file names. It reports one that is not declared, and returns nil.
+func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
+	c.refuseUnknown(w, e.attributeNames(), "%s has no attribute %q", e.Name, w.text)
+	return e.Attribute(w.text)
 }
 
 // others compiles where a list comes from for rows that have none: from rows of another entity,
@@ -259,9 +261,7 @@ const maxReached = maxEach
 // maxReached if the model has none.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, decl: d, Word: d.name.text, Rank: slices.Index(s.Attr.Enum, d.name.text), Max: max(d.Max, 0)}
-	if st.Rank < 0 {
-		c.unknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
-	}
+	c.refuseUnknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
 	if st.Source = c.entity(d.When); st.Source == nil {
 		return nil
 	}
@@ -270,8 +270,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st.To = to
 	for _, p := range d.Set {
 		f := c.fieldFor(st.Source, p.value, s.Target.Hides(p.name.text))
-		if s.Target.Attribute(p.name.text) == nil {
-			c.unknown(p.name, s.Target.attributeNames(), "%s has no attribute %q", s.Target.Name, p.name.text)
+		if c.attributeOf(s.Target, p.name) == nil {
 			continue
 		}
 		if whole = whole && f != nil; f != nil {
@@ -302,8 +301,7 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 		return false
 	}
 	target := st.Status.Target
-	if st.List = target.Attribute(d.Each.text); st.List == nil {
-		c.unknown(d.Each, target.attributeNames(), "%s has no attribute %q", target.Name, d.Each.text)
+	if st.List = c.attributeOf(target, d.Each); st.List == nil {
 		return false
 	}
 	c.tells(target, d.Each)
@@ -325,9 +323,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 		case r.field.given():
 			out.Field = c.field(of, r.field)
 		case r.Size.given():
-			if out.Size = of.Attribute(r.Size.text); out.Size == nil {
-				c.unknown(r.Size, of.attributeNames(), "%s has no attribute %q", of.Name, r.Size.text)
-			}
+			out.Size = c.attributeOf(of, r.Size)
 			c.tells(of, r.Size)
 		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)

@@ -310,16 +310,12 @@ func (a *Attribute) wantTime() string {
 func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 	if a.As != "" {
 		if inKey && v.Kind() == value.String {
-			n, err := value.ParseNumber(v.Text())
-			if err != nil {
-				return v, false
-			}
-			v = n
+			v, _ = value.ParseNumber(v.Text())
 		}
 		if v.Kind() != value.Number {
 			return v, false
 		}
-		text, ok := Epoch(a.As).text(v)
+		text, ok := a.As.text(v)
 		return value.OfString(text), ok
 	}
 	if v.Kind() != value.String {
@@ -340,11 +336,10 @@ func (c *compiler) form(a *Attribute, d *attributeDecl) {
 	}
 	if d.As.given() {
 		if a.As = As(d.As.text); !slices.Contains(forms[a.Type], a.As) {
-			switch of := forms[a.Type]; {
-			case len(of) == 0:
+			if of := forms[a.Type]; len(of) == 0 {
 				c.report(d.As.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
-			default:
-				c.unknown(d.As, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
+			} else {
+				c.refuseUnknown(d.As, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
 			}
 			a.As = ""
 		}
@@ -359,7 +354,7 @@ func (c *compiler) form(a *Attribute, d *attributeDecl) {
 	case a.As != "":
 		c.report(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
 	case err != nil:
-		c.unknown(d.Zone, calendar.Names(), "%v", err)
+		c.refuseUnknown(d.Zone, calendar.Names(), "%v", err)
 	default:
 		a.Zone, a.zoneRules = zone, calendar.Rules(zone)
 	}
@@ -397,8 +392,8 @@ func (f *Field) usable(x *defined) {
 }
 
 // text is a number since 1970 as a time of RFC 3339. ok is false beyond the years from 0 to 9999.
-func (e Epoch) text(v value.Value) (text string, ok bool) {
-	second := e.second(v)
+func (as As) text(v value.Value) (text string, ok bool) {
+	second := as.second(v)
 	t := time.Unix(second, 0).UTC()
 	if t.Year() < 0 || t.Year() > 9999 {
 		return "", false
@@ -406,7 +401,7 @@ func (e Epoch) text(v value.Value) (text string, ok bool) {
 	text = t.Format("2006-01-02T15:04:05")
 	var rest value.Exact // what is left of a second
 	scale := 0
-	if e == Milliseconds {
+	if as == AsMilliseconds {
 		scale = -3
 	}
 	rest.Add(v, scale)

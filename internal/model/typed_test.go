@@ -50,12 +50,6 @@ func reachable(v reflect.Value, out map[*Field]bool) {
 // TestInputsAreWhole: each field in what a derivation is compiled into is in one of its inputs, so no
 // construct reads a field past the rule of types; and its declared type is in the definition.
 func TestInputsAreWhole(t *testing.T) {
-	known := []string{"tally", "row rule", "group", "steps", "latest"} // and searches
-	for _, k := range kinds {
-		if noun := nounOf(reflect.TypeOf(k.declare()).Elem()); !slices.Contains(known, noun) {
-			t.Errorf("what a %s reads is not compared here", noun)
-		}
-	}
 	checked := 0
 	for name, text := range modelFiles(t) {
 		m := mustParse(t, name, text)
@@ -272,7 +266,7 @@ func TestEpochTimes(t *testing.T) {
 		{AsMilliseconds, "1700000000001", "2023-11-14T22:13:20.001Z"}, {AsMilliseconds, "-1", "1969-12-31T23:59:59.999Z"}, {AsMilliseconds, "0.000001", "1970-01-01T00:00:00.000000001Z"},
 		{AsSeconds, "1e100", ""}, {AsSeconds, "-1e20", ""}, {AsMilliseconds, "1700000000000000", ""},
 	} {
-		text, ok := Epoch(c.as).text(value.MustNumber(c.n))
+		text, ok := c.as.text(value.MustNumber(c.n))
 		if text != c.is || ok != (c.is != "") {
 			t.Errorf("%s %s is %q, %v", c.n, c.as, text, ok)
 		}

@@ -7,10 +7,6 @@ var (
 		string(TypeList), string(TypeMap), string(TypeStrings), string(TypeNumbers), string(TypeCommas), string(TypeAny),
 	}
 	keyTypeNames = []string{"string", "number", "binary"}
-	streams      = []string{"new-and-old-images", "new-image", "keys-only"}
-	projections  = []string{"all", "keys"}
-	eventNames   = []string{"insert", "modify", "remove"}
-	orders       = []string{"newest", "oldest"}
 	// records are the names that stand for parts of the record.
 	records = []string{"$time", "$position", "$event", "$key", "$old", "$new"}
 )

@@ -99,7 +99,7 @@ func instantOf(b *model.Bucket, v value.Value) (time.Time, bool) {
 	if since == nil {
 		return time.Time{}, false
 	}
-	if b.Epoch == model.Milliseconds {
+	if b.Epoch == model.AsMilliseconds {
 		since.Quo(since, big.NewRat(1000, 1))
 	}
 	whole := new(big.Int).Div(since.Num(), since.Denom()) // rounds down
