@@ -56,7 +56,7 @@ func (c *compiler) widthOfTallies(e *Entity, shown int) {
 	adds, spread := map[*Entity]int{}, map[*Entity]int{}
 	for _, t := range e.Values {
 		if shown += min(1, added(t.Kind)); shown == maxShown+1 && added(t.Kind) > 0 {
-			c.report(c.tallies[t].name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+			c.report(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 				"more than %d attributes of %s are derived: one write cannot hold them, so none would be shown", maxShown, e.Name)
 		}
 		var of []*Entity // each once, whatever the number of sources
