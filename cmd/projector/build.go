@@ -136,16 +136,15 @@ func (c *buildCommand) Run(p *program) error {
 		if retired, err = p.retire(b, true); err != nil {
 			return err
 		}
-		if len(part.Model.Searches) == 0 {
-			if err := s.NameIndexes(p.ctx); err != nil {
-				return err
-			}
-		}
 	}
 	if search && s.Index == nil && len(names) == 0 && !retired {
 		return usage(noSearchPlace)
 	}
-	if err := c.values(p, b); err != nil || !search {
+	err = c.values(p, b)
+	if err == nil && len(part.Model.Searches) == 0 {
+		err = s.NameIndexes(p.ctx) // none, for readers that kept some
+	}
+	if err != nil || !search {
 		return err
 	}
 	if s.Index == nil {

@@ -40,7 +40,7 @@ type Follower struct {
 	// Report, if set, is called with what was applied of each shard once its checkpoint has moved, so each record is
 	// reported once. It must not block.
 	Report func(a Applied)
-	// Applied, if set, is called with the records of each shard once its checkpoint has moved. It must not block, and must
+	// Applied, if set, is called with the records of each page once they are applied to rows. It must not block, and must
 	// not change the records.
 	Applied func(t *model.Table, records []events.Record)
 	// Stopped, if set, is called with why a shard stands still, in words, and with "" when it
@@ -643,6 +643,9 @@ func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View, doc
 	}
 	for i := range pieces {
 		pieces[i].trace = c.Runner.AppliedIn(ctx, pieces[i].counts)
+		if c.Applied != nil {
+			c.Applied(pieces[i].table, pieces[i].page.Records)
+		}
 	}
 	c.takesAgain()
 	return c.gather(ctx, pieces, documents)
@@ -730,9 +733,6 @@ func (c *consumer) move(ctx context.Context, pieces []piece) error {
 		}
 		if c.Report != nil {
 			c.Report(p.reported())
-		}
-		if c.Applied != nil {
-			c.Applied(p.table, p.page.Records)
 		}
 		if err := c.source().Trim(ctx, p.place.table, p.shard, last); err != nil {
 			return err
