@@ -17,20 +17,6 @@ import (
 	"weir/internal/value"
 )
 
-// replaced is a store in which a table has another id.
-type replaced struct {
-	store.Store
-	table string
-}
-
-func (r replaced) Identity(ctx context.Context, table string) (store.Identity, error) {
-	is, err := r.Store.Identity(ctx, table)
-	if table == r.table {
-		is.ID += " another"
-	}
-	return is, err
-}
-
 // relabelled is a store in which things change while a program runs.
 type relabelled struct {
 	store.Store

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 // counting is an index that counts what it is given, and fails where it is told to.
 type counting struct {
 	search.Index
+	mu    sync.Mutex
 	given map[string]int // by id
 	calls int
 	fails bool
@@ -29,6 +31,8 @@ type counting struct {
 }
 
 func (c *counting) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fails {
 		return nil, errors.New("no index today")
 	}
