@@ -98,7 +98,7 @@ func (b *Bucket) definition() (x defined) {
 
 // units are the words of time buckets.
 func units() (out []string) {
-	return names(calendar.Units, func(u calendar.Unit) string { return string(u) })
+	return mapped(calendar.Units, func(u calendar.Unit) string { return string(u) })
 }
 
 // bucketDecl gives a name of a group's key its value: a word, or a part of the calendar.

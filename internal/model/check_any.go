@@ -74,8 +74,8 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	if sa != nil && sa.Template.String() != sb.Template.String() {
 		c.partitionOnly(s, sa, sb, w)
 	}
-	used := names(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
-	for _, name := range append(used, names(s.Where, func(f Filter) string { return f.Field.Name })...) {
+	used := mapped(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
+	for _, name := range append(used, mapped(s.Where, func(f Filter) string { return f.Field.Name })...) {
 		switch {
 		case !c.has(e, name):
 			c.report(w.pos, "", "%s has no field %q", e.Name, name)

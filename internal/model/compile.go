@@ -74,7 +74,7 @@ func (c *compiler) entity(w word) *Entity {
 	if e := c.Entity(w.text); e != nil {
 		return e
 	}
-	c.refuseUnknown(w, names(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
+	c.refuseUnknown(w, mapped(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
 	return nil
 }
 

@@ -39,7 +39,7 @@ func (c *compiler) compileEntities() {
 // methods work.
 // The model's only table need not be named.
 func (c *compiler) table(e *Entity, d *entityDecl) {
-	known := names(c.Tables, func(t *Table) string { return t.Name })
+	known := mapped(c.Tables, func(t *Table) string { return t.Name })
 	switch {
 	case d.Table.given():
 		if e.Table = c.Table(d.Table.text); e.Table == nil {
@@ -61,12 +61,9 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
-	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0)}
+	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: mapped(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
-	}
-	for _, w := range d.Enum {
-		a.Enum = append(a.Enum, w.text)
 	}
 	c.form(a, d)
 	a.Least, a.Most = c.bound(a, d.Min), c.bound(a, d.Max)
@@ -90,7 +87,7 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 // DynamoDB's indexes are sparse.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
 	attrs := keyAttrs(e.Table)
-	known := names(attrs, func(a store.KeyAttr) string { return a.Name })
+	known := mapped(attrs, func(a store.KeyAttr) string { return a.Name })
 	for _, k := range d.Key {
 		if !c.broken[e] {
 			c.refuseUnknown(k.name, known, "%q is no key attribute of table %s", k.name.text, e.Table.Name)

@@ -42,9 +42,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}
-	for _, a := range keyAttrs(t) {
-		e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
-	}
+	e.Keys = mapped(keyAttrs(t), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
 	t.Entities = []*Entity{e}
 	c.Old = append(c.Old, t)
 	return e

@@ -64,7 +64,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 		return
 	}
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
-	filters := names(q.Search.Filters, func(f *Field) string { return f.Name })
+	filters := mapped(q.Search.Filters, func(f *Field) string { return f.Name })
 	for _, p := range d.With {
 		if c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
 			continue
@@ -127,7 +127,7 @@ func (c *compiler) byIndex(s *Step, w word) bool {
 	}
 	t := s.Entity.Table
 	s.Index = t.Index(w.text)
-	return !c.refuseUnknown(w, names(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
+	return !c.refuseUnknown(w, mapped(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
 }
 
 // bind compiles how a field is fixed: to a constant, to a field of the row of the step

@@ -31,9 +31,7 @@ func (c *compiler) compileRules() {
 			}
 			e.New = append(e.New, New{p.name.text, p.value.text})
 		}
-		for _, p := range d.Flatten {
-			e.Nested = append(e.Nested, Nested{p.name.text, p.value.text})
-		}
+		e.Nested = mapped(d.Flatten, func(p pair) Nested { return Nested{p.name.text, p.value.text} })
 		if d.Once != nil {
 			e.Once = c.onceOf(e, d.Once)
 		}

@@ -34,10 +34,7 @@ func (f *Filter) Holds(v value.Value, args map[string]value.Value) bool {
 				continue
 			}
 			if t.Values = []value.Value{arg}; arg.Kind() == value.List {
-				t.Values = t.Values[:0]
-				for _, e := range arg.Elements() {
-					t.Values = append(t.Values, e.Value)
-				}
+				t.Values = mapped(arg.Elements(), func(e value.Attr) value.Value { return e.Value })
 			}
 		}
 		if !t.Holds(v) {

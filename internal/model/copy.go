@@ -124,9 +124,7 @@ func (c *compiler) row(r *RowRule, of word) {
 	r.Source = source
 	source.Rules = append(source.Rules, r)
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
-	for _, w := range d.Keep {
-		r.Keep = append(r.Keep, events[w.text])
-	}
+	r.Keep = mapped(d.Keep, func(w word) string { return events[w.text] })
 	r.Where = c.tests(source, d.Where, false)
 	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
 	for _, s := range d.Set {

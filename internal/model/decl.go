@@ -170,9 +170,7 @@ func (d *plusDecl) read(n node, what string) {
 		return
 	}
 	d.by = entries[0].name
-	for _, e := range entries[0].value.entries(what) {
-		d.each = append(d.each, pair{e.name, e.value.word("a duration")})
-	}
+	d.each = mapped(entries[0].value.entries(what), func(e entry) pair { return pair{e.name, e.value.word("a duration")} })
 }
 
 // onceDecl says in which rows idempotency keys are kept.
@@ -203,11 +201,8 @@ func (d *supersedeDecl) check(f fields) {
 type pair struct{ name, value word }
 
 // pairs reads a map of names to texts.
-func (n node) pairs(what string) (out []pair) {
-	for _, e := range n.entries(what) {
-		out = append(out, pair{e.name, e.value.text(what)})
-	}
-	return out
+func (n node) pairs(what string) []pair {
+	return mapped(n.entries(what), func(e entry) pair { return pair{e.name, e.value.text(what)} })
 }
 
 // text is word, but reports what YAML takes for a number or a boolean.

@@ -41,14 +41,10 @@ func (d *migrationDecl) check(f fields) {
 		f.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
 		return
 	case n.isMap():
-		for _, e := range n.entries(f.what("into")) {
-			d.into = append(d.into, makingDecl{e.name, e.madeOf()})
-		}
+		d.into = mapped(n.entries(f.what("into")), func(e entry) makingDecl { return makingDecl{e.name, e.madeOf()} })
 	default:
 		d.one = true
-		for _, w := range n.words(f.what("into")) {
-			d.into = append(d.into, makingDecl{entity: w})
-		}
+		d.into = mapped(n.words(f.what("into")), func(w word) makingDecl { return makingDecl{entity: w} })
 	}
 	if len(d.into) == 0 && d.Into.given() {
 		d.Into.wrong(f.what("into"), "the entities that old rows become")
@@ -56,12 +52,11 @@ func (d *migrationDecl) check(f fields) {
 }
 
 // madeOf reads what an entity is made of. Nothing counts as an empty map.
-func (e entry) madeOf() (set []pair) {
+func (e entry) madeOf() []pair {
 	if !e.value.given() {
 		return nil
 	}
-	for _, in := range e.value.entries("what " + e.name.text + " is made of") {
-		set = append(set, pair{in.name, in.value.constant("the value of " + in.name.text)})
-	}
-	return set
+	return mapped(e.value.entries("what "+e.name.text+" is made of"), func(in entry) pair {
+		return pair{in.name, in.value.constant("the value of " + in.name.text)}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir/internal/aggregate"
@@ -49,8 +50,8 @@ type Derivation struct {
 	// these is not complete, what this one shows is of both definitions.
 	After []string
 
-	definition string
-	lists      string   // of a feed: what decides its lists of subscribers
+	definition defined
+	lists      defined  // of a feed: what decides its lists of subscribers
 	makes      bool     // it makes rows
 	attrs      []string // otherwise, the attributes of rows that it sets
 	free       bool     // its name says nothing of whose rows it is, so it may be renamed to any other
@@ -64,7 +65,7 @@ const hashLength = 12
 // SameLists reports whether a feed with another hash has the same lists of subscribers, so that only what is sent to them
 // differs. It is false of what is no feed.
 func (d *Derivation) SameLists(hash string) bool {
-	return d.lists != "" && len(hash) == hashLength && hash[:hashLength/2] == d.Hash[:hashLength/2]
+	return len(d.lists) > 0 && len(hash) == hashLength && hash[:hashLength/2] == d.Hash[:hashLength/2]
 }
 
 // Sets reports whether the derivation decides an attribute of an entity's rows, or makes the rows.
@@ -75,26 +76,16 @@ func (d *Derivation) Sets(e *Entity, attr string) bool {
 // Derivations returns what the model derives, sorted by name.
 // Each call computes them again, hashes included; a caller that needs them often keeps them.
 func (m *Model) Derivations() []Derivation {
-	var out []Derivation
-	for _, t := range m.Tallies {
-		out = append(out, t.derivation())
-	}
-	out = append(out, m.ruleDerivations()...)
-	for _, s := range m.Statuses {
-		out = append(out, s.derivation())
-	}
-	for _, l := range m.Latest {
-		out = append(out, l.derivation())
-	}
-	for _, s := range m.Searches {
-		out = append(out, s.derivation())
-	}
+	out := slices.Concat(
+		mapped(m.Tallies, (*Tally).derivation), m.ruleDerivations(), mapped(m.Statuses, (*Status).derivation),
+		mapped(m.Latest, (*Latest).derivation), mapped(m.Searches, (*Search).derivation),
+	)
 	for i := range out {
 		d := &out[i]
-		if d.Hash = owntable.Hash(d.definition)[:hashLength]; d.lists != "" {
-			d.Hash = owntable.Hash(d.lists)[:hashLength/2] + d.Hash[hashLength/2:]
+		if d.Hash = owntable.Hash(d.definition.String())[:hashLength]; len(d.lists) > 0 {
+			d.Hash = owntable.Hash(d.lists.String())[:hashLength/2] + d.Hash[hashLength/2:]
 		}
-		d.Reads, d.From = sortedOnce(d.Reads), sortedOnce(d.From)
+		d.Reads, d.From, d.Shares = sortedOnce(d.Reads), sortedOnce(d.From), sortedOnce(d.Shares)
 	}
 	slices.SortFunc(out, func(a, b Derivation) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range out {
@@ -113,7 +104,7 @@ func (d *Derivation) reads(of *Derivation) bool {
 	if !slices.Contains(d.From, of.Into) || of.makes {
 		return slices.Contains(d.From, of.Into)
 	}
-	for line := range strings.Lines(d.definition + "\n" + d.lists) {
+	for _, line := range slices.Concat(d.definition, d.lists) {
 		own := d.Into != "" && !strings.Contains(line, " / ") // of the derivation itself, and not of what it reads
 		if !own && slices.ContainsFunc(of.attrs, func(attr string) bool { return strings.Contains(line, fmt.Sprintf("%q", attr)) }) {
 			return true
@@ -156,14 +147,13 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 // in it.
 type defined []string
 
-// add appends a line of a word and its parts, quoted, so that no part can look like two. It quotes
-// the parts in place.
-func (t *defined) add(word string, parts ...string) {
-	for i := range parts {
-		parts[i] = fmt.Sprintf("%q", parts[i])
-	}
-	*t = append(*t, word+" "+strings.Join(parts, " "))
+// line is a word and its parts, quoted, so that no part can look like two.
+func line(word string, parts ...string) string {
+	return word + " " + strings.Join(mapped(parts, strconv.Quote), " ")
 }
+
+// add appends a line.
+func (t *defined) add(word string, parts ...string) { *t = append(*t, line(word, parts...)) }
 
 // within adds lines that belong together, with a prefix.
 func (t *defined) within(word string, in defined) {
@@ -180,6 +170,12 @@ func (t *defined) anyOrder(word string, groups []defined) {
 	}
 }
 
+// anyOrderOnce is anyOrder for groups of which equal ones count once.
+func (t *defined) anyOrderOnce(word string, groups []defined) {
+	slices.SortFunc(groups, func(a, b defined) int { return slices.Compare(a, b) })
+	t.anyOrder(word, slices.CompactFunc(groups, func(a, b defined) bool { return slices.Equal(a, b) }))
+}
+
 func (t defined) String() string { return strings.Join(t, "\n") }
 
 // derivation is the catalog's view of a tally. Its hash covers what decides the value: the
@@ -187,7 +183,7 @@ func (t defined) String() string { return strings.Join(t, "\n") }
 // conditions and where the target's key comes from. The order of sources does not matter.
 func (t *Tally) derivation() Derivation {
 	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
-	var x defined
+	x := &d.definition
 	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	if t.Kind == aggregate.Distinct {
 		x.add("values", "rows") // a ledger that has the values themselves is of another definition
@@ -221,7 +217,6 @@ func (t *Tally) derivation() Derivation {
 		sources = append(sources, of)
 	}
 	x.anyOrder("source", sources)
-	d.definition = x.String()
 	return d
 }
 
@@ -229,7 +224,7 @@ func (t *Tally) derivation() Derivation {
 // or a history if they keep.
 func rulesDerivation(name string, rules []*RowRule) Derivation {
 	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", makes: true, free: true, Shares: []string{"rows " + rules[0].Into.Name}}
-	var x defined
+	x := &d.definition
 	x.within("into", rules[0].Into.made())
 	x.within("into", rules[0].Into.besideKeys())
 	var all, lists []defined
@@ -258,12 +253,7 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 		all = append(all, of)
 	}
 	x.anyOrder("rule", all)
-	if len(lists) > 0 {
-		var l defined
-		l.anyOrder("list", lists)
-		d.lists = l.String()
-	}
-	d.definition = x.String()
+	d.lists.anyOrder("list", lists)
 	return d
 }
 
@@ -282,7 +272,7 @@ func (r *RowRule) subscribers() defined {
 // set it.
 func followsDerivation(name string, follows []*Follow) Derivation {
 	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", attrs: []string{follows[0].Attr}, Shares: []string{"rows " + follows[0].Rule.Into.Name}}
-	var x defined
+	x := &d.definition
 	x.add("follow", follows[0].Attr)
 	x.within("into", follows[0].Rule.Into.identity())
 	var all []defined
@@ -296,9 +286,7 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 		of.assigns("by", f.Key)
 		all = append(all, of)
 	}
-	d.Shares = sortedOnce(d.Shares)
 	x.anyOrder("rule", all)
-	d.definition = x.String()
 	return d
 }
 
@@ -306,10 +294,10 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 // of the words decides which stage is further.
 func (s *Status) derivation() Derivation {
 	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", attrs: s.Attributes(), Reads: []string{s.Target.Table.Name}}
-	var x defined
+	x := &d.definition
 	x.within("target", s.Target.identity())
 	x.add("status", s.Attr.Name)
-	x.add("enum", slices.Clone(s.Attr.Enum)...)
+	x.add("enum", s.Attr.Enum...)
 	if s.Attr.Reading != nil {
 		for _, old := range slices.Sorted(maps.Keys(s.Attr.Reading.Legacy)) {
 			x.add("legacy", old, s.Attr.Reading.Legacy[old])
@@ -324,7 +312,7 @@ func (s *Status) derivation() Derivation {
 		of.assigns("to", st.To)
 		of.assigns("set", st.Set)
 		if len(st.Set) > 1 { // their order says which row is the latest
-			of.add("latest by", names(st.Set, func(a Assign) string { return a.Name })...)
+			of.add("latest by", mapped(st.Set, func(a Assign) string { return a.Name })...)
 		}
 		if st.List != nil {
 			of.add("each", st.List.Name, string(st.List.Type))
@@ -337,8 +325,6 @@ func (s *Status) derivation() Derivation {
 		}
 		x.within("stage", of)
 	}
-	d.Shares = sortedOnce(d.Shares)
-	d.definition = x.String()
 	return d
 }
 
@@ -359,51 +345,37 @@ func (s *Search) derivation() Derivation {
 	for _, f := range s.Text { // in the order in which a document has them
 		x.within("text", f.definition())
 	}
-	for _, list := range []struct {
-		word   string
-		fields []*Field
-	}{{"filter", s.Filters}, {"sort", s.Sorts}} {
-		var all []defined
-		for _, f := range list.fields {
-			all = append(all, f.definition())
-		}
-		x.anyOrder(list.word, all)
-	}
-	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x.String()}
+	x.anyOrder("filter", mapped(s.Filters, (*Field).definition))
+	x.anyOrder("sort", mapped(s.Sorts, (*Field).definition))
+	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x}
 }
 
 // identity is what decides which rows are of the entity, and what its keys are. The
 // entity's name decides nothing.
 func (e *Entity) identity() (x defined) {
 	x.add("table", e.Table.Name)
-	for _, k := range e.PrimaryKey() {
-		x.add("key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
-	}
+	x = append(x, mapped(e.PrimaryKey(), func(k *KeyTemplate) string { return k.definition("key") })...)
 	x.tests("row", e.Where)
 	return x
+}
+
+// definition is what decides which values the key attribute has.
+func (k *KeyTemplate) definition(word string) string {
+	return line(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 }
 
 // made is what decides what a row that a rule makes has, besides what the rule sets.
 func (e *Entity) made() defined {
 	x := e.identity()
+	x.anyOrder("index key", mapped(e.Keys[len(e.PrimaryKey()):], func(k *KeyTemplate) defined { return defined{k.definition("index key")} }))
 	var all []defined
-	for _, k := range e.Keys[len(e.PrimaryKey()):] {
-		var one defined
-		one.add("index key", k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
-		all = append(all, one)
-	}
-	x.anyOrder("index key", all)
-	all = nil
 	for i := range e.Table.Indexes {
 		key := e.Table.Indexes[i].Key // its attributes are set together, or none is
-		if e.KeyTemplate(key.Partition.Name) == nil && e.KeyTemplate(key.Sort.Name) == nil {
-			continue
+		if e.KeyTemplate(key.Partition.Name) != nil || e.KeyTemplate(key.Sort.Name) != nil {
+			all = append(all, defined{line("index", key.Partition.Name, key.Sort.Name)})
 		}
-		var one defined
-		one.add("index", key.Partition.Name, key.Sort.Name)
-		all = append(all, one)
 	}
-	x.anyOrder("index", slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+	x.anyOrderOnce("index", all)
 	return x
 }
 
@@ -411,25 +383,16 @@ func (e *Entity) made() defined {
 // declared. Without its declaration, such a name is an attribute only where the key spells it
 // differently, and a key attribute of an index is made by its template. All other names that a rule
 // sets are declared. A name that is itself an attribute of the primary key is there in any case.
-func (e *Entity) besideKeys() defined {
+func (e *Entity) besideKeys() (x defined) {
 	var all []defined
 	for _, a := range e.Attributes {
 		inKey := slices.ContainsFunc(e.Keys, func(k *KeyTemplate) bool { return k.Template.Slot(a.Name) >= 0 })
 		if inKey && !slices.Contains(e.PrimaryKey(), e.KeyTemplate(a.Name)) {
-			var one defined
-			one.add("attribute", a.Name)
-			all = append(all, one)
+			all = append(all, defined{line("attribute", a.Name)})
 		}
 	}
-	var x defined
 	x.anyOrder("beside key", all)
 	return x
-}
-
-// sortedLines sorts in place.
-func sortedLines(all []defined) []defined {
-	slices.SortFunc(all, func(a, b defined) int { return slices.Compare(a, b) })
-	return all
 }
 
 // DerivedAttributes returns the attributes of the entity's rows that weir computes, sorted.
@@ -466,14 +429,11 @@ func (f *Field) definition() (x defined) {
 
 // tests adds tests, all of which must hold.
 func (t *defined) tests(word string, tests []Test) {
-	var all []defined
-	for i := range tests {
-		c := &tests[i]
+	t.anyOrderOnce(word, mapped(tests, func(c Test) defined {
 		one := c.Field.definition()
 		one.condition(c.Is)
-		all = append(all, one)
-	}
-	t.anyOrder(word, slices.CompactFunc(sortedLines(all), func(a, b defined) bool { return slices.Equal(a, b) }))
+		return one
+	}))
 }
 
 // condition adds terms, all of which must hold. What the first models could say has the form
@@ -485,31 +445,23 @@ func (t *defined) condition(is condition.Condition) {
 		t.add("of", constants(is[0].Values)...)
 		return
 	}
-	var all []defined
-	for i := range is {
-		var one defined
-		one.add(is[i].Op.String(), append([]string{fmt.Sprint(is[i].As)}, constants(is[i].Values)...)...)
-		all = append(all, one)
-	}
-	t.anyOrder("term", all)
+	t.anyOrder("term", mapped(is, func(term condition.Term) defined {
+		return defined{line(term.Op.String(), append([]string{fmt.Sprint(term.As)}, constants(term.Values)...)...)}
+	}))
 }
 
 // constants returns values as texts, sorted, each once.
 func constants(vs []value.Value) []string {
-	out := names(vs, constant)
-	return sortedOnce(out)
+	return sortedOnce(mapped(vs, constant))
 }
 
 // assigns adds names with their values.
 func (t *defined) assigns(word string, assigns []Assign) {
-	var all []defined
-	for i := range assigns {
-		var one defined
-		one.add("name", assigns[i].Name)
-		one.within("value", assigns[i].Expr.definition())
-		all = append(all, one)
-	}
-	t.anyOrder(word, all)
+	t.anyOrder(word, mapped(assigns, func(a Assign) defined {
+		one := defined{line("name", a.Name)}
+		one.within("value", a.Expr.definition())
+		return one
+	}))
 }
 
 // definition is where a value comes from. A followed attribute is a derivation of its own,

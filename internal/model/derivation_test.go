@@ -614,7 +614,7 @@ derive:
 `)
 	again := map[string]bool{"Others.tags:y": true}
 	for _, d := range m.Derivations() {
-		if strings.Contains(d.definition, "escaped") != again[d.Name] {
+		if strings.Contains(d.definition.String(), "escaped") != again[d.Name] {
 			t.Errorf("%s is defined by %s", d.Name, d.definition)
 		}
 	}

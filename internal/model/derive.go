@@ -30,10 +30,7 @@ type derivations []derivation
 
 func (list *derivations) read(n node, what string) {
 	for _, e := range n.entries(what) {
-		var keys []string
-		for _, in := range e.value.entries("a derivation") {
-			keys = append(keys, in.name.text)
-		}
+		keys := mapped(e.value.entries("a derivation"), func(in entry) string { return in.name.text })
 		k := findFirst(kinds, func(k *kind) bool {
 			return slices.ContainsFunc(k.keys, func(key string) bool { return slices.Contains(keys, key) })
 		})

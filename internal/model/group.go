@@ -423,7 +423,7 @@ func setNames(d *groupDecl) string {
 	if len(d.Set) == 0 {
 		return "nothing"
 	}
-	return strings.Join(names(d.Set, func(s *groupValueDecl) string { return s.name.text }), ", ")
+	return strings.Join(mapped(d.Set, func(s *groupValueDecl) string { return s.name.text }), ", ")
 }
 
 // checkGroupBy reports a field that rows cannot be grouped by.
@@ -465,9 +465,7 @@ func (g *Group) made() defined {
 	var all []defined
 	for _, a := range g.Into.Attributes {
 		if slices.Contains(g.Into.KeyNames(), a.Name) {
-			var one defined
-			one.add("name", a.Name, fmt.Sprint(a.Type == TypeNumber), fmt.Sprint(a.Type == TypeBoolean))
-			all = append(all, one)
+			all = append(all, defined{line("name", a.Name, fmt.Sprint(a.Type == TypeNumber), fmt.Sprint(a.Type == TypeBoolean))})
 		}
 	}
 	x.anyOrder("name", all)

@@ -116,11 +116,7 @@ func (m *Model) shownValue(v value.Value) value.Value {
 	case value.Map:
 		return value.OfMap(m.shownInside(v.Item()))
 	case value.List:
-		var out []value.Value
-		for _, e := range v.Elements() {
-			out = append(out, m.shownValue(e.Value))
-		}
-		return value.OfList(out...)
+		return value.OfList(mapped(v.Elements(), func(e value.Attr) value.Value { return m.shownValue(e.Value) })...)
 	}
 	return v
 }

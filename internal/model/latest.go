@@ -54,13 +54,13 @@ func (l *Latest) Greatest() bool { return l.Kind == keyMax || l.Kind == keyLates
 
 // Attributes returns the attributes that it writes.
 func (l *Latest) Attributes() []string {
-	return names(l.Set, func(a Assign) string { return a.Name })
+	return mapped(l.Set, func(a Assign) string { return a.Name })
 }
 
 // Recomputes returns the names of what rows of the entity show of facts: statuses and the
 // latest of rows. They are computed and shown together.
 func (e *Entity) Recomputes() []string {
-	return append(names(e.Statuses, func(s *Status) string { return s.Name }), names(e.Latest, func(l *Latest) string { return l.Name })...)
+	return append(mapped(e.Statuses, func(s *Status) string { return s.Name }), mapped(e.Latest, func(l *Latest) string { return l.Name })...)
 }
 
 // IsRecomputed reports whether rows of the entity show anything of facts.
@@ -210,7 +210,7 @@ func checkLatestFields(c *compiler) {
 // definition, as have "min" and "earliest".
 func (l *Latest) derivation() Derivation {
 	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, attrs: l.Attributes(), From: []string{l.Source.Name}, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
-	var x defined
+	x := &d.definition
 	x.add("latest", map[bool]string{true: "greatest", false: "least"}[l.Greatest()])
 	x.within("target", l.Target.identity())
 	x.within("source", l.Source.identity())
@@ -218,6 +218,5 @@ func (l *Latest) derivation() Derivation {
 	x.tests("where", l.Where)
 	x.assigns("to", l.To)
 	x.assigns("set", l.Set)
-	d.definition = x.String()
 	return d
 }

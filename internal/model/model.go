@@ -494,7 +494,7 @@ func (e *Entity) Attribute(name string) *Attribute {
 
 // attributeNames returns the names of the declared attributes, in the order of the file.
 func (e *Entity) attributeNames() []string {
-	return names(e.Attributes, func(a *Attribute) string { return a.Name })
+	return mapped(e.Attributes, func(a *Attribute) string { return a.Name })
 }
 
 // Field resolves a name of this entity's rows and never returns nil. A name that is neither

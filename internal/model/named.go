@@ -2,11 +2,11 @@ package model
 
 import "slices"
 
-// names maps a list to texts, in its order.
-func names[T any](list []T, name func(T) string) []string {
-	out := make([]string, len(list))
+// mapped returns what a function makes of each element of a list, in its order.
+func mapped[T, R any](list []T, of func(T) R) []R {
+	out := make([]R, len(list))
 	for i, x := range list {
-		out[i] = name(x)
+		out[i] = of(x)
 	}
 	return out
 }

@@ -184,11 +184,7 @@ func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
 	}
 	for i := range e.Where {
 		if listed := e.Where[i].Listed(); whereToo && of != nil && len(listed) > 0 && sameField(e.Where[i].Field, of) {
-			var words []string
-			for _, v := range listed {
-				words = append(words, "="+value.Scalar(v)+"\x00") // it begins no other
-			}
-			return append(out, words)
+			return append(out, mapped(listed, func(v value.Value) string { return "=" + value.Scalar(v) + "\x00" })) // it begins no other
 		}
 	}
 	return append(out, []string{"="})

@@ -85,7 +85,7 @@ func (c *compiler) search(w word) *Search {
 	s := findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
 	reported := slices.ContainsFunc(c.decl.Search, func(d *searchDecl) bool { return d.name.text == w.text })
 	if s == nil && !reported && w.given() {
-		c.refuseUnknown(w, names(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
+		c.refuseUnknown(w, mapped(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
 	}
 	return s
 }

@@ -186,7 +186,7 @@ func (t *Template) cases(e *Entity) []string {
 	for _, p := range t.parts[:t.tail] {
 		ends := []string{p.literal}
 		if p.slot >= 0 {
-			ends = names(e.listed(t.names[p.slot]), value.Scalar)
+			ends = mapped(e.listed(t.names[p.slot]), value.Scalar)
 		}
 		var longer []string
 		for _, s := range out {

@@ -220,9 +220,7 @@ func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
 	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
 		return nil
 	}
-	for _, name := range rest {
-		o.Links = append(o.Links, of.Field(name))
-	}
+	o.Links = mapped(rest, of.Field)
 	return o
 }
 

@@ -27,7 +27,7 @@ func aggregateOf(keyword string) *aggregate.Aggregate {
 
 // aggregates returns the keywords of all kinds of tallies.
 func aggregates() []string {
-	return names(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
+	return mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
 // Tally aggregates rows of some entities into an attribute of another entity's rows.

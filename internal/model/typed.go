@@ -339,7 +339,7 @@ func (c *compiler) form(a *Attribute, d *attributeDecl) {
 			if of := forms[a.Type]; len(of) == 0 {
 				c.report(d.As.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
 			} else {
-				c.refuseUnknown(d.As, names(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
+				c.refuseUnknown(d.As, mapped(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
 			}
 			a.As = ""
 		}
