@@ -8,32 +8,37 @@ import (
 	"weir/internal/value"
 )
 
-// checkAttributeLimits reports an enum, max or min that does not fit the attribute's type, or that
-// contradicts itself.
-// Lengths are in characters, as the write side counts them.
-func checkAttributeLimits(c *compiler) {
+// checkAttributes reports attributes whose keys do not fit their type or each other.
+func checkAttributes(c *compiler) {
 	for _, e := range c.Entities {
-		for i, d := range e.decl.Attributes {
-			a := e.Attributes[i]
-			if len(a.Enum) > 0 && a.Type != TypeString && a.Type != TypeAny {
-				c.report(d.at["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
-			}
-			if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
-				c.report(d.at["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
-			}
-			c.bounds(a, d)
-			reportTwice(c, d.Enum)
-			for _, w := range d.Enum {
-				if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
-					c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
-				}
-			}
+		for _, a := range e.Attributes {
+			c.checkLimits(a)
+			c.checkReading(e, a)
+			c.checkComputed(e, a)
 		}
 	}
 }
 
-// bounds reports limits that no number can meet, or that are never checked.
-func (c *compiler) bounds(a *Attribute, d *attributeDecl) {
+// checkLimits reports an enum, max or min that does not fit the attribute's type, that contradicts itself or that is never
+// checked.
+// Lengths are in characters, as the write side counts them.
+func (c *compiler) checkLimits(a *Attribute) {
+	d := a.decl
+	if len(a.Enum) > 0 && a.Type != TypeString && a.Type != TypeAny {
+		c.report(d.at["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
+	}
+	if a.Forward && len(a.Enum) == 0 {
+		c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
+	}
+	if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
+		c.report(d.at["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
+	}
+	reportTwice(c, d.Enum)
+	for _, w := range d.Enum {
+		if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
+			c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
+		}
+	}
 	min, bounded := d.at["min"]
 	switch {
 	case bounded && a.Type != TypeNumber:

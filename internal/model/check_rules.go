@@ -115,50 +115,30 @@ func checkSupersede(c *compiler) {
 // write, and a default by words where it cannot work.
 // Computed attributes are written by commands alone: weir does not compute them on rows that others
 // write.
-func checkComputed(c *compiler) {
-	for _, e := range c.Entities {
-		for i, d := range e.decl.Attributes {
-			a := e.Attributes[i]
-			if d.Plus.line > 0 && !d.From.given() {
-				c.report(d.Plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
-			}
-			if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
-				c.report(d.at["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
-			}
-			if a.Computed == nil {
-				continue
-			}
-			if a.Type != TypeNumber {
-				c.report(d.From.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
-			}
-			if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
-				c.report(d.From.pos, "", "%s is no attribute with a time", f.Name)
-			}
-			if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
-				c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
-			}
-			if by := a.Computed.By; by != nil {
-				c.everyWord(by, d)
-			}
-		}
+func (c *compiler) checkComputed(e *Entity, a *Attribute) {
+	d := a.decl
+	if d.Plus.line > 0 && !d.From.given() {
+		c.report(d.Plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
 	}
-}
-
-// everyWord reports words of the enum for which a computed attribute has no duration.
-func (c *compiler) everyWord(by *Attribute, d *attributeDecl) {
-	for _, w := range by.Enum {
-		if !slices.ContainsFunc(d.Plus.each, func(p pair) bool { return p.name.text == w }) {
-			c.report(d.Plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
-		}
+	if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
+		c.report(d.at["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
 	}
-}
-
-// checkForward reports an attribute that moves forward but has no enum to move along.
-func checkForward(c *compiler) {
-	for _, e := range c.Entities {
-		for i, d := range e.decl.Attributes {
-			if e.Attributes[i].Forward && len(e.Attributes[i].Enum) == 0 {
-				c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", d.name.text)
+	if a.Computed == nil {
+		return
+	}
+	if a.Type != TypeNumber {
+		c.report(d.From.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
+	}
+	if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
+		c.report(d.From.pos, "", "%s is no attribute with a time", f.Name)
+	}
+	if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
+		c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
+	}
+	if by := a.Computed.By; by != nil {
+		for _, w := range by.Enum {
+			if placeOf(d.Plus.each, w, pos{}) == (pos{}) {
+				c.report(d.Plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
 			}
 		}
 	}

@@ -94,15 +94,7 @@ func (c *compiler) has(e *Entity, name string) bool {
 // The result is sorted, has each name once, and belongs to the caller. A hidden tally is not in it:
 // nothing can be made from a value that no row has.
 func (c *compiler) fieldNames(e *Entity) []string {
-	out := e.attributeNames()
-	for _, t := range e.Values {
-		if !t.Hidden {
-			out = append(out, t.Attr)
-		}
-	}
-	for _, l := range e.Latest {
-		out = append(out, l.Attributes()...)
-	}
+	out := append(e.attributeNames(), e.DerivedAttributes()...)
 	keys := e.PrimaryKey()
 	if e.Derived {
 		keys = e.Keys
@@ -113,8 +105,7 @@ func (c *compiler) fieldNames(e *Entity) []string {
 	for _, t := range e.Where {
 		out = append(out, t.Field.Name)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedOnce(out)
 }
 
 // KeyNames returns the names that an entity's primary key needs, in order.

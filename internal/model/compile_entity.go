@@ -20,11 +20,10 @@ func (c *compiler) compileEntities() {
 		}
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
-		for _, a := range d.Attributes {
-			at := c.attribute(a)
-			e.Attributes = append(e.Attributes, at)
-			if at.Type == TypeFlag {
-				e.Flags = append(e.Flags, at.Name)
+		e.Attributes = mapped(d.Attributes, c.attribute)
+		for _, a := range e.Attributes {
+			if a.Type == TypeFlag {
+				e.Flags = append(e.Flags, a.Name)
 			}
 		}
 		c.keys(e, d)
@@ -61,7 +60,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
-	a := &Attribute{Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: mapped(d.Enum, func(w word) string { return w.text })}
+	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: mapped(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
 	}

@@ -13,9 +13,9 @@ import (
 func (c *compiler) compileRules() {
 	for _, e := range c.Entities {
 		d := e.decl
-		for i, a := range d.Attributes {
-			c.computed(e, e.Attributes[i], a)
-			c.defaults(e, e.Attributes[i], a)
+		for _, a := range e.Attributes {
+			c.computed(e, a)
+			c.defaults(e, a)
 		}
 		for _, w := range d.Unique {
 			if f := c.field(e, w); f != nil {
@@ -43,7 +43,8 @@ func (c *compiler) compileRules() {
 
 // computed compiles {from, plus} of an attribute. It leaves the attribute as it is if a field of it
 // does not exist.
-func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
+func (c *compiler) computed(e *Entity, a *Attribute) {
+	d := a.decl
 	if !d.From.given() {
 		return
 	}
@@ -72,14 +73,15 @@ func (c *compiler) computed(e *Entity, a *Attribute, d *attributeDecl) {
 }
 
 // defaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.
-func (c *compiler) defaults(e *Entity, a *Attribute, d *attributeDecl) {
-	if d.Default.y == nil || !d.Default.isMap() {
+func (c *compiler) defaults(e *Entity, a *Attribute) {
+	n := a.decl.Default
+	if !n.isMap() {
 		return
 	}
 	const form = "a value, or {ATTRIBUTE: {WORD: VALUE}}"
-	entries := d.Default.entries("default of an attribute")
+	entries := n.entries("default of an attribute")
 	if len(entries) != 1 || !entries[0].value.isMap() {
-		d.Default.wrong("a default by words of another attribute", form)
+		n.wrong("a default by words of another attribute", form)
 		return
 	}
 	by := c.attributeOf(e, entries[0].name)

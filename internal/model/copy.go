@@ -148,8 +148,7 @@ func (c *compiler) settable(into *Entity) []string {
 	for _, k := range into.Keys {
 		out = append(out, k.Template.Names()...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedOnce(out)
 }
 
 // set compiles the value of one name. ok is false after a problem.

@@ -405,14 +405,14 @@ func checkGroupAttributes(c *compiler) {
 				c.report(c.attributePos(e, a.Name), "type: "+s.kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, s.kind.Keyword, s.kind.Type)
 			}
 		}
-		for i, a := range e.Attributes {
+		for _, a := range e.Attributes {
 			given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
 				slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
 			if !given {
-				c.report(e.decl.Attributes[i].name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
+				c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
 			}
 			if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
-				c.report(e.decl.Attributes[i].name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
+				c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 			}
 		}
 	}

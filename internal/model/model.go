@@ -141,6 +141,8 @@ type Attribute struct {
 	Forward   bool     // commands move it only forward along its enum
 	// Computed says how commands compute it; nil if they give it.
 	Computed *Computed
+
+	decl *attributeDecl
 }
 
 // Field is a resolved name of an entity's rows: an attribute, or a name in a key template. A

@@ -154,20 +154,21 @@ type stageDecl struct {
 	Set     []pair
 }
 
-// maxEach limits the list of a stage, which reads one row for each element.
-const maxEach = 1000
+// maxReached limits how many rows may reach one word of one target that takes attributes
+// from them, if the stage has no max: each change reads them all to find the latest. It is
+// also the largest max that a stage can have, since it reads one row for each element of its list.
+const maxReached = 1000
 
 // compileReadings compiles the parts of attributes that refer to other fields and rows. Call
 // it once all entities are known.
 func (c *compiler) compileReadings() {
 	for _, e := range c.Entities {
-		for i, d := range e.decl.Attributes {
-			a := e.Attributes[i]
-			if len(d.Legacy)+len(d.After) > 0 {
-				a.Reading = c.reading(e, a, d)
+		for _, a := range e.Attributes {
+			if len(a.decl.Legacy)+len(a.decl.After) > 0 {
+				a.Reading = c.reading(e, a)
 			}
-			if d.Else.given() {
-				a.Others = c.others(e, a, d)
+			if a.decl.Else.given() {
+				a.Others = c.others(e, a)
 			}
 		}
 	}
@@ -175,8 +176,8 @@ func (c *compiler) compileReadings() {
 
 // reading compiles how words of older applications are read: those that legacy translates, and
 // the one that holds once a time has passed.
-func (c *compiler) reading(e *Entity, a *Attribute, d *attributeDecl) *Reading {
-	r := &Reading{Legacy: map[string]string{}}
+func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
+	d, r := a.decl, &Reading{Legacy: map[string]string{}}
 	for _, p := range d.Legacy {
 		if slices.Contains(a.Enum, p.name.text) {
 			c.report(p.name.pos, "leave one of them out", "%q is a word of today, by the enum of %s, and of an older application", p.name.text, a.Name)
@@ -206,7 +207,8 @@ func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 
 // others compiles where a list comes from for rows that have none: from rows of another entity,
 // one for each value, found by the list's row.
-func (c *compiler) others(e *Entity, a *Attribute, d *attributeDecl) *Others {
+func (c *compiler) others(e *Entity, a *Attribute) *Others {
+	d := a.decl
 	of, field, ok := c.dotted(d.Else, "else")
 	if !ok {
 		return nil
@@ -248,11 +250,6 @@ func compileSteps(c *compiler) {
 		slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
 	}
 }
-
-// maxReached limits how many rows may reach one word of one target that takes attributes
-// from them, if the stage has no max: each change reads them all to find the latest. It is
-// also the largest max that a stage can have.
-const maxReached = maxEach
 
 // stage compiles one stage, nil after a problem.
 // A stage without each that sets attributes reads all its source rows, and so gets a max of
@@ -348,26 +345,16 @@ func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
 	return out
 }
 
-// checkReadings reports an attribute that is shown differently from what is stored, if keys,
-// wheres, filters or orders use its stored value.
-func checkReadings(c *compiler) {
-	for _, e := range c.Entities {
-		for i, d := range e.decl.Attributes {
-			a := e.Attributes[i]
-			c.otherwise(e, a, d)
-			if d.Else.given() && !a.Type.IsList() {
-				c.report(d.at["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
-			}
-			if _, ok := d.at["by"]; ok && !d.Else.given() {
-				c.report(d.at["by"], "", "%q says which rows else reads, and there is no else", "by")
-			}
-		}
+// checkReading reports an attribute that is shown differently from what is stored, if its declaration is inconsistent, or if
+// keys, wheres, filters or orders use its stored value.
+func (c *compiler) checkReading(e *Entity, a *Attribute) {
+	d := a.decl
+	if d.Else.given() && !a.Type.IsList() {
+		c.report(d.at["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
 	}
-}
-
-// otherwise reports an attribute whose Reading is inconsistent, or whose stored value matters
-// elsewhere.
-func (c *compiler) otherwise(e *Entity, a *Attribute, d *attributeDecl) {
+	if _, ok := d.at["by"]; ok && !d.Else.given() {
+		c.report(d.at["by"], "", "%q says which rows else reads, and there is no else", "by")
+	}
 	if a.Reading == nil {
 		return
 	}

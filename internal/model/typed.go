@@ -266,33 +266,27 @@ func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string)
 		}
 		return n, ""
 	}
-	if kinds := kindsOf[a.Type]; kinds != nil && !slices.Contains(kinds, k) && !(inKey && k == value.String) {
-		return v, wanted[a.Type]
+	if fit, limited := fits[a.Type]; limited && !slices.Contains(fit.kinds, k) && !(inKey && k == value.String) {
+		return v, fit.want
 	}
 	return v, ""
 }
 
-// kindsOf are the kinds of values that rows may have in an attribute of a type; a set and a list are
+// fits are the kinds of values that rows may have in an attribute of a type, and what a value must be; a set and a list are
 // both lists, as JSON and the SDKs mix them. Any kind will do for a type that is not here.
-var kindsOf = map[Type][]value.Kind{
-	TypeString:  {value.String},
-	TypeCommas:  {value.String},
-	TypeBoolean: {value.Bool},
-	TypeFlag:    {value.String, value.Bool},
-	TypeBinary:  {value.Binary},
-	TypeMap:     {value.Map},
-	TypeList:    lists,
-	TypeStrings: {value.StringSet, value.List},
-	TypeNumbers: {value.NumberSet, value.List},
-}
-
-// lists are the kinds that have elements.
-var lists = []value.Kind{value.List, value.StringSet, value.NumberSet, value.BinarySet}
-
-// wanted says for each type of kindsOf what a value must be.
-var wanted = map[Type]string{
-	TypeString: "a string", TypeCommas: "a string", TypeBoolean: "a boolean", TypeFlag: "a flag", TypeBinary: "binary",
-	TypeMap: "a map", TypeList: "a list", TypeStrings: "a set of strings", TypeNumbers: "a set of numbers",
+var fits = map[Type]struct {
+	want  string
+	kinds []value.Kind
+}{
+	TypeString:  {"a string", []value.Kind{value.String}},
+	TypeCommas:  {"a string", []value.Kind{value.String}},
+	TypeBoolean: {"a boolean", []value.Kind{value.Bool}},
+	TypeFlag:    {"a flag", []value.Kind{value.String, value.Bool}},
+	TypeBinary:  {"binary", []value.Kind{value.Binary}},
+	TypeMap:     {"a map", []value.Kind{value.Map}},
+	TypeList:    {"a list", []value.Kind{value.List, value.StringSet, value.NumberSet, value.BinarySet}},
+	TypeStrings: {"a set of strings", []value.Kind{value.StringSet, value.List}},
+	TypeNumbers: {"a set of numbers", []value.Kind{value.NumberSet, value.List}},
 }
 
 // wantTime says what a value of a time attribute must be.
