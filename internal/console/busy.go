@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,12 +52,9 @@ func (c *Console) busyOf(r *request) *busyPage {
 	b := c.busy[r.part.Model.Name]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := &busyPage{Running: b.running, PerSec: b.perSec, Writes: b.writes, Failed: b.failed, Action: r.path("/busy"), Most: busyMost, Minutes: int(busyTime.Minutes())}
+	p := &busyPage{Running: b.running, PerSec: b.perSec, Writes: b.writes, Failed: b.failed, Action: r.path("/busy"), Most: busyMost, Minutes: int(busyTime.Minutes()), Since: stamp(&b.began)}
 	if p.PerSec == 0 {
 		p.PerSec = 20
-	}
-	if !b.began.IsZero() {
-		p.Since = stamp(&b.began)
 	}
 	return p
 }
@@ -149,11 +147,8 @@ func clearRows(part *system.Part, rows []ingest.Command, do func(context.Context
 
 // deletion is the command that deletes the row of another one.
 func deletion(part *system.Part, c ingest.Command) ingest.Command {
-	var key []value.Attr
-	for _, name := range part.Model.Entity(c.Entity).KeyNames() {
-		key = append(key, value.Attr{Name: name, Value: c.Item.Get(name)})
-	}
-	return ingest.Command{Op: ingest.Delete, Entity: c.Entity, Item: value.NewItem(key...)}
+	key := part.Model.Entity(c.Entity).KeyNames()
+	return ingest.Command{Op: ingest.Delete, Entity: c.Entity, Item: c.Item.Filter(func(name string) bool { return slices.Contains(key, name) })}
 }
 
 // keyOf returns the texts that make a command's key.

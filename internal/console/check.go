@@ -96,11 +96,8 @@ func (c *Console) checkOf(r *request) *checkPage {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := &checkPage{
-		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Kept: k.kept, Differ: k.differ,
+		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Kept: k.kept, Differ: k.differ, Began: stamp(&k.began), Took: took(k.took),
 		Action: r.path("/verify"), Command: m.Command("verify"),
-	}
-	if !k.began.IsZero() {
-		p.Began, p.Took = stamp(&k.began), took(k.took)
 	}
 	switch {
 	case errors.Is(k.err, context.Canceled):

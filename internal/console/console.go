@@ -150,21 +150,15 @@ func New(s *system.System, o Options) (*Console, error) {
 	for path, h := range map[string]func(*request) error{
 		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
 		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
+		"/letters.json": asJSON(c.letters), "/letter.json": asJSON(c.oneLetter), "/try": c.ifTry(c.try), "/new/{entity}": c.ifTry(c.newRow),
 	} {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
-	for path, h := range map[string]func(*request) error{"/letters.json": c.letters, "/letter.json": c.oneLetter} {
-		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(asJSON(h)))
-	}
-	mux.HandleFunc("POST "+web.Console+"{model}/letter.json", c.page(asJSON(c.command(c.onLetter))))
-	for path, h := range map[string]func(*request) error{"/try": c.try, "/new/{entity}": c.newRow} {
-		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(c.ifTry(h)))
-	}
-	for path, h := range map[string]func(*request) error{"/kill": c.kill, "/busy": c.makeBusy, "/new/{entity}": c.write} {
-		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(c.act(c.ifTry(h))))
-	}
-	for path, h := range map[string]func(*request) error{"/dead": c.retryAll, "/dead/{id}": c.actOnLetter, "/verify": c.verify} {
-		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(c.act(h)))
+	for path, h := range map[string]func(*request) error{
+		"/kill": c.act(c.ifTry(c.kill)), "/busy": c.act(c.ifTry(c.makeBusy)), "/new/{entity}": c.act(c.ifTry(c.write)),
+		"/dead": c.act(c.retryAll), "/dead/{id}": c.act(c.actOnLetter), "/verify": c.act(c.verify), "/letter.json": asJSON(c.command(c.onLetter)),
+	} {
+		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(h))
 	}
 	mux.HandleFunc("/", c.page(func(*request) error { return errNothing }))
 	all := http.NewServeMux()

@@ -57,11 +57,8 @@ func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK
 func (c *Console) listLetters(r *request, status int, done string) error {
 	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
 	counts := map[string]int{}
-	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
-		if p.Read == readLetters {
-			return errEnough
-		}
-		p.Read++
+	var err error
+	p.Read, p.More, err = r.eachLetter(func(d *runner.Dead) error {
 		counts[string(d.Kind)]++
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
@@ -70,14 +67,10 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 		if d.Kind == runner.DeadImage && d.Row.Table != "" {
 			target += " from " + r.part.Runner.Describe(d.Row)
 		}
-		line := deadLine{Kind: string(d.Kind), Target: brief(target, cellRunes), Reason: brief(d.Shown(r.part.Model).Reason, 160), ID: link{Text: d.ID, Href: r.path("/dead/" + url.PathEscape(d.ID))}}
-		if d.Time.Unix() > 0 {
-			line.Time = stamp(&d.Time)
-		}
-		p.Letters = append(p.Letters, line)
+		p.Letters = append(p.Letters, r.letterLine(d, d.ID, target, 160))
 		return nil
 	})
-	if p.More = errors.Is(err, errEnough); err != nil && !p.More {
+	if err != nil {
 		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(counts)) {
@@ -86,16 +79,36 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 	return r.render(status, "dead", "Dead letters", &p)
 }
 
+// eachLetter hands over dead letters until do has enough, at most readLetters. more reports whether there may be others.
+func (r *request) eachLetter(do func(*runner.Dead) error) (read int, more bool, err error) {
+	err = r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if read == readLetters {
+			return errEnough
+		}
+		read++
+		return do(&d)
+	})
+	if errors.Is(err, errEnough) {
+		return read, true, nil
+	}
+	return read, false, err
+}
+
+// letterLine is a line of a list of dead letters, with a link to the letter. Its reason is cut to so many characters.
+func (r *request) letterLine(d *runner.Dead, text, target string, most int) deadLine {
+	return deadLine{
+		ID: link{Text: text, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Kind: string(d.Kind), Target: brief(target, cellRunes),
+		Reason: brief(d.Shown(r.part.Model).Reason, most), Time: stamp(&d.Time),
+	}
+}
+
 // letterPage is one dead letter.
 type letterPage struct {
-	ID, Kind, Target, Reason, Source, Position, Time, Cut string
-	Row                                                   *link
-	Adds                                                  []string
-	Record                                                string
-	Command                                               string
-	Action                                                string
-	Done                                                  string // what an action came to
-	Sure                                                  bool   // it is asked whether to discard it
+	Letter
+	Row                           *link
+	Time, Record, Command, Action string
+	Done                          string // what an action came to
+	Sure                          bool   // it is asked whether to discard it
 }
 
 // letter shows one dead letter: GET /console/{model}/dead/{id}. One that has been retried or discarded
@@ -107,30 +120,17 @@ func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusO
 // It reads one letter and writes nothing; a letter that is gone meanwhile is errNoLetter.
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))
-	if errors.Is(err, runner.ErrNoDead) {
-		return errNoLetter
-	}
 	if err != nil {
-		return err
+		return noLetter(err)
 	}
 	d = d.Shown(r.part.Model)
 	p := letterPage{
-		ID: d.ID, Kind: string(d.Kind), Target: brief(d.Target, longRunes), Reason: brief(d.Reason, longRunes), Source: brief(d.Source, longRunes), Cut: d.Cut,
-		Command: r.part.Model.Command("dead retry", d.ID),
-		Action:  r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
-	}
-	if !d.Position.IsZero() {
-		p.Position = d.Position.String()
-	}
-	if d.Time.Unix() > 0 {
-		p.Time = stamp(&d.Time)
+		Letter: LetterOf(r.part.Model, &d), Time: stamp(&d.Time), Command: r.part.Model.Command("dead retry", d.ID),
+		Action: r.path("/dead/" + url.PathEscape(d.ID)), Done: done, Sure: sure,
 	}
 	if r.part.Model.Table(d.Row.Table) != nil {
 		l := rowLink(r.part.Model, d.Row)
 		p.Row = &l
-	}
-	for _, a := range d.Adds {
-		p.Adds = append(p.Adds, brief(a.Field+" "+a.Amount.Text(), cellRunes))
 	}
 	if p.Record = brief(d.Raw, longRunes); len(d.Record) > 0 {
 		p.Record = recordText(&d)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/model"
@@ -220,14 +221,11 @@ func states(ds []derived) string {
 	for i := range ds {
 		n[ds[i].State]++
 	}
-	out := ""
+	var out []string
 	for _, s := range slices.Sorted(maps.Keys(n)) {
-		if out != "" {
-			out += ", "
-		}
-		out += fmt.Sprint(n[s], " ", s)
+		out = append(out, fmt.Sprint(n[s], " ", s))
 	}
-	return out
+	return strings.Join(out, ", ")
 }
 
 // standStill marks streams that stand still, or of which a shard does, and what is derived from them.

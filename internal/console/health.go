@@ -1,11 +1,8 @@
 package console
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"net/url"
-	"strconv"
 	"time"
 
 	"weir/internal/budget"
@@ -17,21 +14,17 @@ import (
 type healthPage struct {
 	Refused string
 	Shards  []shardLine
-	Course  string // over what time and up to which lag the pictures go
-	Reader  string // the process that reads the streams, "" for this one
-	Gaps    []gapLine
-	Units   []unitLine
-	More    bool // there are more gaps than were looked for
-	Tables  []tableLine
+	Course  string       // over what time and up to which lag the pictures go
+	Reader  string       // the process that reads the streams, "" for this one
+	Gaps    []deadLine   // that wait for an operator
+	Units   []budget.Use // what this process has used
+	More    bool         // there are more gaps than were looked for
+	Tables  []status.Table
 	Builds  []buildLine
-	Search  []indexLine
+	Search  []status.Index
 	Shared  bool
 	Check   *checkPage
 }
-
-// tableLine is a table as the catalog knows it: its stream, with which images, how weir knows that
-// the stream was complete, and who reads it since when.
-type tableLine struct{ Name, Stream, Images, Complete, Reader, Since string }
 
 // shardLine is how far a group has read a shard.
 // Lag is "none" where everything is applied, else the age of the oldest record that is not, by this
@@ -42,28 +35,12 @@ type shardLine struct {
 	Picture                *picture
 }
 
-// gapLine is a gap that waits for an operator.
-type gapLine struct {
-	ID           link
-	Reason, Time string
-}
-
-// unitLine is what this process has used of a table.
-type unitLine struct {
-	Table, Units, Waited, Share string
-	Throttled                   int64
-}
-
 // buildLine is a build that the catalog has, also one that is live or verified.
 type buildLine struct {
 	Of, State, Since, Progress, Rate string
 	Generation                       int64
 	Percent                          int64 // 0 to 100, -1 if it is not known
 }
-
-// indexLine is a search index of any definition. Since is when it was filled.
-// certainly applied.
-type indexLine struct{ Name, State, Class, Kind, Place, Since string }
 
 // health is the page of one model: its streams, builds, indexes, and the last recount. It reads the
 // status at each request.
@@ -73,7 +50,7 @@ func (c *Console) health(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil, Check: c.checkOf(r)}
+	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil, Check: c.checkOf(r), Tables: st.Tables, Search: st.Search}
 	shards, err := c.shards(r.ctx, r.part)
 	if err != nil {
 		return err
@@ -86,18 +63,10 @@ func (c *Console) health(r *request) error {
 		return err
 	}
 	if c.options.Units != nil {
-		p.units(c.options.Units())
-	}
-	for i := range st.Tables {
-		t := &st.Tables[i]
-		p.Tables = append(p.Tables, tableLine{t.Table, t.Stream, t.Images, t.Complete, t.Reader, stamp(t.ReadSince)})
+		p.Units = c.options.Units()
 	}
 	for i := range st.Builds {
 		p.Builds = append(p.Builds, buildOf(&st.Builds[i]))
-	}
-	for i := range st.Search {
-		x := &st.Search[i]
-		p.Search = append(p.Search, indexLine{x.Name, x.State, classOf(x.State), x.Kind, x.Place, stamp(x.Since)})
 	}
 	return r.ok("health", "Health", &p)
 }
@@ -188,34 +157,15 @@ func lagPicture(lags []time.Duration, high time.Duration) *picture {
 const mostGaps = 20
 
 // gaps lists the gaps among the first dead letters.
-func (p *healthPage) gaps(r *request) error {
-	read := 0
-	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
-		if read++; read > readLetters || len(p.Gaps) == mostGaps {
+func (p *healthPage) gaps(r *request) (err error) {
+	_, p.More, err = r.eachLetter(func(d *runner.Dead) error {
+		if len(p.Gaps) == mostGaps {
 			return errEnough
 		}
 		if d.Kind == runner.DeadGap {
-			l := gapLine{ID: link{Text: d.Target, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Reason: brief(d.Shown(r.part.Model).Reason, longRunes)}
-			if d.Time.Unix() > 0 {
-				l.Time = stamp(&d.Time)
-			}
-			p.Gaps = append(p.Gaps, l)
+			p.Gaps = append(p.Gaps, r.letterLine(d, d.Target, "", longRunes))
 		}
 		return nil
 	})
-	if p.More = errors.Is(err, errEnough); p.More {
-		return nil
-	}
 	return err
-}
-
-// units lists what this process has used.
-func (p *healthPage) units(all []budget.Use) {
-	for _, u := range all {
-		l := unitLine{Table: u.Table, Units: strconv.FormatFloat(u.Units, 'f', 0, 64), Throttled: u.Throttled, Waited: u.Waited.Round(time.Millisecond).String(), Share: "any number"}
-		if u.Share > 0 {
-			l.Share = fmt.Sprintf("%.0f a second", u.Share)
-		}
-		p.Units = append(p.Units, l)
-	}
 }

@@ -107,10 +107,7 @@ func (h *teller) explain(ctx context.Context, e *events.Entry, table string) err
 	if !ok {
 		return err
 	}
-	line := historyLine{Event: l.Event, Row: rowLink(h.m, l.Row), Added: brief(l.Added, cellRunes), Value: brief(l.Value, cellRunes)}
-	if !l.Time.IsZero() {
-		line.Time = stamp(&l.Time)
-	}
+	line := historyLine{Event: l.Event, Row: rowLink(h.m, l.Row), Added: brief(l.Added, cellRunes), Value: brief(l.Value, cellRunes), Time: stamp(&l.Time)}
 	if l.Where.File != "" {
 		line.Where = brief(filepath.Base(l.Where.File), cellRunes) + ":" + strconv.FormatInt(l.Where.Line, 10)
 	}
@@ -201,15 +198,14 @@ func historyPath(why, from string) string {
 // It reads memory alone: what was applied before the process began, or has been dropped since, is said to be not at hand. An error of the search for what made the value is shown on the page, beside what was found.
 func (c *Console) lived(r *request, out *history, h *teller) error {
 	recent, number := c.options.Activity.models[h.m.Name].last()
-	kept := "Since the program began, it has applied no record."
+	out.Covers = "Since the program began, it has applied no record."
 	if n := len(recent); n > 0 {
 		first := recent[n-1].record.Time
-		kept = fmt.Sprintf("The last %d records that this process applied, from %s on.", n, stamp(&first))
+		out.Covers = fmt.Sprintf("The last %d records that this process applied, from %s on.", n, stamp(&first))
 		if uint64(n) < number {
 			out.Cut = fmt.Sprintf("%d earlier ones are not at hand.", number-uint64(n))
 		}
 	}
-	out.Covers = kept
 	entry := func(r *applied) *events.Entry {
 		e := &events.Entry{Record: r.record}
 		e.Record.Table = r.table.Name

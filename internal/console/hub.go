@@ -30,7 +30,7 @@ type applied struct {
 }
 
 // hub passes records on to tails. publish never waits for a tail: what a tail has no room for
-// is dropped, and the tail learns how much that was. The zero hub is ready.
+// is dropped, and the tail learns how much that was.
 // Its cost for a process without tails is one push into recent for each record.
 type hub struct {
 	mu     sync.Mutex
@@ -83,9 +83,6 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.counts == nil {
-		h.counts = map[string]uint64{}
-	}
 	for e, n := range came {
 		h.counts[e] += n
 	}
@@ -114,11 +111,7 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 func (h *hub) read() map[string]uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := maps.Clone(h.counts)
-	if out == nil {
-		out = map[string]uint64{}
-	}
-	return out
+	return maps.Clone(h.counts)
 }
 
 // subscribe opens a tail behind the record with a number; 0 begins with the next record. What
@@ -139,9 +132,6 @@ func (h *hub) subscribe(after uint64) *subscription {
 			}
 		}
 		s.wake <- struct{}{}
-	}
-	if h.subs == nil {
-		h.subs = map[*subscription]struct{}{}
 	}
 	h.subs[s] = struct{}{}
 	return s
@@ -189,7 +179,7 @@ type Activity struct {
 func NewActivity(models []*system.Part) *Activity {
 	a := &Activity{run: rand.Text()[:8], began: time.Now(), models: map[string]*hub{}}
 	for _, p := range models {
-		a.models[p.Model.Name] = &hub{}
+		a.models[p.Model.Name] = &hub{counts: map[string]uint64{}, subs: map[*subscription]struct{}{}}
 	}
 	return a
 }

@@ -112,14 +112,12 @@ func asJSON(h func(*request) error) func(*request) error {
 // letters answers with the dead letters of a model.
 func (c *Console) letters(r *request) error {
 	out := Letters{Letters: []Letter{}}
-	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
-		if len(out.Letters) == readLetters {
-			return errEnough
-		}
-		out.Letters = append(out.Letters, LetterOf(r.part.Model, &d))
+	var err error
+	_, out.More, err = r.eachLetter(func(d *runner.Dead) error {
+		out.Letters = append(out.Letters, LetterOf(r.part.Model, d))
 		return nil
 	})
-	if out.More = errors.Is(err, errEnough); err != nil && !out.More {
+	if err != nil {
 		return err
 	}
 	return r.answer(&out)
@@ -128,11 +126,8 @@ func (c *Console) letters(r *request) error {
 // oneLetter answers with one dead letter.
 func (c *Console) oneLetter(r *request) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.param("id"))
-	if errors.Is(err, runner.ErrNoDead) {
-		return errNoLetter
-	}
 	if err != nil {
-		return err
+		return noLetter(err)
 	}
 	return r.answer(LetterOf(r.part.Model, &d))
 }

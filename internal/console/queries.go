@@ -16,11 +16,6 @@ import (
 	"weir/internal/value"
 )
 
-// queriesPage lists the named queries of a model in the order of the file.
-type queriesPage struct {
-	Queries []queryLine
-}
-
 // queryLine is a query with its parameters; those in brackets may be left out.
 type queryLine struct {
 	Query      link
@@ -31,7 +26,7 @@ type queryLine struct {
 // queries lists the queries of a model with their parameters, optional ones in brackets. No row is
 // read.
 func (c *Console) queries(r *request) error {
-	var p queriesPage
+	var all []queryLine
 	for _, q := range r.part.Model.Queries {
 		var names []string
 		for _, a := range r.part.Query.Parameters(q.Name) {
@@ -41,9 +36,9 @@ func (c *Console) queries(r *request) error {
 				names = append(names, a.Name)
 			}
 		}
-		p.Queries = append(p.Queries, queryLine{link{q.Name, r.path("/query/" + url.PathEscape(q.Name)), false}, q.Search != nil, strings.Join(names, " ")})
+		all = append(all, queryLine{link{q.Name, r.path("/query/" + url.PathEscape(q.Name)), false}, q.Search != nil, strings.Join(names, " ")})
 	}
-	return r.ok("queries", "Queries", &p)
+	return r.ok("queries", "Queries", all)
 }
 
 // queryPage is a form for a query and, once it was sent, the answer.

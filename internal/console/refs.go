@@ -12,15 +12,10 @@ import (
 // keyText writes a value of a key for a URL: a text and a number as they are, a binary in base64.
 // A key without a sort key gives "".
 func keyText(v value.Value) string {
-	switch v.Kind() {
-	case value.Missing:
-		return ""
-	case value.Binary:
+	if v.Kind() == value.Binary {
 		return base64.StdEncoding.EncodeToString([]byte(v.Text()))
-	case value.String:
-		return v.Text()
 	}
-	return value.Scalar(v)
+	return text(v)
 }
 
 // keyValue reads what keyText wrote, or a person typed, for an attribute of a key.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -16,7 +17,10 @@ import (
 var functions = template.FuncMap{
 	"line":  func(s string) string { return brief(s, cellRunes) },
 	"list":  func(all ...any) []any { return all },
-	"since": func(t *time.Time) string { return stamp(t) },
+	"long":  func(s string) string { return brief(s, longRunes) },
+	"since": stamp,
+	"class": classOf,
+	"milli": func(d time.Duration) string { return d.Round(time.Millisecond).String() },
 }
 
 // How much of a value is shown, in characters: in a cell of a table, and by itself.
@@ -78,11 +82,7 @@ func (r *request) render(status int, name, title string, body any) error {
 			if s.below == "/try" && (r.c.options.Try == nil || !r.c.options.Write) {
 				continue
 			}
-			here := false
-			for _, t := range s.templates {
-				here = here || t == name
-			}
-			f.Nav = append(f.Nav, link{s.text, r.path(s.below), here})
+			f.Nav = append(f.Nav, link{s.text, r.path(s.below), slices.Contains(s.templates, name)})
 		}
 	}
 	var content bytes.Buffer
@@ -111,9 +111,9 @@ func (r *request) ok(name, title string, body any) error {
 
 func took(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
 
-// stamp is a time in UTC to the second; "" for none.
+// stamp is a time in UTC to the second; "" for none. The time 0 of Unix is that of a record without one.
 func stamp(t *time.Time) string {
-	if t == nil || t.IsZero() {
+	if t == nil || t.Unix() <= 0 {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")

@@ -39,10 +39,15 @@ func (c *Console) settle(r *request, id, action string) (applied int, err error)
 	default:
 		return 0, errNoAction
 	}
+	return applied, noLetter(err)
+}
+
+// noLetter returns an error of the runner, or what says of it that there is no such letter.
+func noLetter(err error) error {
 	if errors.Is(err, runner.ErrNoDead) {
-		return 0, errNoLetter
+		return errNoLetter
 	}
-	return applied, err
+	return err
 }
 
 // Stays reports whether a retry failed because of the letter, not because of a service.
