@@ -58,14 +58,7 @@ func recordings(s *system.System, flag string, args []string) (map[string]consol
 	out := map[string]console.Recordings{}
 	for part, paths := range of {
 		out[part.Model.Name] = func(ctx context.Context, yield func(*events.Entry, string) error) error {
-			return eachBatch(ctx, progress.New(io.Discard, "records"), []input{{paths: paths}}, &s.Names, func(entries []events.Entry, table string) error {
-				for i := range entries {
-					if err := yield(&entries[i], table); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return eachEntry(ctx, progress.New(io.Discard, "records"), []input{{paths: paths}}, &s.Names, yield)
 		}
 	}
 	return out, nil

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"weir/internal/cli"
 	"weir/internal/console"
@@ -70,16 +71,19 @@ has fewer), status (a stage has more rows than its max; the same) and gap (recor
   projector dead list gallery Album:a1`
 }
 
-// with opens the model's data, calls use, and closes it. It does not create data: a directory without any is a
-// usage error. Of one that another process has, the error says how to ask that process, whose console has
-// dead letters without what the model hides.
-func (t *deadTarget) with(p *program, writes bool, use func(*system.System) error) error {
-	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
-	if errors.Is(err, store.ErrOwned) {
-		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
+// do has a server do the command, if one is named: its console has dead letters without what the model hides. Otherwise it
+// opens the model's data, calls use, and closes it. It does not create data: a directory without any is a usage error.
+func (t *deadTarget) do(p *program, writes bool, ask func(*asker) error, use func(*system.System) error) error {
+	if t.Server != "" {
+		a, err := t.asks(p)
+		if err != nil {
+			return err
+		}
+		return ask(a)
 	}
+	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if err != nil {
-		return err
+		return orAsk(err)
 	}
 	defer s.Close()
 	return use(s)
@@ -87,10 +91,7 @@ func (t *deadTarget) with(p *program, writes bool, use func(*system.System) erro
 
 // Run prints letters as they are read, so a long list needs no memory with -o jsonl.
 func (c *deadList) Run(p *program) error {
-	if c.Server != "" {
-		return c.ask(p)
-	}
-	return c.with(p, false, func(s *system.System) error {
+	return c.do(p, false, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
 		r := s.Models[0].Runner
 		only, err := rowsOnly(p, s, c.Targets)
 		if err != nil {
@@ -164,19 +165,21 @@ func (deadShow) Help() string {
 
 // Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
-	if c.Server != "" {
-		return c.ask(p)
-	}
-	return c.with(p, false, func(s *system.System) error {
+	return c.do(p, false, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
 		r := s.Models[0].Runner
 		d, err := r.DeadByID(p.ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		enc := json.NewEncoder(p.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(console.LetterOf(r.Model, &d))
+		return p.showLetter(console.LetterOf(r.Model, &d))
 	})
+}
+
+// showLetter prints a letter whole.
+func (p *program) showLetter(l console.Letter) error {
+	enc := json.NewEncoder(p.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(l)
 }
 
 // deadRetry applies dead letters again. One that is refused again stays as it was.
@@ -200,10 +203,7 @@ func (c *deadRetry) Run(p *program) error {
 	if c.All == (c.ID != "") {
 		return usage("say which dead letter with its ID from dead list, or --all")
 	}
-	if c.Server != "" {
-		return c.ask(p)
-	}
-	return c.with(p, true, func(s *system.System) error {
+	return c.do(p, true, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
 		if err := s.Start(p.ctx); err != nil {
 			return err
 		}
@@ -229,20 +229,9 @@ func (c *deadRetry) Run(p *program) error {
 // none any more; one that cannot be applied stays.
 // It ends with exit code 1 if some stay, with 4 if a service failed after some were applied.
 func (p *program) retryAll(s *system.System) error {
-	applied, left := 0, 0
 	stays := talk{out: p.stderr, more: "that stay; see " + s.Models[0].Model.Command("dead list")}
-	err := s.Models[0].Runner.Dead(p.ctx, func(d runner.Dead) error {
-		n, err := console.Retry(p.ctx, s, s.Models[0], d.ID)
-		applied += n
-		switch {
-		case errors.Is(err, runner.ErrNoDead):
-			return nil
-		case console.Stays(err):
-			left++
-			stays.say("%s: %s", d.ID, s.Models[0].Model.ShownText(err.Error()))
-			return nil
-		}
-		return err
+	applied, left, err := console.RetryAll(p.ctx, s, s.Models[0], time.Time{}, func(id string, why error) {
+		stays.say("%s: %s", id, s.Models[0].Model.ShownText(why.Error()))
 	})
 	stays.end()
 	fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
@@ -271,10 +260,7 @@ build --again afterwards, which derives the value from the rows again.
 
 // Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
-	if c.Server != "" {
-		return c.ask(p)
-	}
-	return c.with(p, true, func(s *system.System) error {
+	return c.do(p, true, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
 		r := s.Models[0].Runner
 		if err := r.Discard(p.ctx, c.ID); err != nil {
 			return err

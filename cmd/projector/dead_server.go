@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,31 +13,28 @@ import (
 // With --server, the commands on dead letters ask the console of a running process, which has to read, or to write for a
 // retry or a discard. What the model hides is left out.
 
-// asks returns what asks the server, and the path of the model's console there.
-func (t *deadTarget) asks(p *program) (*asker, string, error) {
+// asks returns what asks the model's console of the server.
+func (t *deadTarget) asks(p *program) (*asker, error) {
 	a, err := t.running.asker()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	m, err := cli.LoadModel(p.ctx, t.Model)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return a, web.Console + url.PathEscape(m.Name), nil
+	a.below = web.Console + url.PathEscape(m.Name)
+	return a, nil
 }
 
 // ask prints the dead letters of a server, in the forms that Run prints.
 // The server lists as many as its page has; that there are more is said on stderr.
-func (c *deadList) ask(p *program) error {
+func (c *deadList) ask(p *program, a *asker) error {
 	if len(c.Targets) > 0 {
 		return usage("with --server, all dead letters are listed: name no rows")
 	}
-	a, at, err := c.asks(p)
-	if err != nil {
-		return err
-	}
 	var all console.Letters
-	if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
+	if _, err := a.get(p.ctx, "/letters.json", nil, &all); err != nil {
 		return err
 	}
 	table, out := newLetterTable(p.stdout), c.to(p.stdout)
@@ -54,41 +50,31 @@ func (c *deadList) ask(p *program) error {
 }
 
 // ask has a process show the letter, as Run reads it from a store. What the model hides is masked there.
-func (c *deadShow) ask(p *program) error {
-	a, at, err := c.asks(p)
-	if err != nil {
-		return err
-	}
+func (c *deadShow) ask(p *program, a *asker) error {
 	var is console.Letter
-	if _, err := a.get(p.ctx, at+"/letter.json", url.Values{"id": {c.ID}}, &is); err != nil {
+	if _, err := a.get(p.ctx, "/letter.json", url.Values{"id": {c.ID}}, &is); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(p.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(is)
+	return p.showLetter(is)
 }
 
 // act has a server do an action on a letter.
-func (a *asker) act(p *program, at, id, action string) (done console.Acted, err error) {
-	_, err = a.send(p.ctx, "POST", at+"/letter.json", url.Values{"id": {id}}, map[string]string{"action": action}, &done)
+func (a *asker) act(p *program, id, action string) (done console.Acted, err error) {
+	_, err = a.send(p.ctx, "POST", "/letter.json", url.Values{"id": {id}}, map[string]string{"action": action}, &done)
 	return done, err
 }
 
 // ask retries one letter, or each of those that the server lists. It ends with exit code 1 if some stay.
-func (c *deadRetry) ask(p *program) error {
-	a, at, err := c.asks(p)
-	if err != nil {
-		return err
-	}
+func (c *deadRetry) ask(p *program, a *asker) error {
 	all := console.Letters{Letters: []console.Letter{{ID: c.ID}}}
 	if c.All {
-		if _, err := a.get(p.ctx, at+"/letters.json", nil, &all); err != nil {
+		if _, err := a.get(p.ctx, "/letters.json", nil, &all); err != nil {
 			return err
 		}
 	}
 	applied, left := 0, 0
 	for _, l := range all.Letters {
-		done, err := a.act(p, at, l.ID, "retry")
+		done, err := a.act(p, l.ID, "retry")
 		if gone := (*absent)(nil); c.All && errors.As(err, &gone) {
 			continue // it went with another one
 		}
@@ -111,12 +97,8 @@ func (c *deadRetry) ask(p *program) error {
 }
 
 // ask has a process discard the letter. An error leaves the letter as it is.
-func (c *deadDiscard) ask(p *program) error {
-	a, at, err := c.asks(p)
-	if err != nil {
-		return err
-	}
-	if _, err := a.act(p, at, c.ID, "discard"); err != nil {
+func (c *deadDiscard) ask(p *program, a *asker) error {
+	if _, err := a.act(p, c.ID, "discard"); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, "discarded")

@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"text/tabwriter"
 
 	"weir/internal/budget"
 	"weir/internal/catalog"
@@ -213,11 +214,14 @@ type output struct {
 // results prints what a command finds, in the form that its flag says.
 type results struct {
 	output
-	enc *json.Encoder
-	all []any // with json, which prints one array at the end
+	enc   *json.Encoder
+	all   []any             // with json, which prints one array at the end
+	table *tabwriter.Writer // for texts that stand in columns; end and flush write it
 }
 
-func (o output) to(w io.Writer) *results { return &results{o, json.NewEncoder(w), []any{}} }
+func (o output) to(w io.Writer) *results {
+	return &results{o, json.NewEncoder(w), []any{}, tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+}
 
 // add prints a result: with text by a call of text, with jsonl as a line.
 func (r *results) add(result any, text func()) {
@@ -231,8 +235,9 @@ func (r *results) add(result any, text func()) {
 	}
 }
 
-// end prints the array of json.
+// end prints the table, and the array of json.
 func (r *results) end() {
+	r.table.Flush()
 	if r.Output == "json" {
 		r.enc.Encode(r.all)
 	}

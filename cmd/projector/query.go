@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"weir/internal/cli"
 	"weir/internal/model"
@@ -56,11 +55,8 @@ func (c *queryCommand) Run(p *program) error {
 		return c.ask(p, params, limit)
 	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
-	if errors.Is(err, store.ErrOwned) {
-		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
-	}
 	if err != nil {
-		return err
+		return orAsk(err)
 	}
 	defer s.Close()
 	if err := c.ready(p, s); err != nil {
@@ -228,19 +224,19 @@ func (c *queryCommand) list(p *program) error {
 	if err != nil {
 		return err
 	}
-	table, out := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0), c.to(p.stdout)
+	out := c.to(p.stdout)
 	for _, q := range m.Queries {
 		is := offered{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)}
 		out.add(is, func() {
 			if len(is.Parameters) == 0 {
-				fmt.Fprintln(table, is.Name)
+				fmt.Fprintln(out.table, is.Name)
 				return
 			}
-			fmt.Fprintf(table, "%s\t%s\n", is.Name, usageOf(is.Parameters))
+			fmt.Fprintf(out.table, "%s\t%s\n", is.Name, usageOf(is.Parameters))
 		})
 	}
 	out.end()
-	return table.Flush()
+	return nil
 }
 
 // usageOf shows parameters as they are typed, with what is optional in brackets.

@@ -434,6 +434,18 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 	return nil
 }
 
+// eachEntry is eachBatch for one record after the other.
+func eachEntry(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(*events.Entry, string) error) error {
+	return eachBatch(ctx, reading, inputs, names, func(entries []events.Entry, table string) error {
+		for i := range entries {
+			if err := yield(&entries[i], table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // talk says the first few of many alike, then how many more there were.
 // A talk is used by one goroutine at a time. out may be set after it was made, before the first word.
 type talk struct {

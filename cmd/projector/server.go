@@ -21,6 +21,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/store"
 	"weir/internal/web"
 )
 
@@ -41,8 +42,17 @@ const (
 // asker asks a server. Make it with running.asker.
 type asker struct {
 	base   string
+	below  string // before all paths
 	key    string
 	client http.Client
+}
+
+// orAsk adds to the error for a directory that another process has how to ask that process.
+func orAsk(err error) error {
+	if errors.Is(err, store.ErrOwned) {
+		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
+	}
+	return err
 }
 
 // asker checks the flags. What is wrong with them is a usage error; no error has a key in it.
@@ -92,7 +102,7 @@ func (a *asker) get(ctx context.Context, path string, params url.Values, to any)
 
 // send is get with any method, and with a body of JSON unless it is nil.
 func (a *asker) send(ctx context.Context, method, path string, params url.Values, what, to any) (http.Header, error) {
-	at := a.base + path
+	at := a.base + a.below + path
 	if len(params) > 0 {
 		at += "?" + params.Encode()
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"weir/internal/build"
@@ -48,11 +47,11 @@ with 1 when nothing had a part in it.
 // Run reads twice, first to find which rows had a part and then to explain, so memory and time depend on the
 // number of such rows, not on how much there is.
 func (c *whyCommand) Run(p *program) error {
-	out, table, found, last := c.to(p.stdout), tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0), 0, ""
+	out, found, last := c.to(p.stdout), 0, ""
 	line := func(l why.Line) {
 		found, last = found+1, l.Value
 		is := partOf(&l)
-		out.add(is, func() { is.text(table) })
+		out.add(is, func() { is.text(out.table) })
 	}
 	explain, things := c.explainRows, "rows"
 	if len(c.From)+len(c.Files) > 0 {
@@ -62,7 +61,7 @@ func (c *whyCommand) Run(p *program) error {
 	if w != nil {
 		err = errors.Join(err, w.Close())
 	}
-	if table.Flush(); err == nil || found > 0 {
+	if out.table.Flush(); err == nil || found > 0 {
 		out.end()
 	}
 	if err != nil {
@@ -109,14 +108,7 @@ func (c *whyCommand) explainRecords(p *program, line func(why.Line)) (*why.Why, 
 		}
 	}
 	return w, c.passes(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *progress.Progress, yield func(*events.Entry, string) error) error {
-		return eachBatch(p.ctx, reading, inputs, &names, func(entries []events.Entry, table string) error {
-			for i := range entries {
-				if err := yield(&entries[i], table); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return eachEntry(p.ctx, reading, inputs, &names, yield)
 	})
 }
 

@@ -78,6 +78,28 @@ func Retry(ctx context.Context, s *system.System, part *system.Part, id string) 
 	return again.Summary.Applied, err
 }
 
+// RetryAll retries each dead letter once, in the order of their ids, and returns how much was applied and how many stay. It calls
+// stays for each of these, with the reason. An error of a service ends it, and so does the time until, unless it is zero.
+func RetryAll(ctx context.Context, s *system.System, part *system.Part, until time.Time, stays func(id string, why error)) (applied, left int, err error) {
+	err = part.Runner.Dead(ctx, func(d runner.Dead) error {
+		if !until.IsZero() && time.Now().After(until) {
+			return errEnough
+		}
+		n, err := Retry(ctx, s, part, d.ID)
+		applied += n
+		switch {
+		case errors.Is(err, runner.ErrNoDead): // it went with another one
+			return nil
+		case Stays(err):
+			left++
+			stays(d.ID, err)
+			return nil
+		}
+		return err
+	})
+	return applied, left, err
+}
+
 // retryTime is how long retrying all goes on. Another click goes on with what is left.
 const retryTime = 12 * time.Second
 
@@ -88,22 +110,7 @@ func (c *Console) retryAll(r *request) error {
 	if r.PostForm.Get("action") != "retry" {
 		return errNoAction
 	}
-	applied, left, end := 0, 0, time.Now().Add(retryTime)
-	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
-		if time.Now().After(end) {
-			return errEnough
-		}
-		n, err := Retry(r.ctx, c.system, r.part, d.ID)
-		applied += n
-		switch {
-		case errors.Is(err, runner.ErrNoDead): // it went with another one
-			return nil
-		case Stays(err):
-			left++
-			return nil
-		}
-		return err
-	})
+	applied, left, err := RetryAll(r.ctx, c.system, r.part, time.Now().Add(retryTime), func(string, error) {})
 	text := fmt.Sprintf("%d applied, %d stay.", applied, left)
 	status := http.StatusOK
 	switch {
