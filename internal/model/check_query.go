@@ -31,8 +31,8 @@ func (s *Step) inIndex() bool {
 	return partition != nil && (sort != nil || !sorted)
 }
 
-// bound returns the Bind that fixes a name, nil if none does.
-func (s *Step) bound(name string) *Bind {
+// Bound returns the Bind that fixes a name, nil if none does.
+func (s *Step) Bound(name string) *Bind {
 	for i := range s.With {
 		if s.With[i].Field.Name == name {
 			return &s.With[i]
@@ -44,7 +44,7 @@ func (s *Step) bound(name string) *Bind {
 // certain reports whether the name has a value in every call.
 // A constant and a field of the row before are certain, and so is a parameter with a default.
 func (q *Query) certain(s *Step, name string) bool {
-	b := s.bound(name)
+	b := s.Bound(name)
 	if b == nil {
 		return false
 	}
@@ -110,7 +110,7 @@ func (s *Step) narrows(name string) bool {
 		if n == name {
 			return true
 		}
-		if s.bound(n) == nil {
+		if s.Bound(n) == nil {
 			return false
 		}
 	}

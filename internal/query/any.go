@@ -72,7 +72,7 @@ func newPick(s *step) *pick {
 			switch {
 			case name == p.bind.Field.Name:
 				found = true
-			case s.bind(name) != nil:
+			case s.Bound(name) != nil:
 			case a != nil && len(a.Enum) > 0:
 				p.enums[name] = a.Enum
 			default:
@@ -102,7 +102,7 @@ func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 		sets = append(sets, map[string]value.Value{s.pick.bind.Field.Name: e.Value})
 	}
 	for name, enum := range s.pick.enums {
-		if b := s.bind(name); b != nil && !s.value(b, sc).IsMissing() {
+		if b := s.Bound(name); b != nil && !s.value(b, sc).IsMissing() {
 			continue
 		}
 		var more []map[string]value.Value

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -61,8 +62,5 @@ func (r *run) each(ctx context.Context, st *step, keys []store.Key) ([]value.Ite
 
 // compareKeys orders keys by their bytes, first by the partition.
 func compareKeys(a, b store.Key) int {
-	if c := value.Compare(a.Partition, b.Partition); c != 0 {
-		return c
-	}
-	return value.Compare(a.Sort, b.Sort)
+	return cmp.Or(value.Compare(a.Partition, b.Partition), value.Compare(a.Sort, b.Sort))
 }

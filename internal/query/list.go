@@ -33,13 +33,12 @@ func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.
 // between two pages, when the request has read as much as one may.
 func (r *run) throughOne(ctx context.Context, st *step, sc scope, q store.Query, yield func(value.Item)) error {
 	for q.Limit = manyRows; ; {
-		page, err := r.Store.Query(ctx, q)
+		page, err := r.read(ctx, q)
 		if err != nil {
 			return err
 		}
-		r.reads++
 		for _, row := range page.Rows {
-			if r.bytes += row.Size(); st.belongs(row, sc, r.now) {
+			if st.belongs(row, sc, r.now) {
 				yield(st.reads(row, r.now))
 			}
 		}

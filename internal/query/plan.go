@@ -1,13 +1,8 @@
 package query
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"weir/internal/model"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // plan is a query, compiled.
@@ -23,34 +18,24 @@ type plan struct {
 	of       []string   // what decides the answer: entities whose rows do, and a search
 }
 
-// compile finds, once for each query, everything that does not depend on a request. Its errors
-// are those that projector lint reports.
-func compile(m *model.Model, q *model.Query) (*plan, error) {
+// compile finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries
+// that can be answered by keys.
+func compile(m *model.Model, q *model.Query) *plan {
 	p := &plan{Query: q, params: parameters(q), of: deciding(q)}
 	if q.Search != nil {
 		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
-		return p, p.check(p.hits)
-	}
-	if len(q.Steps) == 0 {
-		return p, errors.New("it has no steps")
+		return p
 	}
 	var prior *step
-	for i, s := range q.Steps {
+	for _, s := range q.Steps {
 		st := newStep(m, s, prior)
-		err := p.check(st)
-		if err == nil {
-			err = p.reads(st)
-		}
-		if err != nil {
-			return p, fmt.Errorf("step %d, on %s: %w", i+1, s.Entity.Name, err)
-		}
 		if !s.Get {
 			p.scans = append(p.scans, st)
 		}
 		p.steps, prior = append(p.steps, st), st
 	}
 	p.returned = newReturned(m, q, prior)
-	return p, nil
+	return p
 }
 
 // deciding returns the names of the entities whose rows decide the answer to a query, and that of its search.
@@ -70,57 +55,6 @@ func deciding(q *model.Query) (names []string) {
 		}
 	}
 	return names
-}
-
-// param is the parameter of a name, nil if the query has none.
-func (p *plan) param(name string) *Parameter {
-	for i := range p.params {
-		if p.params[i].Name == name {
-			return &p.params[i]
-		}
-	}
-	return nil
-}
-
-// check says which field is fixed to something that is not there.
-// It is a mistake of the model that lint reports too; here it keeps a query from answering wrongly.
-func (p *plan) check(st *step) error {
-	binds := append(slices.Clone(st.With), st.Any...)
-	if st.Below != nil {
-		binds = append(binds, *st.Below)
-	}
-	for _, b := range binds {
-		if b.Param != "" && p.param(b.Param) == nil {
-			return fmt.Errorf("field %s is fixed to %s, which is no parameter", b.Field.Name, b.Param)
-		}
-		if b.Prior != nil && st.prior == nil {
-			return fmt.Errorf("field %s is fixed to a row before, and there is none", b.Field.Name)
-		}
-	}
-	return nil
-}
-
-// reads says why a step cannot be read by key.
-func (p *plan) reads(st *step) error {
-	if st.Get && st.Index != nil {
-		return errors.New("a get is by the table's key")
-	}
-	keys := []*keyPart{&st.partition}
-	if st.Get && st.sort.attr.Name != "" {
-		keys = append(keys, &st.sort)
-	}
-	for _, k := range keys {
-		_, ok := k.build(func(name string) value.Value {
-			if b := st.bind(name); b == nil || b.Param != "" && p.param(b.Param).open() {
-				return value.Value{}
-			}
-			return value.OfString("1") // anything that can be a key
-		})
-		if !ok && k.attr.Type != value.Binary {
-			return fmt.Errorf("key %s is not fixed by what is always given; it is made of %v", k.attr.Name, k.names())
-		}
-	}
-	return nil
 }
 
 // place is how far an answer has come. The zero place is the start, and the end.

@@ -29,7 +29,6 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -81,8 +80,7 @@ type Result struct {
 	Unfinished []string
 }
 
-// New compiles the queries of a model. Its errors are mistakes in the model, or
-// in the configuration.
+// New compiles the queries of a model. Its errors are mistakes in the configuration.
 func New(c Config) (*Engine, error) {
 	if len(c.Secret) < minSecret {
 		return nil, fmt.Errorf("queries of %s: the secret has %d bytes, at least %d are needed", c.Model.Name, len(c.Secret), minSecret)
@@ -91,15 +89,10 @@ func New(c Config) (*Engine, error) {
 		c.Now = time.Now
 	}
 	e := &Engine{Config: c, plans: map[string]*plan{}}
-	var errs []error
 	for _, q := range c.Model.Queries {
-		p, err := compile(c.Model, q)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("query %s of %s: %w", q.Name, c.Model.Name, err))
-		}
-		e.plans[q.Name] = p
+		e.plans[q.Name] = compile(c.Model, q)
 	}
-	return e, errors.Join(errs...)
+	return e, nil
 }
 
 // Run answers a page of the named query. Its errors wrap ErrNotFound,

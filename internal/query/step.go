@@ -76,16 +76,6 @@ func (s *step) inPrimary(name string) bool {
 	return slices.ContainsFunc(s.primary, func(k keyPart) bool { return slices.Contains(k.names(), name) })
 }
 
-// bind is what the step fixes a name to, nil for nothing.
-func (s *step) bind(name string) *model.Bind {
-	for i := range s.With {
-		if s.With[i].Field.Name == name {
-			return &s.With[i]
-		}
-	}
-	return nil
-}
-
 // scope is what the fields that a step fixes stand for: values of parameters, and
 // the row of the step before.
 type scope struct {
@@ -110,7 +100,7 @@ func (s *step) value(b *model.Bind, sc scope) value.Value {
 // A name that it does not bind is Missing.
 func (s *step) lookup(sc scope) lookup {
 	return func(name string) value.Value {
-		if b := s.bind(name); b != nil {
+		if b := s.Bound(name); b != nil {
 			return s.value(b, sc)
 		}
 		return value.Value{}

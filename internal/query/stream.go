@@ -236,7 +236,7 @@ func (st *stream) fill(w *walk, limit int) error {
 		if !p.whole {
 			q.Sort = store.Range{Equal: p.equal, From: p.from, Below: p.below}
 		}
-		page, err := w.read(q)
+		page, err := w.read(w.ctx, q)
 		if err != nil {
 			return err
 		}

@@ -296,11 +296,11 @@ func (w *walk) firstLimit() int {
 func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }
 
 // read reads a page and counts it, for the limits and the metrics of a request.
-func (w *walk) read(q store.Query) (store.Page, error) {
-	page, err := w.Store.Query(w.ctx, q)
-	w.reads++
+func (r *run) read(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := r.Store.Query(ctx, q)
+	r.reads++
 	for _, row := range page.Rows {
-		w.bytes += row.Size()
+		r.bytes += row.Size()
 	}
 	return page, err
 }

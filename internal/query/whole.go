@@ -71,7 +71,7 @@ func (w *walk) gather(g *gathered) error {
 	e := g.Entity
 	q := store.Query{Table: e.Table.Name, Partition: g.root.Partition, Sort: e.LeafRange(g.root)}
 	for {
-		page, err := w.read(q)
+		page, err := w.read(w.ctx, q)
 		if err != nil {
 			return err
 		}
