@@ -10,6 +10,7 @@ import (
 type reading struct {
 	what  string // the derivation, in messages
 	at    pos    // of its declaration
+	word  pos    // of the stage of a status
 	makes string // what a change of the rows can change: a value by the derivation's name, or the rows of an entity; "" for none
 	of    *Entity
 	in    *Input

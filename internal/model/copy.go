@@ -295,6 +295,27 @@ func checkState(c *compiler) {
 	}
 }
 
+// inputs sets and returns what the rule reads of its source, and of subscribers.
+func (r *RowRule) inputs() []reading {
+	of := reading{what: r.Name, at: r.decl.name.pos, makes: r.Into.Name, old: r.needsOldImages(), of: r.Source, in: &r.Input}
+	r.Input = Input{Derivation: r.Name, Where: r.Where, Fields: assigned(r.Fields)}
+	each := r.Subscribers
+	if each == nil {
+		return []reading{of}
+	}
+	each.Input.Derivation = r.Name
+	for _, by := range each.By {
+		each.Input.Fields = append(each.Input.Fields, by.Field)
+		r.Input.Fields = append(r.Input.Fields, assigned([]Assign{{Expr: by.Expr}})...)
+	}
+	for _, a := range r.Fields {
+		if a.Expr.Subscriber != nil {
+			each.Input.Fields = append(each.Input.Fields, a.Expr.Subscriber)
+		}
+	}
+	return []reading{of, {what: of.what, at: of.at, makes: of.makes, old: true, of: each.Of, in: &each.Input}}
+}
+
 // needsOldImages reports whether the rule reads the old image of a change.
 func (r *RowRule) needsOldImages() bool {
 	return len(r.Keep) == 0 || slices.Contains(r.Keep, events["remove"]) ||

@@ -15,6 +15,11 @@ type Follow struct {
 	Keep   bool     // the last value stays when the row of Source is gone
 }
 
+// inputs returns what is followed, which package follow reads of its own row.
+func (f *Follow) inputs() []reading {
+	return []reading{{what: f.Rule.Name, at: f.Rule.decl.name.pos, makes: f.Rule.Into.Name, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}}}
+}
+
 // followDecl is {follow: Entity.field} in what a rule sets.
 type followDecl struct {
 	heading `noun:"follow"`

@@ -83,6 +83,17 @@ func (e *Entity) latestField(name string) (Type, bool) {
 	return TypeAny, false
 }
 
+// inputs sets and returns what the latest reads.
+func (l *Latest) inputs() (all []reading) {
+	if l.Input = (Input{Derivation: l.Name, Where: l.Where, Fields: assigned(l.To, l.Set)}); l.By != nil {
+		l.Input.Fields = append(l.Input.Fields, l.By)
+	}
+	if l.Source != nil {
+		all = append(all, reading{what: l.Name, at: l.decl.name.pos, makes: l.Name, old: true, of: l.Source, in: &l.Input})
+	}
+	return append(all, reading{what: l.Name, at: l.decl.name.pos, old: true, of: l.Target, in: &Input{}})
+}
+
 // latestDecl is a latest, earliest, max or min as the file has it.
 type latestDecl struct {
 	deriveDecl `noun:"latest"`

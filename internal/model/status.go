@@ -115,6 +115,29 @@ func (s *Step) ReadsEach() bool {
 // Each reports whether the bind takes the elements of a list one after the other.
 func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Prior.Type.IsList() }
 
+// inputs sets and returns what the status reads: of its own row, and of the rows that reach its words.
+func (s *Status) inputs() (all []reading) {
+	add := func(of *Entity, in *Input, word pos) {
+		all = append(all, reading{what: s.Name, at: s.decl.name.pos, word: word, makes: s.Name, old: true, of: of, in: in})
+	}
+	s.Input = Input{Derivation: s.Name, Fields: []*Field{s.Target.Field(s.Attr.Name)}}
+	for _, st := range s.Stages {
+		st.Input = Input{Derivation: s.Name, Where: st.Where, Fields: assigned(st.To, st.Set)}
+		add(st.Source, &st.Input, st.decl.name.pos)
+		if st.List == nil {
+			continue
+		}
+		st.Input.Fields = append(st.Input.Fields, st.Who)
+		s.Input.Fields = append(s.Input.Fields, s.Target.Field(st.List.Name))
+		if o := st.List.Others; o != nil {
+			s.Input.Fields = append(s.Input.Fields, assigned(o.Key)...)
+			o.Input = Input{Derivation: o.Name, Fields: append(slices.Clone(o.Links), o.Field)}
+			add(o.Of, &o.Input, pos{})
+		}
+	}
+	return append(all, reading{what: s.Name, at: s.decl.name.pos, old: true, of: s.Target, in: &s.Input})
+}
+
 // stepsDecl is a status as the file has it.
 type stepsDecl struct {
 	deriveDecl `noun:"steps"`
@@ -388,39 +411,24 @@ type use struct {
 
 // tested returns the fields of an entity that a where, a filter or an order uses.
 // Each has the place in the file that an error about it names.
-func (c *compiler) tested(e *Entity) []use {
-	var out []use
-	tests := func(what string, at pos, ts []Test) {
-		for _, t := range ts {
-			out = append(out, use{t.Field.Name, what, at})
-		}
-	}
-	fields := func(what string, at pos, fs []*Field) {
-		for _, f := range fs {
+func (c *compiler) tested(e *Entity) (out []use) {
+	add := func(what string, at pos, fields ...*Field) {
+		for _, f := range fields {
 			out = append(out, use{f.Name, what, at})
 		}
 	}
-	tests(e.Name, e.decl.name.pos, e.Where)
-	for _, s := range e.Sources {
-		tests(s.Tally.Name, s.Tally.decl.name.pos, s.Where)
-	}
-	for _, r := range e.Rules {
-		tests(r.Name, r.decl.name.pos, r.Where)
-	}
-	for _, st := range e.Stages {
-		tests(st.Status.Name, st.decl.name.pos, st.Where)
+	field := func(t Test) *Field { return t.Field }
+	add(e.Name, e.decl.name.pos, mapped(e.Where, field)...)
+	for _, r := range c.reads {
+		if r.of == e {
+			add(r.what, cmp.Or(r.word, r.at), mapped(r.in.Where, field)...)
+		}
 	}
 	for _, l := range e.LatestOf {
-		at := l.decl.name.pos
-		tests(l.Name, at, l.Where)
-		fields(l.Name, at, []*Field{l.By})
+		add(l.Name, l.decl.name.pos, l.By)
 	}
 	for _, s := range e.Search {
-		at, what := s.decl.name.pos, "the search index "+s.Name
-		tests(what, at, s.Where)
-		fields(what, at, s.Text)
-		fields(what, at, s.Filters)
-		fields(what, at, s.Sorts)
+		add("the search index "+s.Name, s.decl.name.pos, s.Input.Fields...)
 	}
 	return out
 }

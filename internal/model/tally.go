@@ -104,6 +104,24 @@ func (s *Source) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool)
 	return key, nil, ok
 }
 
+// inputs sets and returns what the tally reads. Rows of the target need images too, to show it on.
+func (t *Tally) inputs() (all []reading) {
+	at, rows := t.decl.name.pos, t
+	if t.Group != nil {
+		rows = t.Group.Rows
+	}
+	for _, s := range t.Sources {
+		s.Input = Input{Derivation: rows.Name, Where: s.Where, Fields: assigned(s.To)}
+		if s.Given.Derivation = t.Name; s.Amount != nil {
+			s.Given.Fields = s.Amount.Fields
+		}
+		for _, in := range []*Input{&s.Input, &s.Given} {
+			all = append(all, reading{what: t.Name, at: at, makes: t.Name, old: true, of: s.Entity, in: in})
+		}
+	}
+	return append(all, reading{what: t.Name, at: at, of: t.Target, in: &Input{}})
+}
+
 // tallyDecl is a tally as the file has it.
 type tallyDecl struct {
 	deriveDecl `noun:"tally"`

@@ -90,84 +90,11 @@ func (in *Input) Uses(row value.Item) bool {
 	return ok
 }
 
-// inputs sets what each derivation reads, and returns all of it. TestInputsAreWhole finds a field that is missing here.
-func (m *Model) inputs() (all []reading) {
-	add := func(r reading, of *Entity, in *Input) {
-		r.of, r.in = of, in
-		all = append(all, r)
-	}
-	for _, t := range m.Tallies {
-		rows, r := t, reading{what: t.Name, at: t.decl.name.pos, makes: t.Name, old: true}
-		if t.Group != nil {
-			rows = t.Group.Rows
-		}
-		for _, s := range t.Sources {
-			s.Input = Input{Derivation: rows.Name, Where: s.Where, Fields: assigned(s.To)}
-			if s.Given.Derivation = t.Name; s.Amount != nil {
-				s.Given.Fields = s.Amount.Fields
-			}
-			add(r, s.Entity, &s.Input)
-			add(r, s.Entity, &s.Given)
-		}
-		add(reading{what: t.Name, at: r.at}, t.Target, &Input{})
-	}
-	for _, s := range m.Statuses {
-		r := reading{what: s.Name, at: s.decl.name.pos, makes: s.Name, old: true}
-		s.Input = Input{Derivation: s.Name, Fields: []*Field{s.Target.Field(s.Attr.Name)}}
-		for _, st := range s.Stages {
-			st.Input = Input{Derivation: s.Name, Where: st.Where, Fields: assigned(st.To, st.Set)}
-			add(r, st.Source, &st.Input)
-			if st.List == nil {
-				continue
-			}
-			st.Input.Fields = append(st.Input.Fields, st.Who)
-			s.Input.Fields = append(s.Input.Fields, s.Target.Field(st.List.Name))
-			if o := st.List.Others; o != nil {
-				s.Input.Fields = append(s.Input.Fields, assigned(o.Key)...)
-				o.Input = Input{Derivation: o.Name, Fields: append(slices.Clone(o.Links), o.Field)}
-				add(r, o.Of, &o.Input)
-			}
-		}
-		add(reading{what: s.Name, at: r.at, old: true}, s.Target, &s.Input)
-	}
-	for _, l := range m.Latest {
-		r := reading{what: l.Name, at: l.decl.name.pos, makes: l.Name, old: true}
-		if l.Input = (Input{Derivation: l.Name, Where: l.Where, Fields: assigned(l.To, l.Set)}); l.By != nil {
-			l.Input.Fields = append(l.Input.Fields, l.By)
-		}
-		if l.Source != nil {
-			add(r, l.Source, &l.Input)
-		}
-		add(reading{what: l.Name, at: r.at, old: true}, l.Target, &Input{})
-	}
-	for _, rule := range m.Rows {
-		r := reading{what: rule.Name, at: rule.decl.name.pos, makes: rule.Into.Name, old: rule.needsOldImages()}
-		rule.Input = Input{Derivation: rule.Name, Where: rule.Where, Fields: assigned(rule.Fields)}
-		add(r, rule.Source, &rule.Input)
-		if each := rule.Subscribers; each != nil {
-			each.Input.Derivation = rule.Name
-			for _, by := range each.By {
-				each.Input.Fields = append(each.Input.Fields, by.Field)
-				rule.Input.Fields = append(rule.Input.Fields, assigned([]Assign{{Expr: by.Expr}})...)
-			}
-			for _, a := range rule.Fields {
-				if a.Expr.Subscriber != nil {
-					each.Input.Fields = append(each.Input.Fields, a.Expr.Subscriber)
-				}
-			}
-			r.old = true
-			add(r, each.Of, &each.Input)
-		}
-	}
-	for _, f := range m.Follows { // package follow reads it of its own row
-		r := reading{what: f.Rule.Name, at: f.Rule.decl.name.pos, makes: f.Rule.Into.Name, old: true}
-		add(r, f.Source, &Input{Fields: []*Field{f.Field}})
-	}
-	for _, s := range m.Searches {
-		s.Input = Input{Derivation: s.Derivation(), Where: s.Where, Fields: slices.Concat(s.Text, s.Filters, s.Sorts)}
-		add(reading{what: "the search index " + s.Name, at: s.decl.name.pos, old: true}, s.Of, &s.Input)
-	}
-	return all
+// inputs sets what each derivation reads, and returns all of it. TestInputsAreWhole finds a field that is missing there.
+func (m *Model) inputs() []reading {
+	all := slices.Concat(mapped(m.Tallies, (*Tally).inputs), mapped(m.Statuses, (*Status).inputs), mapped(m.Latest, (*Latest).inputs),
+		mapped(m.Rows, (*RowRule).inputs), mapped(m.Follows, (*Follow).inputs), mapped(m.Searches, (*Search).inputs))
+	return slices.Concat(all...)
 }
 
 // assigned returns the fields of the source row that assignments read.
