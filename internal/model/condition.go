@@ -166,16 +166,10 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 		if f == nil {
 			continue
 		}
-		t := Test{Field: f}
-		for _, term := range c.terms(e, f, d, nil) {
-			t.Is = append(t.Is, term.Term)
-		}
-		if len(t.Is) == 0 {
-			continue
-		}
-		if out = append(out, t); !own {
-			c.possible(e, t, d)
-			c.outOfReach(e, t.Field, t.Is, d.name.pos)
+		if _, is := c.terms(e, f, d, nil); len(is) > 0 {
+			if out = append(out, Test{f, is}); !own {
+				c.possible(e, f, is, d.name)
+			}
 		}
 	}
 	return out
@@ -192,38 +186,31 @@ func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter, wh
 			whole = false
 			continue
 		}
-		terms := c.terms(e, f, d, q)
+		terms, is := c.terms(e, f, d, q)
 		whole = whole && len(terms) == len(d.terms)
-		t := Test{Field: f}
-		for _, term := range terms {
-			if term.Param == "" {
-				t.Is = append(t.Is, term.Term)
-			}
-		}
-		c.possible(e, t, d)
-		c.outOfReach(e, t.Field, t.Is, d.name.pos)
+		c.possible(e, f, is, d.name)
 		out = append(out, Filter{f, terms})
 	}
 	return out, whole
 }
 
-// possible reports a test that no row of the entity passes.
-func (c *compiler) possible(e *Entity, t Test, d testDecl) {
-	if t.Is.Empty() {
+// possible reports a test that no row of the entity passes, or none that commands write.
+func (c *compiler) possible(e *Entity, f *Field, is condition.Condition, w word) {
+	if is.Empty() {
 		return // reported with its terms
 	}
 	for _, own := range e.Where {
-		if sameField(own.Field, t.Field) && slices.Concat(own.Is, t.Is).Empty() {
-			c.report(d.name.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, d.name.text, e.Name)
-			return
+		if sameField(own.Field, f) && slices.Concat(own.Is, is).Empty() {
+			c.report(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
+			break
 		}
 	}
+	c.outOfReach(e, f, is, w.pos)
 }
 
 // terms compiles the words of a test. q is the query whose parameters it may name, nil where
-// there are none. It reports terms that no value passes together.
-func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm) {
-	var is condition.Condition
+// there are none. is has those that no parameter decides; terms that no value passes together are reported.
+func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm, is condition.Condition) {
 	for _, td := range d.terms {
 		t, ok := c.term(e, f, td, q)
 		if !ok {
@@ -237,7 +224,7 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 	if is.Empty() || always && slices.ContainsFunc(is, func(t condition.Term) bool { return t.Op == condition.Absent }) {
 		c.report(d.name.pos, "", "no value of %q passes this test", d.name.text)
 	}
-	return out
+	return out, is
 }
 
 // term compiles one word of a test. ok is false after a problem.

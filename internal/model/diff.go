@@ -79,8 +79,8 @@ func DiffOf(was, is *Model) *Diff {
 	d := &Diff{Name: is.Name, Derivations: []DerivationDiff{}, Builds: []BuildDiff{}, Tables: []TableDiff{}, Parts: []PartDiff{}}
 	if old, now := documentOf(was), documentOf(is); was.Name == is.Name {
 		d.derivations(byName(was), is, old, now)
-		for _, p := range partsOf(old, now) {
-			d.Parts = append(d.Parts, p.tried(was, is, old, now))
+		for _, path := range partsOf(old, now) {
+			d.Parts = append(d.Parts, tryPart(path, was, is, old, now))
 		}
 		d.together(was, is, old, now)
 	} else {
@@ -212,50 +212,40 @@ func byName(m *Model) map[string]Derivation {
 	return out
 }
 
-// filePart is a path of a model file at which two files differ.
-type filePart struct{ path []string }
-
 // depths is how deep parts of a section are: others are two deep, a section and a name.
 var depths = map[string]int{"model": 1, "entities": 3}
 
-// partsOf returns the parts that differ, in the order of the new file and then of the old one.
-func partsOf(old, now *yaml.Node) (out []filePart) {
+// partsOf returns the paths of the parts that differ, in the order of the new file and then of the old one.
+func partsOf(old, now *yaml.Node) (out [][]string) {
 	var differ func(path []string, a, b *yaml.Node)
 	differ = func(path []string, a, b *yaml.Node) {
 		switch depth := cmp.Or(depths[strings.Join(path[:min(1, len(path))], "")], 2); {
 		case sameNode(a, b):
-		case len(path) < depth && isMapping(a) && isMapping(b):
+		case len(path) < depth && isMapping(a) && isMapping(b),
+			len(path) < min(depth, 2) && (a == nil || b == nil) && (isMapping(a) || isMapping(b)): // a section that one file does not have
 			for _, key := range keysOf(b, a) {
 				differ(append(slices.Clone(path), key), nodeAt(a, []string{key}), nodeAt(b, []string{key}))
 			}
-		case len(path) < min(depth, 2) && (a == nil || b == nil) && (isMapping(a) || isMapping(b)):
-			for _, key := range keysOf(b, a) { // of a section that one file does not have
-				differ(append(slices.Clone(path), key), nodeAt(a, []string{key}), nodeAt(b, []string{key}))
-			}
 		default:
-			out = append(out, filePart{path})
+			out = append(out, path)
 		}
 	}
 	differ(nil, old, now)
 	return out
 }
 
-// tried changes the part alone, in the old file or back in the new one, and notes which
+// tryPart changes a part alone, in the old file or back in the new one, and notes which
 // derivations change.
-func (p filePart) tried(was, is *Model, old, now *yaml.Node) PartDiff {
-	out := PartDiff{Path: strings.Join(p.path, "."), path: p.path, What: Changed, Derivations: []string{}}
-	a, b := nodeAt(old, p.path), nodeAt(now, p.path)
+func tryPart(path []string, was, is *Model, old, now *yaml.Node) PartDiff {
+	out := PartDiff{Path: strings.Join(path, "."), path: path, What: Changed, Derivations: []string{}}
+	a, b := nodeAt(old, path), nodeAt(now, path)
 	switch {
 	case a == nil:
 		out.What = Added
 	case b == nil:
 		out.What = Removed
 	}
-	names, ok := whatChanges(was, setAt(old, p.path, b))
-	if !ok {
-		names, ok = whatChanges(is, setAt(now, p.path, a))
-	}
-	if ok {
+	if names, ok := whatChanges(was, setAt(old, path, b), is, setAt(now, path, a)); ok {
 		out.Alone, out.Derivations = true, names
 	}
 	return out
@@ -281,10 +271,7 @@ func (d *Diff) together(was, is *Model, old, now *yaml.Node) {
 	if len(parts) == 0 {
 		return
 	}
-	names, ok := whatChanges(was, there)
-	if !ok {
-		names, ok = whatChanges(is, back)
-	}
+	names, ok := whatChanges(was, there, is, back)
 	if !ok {
 		names = []string{}
 		for _, name := range differing(byName(was), byName(is)) {
@@ -298,18 +285,26 @@ func (d *Diff) together(was, is *Model, old, now *yaml.Node) {
 	}
 }
 
-// whatChanges returns the derivations that a model's file changes if it becomes another one; ok is
-// false if that is no model.
-func whatChanges(of *Model, to *yaml.Node) (names []string, ok bool) {
-	text, err := yaml.Marshal(to)
+// whatChanges returns the derivations that a model's file changes if it becomes another one or, if that is no model, those
+// that another model's file changes so. ok is false if neither becomes a model.
+func whatChanges(of *Model, to *yaml.Node, orOf *Model, orTo *yaml.Node) (names []string, ok bool) {
+	m, err := of.become(to)
 	if err != nil {
-		return nil, false
-	}
-	m, err := Parse(of.File, text)
-	if err != nil {
-		return nil, false
+		if m, err = orOf.become(orTo); err != nil {
+			return nil, false
+		}
+		of = orOf
 	}
 	return differing(byName(of), byName(m)), true
+}
+
+// become returns the model that another text of the file is.
+func (m *Model) become(to *yaml.Node) (*Model, error) {
+	text, err := yaml.Marshal(to)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(m.File, text)
 }
 
 // differing returns the names of derivations that are not the same.
@@ -429,9 +424,5 @@ func (m *Model) Without(paths ...[]string) (*Model, error) {
 			return nil, fmt.Errorf("model %s has nothing at %s", m.Name, strings.Join(path, "."))
 		}
 	}
-	text, err := yaml.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(m.File, text)
+	return m.become(doc)
 }

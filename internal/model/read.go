@@ -33,21 +33,19 @@ var reported = func() {}
 
 // report adds a problem. It drops the problem if there are maxProblems already.
 func (r *reader) report(at pos, hint, format string, args ...any) {
-	reported()
-	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, Problem{
-			Severity: Error, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
-		})
-	}
+	r.note(&r.problems, Error, at, hint, fmt.Sprintf(format, args...))
 }
 
 // warn adds a warning, which no program but lint looks at.
 func (r *reader) warn(at pos, hint, format string, args ...any) {
+	r.note(&r.warnings, Warning, at, hint, fmt.Sprintf(format, args...))
+}
+
+// note adds to one of the lists, unless it is full.
+func (r *reader) note(list *[]Problem, is Severity, at pos, hint, message string) {
 	reported()
-	if len(r.warnings) < maxProblems {
-		r.warnings = append(r.warnings, Problem{
-			Severity: Warning, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint,
-		})
+	if len(*list) < maxProblems {
+		*list = append(*list, Problem{Severity: is, File: r.file, Line: max(at.line, 1), Column: at.column, Message: message, Hint: hint})
 	}
 }
 
