@@ -84,12 +84,7 @@ func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
 
 // CanBuild reports whether there is a build of this name.
 func (m *Model) CanBuild(name string) bool {
-	for _, b := range m.Builds() {
-		if b == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(m.Builds())), name)
 }
 
 // BuiltRule returns the name of the rule whose subscribers a build is of. ok is false if it

@@ -53,7 +53,7 @@ func checkMigrations(c *compiler) {
 				continue
 			}
 			c.makingWhole(mk)
-			c.makingTypes(mk)
+			c.fittingTypes(mk.Rule, func(name string) pos { return c.makingPos(mk, name) })
 			c.makingStamps(mk)
 			for _, o := range m.Makes[:i] {
 				if m.OneOf && !exclude(o.Where, mk.Where) {
@@ -79,23 +79,6 @@ func (c *compiler) makingWhole(mk *Making) {
 	for _, name := range missing {
 		if !mk.Rule.assigns(name) && mk.Into.fixed()[name] == "" {
 			c.report(at, hint(name), "%s needs %q, and %s has no field of that name", mk.Into.Name, name, from.Name)
-		}
-	}
-}
-
-// makingTypes reports a value whose type does not fit its new attribute.
-// A scalar may become a part of a key, whatever its type: keys are texts.
-func (c *compiler) makingTypes(mk *Making) {
-	from := mk.Migration.From
-	for _, s := range mk.Rule.Fields {
-		f := s.Expr.Field
-		if f == nil {
-			continue
-		}
-		into := mk.Into.Field(s.Name)
-		at := c.makingPos(mk, s.Name)
-		if clash(f.Type, into.Type) && !(into.Key != nil && scalar(f.Type)) {
-			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", mk.Into.Name, s.Name, into.Type, from.Name, f.Name, f.Type)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // It is what makes Table.Classify a function: a row is of one entity at most. The pair is noted, so
 // that later checks do not report the same mistake in other words.
 func checkOneEntity(c *compiler) {
-	c.firstPairs(func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b) }, true, func(a, b *Entity) {
+	c.firstPairs(func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b, anyTexts) }, true, func(a, b *Entity) {
 		c.overlap[b] = true
 		c.report(b.decl.name.pos, "give both a where that no row passes twice, like EntityType: "+b.Name,
 			"a row could be both %s and %s: their keys have the same shape and their wheres do not exclude each other", a.Name, b.Name)
@@ -26,7 +26,7 @@ func checkOneEntity(c *compiler) {
 // without escaping may still meet, and weir then sees one row that becomes another.
 func checkOneKey(c *compiler) {
 	c.firstPairs(func(a, b *Entity) bool {
-		return !a.Derived && !b.Derived && !c.replaces(a, b) && sameEscaped(a, b)
+		return !a.Derived && !b.Derived && !c.replaces(a, b) && keyCases(a, b, escapedTexts)
 	}, false, func(a, b *Entity) {
 		c.report(b.decl.name.pos, "give the key of "+b.Name+" a prefix of its own",
 			"a row of %s and one of %s can have the same key: one would overwrite the other, whatever their wheres say", a.Name, b.Name)
@@ -55,7 +55,7 @@ func checkOwnKeys(c *compiler) {
 		}
 		at := r.decl.name.pos
 		for _, e := range r.Into.Table.Entities {
-			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && !beginApart(r.Into, e) && sameKey(r.Into, e, r.fixed(), e.fixed()) {
+			if !e.Derived && !c.broken[e] && !c.both(e, r.Into) && !beginApart(r.Into, e) && sameKey(r.Into, e, r.fixed(), e.fixed(), anyTexts) {
 				c.report(at, "give the key of "+r.Into.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", r.Name, e.Name)
 			}
 		}
@@ -64,7 +64,7 @@ func checkOwnKeys(c *compiler) {
 			case o.Into.Table != r.Into.Table || c.broken[o.Into] || c.faulty[o]:
 			case o.Into == r.Into && !apart(o, r):
 				c.report(at, "give a name of the key another constant in each", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
-			case o.Into != r.Into && !c.both(o.Into, r.Into) && !beginApart(o.Into, r.Into) && sameKey(o.Into, r.Into, o.fixed(), r.fixed()):
+			case o.Into != r.Into && !c.both(o.Into, r.Into) && !beginApart(o.Into, r.Into) && sameKey(o.Into, r.Into, o.fixed(), r.fixed(), anyTexts):
 				c.report(at, "give each key a prefix of its own", "%s and %s can make the same key, and would overwrite each other's rows", o.Name, r.Name)
 			}
 		}

@@ -199,11 +199,8 @@ func (c *compiler) possible(e *Entity, f *Field, is condition.Condition, w word)
 	if is.Empty() {
 		return // reported with its terms
 	}
-	for _, own := range e.Where {
-		if sameField(own.Field, f) && slices.Concat(own.Is, is).Empty() {
-			c.report(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
-			break
-		}
+	if exclude(e.Where, []Test{{f, is}}) {
+		c.report(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
 	}
 	c.outOfReach(e, f, is, w.pos)
 }

@@ -338,23 +338,28 @@ func recordsIn(x Expr) []string {
 // checkRowTypes reports a value whose type does not fit its attribute.
 func checkRowTypes(c *compiler) {
 	for _, r := range c.Rows {
-		for _, s := range r.Fields {
-			into := r.Into.Field(s.Name)
-			from, source := s.Expr.Field, r.Source
-			if s.Expr.Subscriber != nil {
-				from, source = s.Expr.Subscriber, r.Subscribers.Of
-			}
-			if f := s.Expr.Follow; f != nil {
-				from, source = f.Field, f.Source
-			}
-			at := c.setPos(r, s.Name)
-			switch {
-			case len(s.Expr.Map) > 0 && into.Type != TypeMap && into.Type != TypeAny:
-				c.report(at, "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
-			case from == nil || into.Key != nil && scalar(from.Type):
-			case clash(from.Type, into.Type):
-				c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
-			}
+		c.fittingTypes(r, func(name string) pos { return c.setPos(r, name) })
+	}
+}
+
+// fittingTypes is checkRowTypes for one rule, which gives names their values at these places.
+// A scalar may become a part of a key, whatever its type: keys are texts.
+func (c *compiler) fittingTypes(r *RowRule, at func(name string) pos) {
+	for _, s := range r.Fields {
+		into := r.Into.Field(s.Name)
+		from, source := s.Expr.Field, r.Source
+		if s.Expr.Subscriber != nil {
+			from, source = s.Expr.Subscriber, r.Subscribers.Of
+		}
+		if f := s.Expr.Follow; f != nil {
+			from, source = f.Field, f.Source
+		}
+		switch {
+		case len(s.Expr.Map) > 0 && into.Type != TypeMap && into.Type != TypeAny:
+			c.report(at(s.Name), "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
+		case from == nil || into.Key != nil && scalar(from.Type):
+		case clash(from.Type, into.Type):
+			c.report(at(s.Name), "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
 		}
 	}
 }

@@ -344,7 +344,7 @@ func checkGroupEntity(c *compiler) {
 			}
 		}
 		for _, o := range e.Table.Entities {
-			if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o) && !(o.Group != nil && c.after(o, e)) {
+			if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && c.after(o, e)) {
 				c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
 			}
 		}

@@ -51,7 +51,7 @@ func TestFirstPairs(t *testing.T) {
 		}
 		r := &reader{file: "many.yaml"}
 		m := compile(r, r.document([]byte(b)))
-		c, meets := &compiler{Model: m}, func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b) }
+		c, meets := &compiler{Model: m}, func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b, anyTexts) }
 		got, want := map[*Entity]*Entity{}, map[*Entity]*Entity{}
 		c.firstPairs(meets, true, func(a, b *Entity) { got[b] = a })
 		for i, b := range m.Entities {

@@ -70,13 +70,9 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 }
 
 // meet reports whether some key matches both patterns. It visits the pairs of places in the
-// two patterns that the same bytes lead to.
-func meet(a, b pattern) bool { return meetBy(a, b, agree) }
-
-// meetBy is meet with another rule for when two elements agree.
-// It follows both patterns at once, so its time is the product of their lengths, however many names
-// they have.
-func meetBy(a, b pattern, agree func(a, b int16) bool) bool {
+// two patterns that the same bytes lead to, so its time is the product of their lengths, however many names
+// they have. agree says which elements have a byte in common.
+func meet(a, b pattern, agree func(a, b int16) bool) bool {
 	width := len(b) + 1
 	seen := make([]bool, (len(a)+1)*width)
 	todo := []int{0}
@@ -198,11 +194,19 @@ func (t *Template) begin() string {
 	return t.parts[0].literal
 }
 
+// keyCases reports whether rows of the two entities can have the same key, given the values
+// to which their wheres limit names in it.
+func keyCases(a, b *Entity, rule textRule) bool {
+	return !beginApart(a, b) && slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
+		return slices.ContainsFunc(fixings(b), func(fb map[string]string) bool { return sameKey(a, b, fa, fb, rule) })
+	})
+}
+
 // sameKey reports whether rows of two entities of one table can have the same primary key,
 // given the fixed values of each entity's names.
-func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
+func sameKey(a, b *Entity, fixedA, fixedB map[string]string, rule textRule) bool {
 	for i, ka := range a.PrimaryKey() {
-		if !keysMeet(ka, b.PrimaryKey()[i], fixedA, fixedB) {
+		if !keysMeet(ka.Template, b.PrimaryKey()[i].Template, fixedA, fixedB, rule) {
 			return false
 		}
 	}
@@ -210,11 +214,10 @@ func sameKey(a, b *Entity, fixedA, fixedB map[string]string) bool {
 }
 
 // keysMeet reports whether the two templates, in which some names are fixed, can make the same key.
-// Names that are not fixed may be any text that is not empty.
-func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
-	for _, pa := range a.Template.patterns(fixedA) {
-		for _, pb := range b.Template.patterns(fixedB) {
-			if meet(pa, pb) {
+func keysMeet(a, b *Template, fixedA, fixedB map[string]string, rule textRule) bool {
+	for _, pa := range a.patterns(fixedA) {
+		for _, pb := range b.patterns(fixedB) {
+			if meet(pa, pb, rule(a, b)) {
 				return true
 			}
 		}
@@ -222,41 +225,21 @@ func keysMeet(a, b *KeyTemplate, fixedA, fixedB map[string]string) bool {
 	return false
 }
 
-// sameEscaped is sameKey for keys in which no value contains a separator of the template.
-// weir escapes separators in the keys that it builds.
-func sameEscaped(a, b *Entity) bool {
-	for _, fa := range fixings(a) {
-		for _, fb := range fixings(b) {
-			same := true
-			for i, ka := range a.PrimaryKey() {
-				same = same && escapedMeet(ka.Template, b.PrimaryKey()[i].Template, fa, fb)
-			}
-			if same {
-				return true
-			}
-		}
-	}
-	return false
-}
+// textRule says which values names may have in keys of two templates: it returns whether elements of their patterns agree.
+type textRule func(a, b *Template) func(x, y int16) bool
 
-// escapedMeet is keysMeet for keys in which no value contains a separator of either template.
-// It holds for keys that commands and weir write; applications may write others.
-func escapedMeet(a, b *Template, fixedA, fixedB map[string]string) bool {
-	plain := func(x, y int16) bool {
+// anyTexts are all that are not empty, as applications may write them.
+func anyTexts(_, _ *Template) func(x, y int16) bool { return agree }
+
+// escapedTexts are those without a separator of either template, as commands and weir write them.
+func escapedTexts(a, b *Template) func(x, y int16) bool {
+	return func(x, y int16) bool {
 		if x < 0 {
 			x, y = y, x
 		}
 		separator := x >= 0 && x < int16(len(a.separators)) && (a.separators[x] || b.separators[x])
 		return agree(x, y) && (y >= 0 || !separator)
 	}
-	for _, pa := range a.patterns(fixedA) {
-		for _, pb := range b.patterns(fixedB) {
-			if meetBy(pa, pb, plain) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // fixed returns the names whose value the entity's where fixes, with the text that a key

@@ -24,13 +24,13 @@ func TestMeet(t *testing.T) {
 		{"/{a}[/{b}]", "/{x}", true},
 		{"X{a}[/{b}Z]", "{c}Z", true},
 	} {
-		a, b := &KeyTemplate{Template: parse(t, c.a)}, &KeyTemplate{Template: parse(t, c.b)}
-		if got := keysMeet(a, b, nil, nil); got != c.want || keysMeet(b, a, nil, nil) != c.want {
+		a, b := parse(t, c.a), parse(t, c.b)
+		if got := keysMeet(a, b, nil, nil, anyTexts); got != c.want || keysMeet(b, a, nil, nil, anyTexts) != c.want {
 			t.Errorf("%s and %s meet: %v", c.a, c.b, got)
 		}
 	}
-	a, b := &KeyTemplate{Template: parse(t, "X#{k}#{a}")}, &KeyTemplate{Template: parse(t, "X#one")}
-	if keysMeet(a, b, map[string]string{"k": "one"}, nil) {
+	a, b := parse(t, "X#{k}#{a}"), parse(t, "X#one")
+	if keysMeet(a, b, map[string]string{"k": "one"}, nil, anyTexts) {
 		t.Error("a known name stands for itself")
 	}
 }
@@ -47,7 +47,7 @@ func TestMeetMissesNothing(t *testing.T) {
 		if !ok || !b.Match(key, make([]string, len(b.Names()))) {
 			t.Skip("they do not share this key")
 		}
-		if !keysMeet(&KeyTemplate{Template: a}, &KeyTemplate{Template: b}, nil, nil) {
+		if !keysMeet(a, b, nil, nil, anyTexts) {
 			t.Fatalf("%s and %s share %q", a, b, key)
 		}
 	})

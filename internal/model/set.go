@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strings"
 
 	"weir/internal/store"
@@ -128,7 +127,7 @@ func checkSets(c *compiler) {
 		}
 		c.setNames(t, at)
 		for _, o := range e.Table.Entities {
-			if o != e && !c.broken[o] && !c.both(o, e) && keyCases(e, o) {
+			if o != e && !c.broken[o] && !c.both(o, e) && keyCases(e, o, anyTexts) {
 				c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", t.Name, o.Name)
 			}
 		}
@@ -197,14 +196,6 @@ func (t *Template) cases(e *Entity) []string {
 		out = longer
 	}
 	return out
-}
-
-// keyCases reports whether rows of the two entities can have the same key, given the values
-// to which their wheres limit names in it.
-func keyCases(a, b *Entity) bool {
-	return !beginApart(a, b) && slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
-		return slices.ContainsFunc(fixings(b), func(fb map[string]string) bool { return sameKey(a, b, fa, fb) })
-	})
 }
 
 // fixings returns the combinations of values that an entity's where allows for the names of

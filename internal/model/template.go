@@ -89,10 +89,8 @@ func (t *Template) parse(s string) error {
 		if n := len(t.parts); n > 0 && t.parts[n-1].slot >= 0 {
 			return fmt.Errorf("template %q: {%s} follows another name directly, so the key could not be read back; put a separator between them", t.text, name)
 		}
-		for _, have := range t.names {
-			if have == name {
-				return fmt.Errorf("template %q: {%s} stands twice", t.text, name)
-			}
+		if slices.Contains(t.names, name) {
+			return fmt.Errorf("template %q: {%s} stands twice", t.text, name)
 		}
 		if len(t.names) == maxNames {
 			return fmt.Errorf("template %q: at most %d names", t.text, maxNames)
@@ -136,14 +134,7 @@ func (t *Template) definition() string {
 func (t *Template) Names() []string { return t.names }
 
 // Slot returns the index of a name in Names, -1 if the template does not have it.
-func (t *Template) Slot(name string) int {
-	for i, n := range t.names {
-		if n == name {
-			return i
-		}
-	}
-	return -1
-}
+func (t *Template) Slot(name string) int { return slices.Index(t.names, name) }
 
 // Whole reports whether the template consists of a single name. The key attribute then has
 // the type of that name.
@@ -156,36 +147,24 @@ func (t *Template) String() string { return t.text }
 // whether the result is the complete key, including the optional tail (which only Build may
 // leave out).
 func (t *Template) Prefix(get func(name string) string) (prefix string, whole bool) {
-	var b strings.Builder
-	for _, p := range t.parts {
-		if p.slot < 0 {
-			b.WriteString(p.literal)
-			continue
-		}
-		v := get(t.names[p.slot])
-		if v == "" {
-			return t.cased(b.String()), false
-		}
-		b.WriteString(v)
-	}
-	return t.cased(b.String()), true
+	return t.prefix(t.parts, get)
 }
 
 // Build returns the key. It leaves the optional tail out if its names have no values, and
 // reports false if any other name has no value.
 func (t *Template) Build(get func(name string) string) (string, bool) {
-	if key, ok := t.build(t.parts, get); ok {
-		return key, true
+	key, whole := t.prefix(t.parts, get)
+	if !whole && t.tail < len(t.parts) {
+		key, whole = t.prefix(t.parts[:t.tail], get)
 	}
-	if t.tail < len(t.parts) {
-		return t.build(t.parts[:t.tail], get)
+	if !whole {
+		return "", false // a key with an empty part would be that of another row
 	}
-	return "", false
+	return key, true
 }
 
-// build makes the text of some parts. ok is false if a name has no value: a key with an empty part
-// would be that of another row.
-func (t *Template) build(parts []part, get func(name string) string) (string, bool) {
+// prefix makes the text of some parts, up to the first name that has no value.
+func (t *Template) prefix(parts []part, get func(name string) string) (prefix string, whole bool) {
 	if len(parts) == 1 && parts[0].slot < 0 {
 		return parts[0].literal, true
 	}
@@ -198,7 +177,7 @@ func (t *Template) build(parts []part, get func(name string) string) (string, bo
 		}
 		v := get(t.names[p.slot])
 		if v == "" {
-			return "", false
+			return t.cased(string(b)), false
 		}
 		b = append(b, v...)
 	}
