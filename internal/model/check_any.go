@@ -4,30 +4,25 @@ import "slices"
 
 // checkAny reports an "any" that a query cannot use: it must be in the first step of a
 // list, and its fields must be single values that are not hidden and that the index holds.
-func checkAny(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		at, said := d.at["any"]
-		switch {
-		case !said:
-			return
-		case s.Get:
-			c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
-		case s != q.Steps[0]:
-			c.report(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
-		case len(s.Any) == 0:
-			c.report(at, "any: {field: parameter}", "any of no fields is no row")
+func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
+	at, said := d.at["any"]
+	switch {
+	case !said:
+		return
+	case s.Get:
+		c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
+	case s != q.Steps[0]:
+		c.report(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
+	case len(s.Any) == 0:
+		c.report(at, "any: {field: parameter}", "any of no fields is no row")
+	}
+	reportTwice(c, d.Any)
+	for i, b := range s.Any {
+		w := d.Any[i].name
+		if c.checkCompared(b.Field, w) {
+			c.checkHeld(s, b.Field, w)
 		}
-		reportTwice(c, d.Any)
-		for i, b := range s.Any {
-			w := d.Any[i].name
-			switch {
-			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
-				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
-			case s.Index != nil && s.Index.KeysOnly && !s.holds(b.Field):
-				c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
-			}
-		}
-	})
+	}
 }
 
 // checkKinds reports a step that reads rows of several entities which do not share a
@@ -35,31 +30,29 @@ func checkAny(c *compiler) {
 // which only a get can read as a whole.
 // A read of several entities is one Query of the store, so what the step fixes must mean the same
 // key for all of them.
-func checkKinds(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		if s.Entity.SetOf() != nil && !s.Get {
-			c.report(d.pos, "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
+func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if s.Entity.SetOf() != nil && !s.Get {
+		c.report(d.pos, "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
+	}
+	for i, e := range s.Also {
+		w := d.also[i]
+		one := Step{Entity: e, Index: s.Index}
+		switch {
+		case e == s.Entity || slices.Contains(s.Also[:i], e):
+			c.report(w.pos, "", "%q is here twice", w.text)
+		case e.Table != s.Entity.Table:
+			c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
+		case e.SetOf() != nil:
+			c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
+		case !one.inIndex():
+			c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
+		case s.inIndex(): // else checkPartitions reports it
+			c.sameRead(s, e, w)
 		}
-		for i, e := range s.Also {
-			w := d.also[i]
-			one := Step{Entity: e, Index: s.Index}
-			switch {
-			case e == s.Entity || slices.Contains(s.Also[:i], e):
-				c.report(w.pos, "", "%q is here twice", w.text)
-			case e.Table != s.Entity.Table:
-				c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
-			case e.SetOf() != nil:
-				c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
-			case !one.inIndex():
-				c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
-			case s.inIndex(): // else checkPartitions reports it
-				c.sameRead(s, e, w)
-			}
-		}
-		if len(s.Also) > 0 && s != q.Steps[len(q.Steps)-1] {
-			c.report(d.also[0].pos, "", "rows of several kinds are an answer, and lead to nothing further")
-		}
-	})
+	}
+	if len(s.Also) > 0 && s != q.Steps[len(q.Steps)-1] {
+		c.report(d.also[0].pos, "", "rows of several kinds are an answer, and lead to nothing further")
+	}
 }
 
 // sameRead reports an entity e that one read with s.Entity cannot find: its key templates

@@ -16,35 +16,31 @@ import (
 // a list of attributes. A tally makes no rows.
 // A set is left out: it makes rows of its own. So is an entity with attributes: {}, which says that
 // an application writes its keys.
-func checkUnwritten(c *compiler) {
-	for _, e := range c.Entities {
-		i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
-		if i < 0 || e.Derived || e.decl == nil || e.decl.listed() {
-			continue
-		}
-		t := e.Values[i]
-		hint := "if an application writes them, list what it writes: attributes: {…}, or {} for nothing besides the key"
-		if len(t.Sources) > 0 {
-			hint += fmt.Sprintf("; if weir shall make them, declare %s: {group: %s, …} instead", e.Name, t.Sources[0].Entity.Name)
-		}
-		c.warn(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
+func checkUnwritten(c *compiler, e *Entity) {
+	i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
+	if i < 0 || e.Derived || e.decl == nil || e.decl.listed() {
+		return
 	}
+	t := e.Values[i]
+	hint := "if an application writes them, list what it writes: attributes: {…}, or {} for nothing besides the key"
+	if len(t.Sources) > 0 {
+		hint += fmt.Sprintf("; if weir shall make them, declare %s: {group: %s, …} instead", e.Name, t.Sources[0].Entity.Name)
+	}
+	c.warn(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
 }
 
 // checkCounted reports tallies of a field that no counted row has.
 // It intersects the where of the source with what the aggregate counts of the same field
 // (aggregate.Operand.Counts), by condition.Condition.Empty, which is exact in one direction: what it
 // calls empty is empty.
-func checkCounted(c *compiler) {
-	for _, t := range c.Tallies {
-		for _, s := range t.Sources {
-			for _, w := range s.Where {
-				if !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
-					continue
-				}
-				if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {
-					c.report(t.decl.name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
-				}
+func checkCounted(c *compiler, t *Tally) {
+	for _, s := range t.Sources {
+		for _, w := range s.Where {
+			if !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
+				continue
+			}
+			if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {
+				c.report(t.decl.name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,13 +8,11 @@ import (
 )
 
 // checkAttributes reports attributes whose keys do not fit their type or each other.
-func checkAttributes(c *compiler) {
-	for _, e := range c.Entities {
-		for _, a := range e.Attributes {
-			c.checkLimits(a)
-			c.checkReading(e, a)
-			c.checkComputed(e, a)
-		}
+func checkAttributes(c *compiler, e *Entity) {
+	for _, a := range e.Attributes {
+		c.checkLimits(a)
+		c.checkReading(e, a)
+		c.checkComputed(e, a)
 	}
 }
 
@@ -72,16 +69,14 @@ func (a *Attribute) limits() (out []limit) {
 }
 
 // checkExpires reports an "expires" field that cannot hold a time.
-func checkExpires(c *compiler) {
-	for _, e := range c.Entities {
-		if e.Expires == nil {
-			continue
-		}
-		switch e.Expires.Type {
-		case TypeTime, TypeNumber, TypeString, TypeAny:
-		default:
-			c.report(e.decl.Expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
-		}
+func checkExpires(c *compiler, e *Entity) {
+	if e.Expires == nil {
+		return
+	}
+	switch e.Expires.Type {
+	case TypeTime, TypeNumber, TypeString, TypeAny:
+	default:
+		c.report(e.decl.Expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
 	}
 }
 
@@ -89,45 +84,41 @@ func checkExpires(c *compiler) {
 // Names in the primary key's templates are fields by definition.
 // A derived value may be a key attribute of an index by itself, since the write that shows it
 // writes the key. It cannot be a part of a template's text, which nothing would write again.
-func checkTemplateNames(c *compiler) {
-	for _, e := range c.soundEntities() {
-		for i, k := range e.Keys {
-			at := c.keyPos(e, k)
-			for _, name := range k.Template.Names() {
-				if _, latest := e.latestField(name); latest && k.Attr.Name != name {
-					c.report(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
-					continue
-				}
-				if c.valueOf(e, name) != nil && e.Attribute(name) == nil && k.Attr.Name != name {
-					c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
-					continue
-				}
-				if i >= len(e.PrimaryKey()) && !c.has(e, name) {
-					c.refuseUnknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
-				}
-				c.tells(e, word{name, at})
+func checkTemplateNames(c *compiler, e *Entity) {
+	for i, k := range e.Keys {
+		at := c.keyPos(e, k)
+		for _, name := range k.Template.Names() {
+			if _, latest := e.latestField(name); latest && k.Attr.Name != name {
+				c.report(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+				continue
 			}
+			if c.valueOf(e, name) != nil && e.Attribute(name) == nil && k.Attr.Name != name {
+				c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+				continue
+			}
+			if i >= len(e.PrimaryKey()) && !c.has(e, name) {
+				c.refuseUnknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
+			}
+			c.tells(e, word{name, at})
 		}
 	}
 }
 
 // checkTemplateTypes reports an attribute whose type cannot be stored in the key that its
 // template makes.
-func checkTemplateTypes(c *compiler) {
-	for _, e := range c.soundEntities() {
-		for _, k := range e.Keys {
-			at := c.keyPos(e, k)
-			if k.Attr.Type != value.String && !k.Template.Whole() {
-				c.report(at, "{"+k.Attr.Name+": \"{name}\"}", "the key attribute %s is a %s, and %q makes a text", k.Attr.Name, k.Attr.Type, k.Template)
-				continue
-			}
-			if e.Attribute(k.Attr.Name) != nil && k.Template.String() != "{"+k.Attr.Name+"}" {
-				c.report(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
-			}
-			for _, name := range k.Template.Names() {
-				if a := e.Attribute(name); a != nil && !inKey(a, k) {
-					c.report(at, keyHint(a, k), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
-				}
+func checkTemplateTypes(c *compiler, e *Entity) {
+	for _, k := range e.Keys {
+		at := c.keyPos(e, k)
+		if k.Attr.Type != value.String && !k.Template.Whole() {
+			c.report(at, "{"+k.Attr.Name+": \"{name}\"}", "the key attribute %s is a %s, and %q makes a text", k.Attr.Name, k.Attr.Type, k.Template)
+			continue
+		}
+		if e.Attribute(k.Attr.Name) != nil && k.Template.String() != "{"+k.Attr.Name+"}" {
+			c.report(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
+		}
+		for _, name := range k.Template.Names() {
+			if a := e.Attribute(name); a != nil && !inKey(a, k) {
+				c.report(at, keyHint(a, k), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
 			}
 		}
 	}
@@ -171,20 +162,18 @@ func keyHint(a *Attribute, k *KeyTemplate) string {
 // checkSeparators reports two names in a template without a safe separator between them: a
 // character that Escape removes from typed values. Without one, a typed value could move
 // the border between the two names and so forge another row's key.
-func checkSeparators(c *compiler) {
-	for _, e := range c.soundEntities() {
-		for _, k := range e.Keys {
-			between, after := "", false
-			for _, p := range k.Template.parts {
-				if p.slot < 0 {
-					between += p.literal
-					continue
-				}
-				if after && !strings.ContainsFunc(between, k.Template.border) {
-					c.report(c.keyPos(e, k), "put a sign like #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
-				}
-				between, after = "", true
+func checkSeparators(c *compiler, e *Entity) {
+	for _, k := range e.Keys {
+		between, after := "", false
+		for _, p := range k.Template.parts {
+			if p.slot < 0 {
+				between += p.literal
+				continue
 			}
+			if after && !strings.ContainsFunc(between, k.Template.border) {
+				c.report(c.keyPos(e, k), "put a sign like #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
+			}
+			between, after = "", true
 		}
 	}
 }
@@ -198,18 +187,16 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 // attribute of rows that weir makes.
 // A where of a made row must be single values because weir writes them into the row that it makes;
 // a name in the key of a set's rows may have several.
-func checkWhere(c *compiler) {
-	for _, e := range c.Entities {
-		for _, d := range e.decl.Where {
-			if _, latest := e.latestField(d.name.text); latest || c.valueOf(e, d.name.text) != nil {
-				c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
-			}
-			if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
-				c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
-			}
-			if k := e.KeyTemplate(d.name.text); e.Derived && k != nil && e.Field(d.name.text).Key == nil && !k.gives(e.Stamp(d.name.text)) {
-				c.report(d.name.pos, "leave it out", "weir makes %s of %s by its template %q, which its where contradicts", k.Attr.Name, e.Name, k.Template)
-			}
+func checkWhere(c *compiler, e *Entity) {
+	for _, d := range e.decl.Where {
+		if _, latest := e.latestField(d.name.text); latest || c.valueOf(e, d.name.text) != nil {
+			c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
+		}
+		if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
+			c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
+		}
+		if k := e.KeyTemplate(d.name.text); e.Derived && k != nil && e.Field(d.name.text).Key == nil && !k.gives(e.Stamp(d.name.text)) {
+			c.report(d.name.pos, "leave it out", "weir makes %s of %s by its template %q, which its where contradicts", k.Attr.Name, e.Name, k.Template)
 		}
 	}
 }
@@ -218,11 +205,6 @@ func checkWhere(c *compiler) {
 // template is that attribute's own name, or this text.
 func (k *KeyTemplate) gives(v value.Value) bool {
 	return k.Template.String() == "{"+k.Attr.Name+"}" || len(k.Template.names) == 0 && k.Template.String() == value.Scalar(v)
-}
-
-// soundEntities returns the entities whose keys can be used.
-func (c *compiler) soundEntities() []*Entity {
-	return slices.DeleteFunc(slices.Clone(c.Entities), func(e *Entity) bool { return c.broken[e] })
 }
 
 // valueOf returns the tally that an attribute of the entity shows, nil for none.

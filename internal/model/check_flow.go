@@ -106,14 +106,12 @@ func loop(feeds map[string][]string, start string) []string {
 // that the row followed is gone.
 // A stream with NEW_IMAGE, OLD_IMAGE or KEYS_ONLY lacks images without any error of DynamoDB, so
 // only a check before the start can find it.
-func checkImages(c *compiler) {
-	for _, r := range c.reads {
-		const hint = "leave stream out: it has new and old images then"
-		switch t := r.of.Table; {
-		case t.KeysOnly:
-			c.report(r.at, hint, "%s needs images of the rows, and the stream of table %s has only keys", r.what, t.Name)
-		case r.old && !t.OldImage:
-			c.report(r.at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", r.what, t.Name)
-		}
+func checkImages(c *compiler, r reading) {
+	const hint = "leave stream out: it has new and old images then"
+	switch t := r.of.Table; {
+	case t.KeysOnly:
+		c.report(r.at, hint, "%s needs images of the rows, and the stream of table %s has only keys", r.what, t.Name)
+	case r.old && !t.OldImage:
+		c.report(r.at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", r.what, t.Name)
 	}
 }

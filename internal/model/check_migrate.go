@@ -33,32 +33,30 @@ func checkOldTables(c *compiler) {
 // checkMigrations reports a migration that cannot work. It must make complete rows of an
 // entity that the application writes, and an old row must not fit two of them.
 // Both images are needed: a deletion of an old row is known by its old image alone.
-func checkMigrations(c *compiler) {
-	for _, m := range c.Migrations {
-		d := m.decl
-		if m.From.Derived {
-			c.report(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
+func checkMigrations(c *compiler, m *Migration) {
+	d := m.decl
+	if m.From.Derived {
+		c.report(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
+	}
+	if !m.From.Table.OldImage {
+		c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
+	}
+	for i, mk := range m.Makes {
+		at := mk.decl.entity.pos
+		switch {
+		case mk.Into == m.From:
+			c.report(at, "", "rows of %s would become what they are", m.From.Name)
+			continue
+		case mk.Into.Derived:
+			c.report(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
+			continue
 		}
-		if !m.From.Table.OldImage {
-			c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
-		}
-		for i, mk := range m.Makes {
-			at := mk.decl.entity.pos
-			switch {
-			case mk.Into == m.From:
-				c.report(at, "", "rows of %s would become what they are", m.From.Name)
-				continue
-			case mk.Into.Derived:
-				c.report(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
-				continue
-			}
-			c.makingWhole(mk)
-			c.fittingTypes(mk.Rule, func(name string) pos { return c.makingPos(mk, name) })
-			c.makingStamps(mk)
-			for _, o := range m.Makes[:i] {
-				if m.OneOf && !exclude(o.Where, mk.Where) {
-					c.report(at, "give both a where that no row passes twice", "an old row could become %s and %s", o.Into.Name, mk.Into.Name)
-				}
+		c.makingWhole(mk)
+		c.fittingTypes(mk.Rule, func(name string) pos { return c.makingPos(mk, name) })
+		c.makingStamps(mk)
+		for _, o := range m.Makes[:i] {
+			if m.OneOf && !exclude(o.Where, mk.Where) {
+				c.report(at, "give both a where that no row passes twice", "an old row could become %s and %s", o.Into.Name, mk.Into.Name)
 			}
 		}
 	}

@@ -2,19 +2,6 @@ package model
 
 import "slices"
 
-// eachStep runs the check over the steps of all queries that compiled without a problem.
-// d is the declaration of the step, for places in messages.
-func (c *compiler) eachStep(check func(q *Query, s *Step, d *stepDecl)) {
-	for _, q := range c.Queries {
-		if !c.sound[q] {
-			continue
-		}
-		for _, s := range q.Steps {
-			check(q, s, s.decl)
-		}
-	}
-}
-
 // schema returns the templates of the key that a step reads by. sorted is false if that
 // key has no sort key.
 func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
@@ -54,46 +41,42 @@ func (q *Query) certain(s *Step, name string) bool {
 
 // checkGets reports a get whose key is not fixed completely by required parameters, and options
 // that only a list has.
-func checkGets(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		if !s.Get {
-			return
+func checkGets(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if !s.Get {
+		return
+	}
+	for _, key := range []string{"by", "below", "order"} {
+		if at, ok := d.at[key]; ok {
+			c.report(at, "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
 		}
-		for _, key := range []string{"by", "below", "order"} {
-			if at, ok := d.at[key]; ok {
-				c.report(at, "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
-			}
+	}
+	for _, name := range s.Entity.KeyNames() {
+		if !q.certain(s, name) {
+			c.report(d.pos, "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
 		}
-		for _, name := range s.Entity.KeyNames() {
-			if !q.certain(s, name) {
-				c.report(d.pos, "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
-			}
-		}
-	})
+	}
 }
 
 // checkPartitions reports a list that does not read exactly one partition of its table or index.
 // One partition is what bounds the cost of a query: a Query of DynamoDB needs the whole partition
 // key, and a Scan is not offered.
-func checkPartitions(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		if s.Get {
-			return
+func checkPartitions(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if s.Get {
+		return
+	}
+	if !s.inIndex() {
+		c.report(d.at["by"], "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
+		return
+	}
+	partition, _, sorted := s.schema()
+	for _, name := range partition.Template.required() {
+		if !q.certain(s, name) {
+			c.report(d.pos, "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
 		}
-		if !s.inIndex() {
-			c.report(d.at["by"], "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
-			return
-		}
-		partition, _, sorted := s.schema()
-		for _, name := range partition.Template.required() {
-			if !q.certain(s, name) {
-				c.report(d.pos, "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
-			}
-		}
-		if at, ok := d.at["order"]; ok && !sorted {
-			c.report(at, "leave it out", "the rows have no order: there is no sort key")
-		}
-	})
+	}
+	if at, ok := d.at["order"]; ok && !sorted {
+		c.report(at, "leave it out", "the rows have no order: there is no sort key")
+	}
 }
 
 // narrows reports whether the read itself uses the name: in the partition key, or in the sort
@@ -118,54 +101,55 @@ func (s *Step) narrows(name string) bool {
 }
 
 // checkBelow reports a "below" that does not limit the first free name of the sort key.
-func checkBelow(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		if s.Below == nil || s.Get {
-			return
-		}
-		if len(d.below) > 1 {
-			c.report(d.below[1].name.pos, "", "below bounds one field")
-		}
-		_, sort, _ := s.schema()
-		next := ""
-		if sort != nil {
-			for _, n := range sort.Template.Names() {
-				if !q.certain(s, n) {
-					next = n
-					break
-				}
-			}
-		}
-		at := d.below[len(d.below)-1].name.pos
-		switch name := s.Below.Field.Name; {
-		case next == "":
-			c.report(at, "", "below needs a name of the sort key that with leaves free")
-		case name != next:
-			c.report(at, "", "the rows are in the order of %q, so below cannot bound %q", next, name)
-		}
-	})
+func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if s.Below == nil || s.Get {
+		return
+	}
+	if len(d.below) > 1 {
+		c.report(d.below[1].name.pos, "", "below bounds one field")
+	}
+	next := ""
+	if _, sort, _ := s.schema(); sort != nil {
+		next = findFirst(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
+	}
+	at := d.below[len(d.below)-1].name.pos
+	switch name := s.Below.Field.Name; {
+	case next == "":
+		c.report(at, "", "below needs a name of the sort key that with leaves free")
+	case name != next:
+		c.report(at, "", "the rows are in the order of %q, so below cannot bound %q", next, name)
+	}
 }
 
 // checkFilters reports a filter that a query cannot use: its field must be a single value
 // that is not hidden and that the index holds.
-func checkFilters(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		reportTwice(c, d.With)
-		for i, b := range s.With {
-			w := d.With[i].name
-			switch {
-			case !scalar(b.Field.Type) || b.Field.Type == TypeBinary:
-				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, b.Field.Type)
-			case s.Index != nil && s.Index.KeysOnly && !s.narrows(w.text) && !s.holds(b.Field):
-				c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
-			}
+func checkFilters(c *compiler, q *Query, s *Step, d *stepDecl) {
+	reportTwice(c, d.With)
+	for i, b := range s.With {
+		w := d.With[i].name
+		if c.checkCompared(b.Field, w) && !s.narrows(w.text) {
+			c.checkHeld(s, b.Field, w)
 		}
-		for i, f := range s.Where {
-			if s.Index != nil && s.Index.KeysOnly && !s.holds(f.Field) {
-				c.report(d.Where[i].name.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, f.Field.Name)
-			}
-		}
-	})
+	}
+	for i, f := range s.Where {
+		c.checkHeld(s, f.Field, d.Where[i].name)
+	}
+}
+
+// checkCompared reports a field that can equal no parameter. It returns whether it can.
+func (c *compiler) checkCompared(f *Field, w word) bool {
+	ok := scalar(f.Type) && f.Type != TypeBinary
+	if !ok {
+		c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
+	}
+	return ok
+}
+
+// checkHeld reports a field that the index that a step reads by does not hold.
+func (c *compiler) checkHeld(s *Step, f *Field, w word) {
+	if s.Index != nil && s.Index.KeysOnly && !s.holds(f) {
+		c.report(w.pos, "leave projection out", "the index %s holds only keys, and %s is not in one", s.Index.Name, w.text)
+	}
 }
 
 // holds reports whether the field can be read from the keys alone.
@@ -186,36 +170,32 @@ func (s *Step) TellsEntity() bool {
 }
 
 // checkExpired reports "expired" on an entity whose rows never expire.
-func checkExpired(c *compiler) {
-	c.eachStep(func(q *Query, s *Step, d *stepDecl) {
-		if s.Expired && s.Entity.Expires == nil && s.Entity.Table.TTL == "" {
-			c.report(d.at["expired"], "leave it out, or say expires", "%s never expires", s.Entity.Name)
-		}
-	})
+func checkExpired(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if s.Expired && s.Entity.Expires == nil && s.Entity.Table.TTL == "" {
+		c.report(d.at["expired"], "leave it out, or say expires", "%s never expires", s.Entity.Name)
+	}
 }
 
 // checkUnique reports a query in which several rows can lead to the same row, if it does
 // not say whether that row is returned once.
-func checkUnique(c *compiler) {
-	for _, q := range c.Queries {
-		if !c.sound[q] || q.Search != nil {
-			continue
+func checkUnique(c *compiler, q *Query) {
+	if q.Search != nil {
+		return
+	}
+	d := q.decl
+	at, said := d.at["unique"]
+	if len(q.Steps) < 2 {
+		if said {
+			c.report(at, "leave it out", "without then each row comes once anyway")
 		}
-		d := q.decl
-		at, said := d.at["unique"]
-		if len(q.Steps) < 2 {
-			if said {
-				c.report(at, "leave it out", "without then each row comes once anyway")
-			}
-			continue
-		}
-		if repeats(q) && !said {
-			c.report(d.name.pos, "unique: true gives each once, unique: false each time", "several rows can lead to one %s, and the query does not say what then", q.Steps[len(q.Steps)-1].Entity.Name)
-		}
-		for _, s := range q.Steps {
-			if at, ok := s.decl.at["order"]; ok && q.Unique {
-				c.report(at, "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
-			}
+		return
+	}
+	if repeats(q) && !said {
+		c.report(d.name.pos, "unique: true gives each once, unique: false each time", "several rows can lead to one %s, and the query does not say what then", q.Steps[len(q.Steps)-1].Entity.Name)
+	}
+	for _, s := range q.Steps {
+		if at, ok := s.decl.at["order"]; ok && q.Unique {
+			c.report(at, "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
 		}
 	}
 }

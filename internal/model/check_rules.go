@@ -8,19 +8,17 @@ import (
 )
 
 // checkRules reports rules for commands on an entity whose rows only weir writes.
-func checkRules(c *compiler) {
-	for _, e := range c.Entities {
-		d := e.decl
-		if !e.Derived {
-			if o := e.Once; o != nil && (o.Of.Derived || o.Of == e) {
-				c.report(d.Once.Of.pos, "", "%s cannot be where the keys of %s are kept: commands do not write it", o.Of.Name, e.Name)
-			}
-			continue
+func checkRules(c *compiler, e *Entity) {
+	d := e.decl
+	if !e.Derived {
+		if o := e.Once; o != nil && (o.Of.Derived || o.Of == e) {
+			c.report(d.Once.Of.pos, "", "%s cannot be where the keys of %s are kept: commands do not write it", o.Of.Name, e.Name)
 		}
-		for _, key := range []string{"unique", "new", "flatten", "once", "supersede"} {
-			if at, ok := d.at[key]; ok {
-				c.report(at, "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
-			}
+		return
+	}
+	for _, key := range []string{"unique", "new", "flatten", "once", "supersede"} {
+		if at, ok := d.at[key]; ok {
+			c.report(at, "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
 		}
 	}
 }
@@ -29,84 +27,76 @@ func checkRules(c *compiler) {
 // finds the rows with a value, because rows may also be written without commands.
 // The index is read before a claim is given (package ingest). Without one, a value that a replayed
 // or foreign row has would be given away a second time.
-func checkUniqueFields(c *compiler) {
-	for _, e := range c.soundEntities() {
-		reportTwice(c, e.decl.Unique)
-		for _, u := range e.Unique {
-			at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
-			switch {
-			case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
-				c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
-			case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
-				c.report(at, "leave it out", "%s is in the key of %s, and rows have different keys anyway", u.Field.Name, e.Name)
-			case u.Index == nil:
-				c.report(at, "an index whose key begins with {"+u.Field.Name+"}", "no index finds the row of %s that has a value of %s already", e.Name, u.Field.Name)
-			}
+func checkUniqueFields(c *compiler, e *Entity) {
+	reportTwice(c, e.decl.Unique)
+	for _, u := range e.Unique {
+		at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
+		switch {
+		case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
+			c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
+		case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
+			c.report(at, "leave it out", "%s is in the key of %s, and rows have different keys anyway", u.Field.Name, e.Name)
+		case u.Index == nil:
+			c.report(at, "an index whose key begins with {"+u.Field.Name+"}", "no index finds the row of %s that has a value of %s already", e.Name, u.Field.Name)
 		}
 	}
 }
 
 // checkNew reports a generated value that does not fit its attribute, or that competes with
 // a default.
-func checkNew(c *compiler) {
-	for _, e := range c.Entities {
-		for _, p := range e.decl.New {
-			want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
-			a, f := e.Attribute(p.name.text), e.Field(p.name.text)
-			is := f.Type
-			switch {
-			case a != nil:
-				is = a.Type
-			case f.Key != nil: // any text
-				is = TypeAny
-			}
-			if want != "" && is != want && is != TypeAny {
-				c.report(p.value.pos, "", "%s is a %s, and %s makes a %s", p.name.text, is, p.value.text, want)
-			}
-			if a != nil && !a.Default.IsMissing() {
-				c.report(p.name.pos, "leave one of them out", "%s has a default too", a.Name)
-			}
+func checkNew(c *compiler, e *Entity) {
+	for _, p := range e.decl.New {
+		want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
+		a, f := e.Attribute(p.name.text), e.Field(p.name.text)
+		is := f.Type
+		switch {
+		case a != nil:
+			is = a.Type
+		case f.Key != nil: // any text
+			is = TypeAny
+		}
+		if want != "" && is != want && is != TypeAny {
+			c.report(p.value.pos, "", "%s is a %s, and %s makes a %s", p.name.text, is, p.value.text, want)
+		}
+		if a != nil && !a.Default.IsMissing() {
+			c.report(p.name.pos, "leave one of them out", "%s has a default too", a.Name)
 		}
 	}
 }
 
 // checkNested reports a flattened member that is also an attribute, or whose prefix no
 // attribute has.
-func checkNested(c *compiler) {
-	for _, e := range c.Entities {
-		for _, p := range e.decl.Flatten {
-			if e.Attribute(p.name.text) != nil {
-				c.report(p.name.pos, "leave one of them out", "%q is an attribute of %s too", p.name.text, e.Name)
-			}
-			if p.value.given() && !slices.ContainsFunc(e.Attributes, func(a *Attribute) bool { return strings.HasPrefix(a.Name, p.value.text+".") }) {
-				c.report(p.value.pos, "attributes: {"+p.value.text+".name: string}", "%s has no attribute that begins with %s.", e.Name, p.value.text)
-			}
+func checkNested(c *compiler, e *Entity) {
+	for _, p := range e.decl.Flatten {
+		if e.Attribute(p.name.text) != nil {
+			c.report(p.name.pos, "leave one of them out", "%q is an attribute of %s too", p.name.text, e.Name)
+		}
+		if p.value.given() && !slices.ContainsFunc(e.Attributes, func(a *Attribute) bool { return strings.HasPrefix(a.Name, p.value.text+".") }) {
+			c.report(p.value.pos, "attributes: {"+p.value.text+".name: string}", "%s has no attribute that begins with %s.", e.Name, p.value.text)
 		}
 	}
 }
 
 // checkSupersede reports a row that could supersede itself, and a list or a time of the
 // wrong type.
-func checkSupersede(c *compiler) {
-	for _, e := range c.soundEntities() {
-		s := e.Supersede
-		if s == nil {
-			continue
-		}
-		d := e.decl.Supersede
-		if s.List.Type != TypeList {
-			c.report(d.Append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
-		}
-		if s.Time.Type != TypeTime {
-			c.report(d.Append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
-		}
-		for i, o := range s.Other {
-			differs := slices.ContainsFunc(s.Where, func(t Test) bool {
-				return t.Field.Name == o.Name && !t.Is.Holds(o.Expr.Const)
-			})
-			if !differs {
-				c.report(d.Row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, value.Scalar(o.Expr.Const))
-			}
+func checkSupersede(c *compiler, e *Entity) {
+	s := e.Supersede
+	if s == nil {
+		return
+	}
+	d := e.decl.Supersede
+	if s.List.Type != TypeList {
+		c.report(d.Append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
+	}
+	if s.Time.Type != TypeTime {
+		c.report(d.Append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
+	}
+	for i, o := range s.Other {
+		differs := slices.ContainsFunc(s.Where, func(t Test) bool {
+			return t.Field.Name == o.Name && !t.Is.Holds(o.Expr.Const)
+		})
+		if !differs {
+			c.report(d.Row[i].name.pos, "where: {"+o.Name+": another word}", "a row that has %s %s already would supersede itself", o.Name, value.Scalar(o.Expr.Const))
 		}
 	}
 }

@@ -16,77 +16,69 @@ const (
 // checkTableNames reports names of tables and indexes that DynamoDB does not allow, and the name of
 // the own table.
 // The lengths and characters are DynamoDB's naming rules for tables and indexes.
-func checkTableNames(c *compiler) {
-	for _, t := range c.Tables {
-		at := t.decl.name.pos
-		switch {
-		case t.Name == "weir":
-			c.report(at, "choose another name", "the table weir is weir's own: it keeps its ledgers there")
-		case !tableName.MatchString(t.Name):
-			c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
-		}
-		for _, ix := range t.decl.Indexes {
-			if !tableName.MatchString(ix.name.text) {
-				c.report(ix.name.pos, "", "an index's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", ix.name.text)
-			}
+func checkTableNames(c *compiler, t *Table) {
+	at := t.decl.name.pos
+	switch {
+	case t.Name == "weir":
+		c.report(at, "choose another name", "the table weir is weir's own: it keeps its ledgers there")
+	case !tableName.MatchString(t.Name):
+		c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
+	}
+	for _, ix := range t.decl.Indexes {
+		if !tableName.MatchString(ix.name.text) {
+			c.report(ix.name.pos, "", "an index's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", ix.name.text)
 		}
 	}
 }
 
 // checkIndexCount reports a table with more indexes than DynamoDB allows.
 // A service quota may be raised for an account; the model keeps to the default one.
-func checkIndexCount(c *compiler) {
-	for _, t := range c.Tables {
-		local := 0
-		for _, ix := range t.Indexes {
-			if ix.Local {
-				local++
-			}
+func checkIndexCount(c *compiler, t *Table) {
+	local := 0
+	for _, ix := range t.Indexes {
+		if ix.Local {
+			local++
 		}
-		at := t.decl.name.pos
-		if local > maxLocalIndexes {
-			c.report(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
-		}
-		if global := len(t.Indexes) - local; global > maxGlobalIndexes {
-			c.report(at, "", "%s has %d global indexes, DynamoDB allows %d", t.Name, global, maxGlobalIndexes)
-		}
+	}
+	at := t.decl.name.pos
+	if local > maxLocalIndexes {
+		c.report(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
+	}
+	if global := len(t.Indexes) - local; global > maxGlobalIndexes {
+		c.report(at, "", "%s has %d global indexes, DynamoDB allows %d", t.Name, global, maxGlobalIndexes)
 	}
 }
 
 // checkLocalIndexes reports a local index without the table's partition key or without sort keys.
 // A local index shares the partitions of its table, so both need a sort key and one partition key
 // (DynamoDB, local secondary indexes).
-func checkLocalIndexes(c *compiler) {
-	for _, t := range c.Tables {
-		for i, ix := range t.Indexes {
-			at := t.decl.Indexes[i].name.pos
-			switch {
-			case !ix.Local || t.Key.Partition.Name == "" || ix.Key.Partition.Name == "":
-			case ix.Key.Partition != t.Key.Partition:
-				c.report(at, "leave local out, or begin its key with "+t.Key.Partition.Name, "the local index %s does not share the table's partition key", ix.Name)
-			case ix.Key.Sort.Name == "" || t.Key.Sort.Name == "":
-				c.report(at, "", "the local index %s needs a sort key, in its own key and in the table's", ix.Name)
-			}
+func checkLocalIndexes(c *compiler, t *Table) {
+	for i, ix := range t.Indexes {
+		at := t.decl.Indexes[i].name.pos
+		switch {
+		case !ix.Local || t.Key.Partition.Name == "" || ix.Key.Partition.Name == "":
+		case ix.Key.Partition != t.Key.Partition:
+			c.report(at, "leave local out, or begin its key with "+t.Key.Partition.Name, "the local index %s does not share the table's partition key", ix.Name)
+		case ix.Key.Sort.Name == "" || t.Key.Sort.Name == "":
+			c.report(at, "", "the local index %s needs a sort key, in its own key and in the table's", ix.Name)
 		}
 	}
 }
 
 // checkTTL reports a TTL attribute that is a key attribute or not a number.
-func checkTTL(c *compiler) {
-	for _, t := range c.Tables {
-		at := t.decl.TTL
-		if !at.given() {
-			continue
-		}
-		c.attributeName(at)
-		if slices.ContainsFunc(keyAttrs(t), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
-			c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
-		}
-		for _, e := range t.Entities {
-			c.tells(e, word{t.TTL, at.pos})
-			if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber && a.As != AsSeconds {
-				c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
-			}
+func checkTTL(c *compiler, t *Table) {
+	at := t.decl.TTL
+	if !at.given() {
+		return
+	}
+	c.attributeName(at)
+	if slices.ContainsFunc(keyAttrs(t), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
+		c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
+	}
+	for _, e := range t.Entities {
+		c.tells(e, word{t.TTL, at.pos})
+		if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber && a.As != AsSeconds {
+			c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
 		}
 	}
 }

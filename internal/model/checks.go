@@ -2,63 +2,60 @@ package model
 
 import "slices"
 
-// checks returns the checks in the order in which they run. Each looks at the whole plan
-// for one kind of mistake. The plan holds whatever could be compiled, so a check skips
-// broken parts.
-// The order decides only the order of messages at one line of the file: problems are sorted by
-// line.
-func checks() []func(*compiler) {
-	all := slices.Concat(entityChecks, flowChecks)
+// check runs all checks. Each looks at one part of the plan, or at the whole plan, for one kind of mistake. The plan holds
+// whatever could be compiled, so a check skips broken parts.
+// Problems are sorted by line, so the order decides nothing, but that two entities which overlap are known before other checks.
+func (c *compiler) check() {
+	eachOf(c, c.Tables, checkTableNames, checkIndexCount, checkLocalIndexes, checkTTL)
+	eachOf(c, c.Entities, checkAttributes, checkExpires, checkRules, checkNew, checkNested, checkWhere)
+	eachOf(c, c.soundEntities(), checkUniqueFields, checkSupersede, checkTemplateNames, checkTemplateTypes, checkSeparators)
+	checkOneEntity(c)
+	checkOneKey(c)
+	checkOwnKeys(c)
 	for _, k := range kinds {
-		all = append(all, k.checks...)
+		k.check(c)
 	}
-	return all
+	eachOf(c, c.Searches, checkSearches)
+	checkKeyTypes(c)
+	checkLoops(c)
+	eachOf(c, c.reads, checkImages)
+	checkOldTables(c)
+	eachOf(c, c.Migrations, checkMigrations)
+	checkMigrationLoops(c)
+	eachOf(c, c.soundQueries(), checkSteps, checkUnique, checkReturns, checkSort)
+	// What has no effect, or what no write can hold:
+	eachOf(c, c.Entities, checkUnwritten)
+	eachOf(c, c.Tallies, checkCounted)
+	checkConstantKeys(c)
+	checkWidths(c)
 }
 
-// entityChecks are the checks of tables, entities and their keys.
-var entityChecks = []func(*compiler){
-	checkTableNames,
-	checkIndexCount,
-	checkLocalIndexes,
-	checkTTL,
-	checkAttributes,
-	checkExpires,
-	checkRules,
-	checkUniqueFields,
-	checkNew,
-	checkNested,
-	checkSupersede,
-	checkTemplateNames,
-	checkTemplateTypes,
-	checkSeparators,
-	checkWhere,
-	checkOneEntity,
-	checkOneKey,
-	checkOwnKeys,
+// eachOf runs checks over each part of a list.
+func eachOf[T any](c *compiler, list []T, checks ...func(*compiler, T)) {
+	for _, x := range list {
+		for _, check := range checks {
+			check(c, x)
+		}
+	}
 }
 
-// flowChecks are the checks of derivations and queries.
-var flowChecks = []func(*compiler){
-	checkKeyTypes,
-	checkOldTables,
-	checkMigrations,
-	checkMigrationLoops,
-	checkLoops,
-	checkImages,
-	checkSearches,
-	checkGets,
-	checkPartitions,
-	checkBelow,
-	checkFilters,
-	checkAny,
-	checkKinds,
-	checkExpired,
-	checkUnique,
-	checkReturns,
-	checkSort,
-	checkReadsEach,
-	checkUnwritten, // of what has no effect, or what no write can hold
-	checkCounted,
-	checkConstantKeys,
-	checkWidths,
+// soundEntities returns the entities whose keys can be used.
+func (c *compiler) soundEntities() []*Entity {
+	return slices.DeleteFunc(slices.Clone(c.Entities), func(e *Entity) bool { return c.broken[e] })
+}
+
+// soundQueries returns the queries that compiled without a problem.
+func (c *compiler) soundQueries() []*Query {
+	return slices.DeleteFunc(slices.Clone(c.Queries), func(q *Query) bool { return !c.sound[q] })
+}
+
+// checkSteps checks the steps of a query. d is the declaration of a step, for places in messages.
+func checkSteps(c *compiler, q *Query) {
+	for _, s := range q.Steps {
+		for _, check := range []func(c *compiler, q *Query, s *Step, d *stepDecl){
+			checkGets, checkPartitions, checkBelow, checkFilters, checkAny, checkKinds, checkExpired, checkReadsEach,
+		} {
+			check(c, q, s, s.decl)
+		}
+	}
 }

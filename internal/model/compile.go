@@ -44,9 +44,7 @@ func compile(r *reader, root node) *Model {
 	c.compileSearches()
 	c.compileQueries()
 	c.reads = c.inputs()
-	for _, check := range checks() {
-		check(c)
-	}
+	c.check()
 	return c.Model
 }
 

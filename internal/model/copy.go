@@ -10,7 +10,10 @@ import (
 var copyKind = kind{
 	keys: []string{"row"}, declare: func() derivation { return &rowDecl{} },
 	compile: compileRows,
-	checks:  []func(*compiler){checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkFollow, checkEach},
+	check: func(c *compiler) {
+		eachOf(c, c.Rows, checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach)
+		checkFollow(c)
+	},
 }
 
 // compileRows compiles each rule, for that entity of its declaration which is its source.
@@ -214,25 +217,23 @@ func (c *compiler) sets(r *RowRule, name string) bool {
 // checkRowWhole reports key names and required attributes that a rule does not set.
 // Names of an index key count only where nothing else would give them: rows without a whole index
 // key are not in the index.
-func checkRowWhole(c *compiler) {
-	for _, r := range c.Rows {
-		if c.broken[r.Into] || c.faulty[r] {
-			continue
-		}
-		at := r.decl.name.pos
-		missing := map[string]bool{}
-		for i, k := range r.Into.Keys {
-			for _, name := range k.Template.required() {
-				if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Attribute(name) == nil) {
-					missing[name] = true
-					c.report(at, "set: {"+name+": FIELD}", "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
-				}
+func checkRowWhole(c *compiler, r *RowRule) {
+	if c.broken[r.Into] || c.faulty[r] {
+		return
+	}
+	at := r.decl.name.pos
+	missing := map[string]bool{}
+	for i, k := range r.Into.Keys {
+		for _, name := range k.Template.required() {
+			if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Attribute(name) == nil) {
+				missing[name] = true
+				c.report(at, "set: {"+name+": FIELD}", "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
 			}
 		}
-		for _, a := range r.Into.Attributes {
-			if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
-				c.report(at, "set: {"+a.Name+": FIELD}", "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
-			}
+	}
+	for _, a := range r.Into.Attributes {
+		if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
+			c.report(at, "set: {"+a.Name+": FIELD}", "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
 		}
 	}
 }
@@ -241,35 +242,31 @@ func checkRowWhole(c *compiler) {
 // rows would then make the same row.
 // History is left out if the record's position is in its key: each record then makes a row of its
 // own.
-func checkRowKey(c *compiler) {
-	for _, r := range c.Rows {
-		if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
-			continue
-		}
-		var used []string
-		for _, name := range r.Into.KeyNames() {
-			for _, a := range r.Fields {
-				if a.Name == name && a.Expr.Field != nil {
-					used = append(used, a.Expr.Field.Name)
-				}
+func checkRowKey(c *compiler, r *RowRule) {
+	if c.broken[r.Into] || c.broken[r.Source] || c.faulty[r] || onePerRecord(r) {
+		return
+	}
+	var used []string
+	for _, name := range r.Into.KeyNames() {
+		for _, a := range r.Fields {
+			if a.Name == name && a.Expr.Field != nil {
+				used = append(used, a.Expr.Field.Name)
 			}
 		}
-		for _, name := range r.Source.KeyNames() {
-			if !slices.Contains(used, name) {
-				c.report(r.decl.name.pos, "put a name that is set from it into the key of "+r.Into.Name,
-					"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
-			}
+	}
+	for _, name := range r.Source.KeyNames() {
+		if !slices.Contains(used, name) {
+			c.report(r.decl.name.pos, "put a name that is set from it into the key of "+r.Into.Name,
+				"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
 		}
 	}
 }
 
 // checkStamps reports a rule that sets an attribute which the entity's where already fixes.
-func checkStamps(c *compiler) {
-	for _, r := range c.Rows {
-		for _, t := range r.Into.Where {
-			if i := slices.IndexFunc(r.Fields, func(a Assign) bool { return a.Name == t.Field.Name }); i >= 0 {
-				c.report(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
-			}
+func checkStamps(c *compiler, r *RowRule) {
+	for _, t := range r.Into.Where {
+		if i := slices.IndexFunc(r.Fields, func(a Assign) bool { return a.Name == t.Field.Name }); i >= 0 {
+			c.report(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
 		}
 	}
 }
@@ -278,20 +275,18 @@ func checkStamps(c *compiler) {
 // be the same whenever it is made. It also reports history of changes whose key is not
 // different for each record.
 // A copy is made again by builds and corrections, which have the source row and no record.
-func checkState(c *compiler) {
-	for _, r := range c.Rows {
-		d := r.decl
-		position := false
-		for _, a := range r.Fields {
-			used := recordsIn(a.Expr)
-			if len(used) > 0 && !d.keeps() {
-				c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
-			}
-			position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
+func checkState(c *compiler, r *RowRule) {
+	d := r.decl
+	position := false
+	for _, a := range r.Fields {
+		used := recordsIn(a.Expr)
+		if len(used) > 0 && !d.keeps() {
+			c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
 		}
-		if slices.Contains(r.Keep, events["modify"]) && !position {
-			c.report(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
-		}
+		position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
+	}
+	if slices.Contains(r.Keep, events["modify"]) && !position {
+		c.report(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
 	}
 }
 
@@ -336,10 +331,8 @@ func recordsIn(x Expr) []string {
 }
 
 // checkRowTypes reports a value whose type does not fit its attribute.
-func checkRowTypes(c *compiler) {
-	for _, r := range c.Rows {
-		c.fittingTypes(r, func(name string) pos { return c.setPos(r, name) })
-	}
+func checkRowTypes(c *compiler, r *RowRule) {
+	c.fittingTypes(r, func(name string) pos { return c.setPos(r, name) })
 }
 
 // fittingTypes is checkRowTypes for one rule, which gives names their values at these places.

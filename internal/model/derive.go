@@ -11,7 +11,7 @@ type kind struct {
 	keys    []string          // the keys that identify the kind
 	declare func() derivation // an empty declaration
 	compile func(*compiler)   // second pass: what each is made from
-	checks  []func(*compiler)
+	check   func(*compiler)   // for what the kind cannot be
 }
 
 // kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.

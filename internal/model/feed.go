@@ -56,27 +56,25 @@ func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
 // checkEach reports a feed that cannot work: its rows must be history, its subscribers
 // must be rows of the application that single values find, and each subscriber must get its
 // own row.
-func checkEach(c *compiler) {
-	for _, r := range c.Rows {
-		if r.Subscribers == nil || c.broken[r.Into] || c.broken[r.Subscribers.Of] || c.faulty[r] {
-			continue
-		}
-		d := r.decl
-		at := d.Each.pos
-		if !d.keeps() {
-			c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
-		}
-		if r.Subscribers.Of.Derived {
-			c.report(d.Each.Of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
-		}
-		for _, a := range r.Fields {
-			if a.Expr.Follow != nil {
-				c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each subscriber stays as it was made, and follows nothing")
-			}
-		}
-		c.eachMatch(r, d.Each)
-		c.eachKey(r, at)
+func checkEach(c *compiler, r *RowRule) {
+	if r.Subscribers == nil || c.broken[r.Into] || c.broken[r.Subscribers.Of] || c.faulty[r] {
+		return
 	}
+	d := r.decl
+	at := d.Each.pos
+	if !d.keeps() {
+		c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
+	}
+	if r.Subscribers.Of.Derived {
+		c.report(d.Each.Of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
+	}
+	for _, a := range r.Fields {
+		if a.Expr.Follow != nil {
+			c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each subscriber stays as it was made, and follows nothing")
+		}
+	}
+	c.eachMatch(r, d.Each)
+	c.eachKey(r, at)
 }
 
 // eachMatch reports fields by which subscribers cannot be found.

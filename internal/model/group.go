@@ -21,7 +21,9 @@ var groupKind = kind{
 			c.group(g)
 		}
 	},
-	checks: []func(*compiler){checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy},
+	check: func(c *compiler) {
+		eachOf(c, c.Groups, checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy)
+	},
 }
 
 // Group makes rows of an entity that each sum up the source rows of one group: those with the
@@ -328,25 +330,23 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]As
 
 // checkGroupEntity reports rows of a group that something else makes or writes too, and groups
 // of rows of which there is nothing to group.
-func checkGroupEntity(c *compiler) {
-	for _, g := range c.Groups {
-		d := g.decl
-		e, at := g.Into, d.name.pos
-		if len(e.MadeBy) > 0 {
-			c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
+func checkGroupEntity(c *compiler, g *Group) {
+	d := g.decl
+	e, at := g.Into, d.name.pos
+	if len(e.MadeBy) > 0 {
+		c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
+	}
+	if e.Expires != nil {
+		c.report(e.decl.Expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
+	}
+	for _, w := range d.Group {
+		if of := c.Entity(w.text); of != nil && of.SetOf() != nil {
+			c.report(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
 		}
-		if e.Expires != nil {
-			c.report(e.decl.Expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
-		}
-		for _, w := range d.Group {
-			if of := c.Entity(w.text); of != nil && of.SetOf() != nil {
-				c.report(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
-			}
-		}
-		for _, o := range e.Table.Entities {
-			if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && c.after(o, e)) {
-				c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
-			}
+	}
+	for _, o := range e.Table.Entities {
+		if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && c.after(o, e)) {
+			c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
 		}
 	}
 }
@@ -359,61 +359,57 @@ func (c *compiler) after(a, b *Entity) bool {
 // checkGroupKey reports a key that does not say which group a row is of.
 // weir makes the row from its key, so what its other keys need must follow from the key, the where or
 // the values.
-func checkGroupKey(c *compiler) {
-	for _, g := range c.Groups {
-		e := g.Into
-		if c.broken[e] {
-			continue
+func checkGroupKey(c *compiler, g *Group) {
+	e := g.Into
+	if c.broken[e] {
+		return
+	}
+	for i, k := range e.Keys {
+		at := c.keyPos(e, k)
+		primary := i < len(e.PrimaryKey())
+		if k.Template.tail < len(k.Template.parts) {
+			c.report(at, "leave the brackets out", "each row of %s has its whole key, and %q has an optional part", e.Name, k.Template)
 		}
-		for i, k := range e.Keys {
-			at := c.keyPos(e, k)
-			primary := i < len(e.PrimaryKey())
-			if k.Template.tail < len(k.Template.parts) {
-				c.report(at, "leave the brackets out", "each row of %s has its whole key, and %q has an optional part", e.Name, k.Template)
-			}
-			for _, name := range k.Template.Names() {
-				switch {
-				case primary || slices.Contains(e.KeyNames(), name):
-				case c.valueOf(e, name) == nil && e.Attribute(name) == nil && e.fixed()[name] == "":
-					c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "nothing gives a row of %s %q for its key %s", e.Name, name, k.Attr.Name)
-				case k.Attr.Name != name:
-					c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "the key %s of %s cannot use %s: it changes while the row is there", k.Attr.Name, e.Name, name)
-				}
+		for _, name := range k.Template.Names() {
+			switch {
+			case primary || slices.Contains(e.KeyNames(), name):
+			case c.valueOf(e, name) == nil && e.Attribute(name) == nil && e.fixed()[name] == "":
+				c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "nothing gives a row of %s %q for its key %s", e.Name, name, k.Attr.Name)
+			case k.Attr.Name != name:
+				c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "the key %s of %s cannot use %s: it changes while the row is there", k.Attr.Name, e.Name, name)
 			}
 		}
-		for _, t := range e.Where {
-			if slices.Contains(e.KeyNames(), t.Field.Name) {
-				c.report(e.decl.name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
-			}
+	}
+	for _, t := range e.Where {
+		if slices.Contains(e.KeyNames(), t.Field.Name) {
+			c.report(e.decl.name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
 		}
 	}
 }
 
 // checkGroupAttributes reports a value of a group that is not declared or of another type, and
 // a declared attribute that nothing gives a value.
-func checkGroupAttributes(c *compiler) {
-	for _, g := range c.Groups {
-		e, d := g.Into, g.decl
-		for _, s := range d.Set {
-			if s.kind == nil {
-				continue
-			}
-			switch a := e.Attribute(s.name.text); {
-			case a == nil && !c.broken[e]:
-				c.report(s.name.pos, "attributes: {"+s.name.text+": "+s.kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
-			case a != nil && string(a.Type) != s.kind.Type:
-				c.report(c.attributePos(e, a.Name), "type: "+s.kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, s.kind.Keyword, s.kind.Type)
-			}
+func checkGroupAttributes(c *compiler, g *Group) {
+	e, d := g.Into, g.decl
+	for _, s := range d.Set {
+		if s.kind == nil {
+			continue
 		}
-		for _, a := range e.Attributes {
-			given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
-				slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
-			if !given {
-				c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
-			}
-			if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
-				c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
-			}
+		switch a := e.Attribute(s.name.text); {
+		case a == nil && !c.broken[e]:
+			c.report(s.name.pos, "attributes: {"+s.name.text+": "+s.kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
+		case a != nil && string(a.Type) != s.kind.Type:
+			c.report(c.attributePos(e, a.Name), "type: "+s.kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, s.kind.Keyword, s.kind.Type)
+		}
+	}
+	for _, a := range e.Attributes {
+		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
+			slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
+		if !given {
+			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
+		}
+		if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
+			c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 		}
 	}
 }
@@ -428,30 +424,28 @@ func setNames(d *groupDecl) string {
 
 // checkGroupBy reports a field that rows cannot be grouped by.
 // A value of another kind than one text, number or boolean cannot be a part of a key.
-func checkGroupBy(c *compiler) {
-	for _, g := range c.Groups {
-		e, d := g.Into, g.decl
-		for _, w := range d.Group {
-			of := c.Entity(w.text)
-			_, by, ok := d.members(of)
-			if of == nil || !ok {
-				continue
+func checkGroupBy(c *compiler, g *Group) {
+	e, d := g.Into, g.decl
+	for _, w := range d.Group {
+		of := c.Entity(w.text)
+		_, by, ok := d.members(of)
+		if of == nil || !ok {
+			continue
+		}
+		for _, a := range by {
+			f, want := a.Expr.Field, e.Attribute(a.Name)
+			if a.Expr.Bucket != nil {
+				f = a.Expr.Bucket.Of
 			}
-			for _, a := range by {
-				f, want := a.Expr.Field, e.Attribute(a.Name)
-				if a.Expr.Bucket != nil {
-					f = a.Expr.Bucket.Of
-				}
-				at := placeOf(d.By, a.Name, d.name.pos)
-				switch {
-				case f == nil:
-				case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:
-					c.report(c.attributePos(e, a.Name), "type: string", "%s.%s is a %s, and a %s is a text", e.Name, a.Name, want.Type, a.Expr.Bucket.Unit)
-				case a.Expr.Bucket == nil && want != nil && clash(f.Type, want.Type):
-					c.report(c.attributePos(e, a.Name), "", "%s.%s is a %s, and %s.%s is a %s", e.Name, a.Name, want.Type, of.Name, f.Name, f.Type)
-				case !scalar(f.Type) || f.Type == TypeBinary:
-					c.report(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
-				}
+			at := placeOf(d.By, a.Name, d.name.pos)
+			switch {
+			case f == nil:
+			case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:
+				c.report(c.attributePos(e, a.Name), "type: string", "%s.%s is a %s, and a %s is a text", e.Name, a.Name, want.Type, a.Expr.Bucket.Unit)
+			case a.Expr.Bucket == nil && want != nil && clash(f.Type, want.Type):
+				c.report(c.attributePos(e, a.Name), "", "%s.%s is a %s, and %s.%s is a %s", e.Name, a.Name, want.Type, of.Name, f.Name, f.Type)
+			case !scalar(f.Type) || f.Type == TypeBinary:
+				c.report(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
 			}
 		}
 	}

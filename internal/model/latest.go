@@ -16,7 +16,7 @@ var latestKind = kind{
 			c.compileLatest(l)
 		}
 	},
-	checks: []func(*compiler){checkLatestAttributes, checkLatestFields},
+	check: func(c *compiler) { eachOf(c, c.Latest, checkLatestAttributes, checkLatestFields) },
 }
 
 // The keywords of kinds of Latest.
@@ -168,52 +168,48 @@ func (c *compiler) compileLatest(l *Latest) {
 
 // checkLatestAttributes reports an attribute that something else writes too, or that cannot be
 // derived because it is part of a key, tells which entity its row is, or is the table's TTL.
-func checkLatestAttributes(c *compiler) {
-	for _, l := range c.Latest {
-		d := l.decl
-		e := l.Target
-		if e.Derived {
-			c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+func checkLatestAttributes(c *compiler, l *Latest) {
+	d := l.decl
+	e := l.Target
+	if e.Derived {
+		c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+	}
+	for i, a := range l.Set {
+		at := d.attr.pos
+		if i > 0 {
+			at = d.Also[i-1].name.pos
 		}
-		for i, a := range l.Set {
-			at := d.attr.pos
-			if i > 0 {
-				at = d.Also[i-1].name.pos
+		twice := slices.ContainsFunc(l.Set[:i], func(b Assign) bool { return b.Name == a.Name })
+		for _, o := range e.Latest {
+			if o == l {
+				break
 			}
-			twice := slices.ContainsFunc(l.Set[:i], func(b Assign) bool { return b.Name == a.Name })
-			for _, o := range e.Latest {
-				if o == l {
-					break
-				}
-				twice = twice || slices.Contains(o.Attributes(), a.Name)
-			}
-			switch {
-			case twice:
-				c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
-			case e.Attribute(a.Name) != nil:
-				c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
-			case c.valueOf(e, a.Name) != nil:
-				c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
-			case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
-				c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
-			case a.Name == e.Table.TTL:
-				c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)
-			}
+			twice = twice || slices.Contains(o.Attributes(), a.Name)
+		}
+		switch {
+		case twice:
+			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
+		case e.Attribute(a.Name) != nil:
+			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
+		case c.valueOf(e, a.Name) != nil:
+			c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
+		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
+		case a.Name == e.Table.TTL:
+			c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)
 		}
 	}
 }
 
 // checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
-func checkLatestFields(c *compiler) {
-	for _, l := range c.Latest {
-		d := l.decl
-		at := d.at[d.kind]
-		if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
-			c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
-		}
-		if l.Source != nil {
-			c.fits(l.decl.name.pos, l.Name, l.Target, l.To)
-		}
+func checkLatestFields(c *compiler, l *Latest) {
+	d := l.decl
+	at := d.at[d.kind]
+	if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
+		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
+	}
+	if l.Source != nil {
+		c.fits(l.decl.name.pos, l.Name, l.Target, l.To)
 	}
 }
 

@@ -98,30 +98,28 @@ func (c *compiler) search(w word) *Search {
 
 // checkSearches reports an index without text, and fields that cannot be searched, filtered or
 // sorted by.
-func checkSearches(c *compiler) {
-	for _, s := range c.Searches {
-		d := s.decl
-		if len(d.Text) == 0 {
-			c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
+func checkSearches(c *compiler, s *Search) {
+	d := s.decl
+	if len(d.Text) == 0 {
+		c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
+	}
+	for _, w := range d.Text {
+		switch f := s.Of.Field(w.text); f.Type {
+		case TypeString, TypeTime, TypeList, TypeStrings, TypeAny:
+		default:
+			c.report(w.pos, "", "%s is a %s and has no words", w.text, f.Type)
 		}
-		for _, w := range d.Text {
-			switch f := s.Of.Field(w.text); f.Type {
-			case TypeString, TypeTime, TypeList, TypeStrings, TypeAny:
-			default:
-				c.report(w.pos, "", "%s is a %s and has no words", w.text, f.Type)
-			}
+	}
+	for _, w := range d.Filters {
+		switch f := s.Of.Field(w.text); f.Type {
+		case TypeMap, TypeBinary, TypeNumbers:
+			c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
 		}
-		for _, w := range d.Filters {
-			switch f := s.Of.Field(w.text); f.Type {
-			case TypeMap, TypeBinary, TypeNumbers:
-				c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
-			}
-		}
-		for _, w := range d.Sorts {
-			f := s.Of.Field(w.text)
-			if !scalar(f.Type) || f.Type == TypeBinary || f.Type == TypeBoolean || f.Type == TypeFlag {
-				c.report(w.pos, "", "%s is a %s and has no order", w.text, f.Type)
-			}
+	}
+	for _, w := range d.Sorts {
+		f := s.Of.Field(w.text)
+		if !scalar(f.Type) || f.Type == TypeBinary || f.Type == TypeBoolean || f.Type == TypeFlag {
+			c.report(w.pos, "", "%s is a %s and has no order", w.text, f.Type)
 		}
 	}
 }

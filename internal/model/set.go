@@ -111,25 +111,23 @@ func (e *Entity) Takes(k store.Key) bool {
 
 // checkSets reports a set that cannot work. Its rows must belong to weir alone, be adjacent
 // in one partition, and not be confusable with other rows.
-func checkSets(c *compiler) {
-	for _, t := range c.Tallies {
-		e, at := t.Target, t.decl.name.pos
-		if !t.IsSet() || c.broken[e] {
-			continue
-		}
-		c.setAlone(t, at)
-		if e.leafTemplate() == nil {
-			c.report(at, "end its sort key with [#{"+Leaf+"}]", "a long set is spread over rows, and the key of %s has no place for their names", e.Name)
-			continue
-		}
-		if k := e.PrimaryKey()[0].Template; k.Slot(Leaf) >= 0 {
-			c.report(at, "", "{%s} belongs into the sort key of %s alone", Leaf, e.Name)
-		}
-		c.setNames(t, at)
-		for _, o := range e.Table.Entities {
-			if o != e && !c.broken[o] && !c.both(o, e) && keyCases(e, o, anyTexts) {
-				c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", t.Name, o.Name)
-			}
+func checkSets(c *compiler, t *Tally) {
+	e, at := t.Target, t.decl.name.pos
+	if !t.IsSet() || c.broken[e] {
+		return
+	}
+	c.setAlone(t, at)
+	if e.leafTemplate() == nil {
+		c.report(at, "end its sort key with [#{"+Leaf+"}]", "a long set is spread over rows, and the key of %s has no place for their names", e.Name)
+		return
+	}
+	if k := e.PrimaryKey()[0].Template; k.Slot(Leaf) >= 0 {
+		c.report(at, "", "{%s} belongs into the sort key of %s alone", Leaf, e.Name)
+	}
+	c.setNames(t, at)
+	for _, o := range e.Table.Entities {
+		if o != e && !c.broken[o] && !c.both(o, e) && keyCases(e, o, anyTexts) {
+			c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", t.Name, o.Name)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 var statusKind = kind{
 	keys: []string{"steps"}, declare: func() derivation { return &stepsDecl{} },
 	compile: compileSteps,
-	checks:  []func(*compiler){checkSteps, checkStages},
+	check:   func(c *compiler) { eachOf(c, c.Statuses, checkStatus, checkStages) },
 }
 
 // Status is derived from facts: it moves a declared attribute along the words of its enum, as far as
@@ -433,21 +433,19 @@ func (c *compiler) tested(e *Entity) (out []use) {
 	return out
 }
 
-// checkSteps reports a status that is not on an attribute of the application, or whose
+// checkStatus reports a status that is not on an attribute of the application, or whose
 // stored words decide something else, such as a key.
-func checkSteps(c *compiler) {
-	for _, s := range c.Statuses {
-		at := s.decl.attr.pos
-		if s.Target.Derived {
-			c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
-		}
-		seen := map[string]string{}
-		for _, st := range s.Stages {
-			c.written(s, st, seen)
-		}
-		for _, name := range s.Attributes() {
-			c.settled(s, name, at)
-		}
+func checkStatus(c *compiler, s *Status) {
+	at := s.decl.attr.pos
+	if s.Target.Derived {
+		c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
+	}
+	seen := map[string]string{}
+	for _, st := range s.Stages {
+		c.written(s, st, seen)
+	}
+	for _, name := range s.Attributes() {
+		c.settled(s, name, at)
 	}
 }
 
@@ -490,24 +488,22 @@ func (c *compiler) settled(s *Status, name string, at pos) {
 
 // checkStages reports a stage whose Each is not a list, or for which one element could have
 // several rows.
-func checkStages(c *compiler) {
-	for _, s := range c.Statuses {
-		for _, st := range s.Stages {
-			d := st.decl
-			c.fits(d.name.pos, s.Name, s.Target, st.To)
-			if st.List == nil {
-				continue
-			}
-			if !st.List.Type.IsList() {
-				c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
-			}
-			if !scalar(st.Who.Type) {
-				c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
-			}
-			for _, name := range st.Source.KeyNames() {
-				if name != st.Who.Name && !st.finds(name) {
-					c.report(d.name.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
-				}
+func checkStages(c *compiler, s *Status) {
+	for _, st := range s.Stages {
+		d := st.decl
+		c.fits(d.name.pos, s.Name, s.Target, st.To)
+		if st.List == nil {
+			continue
+		}
+		if !st.List.Type.IsList() {
+			c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
+		}
+		if !scalar(st.Who.Type) {
+			c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
+		}
+		for _, name := range st.Source.KeyNames() {
+			if name != st.Who.Name && !st.finds(name) {
+				c.report(d.name.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
 			}
 		}
 	}
@@ -519,66 +515,50 @@ func (st *Stage) finds(name string) bool {
 }
 
 // checkReturns reports a result of chosen attributes for a query that may find several rows.
-func checkReturns(c *compiler) {
-	for _, q := range c.Queries {
-		d := q.decl
-		if !c.sound[q] || q.Search != nil {
-			continue
-		}
-		if len(q.Return) > 0 && !q.Single {
-			c.report(d.at["return"], "", "return is for a query that finds one row")
-		}
-		for i, r := range q.Return {
-			switch {
-			case r.Field != nil:
-			case r.Size != nil:
-				if !r.Size.Type.IsList() {
-					c.report(d.Return[i].Size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
-				}
-			case !scalar(r.Distinct.Field.Type):
-				c.report(d.Return[i].Distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
+func checkReturns(c *compiler, q *Query) {
+	d := q.decl
+	if len(q.Return) > 0 && !q.Single {
+		c.report(d.at["return"], "", "return is for a query that finds one row")
+	}
+	for i, r := range q.Return {
+		switch {
+		case r.Field != nil:
+		case r.Size != nil:
+			if !r.Size.Type.IsList() {
+				c.report(d.Return[i].Size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
 			}
+		case !scalar(r.Distinct.Field.Type):
+			c.report(d.Return[i].Distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
 		}
 	}
 }
 
 // checkSort reports a sort that cannot be done: it needs a query of a single list step, and a
 // field with single values.
-func checkSort(c *compiler) {
-	for _, q := range c.Queries {
-		d := q.decl
-		if !c.sound[q] || q.Sort == nil {
-			continue
-		}
-		at := d.at["sort"]
-		switch {
-		case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
-			c.report(at, "leave it out", "sort orders the rows of one list")
-		case !scalar(q.Sort.Type):
-			c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
-		}
-		if by, ok := q.Steps[0].decl.at["order"]; ok {
-			c.report(by, "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
-		}
+func checkSort(c *compiler, q *Query) {
+	if q.Sort == nil {
+		return
+	}
+	at := q.decl.at["sort"]
+	switch {
+	case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
+		c.report(at, "leave it out", "sort orders the rows of one list")
+	case !scalar(q.Sort.Type):
+		c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
+	}
+	if by, ok := q.Steps[0].decl.at["order"]; ok {
+		c.report(by, "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
 	}
 }
 
 // checkReadsEach reports a step that reads a row for each element of a list, if it is not a get
 // or if the query does not return each row once.
-func checkReadsEach(c *compiler) {
-	for _, q := range c.Queries {
-		if !c.sound[q] {
-			continue
-		}
-		for _, s := range q.Steps {
-			at := s.decl.pos
-			switch {
-			case !s.ReadsEach():
-			case !s.Get:
-				c.report(at, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
-			case !q.Unique:
-				c.report(at, "unique: true", "a list may name a row twice, and the query does not say that each comes once")
-			}
-		}
+func checkReadsEach(c *compiler, q *Query, s *Step, d *stepDecl) {
+	switch {
+	case !s.ReadsEach():
+	case !s.Get:
+		c.report(d.pos, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
+	case !q.Unique:
+		c.report(d.pos, "unique: true", "a list may name a row twice, and the query does not say that each comes once")
 	}
 }

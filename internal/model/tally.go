@@ -17,7 +17,9 @@ var tallyKind = kind{
 			c.tally(t)
 		}
 	},
-	checks: []func(*compiler){checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields},
+	check: func(c *compiler) {
+		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
+	},
 }
 
 // aggregateOf returns the aggregate with a keyword, nil if there is none.
@@ -205,31 +207,29 @@ func (c *compiler) keyed(e *Entity, t *Tally) {
 
 // checkTallyAttribute reports a tally whose attribute something else writes too, or that
 // cannot be derived because it is part of a key or the table's TTL.
-func checkTallyAttribute(c *compiler) {
-	for _, t := range c.Tallies {
-		at := t.decl.attr.pos
-		if t.Group != nil && t == t.Group.Rows {
-			continue
-		}
-		if t.Target.Attribute(t.Attr) != nil && t.Group == nil {
-			c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
-		}
-		switch k := t.Target.KeyTemplate(t.Attr); {
-		case k == nil || c.broken[t.Target]:
-		case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
-			c.report(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
-		case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
-			c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
-		}
-		if t.Attr == t.Target.Table.TTL && t.Attr != "" {
-			c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
-		}
-		if slices.Contains(t.Target.KeyNames(), t.Attr) {
-			c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
-		}
-		if t.Target.Derived && !t.IsSet() && t.Group == nil {
-			c.report(at, c.madeWhole(t.Target, "make it a value of the group, under its set"), "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
-		}
+func checkTallyAttribute(c *compiler, t *Tally) {
+	at := t.decl.attr.pos
+	if t.Group != nil && t == t.Group.Rows {
+		return
+	}
+	if t.Target.Attribute(t.Attr) != nil && t.Group == nil {
+		c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
+	}
+	switch k := t.Target.KeyTemplate(t.Attr); {
+	case k == nil || c.broken[t.Target]:
+	case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
+		c.report(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
+	case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
+		c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
+	}
+	if t.Attr == t.Target.Table.TTL && t.Attr != "" {
+		c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
+	}
+	if slices.Contains(t.Target.KeyNames(), t.Attr) {
+		c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
+	}
+	if t.Target.Derived && !t.IsSet() && t.Group == nil {
+		c.report(at, c.madeWhole(t.Target, "make it a value of the group, under its set"), "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
 	}
 }
 
@@ -242,48 +242,44 @@ func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
 }
 
 // checkTallyOptions reports options that the kind of tally does not have or needs.
-func checkTallyOptions(c *compiler) {
-	for _, t := range c.Tallies {
-		d := t.decl
-		at := d.name.pos
-		keyword := t.Kind.Keyword
-		if !t.Kind.Max && d.Max >= 0 {
-			c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
-		}
-		switch {
-		case t.Kind.Round && d.Round < 0 && d.at["round"] == pos{}:
-			c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
-		case !t.Kind.Round && d.Round >= 0:
-			c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
-		}
-		if t.Hidden && !t.Kind.Hidden && t.Group == nil {
-			c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
-		}
+func checkTallyOptions(c *compiler, t *Tally) {
+	d := t.decl
+	at := d.name.pos
+	keyword := t.Kind.Keyword
+	if !t.Kind.Max && d.Max >= 0 {
+		c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
+	}
+	switch {
+	case t.Kind.Round && d.Round < 0 && d.at["round"] == pos{}:
+		c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
+	case !t.Kind.Round && d.Round >= 0:
+		c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
+	}
+	if t.Hidden && !t.Kind.Hidden && t.Group == nil {
+		c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
 	}
 }
 
 // checkTallyFields reports a source field that the kind of tally cannot aggregate.
-func checkTallyFields(c *compiler) {
-	for _, t := range c.Tallies {
-		d := t.decl
-		for i, s := range t.Sources {
-			if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
-				c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
-			}
-			if s.Amount == nil {
-				continue
-			}
-			at := d.at[t.Kind.Keyword]
-			if s.Amount.Computed() && (t.Kind.OfRows || t.Kind.Of != aggregate.Numbers) {
-				c.report(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
-				continue
-			}
-			for _, f := range s.Amount.Fields {
-				c.checkTallied(t, s.Entity, f, at)
-			}
-			if s.Amount.whole && t.Round > maxWholeRound {
-				c.report(d.at["round"], "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
-			}
+func checkTallyFields(c *compiler, t *Tally) {
+	d := t.decl
+	for i, s := range t.Sources {
+		if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
+			c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
+		}
+		if s.Amount == nil {
+			continue
+		}
+		at := d.at[t.Kind.Keyword]
+		if s.Amount.Computed() && (t.Kind.OfRows || t.Kind.Of != aggregate.Numbers) {
+			c.report(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
+			continue
+		}
+		for _, f := range s.Amount.Fields {
+			c.checkTallied(t, s.Entity, f, at)
+		}
+		if s.Amount.whole && t.Round > maxWholeRound {
+			c.report(d.at["round"], "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
 		}
 	}
 }
