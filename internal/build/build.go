@@ -281,10 +281,28 @@ func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 			}
 			return Status{is.Entity, is.State, at}, nil
 		}
+		if err == nil && is.State.Shown() {
+			err = b.sendWaiting(ctx, is.Entity)
+		}
 		if err != nil {
 			return Status{Entity: is.Entity}, err
 		}
 	}
+}
+
+// sendWaiting sends the notifications that wait as dead letters, since the lists of their subscribers were being built. What still
+// cannot be sent stays a letter; so does one of a batch that began before the lists were live, until the audit.
+func (b *Builder) sendWaiting(ctx context.Context, build string) error {
+	rule, is := model.BuiltRule(build)
+	if !is {
+		return nil
+	}
+	return b.Runner.Dead(ctx, func(d runner.Dead) error {
+		if d.Kind != runner.DeadNotification || d.Row.Table != "" || !strings.HasPrefix(d.Target, rule+"<") {
+			return nil
+		}
+		return b.Runner.RetryUnshown(ctx, []string{d.ID}, func() error { return nil })
+	})
 }
 
 // pass does passes of a state and then moves to the next state.

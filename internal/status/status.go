@@ -96,7 +96,7 @@ type Derivation struct {
 	// WaitsFor names the derivations that it reads and that are not complete: until they are, its own
 	// values are of both definitions.
 	WaitsFor []string `json:"waitsFor,omitempty"`
-	// Unsent is how many notifications of a feed wait as dead letters, until a retry, because its lists were being built.
+	// Unsent is how many notifications of a feed wait as dead letters, until its lists are built.
 	// Letters beyond the first 10,000 are not counted.
 	Unsent int `json:"unsent,omitempty"`
 	// Off names the tables that decide its values and whose streams are off: the values stay as they are.

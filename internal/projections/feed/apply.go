@@ -109,7 +109,7 @@ func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generat
 		}
 		w.Kept(n.Change, rule)
 		if _, err := w.KeepDead(ctx, runner.Dead{
-			Kind: runner.DeadNotification, Target: n.List, Reason: "the lists of its subscribers are being built; a retry sends it once they are",
+			Kind: runner.DeadNotification, Target: n.List, Reason: "the lists of its subscribers are being built; it is sent once they are, or by a retry",
 			ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
 		}); err != nil {
 			return err

@@ -48,7 +48,7 @@ func becomes(x *model.DerivationDiff) string {
 	case x.Kind == "feed" && changed && x.Build == "":
 		return "it goes on with the subscribers that it has"
 	case x.Kind == "feed":
-		return "what it would send before its build is live becomes dead letters, and a retry sends it then"
+		return "what it would send before its build is live waits as dead letters, and is sent then"
 	case x.Kind == "search":
 		return "all search indexes of the model are filled from the rows, beside the old ones"
 	case x.Kind != "copy" && x.Kind != "follow":
