@@ -27,6 +27,9 @@ func (c *compiler) checkLimits(a *Attribute) {
 	if a.Forward && len(a.Enum) == 0 {
 		c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
 	}
+	if a.Forward && a.Hidden {
+		c.report(d.at["forward"], "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
+	}
 	if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
 		c.report(d.at["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 	}

@@ -88,6 +88,7 @@ func readings() []construct {
 		{"once.set", []string{"entity", "once: {of: Made, key: text, set: {m: text, id: id, text: secret}}"}},
 		{"entity.supersede supersede.where", []string{"key", "", "entity", `supersede: {where: {id: y, secretWord: one}, row: {id: x}, append: {list: due}}`, "attribute", "due: time"}},
 		{"supersede.append", []string{"entity", "supersede: {where: {id: y}, row: {id: x}, append: {list: secretTime}}"}},
+		{"attribute.forward", []string{"attribute", "step: {type: string, enum: [one, two], hidden: true, forward: true}"}},
 		{"attribute.after", []string{"attribute", "late: {type: string, enum: [one, two], after: {secretTime: two}}"}},
 		{"attribute.else attribute.by", []string{"attribute", "who: {type: list, else: B.b, by: {id: secret}}"}},
 		{"attribute.from", []string{"attribute", "end: {type: number, from: secretTime, plus: 24h}"}},
@@ -157,7 +158,7 @@ func readings() []construct {
 // tellNothing are the keys of shapes that name no attribute whose value is read: other things, constants, and
 // attributes that are written.
 var tellNothing = strings.Fields(`model.* table.stream index.local index.projection entity.table entity.attributes entity.new entity.flatten
-	key_template.* attribute.type attribute.as attribute.zone attribute.required attribute.enum attribute.min attribute.max attribute.whole attribute.hidden attribute.legacy attribute.forward
+	key_template.* attribute.type attribute.as attribute.zone attribute.required attribute.enum attribute.min attribute.max attribute.whole attribute.hidden attribute.legacy
 	once.of supersede.row tally.round tally.max tally.hidden row_rule.row row_rule.keep group.group time_bucket.zone time_bucket.epoch
 	group_value.round group_value.max each.of stage.when stage.max follow.keep test.* parameter.param migration.rows migration.table
 	migration.key search.of query.get query.list query.by query.order query.expired query.unique step.get step.list step.by step.order
