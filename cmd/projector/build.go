@@ -380,7 +380,7 @@ func (c *buildCommand) search(p *program, s *system.System, part *system.Part) e
 	}
 	err := s.Reach(p.ctx, filling)
 	if err == nil && c.Again && rows == 0 { // they were filled before
-		err = s.IndexAgain(p.ctx, part, func(n int) { rows = n; reading.Set(int64(n), 0) })
+		err = s.IndexAgain(p.ctx, part, filling)
 	}
 	if err != nil {
 		return cli.Partly(err, rows > 0)

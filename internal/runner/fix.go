@@ -35,7 +35,6 @@ const (
 	StageRows                   // rows that weir makes
 	StageLinks                  // which values rows follow
 	StageFollowers              // what rows show of the values that they follow
-	StageDocuments              // search documents
 	Stages                      // the number of stages
 )
 

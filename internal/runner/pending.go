@@ -115,13 +115,36 @@ func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
 // catchUp writes the documents of a page. The notes were read before the rows of the model are.
 func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err error) {
 	var notes []owntable.PendingRow
-	var changes []projections.Change
-	var refs []store.Ref
 	for _, row := range rows {
 		n, err := owntable.DecodePending(row)
 		if err != nil {
 			return 0, err
 		}
+		notes = append(notes, n)
+	}
+	if _, err := r.WritePending(ctx, notes); err != nil {
+		return 0, err
+	}
+	ws := make([]store.Write, len(notes))
+	for i := range notes {
+		ws[i] = notes[i].Drop()
+	}
+	out, err := r.Write(ctx, ws) // one that was noted again meanwhile stays
+	for i := range out {
+		if out[i].Err == nil {
+			done++
+		}
+	}
+	return done, err
+}
+
+// WritePending writes documents as their rows are now, at the positions that were noted. What the index refuses becomes a dead
+// letter: refused is how many. A document that the model does not have is left out.
+func (r *Runner) WritePending(ctx context.Context, all []owntable.PendingRow) (refused int, err error) {
+	var notes []owntable.PendingRow
+	var changes []projections.Change
+	var refs []store.Ref
+	for _, n := range all {
 		if c, ok := r.pendingChange(&n); ok {
 			notes, changes, refs = append(notes, n), append(changes, c), append(refs, c.Row)
 		}
@@ -149,22 +172,12 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 		return 0, err
 	}
 	var ds []Dead
-	ws := make([]store.Write, len(notes))
 	for i, e := range errs {
-		if ws[i] = notes[i].Drop(); e != nil {
+		if e != nil {
 			ds = append(ds, deadDocument(&docs[i], &changes[i], "", e))
 		}
 	}
-	if err := r.KeepAll(ctx, ds); err != nil {
-		return 0, err
-	}
-	out, err := r.Write(ctx, ws) // one that was noted again meanwhile stays
-	for i := range out {
-		if out[i].Err == nil {
-			done++
-		}
-	}
-	return done, err
+	return len(ds), r.KeepAll(ctx, ds)
 }
 
 // pendingChange is the insertion of the row of a document that is pending, without the row. Each index of a generation is of its

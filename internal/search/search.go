@@ -150,9 +150,6 @@ type Index interface {
 	// with the same text and values, at any position. It sees every acknowledged
 	// change.
 	Holds(ctx context.Context, docs []Document) ([]bool, error)
-	// Positions returns the positions of what the index holds under the documents' ids,
-	// which may be tombstones; zero for nothing. It sees every acknowledged change.
-	Positions(ctx context.Context, docs []Document) ([]events.Position, error)
 	// Fresh lists the indexes that may lack documents of rows older than the index:
 	// they were made, or missed changes, and were not reported Filled since.
 	Fresh() []string

@@ -423,11 +423,6 @@ func (l indexLink) Holds(ctx context.Context, docs []search.Document) ([]bool, e
 	return l.index.Holds(ctx, docs)
 }
 
-// Positions is called by a retry.
-func (l indexLink) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
-	return l.index.Positions(ctx, docs)
-}
-
 // Fresh is never called by a fiber that applies records.
 func (l indexLink) Fresh() []string { return l.index.Fresh() }
 

@@ -20,7 +20,7 @@ func buildAgain(t *testing.T, s *system.System) {
 		t.Fatal(err)
 	}
 	if s.Index != nil {
-		if err := s.IndexAgain(t.Context(), part, func(int) {}); err != nil {
+		if err := s.IndexAgain(t.Context(), part, func(system.Filling) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -143,13 +143,15 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 		ix = nil // a driver's own nil is none of the interface
 		s.log.Warn("the search indexes cannot be opened; rows are applied, and searches are refused until then", "error", err)
 	}
-	if o.Late || o.WhenBuilt {
-		s.late = &late{open: open, ix: ix, gone: make(chan struct{}, 1)}
-		ix = s.late
-	}
+	s.late = &late{open: open, ix: ix, gone: make(chan struct{}, 1)}
 	need := d.Files(len(schemas))
-	s.Index, s.need.Indexes, s.need.Calls = ix, need.Indexes, max(s.need.Calls, need.Calls)
+	s.Index, s.need.Indexes, s.need.Calls = s.late, need.Indexes, max(s.need.Calls, need.Calls)
 	return nil
+}
+
+// unfilled is the row of the generation when nothing is filled, and its indexes are to be made again.
+func (g *generation) unfilled() owntable.GenerationRow {
+	return owntable.GenerationRow{Driver: g.driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()}
 }
 
 // current reads a generation. One that readers do not keep has missed changes, so it is marked first, and its indexes are made
@@ -160,7 +162,7 @@ func (s *System) current(ctx context.Context, g *generation) (owntable.Generatio
 		if err != nil || kept || !row.Exists() || !row.Filled && row.Part == "" {
 			return row, err
 		}
-		next, err := s.write(ctx, g.ref(), row, owntable.GenerationRow{Driver: g.driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()})
+		next, err := s.write(ctx, g.ref(), row, g.unfilled())
 		if !errors.Is(err, store.ErrCondition) {
 			return next, err
 		}
@@ -225,10 +227,9 @@ func (s *System) name(ctx context.Context, g *generation) error {
 	if now, err := s.current(ctx, g); err != nil {
 		return err
 	} else if now.Base != was.Base { // they are open as another program kept them until a moment ago
-		if s.late == nil {
-			return errBusy
+		if err := s.late.leave()(); err != nil {
+			return err
 		}
-		s.late.leave()
 	}
 	if err := g.part.Runner.Catalog.Index(ctx, g.hash); err != nil {
 		return err

@@ -3,11 +3,9 @@ package system
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"weir/internal/owntable"
-	"weir/internal/projections/document"
 	"weir/internal/search"
 )
 
@@ -34,7 +32,7 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	}
 	f := filler{System: s, generation: g, row: row}
 	if g.reached.Store(f.same()); !f.same() {
-		s.late.leave() // another program has made it again
+		go s.late.leave()() // another program has made it again
 		return ErrNotBuilt
 	}
 	return nil
@@ -92,23 +90,23 @@ func (s *System) AwaitGone(ctx context.Context) error {
 	for _, g := range s.generations {
 		g.reached.Store(false)
 	}
-	s.late.leave()
+	go s.late.leave()()
 	return nil
 }
 
-// IndexAgain makes the documents of filled indexes agree with the rows again, where something else has changed or removed them.
-func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(rows int)) error {
-	read := 0
-	for _, of := range p.Model.Searches {
-		last := 0
-		err := document.Again(ctx, p.Runner, of, func(rows int) {
-			last = rows
-			progress(read + rows)
-		})
-		if err != nil {
-			return fmt.Errorf("index %s: %w", document.Index(p.Model, of), err)
-		}
-		read += last
+// IndexAgain makes the indexes of a model again, empty, and fills them as Reach does. Searches are refused until then.
+func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(Filling)) error {
+	g := s.generationOf(p.Model)
+	if g == nil {
+		return nil
 	}
-	return s.Show(ctx)
+	g.reached.Store(false)
+	err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true })
+	if err == nil {
+		err = s.late.leave()()
+	}
+	if err == nil {
+		err = s.Reach(ctx, progress)
+	}
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/search"
 )
 
@@ -20,7 +19,7 @@ const (
 	reachTime  = 2 * time.Second
 )
 
-// late is an index that is opened when its cluster answers. Until then every call fails, so
+// late is an index that is opened when its cluster answers, and again when it was left. Until then every call fails, so
 // only search waits for the cluster.
 type late struct {
 	open func(context.Context) (search.Index, error)
@@ -35,11 +34,8 @@ type late struct {
 	ended bool
 }
 
-// reach opens the index if it is not open. A nil one is of an index that was opened at once.
+// reach opens the index if it is not open.
 func (l *late) reach(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
 	l.opening.Lock()
 	defer l.opening.Unlock()
 	if _, err := l.index(); err == nil {
@@ -78,17 +74,15 @@ func (l *late) tryReach(ctx context.Context) {
 	}
 }
 
-// leave closes the index, so that the next reach opens it again. A nil one stays open. Calls that are under way end on their own.
-func (l *late) leave() {
-	if l == nil {
-		return
-	}
+// leave has the next reach open the index again, and returns what closes the one that is open. Calls that are under way end on their own.
+func (l *late) leave() (closes func() error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ix != nil {
-		go l.ix.Close()
-		l.ix = nil
+	if l.ix == nil {
+		return func() error { return nil }
 	}
+	closes, l.ix = l.ix.Close, nil
+	return closes
 }
 
 // index is the index, or errLate.
@@ -119,7 +113,7 @@ func (l *late) answered(ix search.Index, err error) error {
 	case closed != nil || now != ix:
 		return errors.Join(errLate, err)
 	case errors.Is(err, search.ErrGone):
-		l.leave()
+		go l.leave()()
 		select {
 		case l.gone <- struct{}{}:
 		default:
@@ -150,10 +144,6 @@ func (l *late) Search(ctx context.Context, q search.Query) ([]search.Hit, error)
 
 func (l *late) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
 	return opened(l, func(ix search.Index) ([]bool, error) { return ix.Holds(ctx, docs) })
-}
-
-func (l *late) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
-	return opened(l, func(ix search.Index) ([]events.Position, error) { return ix.Positions(ctx, docs) })
 }
 
 func (l *late) Fresh() []string {

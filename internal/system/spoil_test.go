@@ -292,7 +292,7 @@ func spoilDocuments(t *testing.T, s *system.System) {
 	for _, d := range []search.Document{stale, gone, other} {
 		apply(d)
 		said(t, s, derivation)
-		if err := s.IndexAgain(t.Context(), s.Models[0], func(int) {}); err != nil {
+		if err := s.IndexAgain(t.Context(), s.Models[0], func(system.Filling) {}); err != nil {
 			t.Fatal(err)
 		}
 		verifyNothing(t, s)

@@ -58,7 +58,7 @@ type System struct {
 	need        openfiles.Need
 	shared      bool          // other processes may use the store
 	generations []*generation // of the models whose indexes are open
-	late        *late         // the index, if it could not be opened at first
+	late        *late         // the index; nil without search
 	// noted is what the index was told to hold when it opened, by name. An index that opens
 	// late answers only after this is set.
 	noted atomic.Pointer[map[string]string]

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -33,23 +34,21 @@ func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document {
 // Letters returns the kind of a document that the index refused.
 func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }
 
-// Retry makes the documents that a change asked for from their row as it is now: what followed
-// the change may be missing in the stream for good.
+// Retry makes the documents that a change asked for from their row as it is now, at the change's position.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	c, err := r.ChangeOf(d)
 	if err != nil {
 		return err
 	}
-	kept := false
+	var pending []owntable.PendingRow
 	for _, s := range r.Model.Searches {
-		if s.Of != c.Is && s.Of != c.Was {
-			continue
+		if s.Of == c.Is || s.Of == c.Was {
+			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Position: d.Position})
 		}
-		refused, err := r.RetryFix(ctx, d, &Fix{Search: s, ID: search.ID(c.Row.Key)})
-		if err != nil {
-			return err
-		}
-		kept = kept || refused
 	}
-	return r.Settle(ctx, d, kept)
+	kept, err := r.WritePending(ctx, pending)
+	if err != nil {
+		return err
+	}
+	return r.Settle(ctx, d, kept > 0)
 }

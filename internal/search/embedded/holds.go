@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 
-	"weir/internal/events"
 	"weir/internal/search"
 )
 
@@ -13,13 +12,6 @@ func (ix *Index) Holds(_ context.Context, docs []search.Document) ([]bool, error
 	err := ix.look(docs, func(c *corpus, i int, st stamp, there bool) {
 		out[i] = there && st.mark == stampOf(&c.schema, &docs[i]).mark
 	})
-	return out, err
-}
-
-// Positions implements search.Index.
-func (ix *Index) Positions(_ context.Context, docs []search.Document) ([]events.Position, error) {
-	out := make([]events.Position, len(docs))
-	err := ix.look(docs, func(_ *corpus, i int, st stamp, _ bool) { out[i] = st.position })
 	return out, err
 }
 

@@ -3,7 +3,6 @@ package opensearch
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
-	"weir/internal/events"
 	"weir/internal/search"
 )
 
@@ -31,24 +29,6 @@ func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, err
 		delete(have, "p")
 		delete(source, "p")
 		out[i] = reflect.DeepEqual(have, source)
-		return nil
-	})
-	return out, err
-}
-
-// Positions implements search.Index.
-func (ix *Index) Positions(ctx context.Context, docs []search.Document) ([]events.Position, error) {
-	out := make([]events.Position, len(docs))
-	err := ix.look(ctx, docs, func(_ *space, i int, have map[string]any) error {
-		if have == nil {
-			return nil
-		}
-		digits, _ := have["p"].(string)
-		p, err := hex.DecodeString(digits)
-		if err != nil || len(p) != len(out[i]) {
-			return fmt.Errorf("document %q has the position %q, which is none of weir's", docs[i].ID, digits)
-		}
-		copy(out[i][:], p)
 		return nil
 	})
 	return out, err

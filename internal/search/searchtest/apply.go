@@ -123,7 +123,4 @@ func testClosed(t *testing.T, b *bench) {
 	if _, err := b.ix.Holds(t.Context(), []search.Document{b.doc("a", "text")}); err == nil {
 		t.Error("Holds works after Close")
 	}
-	if _, err := b.ix.Positions(t.Context(), []search.Document{b.doc("a", "text")}); err == nil {
-		t.Error("Positions works after Close")
-	}
 }
