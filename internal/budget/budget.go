@@ -159,9 +159,9 @@ func (w *Writes) Spent(ctx context.Context, name string, units float64) {
 	t := w.of(name)
 	w.fill(t)
 	t.left -= units
-	is := t.used[PurposeOf(ctx)]
+	is := t.used[purposeOf(ctx)]
 	is.Write += units
-	t.used[PurposeOf(ctx)] = is
+	t.used[purposeOf(ctx)] = is
 }
 
 // Read counts what a read has cost. Reads have no limit.
@@ -172,9 +172,9 @@ func (w *Writes) Read(ctx context.Context, name string, units float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.of(name)
-	is := t.used[PurposeOf(ctx)]
+	is := t.used[purposeOf(ctx)]
 	is.Read += units
-	t.used[PurposeOf(ctx)] = is
+	t.used[purposeOf(ctx)] = is
 }
 
 // Again counts a request that is sent again.
@@ -249,8 +249,8 @@ func For(ctx context.Context, p Purpose) context.Context {
 	return context.WithValue(ctx, purposeKey{}, p)
 }
 
-// PurposeOf returns what units are used for in a context.
-func PurposeOf(ctx context.Context) Purpose {
+// purposeOf returns what units are used for in a context.
+func purposeOf(ctx context.Context) Purpose {
 	p, _ := ctx.Value(purposeKey{}).(Purpose)
 	return cmp.Or(p, Other)
 }

@@ -43,8 +43,8 @@ import (
 	"weir/internal/value"
 )
 
-// DefaultSegments is how many parts of a table are scanned at the same time.
-const DefaultSegments = 8
+// defaultSegments is how many parts of a table are scanned at the same time.
+const defaultSegments = 8
 
 // Builder builds the tallies of some entities of a model. Its creator sets the fields once.
 // A Builder works for one goroutine at a time. Other builders, of other processes too, may work at the same builds.
@@ -58,7 +58,7 @@ type Builder struct {
 	Names    []string
 	Again    bool      // builds also what is live by the model's definitions
 	Asked    time.Time // with Again, also what was announced before it and is not audited yet
-	Segments int       // 0 is DefaultSegments
+	Segments int       // 0 is defaultSegments
 	Budget   int       // write units in a second; 0 for no limit
 	// Wait waits for a while, or until the context ends; nil is a timer.
 	Wait func(context.Context, time.Duration) error

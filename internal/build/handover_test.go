@@ -27,7 +27,7 @@ type approximate struct {
 	splits map[string][]events.Position // by shard of the store: the ends of the parts that are closed
 }
 
-// wrong is by how much a time may be: less than catalog.HandOverAfter.
+// wrong is by how much a time may be: less than the time of a hand-over.
 const wrong = 25 * time.Minute
 
 // Horizon is zero, as of DynamoDB: what reads a shard begins at its oldest record.

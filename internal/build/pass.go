@@ -115,7 +115,7 @@ func (p *pass) count(ctx context.Context) (int, error) {
 		if p.Segments > 0 {
 			return p.Segments, nil
 		}
-		return DefaultSegments, nil
+		return defaultSegments, nil
 	}
 	is, err := owntable.DecodeSegment(rows[0])
 	if err != nil {

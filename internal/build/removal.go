@@ -207,7 +207,7 @@ func (x *Removal) Run(ctx context.Context) error {
 		}
 		segments := x.Segments
 		if segments == 0 {
-			segments = DefaultSegments
+			segments = defaultSegments
 		}
 		err := parallel.Do(segments, x.Runner.AtOnce(segments), func(i int) error {
 			return x.scan(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.rows(ctx, &t.Table, rows) })

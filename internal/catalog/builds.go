@@ -226,16 +226,16 @@ func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntabl
 	return next, *b, true
 }
 
-// HandOverAfter is how long after its announcement a hand-over is. The times of records are
+// handOverAfter is how long after its announcement a hand-over is. The times of records are
 // approximate: this is larger than their error, and than the life of a batch or invocation.
-const HandOverAfter = time.Hour
+const handOverAfter = time.Hour
 
 // handOver announces that a verified build's ledgers go over to positions.
 func (p *Program) handOver(b *owntable.Build, at Moment) {
 	if b.State != owntable.BuildVerified || b.HandOver.Announced() || !p.HasMarks(b.Entity) {
 		return
 	}
-	b.HandOver.At, b.HandOver.After = at.Time.Add(HandOverAfter), at.Given
+	b.HandOver.At, b.HandOver.After = at.Time.Add(handOverAfter), at.Given
 }
 
 // HasMarks reports whether a build has ledgers or sets, and therefore marks until it has

@@ -40,11 +40,11 @@ const (
 	Interrupted = 130
 )
 
-// LambdaAPI is set in the environment where Lambda starts a program.
-const LambdaAPI = "AWS_LAMBDA_RUNTIME_API"
+// lambdaAPI is set in the environment where Lambda starts a program.
+const lambdaAPI = "AWS_LAMBDA_RUNTIME_API"
 
 // InLambda reports whether Lambda started the program.
-func InLambda() bool { return os.Getenv(LambdaAPI) != "" && len(os.Args) == 1 }
+func InLambda() bool { return os.Getenv(lambdaAPI) != "" && len(os.Args) == 1 }
 
 // ErrTerminated is the cause of a context that SIGTERM ended: a service manager asked
 // to stop, where an interrupt breaks off.

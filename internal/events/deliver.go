@@ -40,7 +40,7 @@ func (r *reader) good(start int, rec Record, shard string) error {
 func (r *reader) bad(start int, rec Record, err error) error {
 	raw := r.win.buf[start:r.scan.i]
 	e := Entry{Record: rec, Bad: &Bad{Size: int64(len(raw)), Err: err}, Location: r.location(start)}
-	e.Bad.Raw = bytes.Clone(raw[:min(len(raw), MaxRaw)])
+	e.Bad.Raw = bytes.Clone(raw[:min(len(raw), maxRaw)])
 	r.done(start)
 	return r.give(e)
 }

@@ -26,15 +26,15 @@ type Entry struct {
 
 // Bad is a part of the input that could not be read as a record.
 type Bad struct {
-	// Raw is that input unchanged, but at most its first MaxRaw bytes.
+	// Raw is that input unchanged, but at most its first maxRaw bytes.
 	Raw []byte
 	// Size is the full length of that input in bytes.
 	Size int64
 	Err  error
 }
 
-// MaxRaw is how many bytes of a bad record are kept.
-const MaxRaw = 1 << 20
+// maxRaw is how many bytes of a bad record are kept.
+const maxRaw = 1 << 20
 
 // Error returns Err's message, with a note if Raw is shortened.
 func (b *Bad) Error() string {

@@ -194,7 +194,7 @@ func TestReadLargeRecord(t *testing.T) {
 	var got []string
 	err := Read(pieces{strings.NewReader(content), 32 << 10}, "f", func(e Entry) error {
 		got = append(got, fmt.Sprint(e.Record.Position, " ", e.Record.New.Size()))
-		if e.Bad != nil && (len(e.Bad.Raw) != MaxRaw || e.Bad.Size != int64(len(large)) ||
+		if e.Bad != nil && (len(e.Bad.Raw) != maxRaw || e.Bad.Size != int64(len(large)) ||
 			e.Bad.Error() != fmt.Sprintf(`eventName: "UPSERT"; expected INSERT, MODIFY or REMOVE (kept: the first 1048576 of %d bytes)`, len(large))) {
 			t.Errorf("kept %d of %d: %v", len(e.Bad.Raw), e.Bad.Size, e.Bad)
 		}

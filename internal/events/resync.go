@@ -96,7 +96,7 @@ func (s *seeker) seek(b []byte, all bool) bool {
 func (s *seeker) keep(bad *Bad, b []byte) {
 	part := b[s.from:s.i]
 	bad.Size += int64(len(part))
-	bad.Raw = append(bad.Raw, part[:min(len(part), MaxRaw-len(bad.Raw))]...)
+	bad.Raw = append(bad.Raw, part[:min(len(part), maxRaw-len(bad.Raw))]...)
 }
 
 // beginsUnit reports whether an object begins with a name of a known form. short means that
@@ -127,7 +127,7 @@ func (r *reader) balanced(start *int) (end int, ok bool) {
 		if n >= 0 {
 			return *start + n, ok
 		}
-		if len(r.win.buf)-*start > MaxRaw || r.win.src == nil {
+		if len(r.win.buf)-*start > maxRaw || r.win.src == nil {
 			return 0, false
 		}
 		r.win.more(*start)

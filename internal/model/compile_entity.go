@@ -142,7 +142,7 @@ func (c *compiler) template(e *Entity, attr string, d *keyTemplateDecl, primary 
 	case t.Whole():
 		c.report(as.pos, "leave case out", "the key %s is the value of %s, with its case", attr, t.names[0])
 	default:
-		t.LowerCase()
+		t.lowerCase()
 	}
 	return t
 }

@@ -46,7 +46,7 @@ func (c *compiler) compileQueries() {
 				break
 			}
 			q.Steps = append(q.Steps, s)
-			q.Single = q.Single && s.Get && !s.ReadsEach()
+			q.Single = q.Single && s.Get && !s.readsEach()
 			prior = s.Entity
 		}
 		if c.sound[q] && prior != nil {

@@ -28,7 +28,7 @@ func agree(a, b int16) bool {
 	case a < 0 || b == anyByte || b == anyBytes: // a digit is any byte too
 		return true
 	case b == hexByte || b == hexBytes:
-		return IsHex(string(rune(a)))
+		return isHex(string(rune(a)))
 	}
 	return a == b
 }

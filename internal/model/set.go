@@ -66,7 +66,7 @@ func (e *Entity) LeafPath(k store.Key) (root store.Key, path string, ok bool) {
 	}
 	text := k.Sort.Text()
 	root = store.Key{Partition: k.Partition, Sort: value.OfString(text[:len(text)-len(path)-len(e.leafBorder())])}
-	return root, path, IsHex(path)
+	return root, path, isHex(path)
 }
 
 // LeafRange returns the range of sort keys that holds all rows of a set: its first row, and
@@ -82,8 +82,8 @@ func (e *Entity) leafBorder() string {
 	return t.parts[len(t.parts)-2].literal
 }
 
-// IsHex reports whether the text consists of lower-case hexadecimal digits.
-func IsHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+// isHex reports whether the text consists of lower-case hexadecimal digits.
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // keyTests returns the tests of the entity's where on names in the primary key. Every row
 // that weir makes passes them, because weir makes no others.

@@ -101,9 +101,9 @@ type Counted struct {
 // IsList reports whether values of the type have elements.
 func (t Type) IsList() bool { return t == TypeList || t == TypeStrings || t == TypeNumbers }
 
-// ReadsEach reports whether the step reads once for each element of a list of the
+// readsEach reports whether the step reads once for each element of a list of the
 // row before.
-func (s *Step) ReadsEach() bool {
+func (s *Step) readsEach() bool {
 	for i := range s.With {
 		if s.With[i].Each() {
 			return true
@@ -555,7 +555,7 @@ func checkSort(c *compiler, q *Query) {
 // or if the query does not return each row once.
 func checkReadsEach(c *compiler, q *Query, s *Step, d *stepDecl) {
 	switch {
-	case !s.ReadsEach():
+	case !s.readsEach():
 	case !s.Get:
 		c.report(d.pos, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
 	case !q.Unique:

@@ -102,9 +102,9 @@ func (t *Template) parse(s string) error {
 	return nil
 }
 
-// LowerCase makes the template one of keys in lower case, as ElectroDB writes them: values are lower-cased
+// lowerCase makes the template one of keys in lower case, as ElectroDB writes them: values are lower-cased
 // in keys alone. A key with a capital letter is none of its keys.
-func (t *Template) LowerCase() {
+func (t *Template) lowerCase() {
 	t.lower = true
 	for i := range t.parts {
 		t.parts[i].literal = strings.ToLower(t.parts[i].literal)

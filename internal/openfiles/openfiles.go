@@ -23,8 +23,8 @@ const (
 	fewestTables = 74 // Pebble's own least
 )
 
-// Fewest is the smallest number of connections for which it is worth to start a server.
-const Fewest = 16
+// fewest is the smallest number of connections for which it is worth to start a server.
+const fewest = 16
 
 // Need lists what needs open files besides connections.
 type Need struct {
@@ -71,8 +71,8 @@ func (n Need) files(limit int) int {
 // least value that suffices, with 256 to spare.
 func left(limit int, n Need) (int, error) {
 	need := n.files(limit)
-	if limit-need < Fewest {
-		return 0, fmt.Errorf("a process may have %d files open here, and this one needs %d and %d connections: raise it with ulimit -n %d, or where the service is defined", limit, need, Fewest, need+256)
+	if limit-need < fewest {
+		return 0, fmt.Errorf("a process may have %d files open here, and this one needs %d and %d connections: raise it with ulimit -n %d, or where the service is defined", limit, need, fewest, need+256)
 	}
 	return limit - need, nil
 }

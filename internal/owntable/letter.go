@@ -89,7 +89,7 @@ func (l *LetterRow) Rows(model string) []store.Write {
 	packed := packer.EncodeAll(append(value.AppendItem(nil, record), l.Raw...), nil)
 	if len(packed) > inlineBytes && (!l.Whole || len(packed) > wholeBytes) {
 		all := append(value.AppendItem(nil, l.Record), l.Raw...)
-		head = append(head, attr(letterCut, value.OfString(fmt.Sprintf("%d bytes, hash %s", len(all), HashOf(all)))))
+		head = append(head, attr(letterCut, value.OfString(fmt.Sprintf("%d bytes, hash %s", len(all), hashOf(all)))))
 		packed = packer.EncodeAll(value.AppendItem(nil, withoutImages(l.Record)), nil)
 	}
 	var parts []store.Write

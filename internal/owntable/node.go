@@ -120,11 +120,8 @@ func (n *NodeRow) item(at store.Ref) value.Item {
 
 // Node refers to a node of the tree behind the set whose first row is root.
 func Node(model string, root store.Ref, path string) store.Ref {
-	return NodeAt(Nodes(model)+RowText(root), path)
+	return Ref(Nodes(model)+RowText(root), path)
 }
-
-// NodeAt refers to the node with a path in the partition of a set.
-func NodeAt(partition, path string) store.Ref { return Ref(partition, path) }
 
 // PathOf returns the path of the node that a row of the own table holds.
 func PathOf(row value.Item) string {

@@ -458,10 +458,10 @@ func writeEscaped(b *strings.Builder, s string) {
 
 // Hash returns a short name for a long text. It has 132 bits, so in practice two texts
 // never share one.
-func Hash(s string) string { return HashOf([]byte(s)) }
+func Hash(s string) string { return hashOf([]byte(s)) }
 
-// HashOf is Hash of bytes.
-func HashOf(b []byte) string {
+// hashOf is Hash of bytes.
+func hashOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	var text [44]byte
 	base64.RawURLEncoding.Encode(text[:], sum[:])

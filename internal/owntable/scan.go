@@ -216,7 +216,7 @@ func ForgetSeen(row value.Item) store.Write {
 func Swept(seen value.Item) value.Value { return seen.Get(seenSwept) }
 
 // Digest returns the digest of a row, for comparing it with Swept.
-func Digest(row value.Item) value.Value { return value.OfString(HashOf(value.AppendItem(nil, row))) }
+func Digest(row value.Item) value.Value { return value.OfString(hashOf(value.AppendItem(nil, row))) }
 
 // remove is an operation that removes an attribute, and does nothing if it is absent.
 func remove(attr string) store.Op { return store.Op{Kind: store.Remove, Attr: attr} }

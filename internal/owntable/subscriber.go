@@ -174,8 +174,5 @@ func SubscriberLists(model string) string { return "feed|" + model + "|" }
 // Subscriber refers to the entry of one subscriber on a list, by the list's counter. The
 // sort keys of all subscribers come after the counter's own.
 func Subscriber(list, row store.Ref) store.Ref {
-	return SubscriberAt(list, entriesBegin+Hash(RowText(row)))
+	return Ref(list.Key.Partition.Text(), entriesBegin+Hash(RowText(row)))
 }
-
-// SubscriberAt refers to the subscriber with a sort key on a list.
-func SubscriberAt(list store.Ref, sort string) store.Ref { return Ref(list.Key.Partition.Text(), sort) }

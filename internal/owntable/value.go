@@ -48,8 +48,8 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// InLedger returns those amounts that stand in a ledger.
-func InLedger(amounts []value.Attr) (out []value.Attr) {
+// inLedger returns those amounts that stand in a ledger.
+func inLedger(amounts []value.Attr) (out []value.Attr) {
 	for _, a := range amounts {
 		if !IsHeld(a.Name) {
 			out = append(out, a)
@@ -71,7 +71,7 @@ func CountHeld(amounts []value.Attr) (n int) {
 // Settled returns the ledger that amounts come to which are added to nothing: the values of
 // distincts are then no more than their number.
 func Settled(amounts []value.Attr) value.Item {
-	out := InLedger(amounts)
+	out := inLedger(amounts)
 	of := map[string]int64{}
 	for _, a := range amounts {
 		if IsHeld(a.Name) && a.Value.Sign() > 0 {
