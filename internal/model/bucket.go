@@ -96,11 +96,6 @@ func (b *Bucket) definition() (x defined) {
 	return x
 }
 
-// units are the words of time buckets.
-func units() (out []string) {
-	return mapped(calendar.Units, func(u calendar.Unit) string { return string(u) })
-}
-
 // bucketDecl gives a name of a group's key its value: a word, or a part of the calendar.
 type bucketDecl struct {
 	heading `noun:"time bucket"`
@@ -115,7 +110,7 @@ func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value o
 
 func (d *bucketDecl) check(f fields) {
 	if d.Unit.key == "" {
-		f.missing(strings.Join(units(), ", "), "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
+		f.missing("hour, day, week, month, year", "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
 		return
 	}
 	d.of = d.Unit.word(f.what(d.Unit.key))

@@ -81,9 +81,9 @@ func checkLoops(c *compiler) {
 
 // loop returns the shortest path from start back to start, nil if there is none.
 // It is a search in breadth, so among shortest paths it returns the one that comes first in feeds.
-func loop(feeds map[string][]string, start string) []string {
-	ways := [][]string{{start}}
-	seen := map[string]bool{}
+func loop[T comparable](feeds map[T][]T, start T) []T {
+	ways := [][]T{{start}}
+	seen := map[T]bool{}
 	for len(ways) > 0 {
 		way := ways[0]
 		ways = ways[1:]

@@ -2,7 +2,6 @@ package model
 
 import (
 	"slices"
-	"strings"
 
 	"weir/internal/condition"
 )
@@ -42,7 +41,7 @@ func checkMigrations(c *compiler, m *Migration) {
 		c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
 	}
 	for i, mk := range m.Makes {
-		at := mk.decl.entity.pos
+		at := mk.Rule.decl.name.pos
 		switch {
 		case mk.Into == m.From:
 			c.report(at, "", "rows of %s would become what they are", m.From.Name)
@@ -51,8 +50,7 @@ func checkMigrations(c *compiler, m *Migration) {
 			c.report(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
 			continue
 		}
-		c.makingWhole(mk)
-		c.fittingTypes(mk.Rule, func(name string) pos { return c.makingPos(mk, name) })
+		eachOf(c, []*RowRule{mk.Rule}, checkRowWhole, checkRowTypes, checkStamps)
 		c.makingStamps(mk)
 		for _, o := range m.Makes[:i] {
 			if m.OneOf && !exclude(o.Where, mk.Where) {
@@ -62,68 +60,33 @@ func checkMigrations(c *compiler, m *Migration) {
 	}
 }
 
-// makingWhole reports key names and required attributes that the new row would lack.
-func (c *compiler) makingWhole(mk *Making) {
-	at, from := mk.decl.entity.pos, mk.Migration.From
-	hint := func(name string) string {
-		return mk.Into.Name + ": {" + name + ": FIELD}; " + from.Name + " has " + strings.Join(c.fieldNames(from), ", ")
-	}
-	missing := mk.Into.KeyNames()
-	for _, a := range mk.Into.Attributes {
-		if a.Required && a.Default.IsMissing() && !slices.Contains(missing, a.Name) {
-			missing = append(missing, a.Name)
-		}
-	}
-	for _, name := range missing {
-		if !mk.Rule.assigns(name) && mk.Into.fixed()[name] == "" {
-			c.report(at, hint(name), "%s needs %q, and %s has no field of that name", mk.Into.Name, name, from.Name)
-		}
-	}
-}
-
-// makingStamps reports a value that the new entity's where writes already, and a where that
-// allows several values, so that it is unknown which one to write.
+// makingStamps reports a where that allows several values, so that it is unknown which one to write.
 func (c *compiler) makingStamps(mk *Making) {
 	for _, t := range mk.Into.Where {
-		if mk.Rule.assigns(t.Field.Name) && mk.Into.fixed()[t.Field.Name] != "" {
-			c.report(c.makingPos(mk, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, mk.Into.Name)
-		}
 		if len(t.Is) == 1 && t.Is[0].Op == condition.Exists {
 			continue // an old row without it becomes no such row; that is reported row by row
 		}
 		if _, ok := t.Only(); !ok {
-			c.report(mk.decl.entity.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
+			c.report(mk.Rule.decl.name.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
 		}
 	}
-}
-
-// makingPos returns the place where the file gives a name its value, or else where it names
-// the entity.
-func (c *compiler) makingPos(mk *Making, name string) pos {
-	return placeOf(mk.decl.set, name, mk.decl.entity.pos)
 }
 
 // checkMigrationLoops reports migrations that would turn a row back into what it was.
 // It stops at the first loop, since the others are mostly the same one.
 func checkMigrationLoops(c *compiler) {
+	becomes := map[*Entity][]*Entity{}
 	for _, m := range c.Migrations {
-		seen := map[*Entity]bool{}
-		todo := []*Entity{m.From}
-		for len(todo) > 0 {
-			e := todo[0]
-			todo = todo[1:]
-			for _, next := range e.Migrations {
-				for _, mk := range next.Makes {
-					if mk.Into == m.From && m.From != e {
-						c.report(m.decl.name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
-						return
-					}
-					if !seen[mk.Into] {
-						seen[mk.Into] = true
-						todo = append(todo, mk.Into)
-					}
-				}
+		for _, mk := range m.Makes {
+			if mk.Into != m.From { // checkMigrations
+				becomes[m.From] = append(becomes[m.From], mk.Into)
 			}
+		}
+	}
+	for _, m := range c.Migrations {
+		if loop(becomes, m.From) != nil {
+			c.report(m.decl.name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
+			return
 		}
 	}
 }

@@ -41,7 +41,7 @@ func checkWidths(c *compiler) {
 		for _, mk := range m.Makes {
 			for _, e := range []*Entity{m.From, mk.Into} {
 				if n := len(e.Attributes); n > maxMoved {
-					c.report(mk.decl.entity.pos, "move its rows by a program of your own, or declare as a map what belongs together",
+					c.report(mk.Rule.decl.name.pos, "move its rows by a program of your own, or declare as a map what belongs together",
 						"rows of %s have %d attributes, which are too many for a migration: it asks for each of them as it was read, and the limit is %d", e.Name, n, maxMoved)
 					break
 				}

@@ -69,11 +69,11 @@ func (c *compiler) entity(w word) *Entity {
 	if !w.given() {
 		return nil
 	}
-	if e := c.Entity(w.text); e != nil {
-		return e
+	e := c.Entity(w.text)
+	if e == nil {
+		c.refuseUnknown(w, mapped(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
 	}
-	c.refuseUnknown(w, mapped(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
-	return nil
+	return e
 }
 
 // field returns the field that the file names. It reports a name that rows of the entity do

@@ -19,7 +19,7 @@ func (c *compiler) compileMigrations() {
 			continue
 		}
 		for _, mk := range d.into {
-			if into := c.entity(mk.entity); into != nil && !c.broken[into] && !c.broken[m.From] {
+			if into := c.entity(mk.name); into != nil && !c.broken[into] && !c.broken[m.From] {
 				c.making(m, into, mk)
 			}
 		}
@@ -51,19 +51,19 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 // making compiles how an old row becomes a row of the entity. Attributes and key names that
 // the file does not set take their values from the old row's fields of the same names.
 // A default of the new attribute is used where neither the file nor the old row gives a value.
-func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
-	mk := &Making{Migration: m, Into: into, decl: d, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into}}
+func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
+	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into, decl: d}}
 	if m.OneOf {
 		for _, t := range into.Where {
 			if !into.Hides(t.Field.Name) {
-				c.tells(m.From, word{t.Field.Name, d.entity.pos})
+				c.tells(m.From, word{t.Field.Name, d.name.pos})
 			}
 			t.Field = m.From.Field(t.Field.Name)
 			mk.Where = append(mk.Where, t)
 		}
 	}
 	known, whole := c.settable(into), true
-	for _, p := range d.set {
+	for _, p := range d.Set {
 		if c.refuseUnknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text) {
 			whole = false
 			continue
@@ -71,17 +71,17 @@ func (c *compiler) making(m *Migration, into *Entity, d makingDecl) {
 		x, ok := c.fromOld(m.From, p.value, into, p.name.text)
 		mk.Rule.Fields, whole = append(mk.Rule.Fields, Assign{p.name.text, x}), whole && ok
 	}
-	given := func(name string) bool {
-		return slices.ContainsFunc(d.set, func(p pair) bool { return p.name.text == name }) || into.fixed()[name] != ""
-	}
 	for _, name := range append(into.attributeNames(), into.KeyNames()...) {
-		if !given(name) && (m.From.open || c.has(m.From, name)) && !mk.Rule.assigns(name) {
+		if c.sets(mk.Rule, name) {
+			continue
+		}
+		if m.From.open || c.has(m.From, name) {
 			f := m.From.Field(name)
 			if !m.From.open {
-				f = c.fieldFor(m.From, word{name, d.entity.pos}, into.Hides(name))
+				f = c.fieldFor(m.From, word{name, d.name.pos}, into.Hides(name))
 			}
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Field: f}})
-		} else if a := into.Attribute(name); a != nil && !a.Default.IsMissing() && !mk.Rule.assigns(name) {
+		} else if a := into.Attribute(name); a != nil && !a.Default.IsMissing() {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
 		}
 	}

@@ -100,7 +100,11 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.By) {
 		return nil
 	}
-	whole := c.also(s, d)
+	whole := true
+	for _, w := range d.also {
+		e := c.entity(w)
+		s.Also, whole = append(s.Also, e), whole && e != nil && !c.broken[e]
+	}
 	for _, p := range d.Any {
 		b, ok := c.bindList(q, s.Entity, p)
 		s.Any, whole = append(s.Any, b), whole && ok
@@ -179,16 +183,4 @@ func (c *compiler) bindList(q *Query, e *Entity, p pair) (Bind, bool) {
 	name, optional := strings.CutSuffix(p.value.text, "?")
 	b.Param = name
 	return b, c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type, List: true}, p.value)
-}
-
-// also compiles the further entities whose rows a list returns.
-func (c *compiler) also(s *Step, d *stepDecl) bool {
-	for _, w := range d.also {
-		e := c.entity(w)
-		if e == nil || c.broken[e] {
-			return false
-		}
-		s.Also = append(s.Also, e)
-	}
-	return true
 }

@@ -209,31 +209,32 @@ func (c *compiler) setPos(r *RowRule, name string) pos {
 }
 
 // sets reports whether the name gets a value: the file sets it in the rule, even if that was
-// reported, or the where of the new row's entity fixes it.
+// reported, or the rule takes it by itself, or the where of the new row's entity fixes it.
 func (c *compiler) sets(r *RowRule, name string) bool {
-	return slices.ContainsFunc(r.decl.Set, func(s setDecl) bool { return s.name.text == name }) || r.Into.fixed()[name] != ""
+	return slices.ContainsFunc(r.decl.Set, func(s setDecl) bool { return s.name.text == name }) || r.assigns(name) || r.Into.fixed()[name] != ""
 }
 
 // checkRowWhole reports key names and required attributes that a rule does not set.
 // Names of an index key count only where nothing else would give them: rows without a whole index
-// key are not in the index.
+// key are not in the index. An application's rows get those of what is derived on them later.
 func checkRowWhole(c *compiler, r *RowRule) {
 	if c.broken[r.Into] || c.faulty[r] {
 		return
 	}
 	at := r.decl.name.pos
+	has := r.Source.Name + " has " + strings.Join(c.fieldNames(r.Source), ", ")
 	missing := map[string]bool{}
 	for i, k := range r.Into.Keys {
 		for _, name := range k.Template.required() {
-			if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Attribute(name) == nil) {
+			if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Derived && r.Into.Attribute(name) == nil) {
 				missing[name] = true
-				c.report(at, "set: {"+name+": FIELD}", "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
+				c.report(at, "{"+name+": FIELD}; "+has, "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
 			}
 		}
 	}
 	for _, a := range r.Into.Attributes {
 		if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
-			c.report(at, "set: {"+a.Name+": FIELD}", "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
+			c.report(at, "{"+a.Name+": FIELD}; "+has, "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
 		}
 	}
 }
@@ -265,7 +266,7 @@ func checkRowKey(c *compiler, r *RowRule) {
 // checkStamps reports a rule that sets an attribute which the entity's where already fixes.
 func checkStamps(c *compiler, r *RowRule) {
 	for _, t := range r.Into.Where {
-		if i := slices.IndexFunc(r.Fields, func(a Assign) bool { return a.Name == t.Field.Name }); i >= 0 {
+		if _, one := t.Only(); one && r.assigns(t.Field.Name) {
 			c.report(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
 		}
 	}
@@ -331,13 +332,8 @@ func recordsIn(x Expr) []string {
 }
 
 // checkRowTypes reports a value whose type does not fit its attribute.
-func checkRowTypes(c *compiler, r *RowRule) {
-	c.fittingTypes(r, func(name string) pos { return c.setPos(r, name) })
-}
-
-// fittingTypes is checkRowTypes for one rule, which gives names their values at these places.
 // A scalar may become a part of a key, whatever its type: keys are texts.
-func (c *compiler) fittingTypes(r *RowRule, at func(name string) pos) {
+func checkRowTypes(c *compiler, r *RowRule) {
 	for _, s := range r.Fields {
 		into := r.Into.Field(s.Name)
 		from, source := s.Expr.Field, r.Source
@@ -349,10 +345,10 @@ func (c *compiler) fittingTypes(r *RowRule, at func(name string) pos) {
 		}
 		switch {
 		case len(s.Expr.Map) > 0 && into.Type != TypeMap && into.Type != TypeAny:
-			c.report(at(s.Name), "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
+			c.report(c.setPos(r, s.Name), "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
 		case from == nil || into.Key != nil && scalar(from.Type):
 		case clash(from.Type, into.Type):
-			c.report(at(s.Name), "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
+			c.report(c.setPos(r, s.Name), "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
 		}
 	}
 }

@@ -8,15 +8,9 @@ type migrationDecl struct {
 	Table   word
 	Key     node
 	Into    node
-	key     keyDecl // of the table
-	one     bool    // into is a list: the entity whose where an old row passes
-	into    []makingDecl
-}
-
-// makingDecl is one entity that old rows become, and what its attributes are made of.
-type makingDecl struct {
-	entity word
-	set    []pair
+	key     keyDecl    // of the table
+	one     bool       // into is a list: the entity whose where an old row passes
+	into    []*rowDecl // what each entity that old rows become is made of
 }
 
 // check reads what excludes each other. Names are taken as they stand: whether there are such entities, tables and fields
@@ -41,10 +35,12 @@ func (d *migrationDecl) check(f fields) {
 		f.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
 		return
 	case n.isMap():
-		d.into = mapped(n.entries(f.what("into")), func(e entry) makingDecl { return makingDecl{e.name, e.madeOf()} })
+		d.into = mapped(n.entries(f.what("into")), func(e entry) *rowDecl {
+			return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: e.name}}, Set: e.madeOf()}
+		})
 	default:
 		d.one = true
-		d.into = mapped(n.words(f.what("into")), func(w word) makingDecl { return makingDecl{entity: w} })
+		d.into = mapped(n.words(f.what("into")), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
 	}
 	if len(d.into) == 0 && d.Into.given() {
 		d.Into.wrong(f.what("into"), "the entities that old rows become")
@@ -52,11 +48,11 @@ func (d *migrationDecl) check(f fields) {
 }
 
 // madeOf reads what an entity is made of. Nothing counts as an empty map.
-func (e entry) madeOf() []pair {
+func (e entry) madeOf() sets {
 	if !e.value.given() {
 		return nil
 	}
-	return mapped(e.value.entries("what "+e.name.text+" is made of"), func(in entry) pair {
-		return pair{in.name, in.value.constant("the value of " + in.name.text)}
+	return mapped(e.value.entries("what "+e.name.text+" is made of"), func(in entry) setDecl {
+		return setDecl{name: in.name, value: in.value.constant("the value of " + in.name.text)}
 	})
 }

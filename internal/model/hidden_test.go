@@ -145,7 +145,7 @@ func readings() []construct {
 		more := map[string]string{"mean": ", round: 1", "distinct": ", max: 5"}[a]
 		out = append(out, derive("group.set group value."+a, "Sums: {group: B, by: {id: id, m: b}, set: {number: {"+a+": secretNumber"+more+"}}}"))
 	}
-	for _, unit := range units() {
+	for _, unit := range strings.Fields("hour day week month year") {
 		out = append(out, derive("time bucket."+unit, "Sums: {group: B, by: {id: id, m: {"+unit+": secretTime}}, set: {number: count}}"))
 	}
 	for _, k := range latestKeywords {

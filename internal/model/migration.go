@@ -22,8 +22,6 @@ type Making struct {
 	Rule *RowRule
 	// InPlace means that the new row has the old row's key and replaces it.
 	InPlace bool
-
-	decl makingDecl
 }
 
 // InPlace returns the Making that replaces the old row, nil if old rows stay.

@@ -11,7 +11,7 @@ import (
 
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
-	keys: aggregates(), declare: func() derivation { return &tallyDecl{} },
+	keys: mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) {
 		for _, t := range c.Tallies {
 			c.tally(t)
@@ -25,11 +25,6 @@ var tallyKind = kind{
 // aggregateOf returns the aggregate with a keyword, nil if there is none.
 func aggregateOf(keyword string) *aggregate.Aggregate {
 	return findFirst(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
-}
-
-// aggregates returns the keywords of all kinds of tallies.
-func aggregates() []string {
-	return mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword })
 }
 
 // Tally aggregates rows of some entities into an attribute of another entity's rows.
