@@ -9,7 +9,6 @@
 //	serve.go      writes over HTTP; lambda.go is the same as a function, and for queues
 //	backfill.go   what rows were written without
 //	migrate.go    old rows into rows of the model
-//	trigger.go    events to test functions with
 //
 // All of them write through package ingest or migrate, and open no search index: what they write
 // reaches documents by the stream, like every other write.
@@ -35,7 +34,6 @@ type commands struct {
 
 	Backfill backfillCommand `cmd:"" help:"Give rows the defaults and index keys that they were written without."`
 	Migrate  migrateCommand  `cmd:"" help:"Make old rows into rows of the model, as a migration in its file says."`
-	Trigger  triggerCommand  `cmd:"" help:"Print the event of a change, to test a function with."`
 
 	cli.Extras
 }

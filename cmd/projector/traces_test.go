@@ -12,8 +12,6 @@ import (
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
-
-	"weir/internal/trigger"
 )
 
 // spans collects what programs send by OTLP over HTTP.
@@ -123,9 +121,10 @@ func TestTraces(t *testing.T) {
 	})
 	t.Run("function", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
+		records := aShard(t, dir)
 		t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "60000") // only what is flushed comes
 		f := startFunction(t, "WEIR_DATA="+dir, "WEIR_TRACES=otlp", "OTEL_SERVICE_NAME=albums")
-		answerTo(t, f, inWindow(t, triggered(t, "AlbumMedia", trigger.Insert, `{"albumId": "sea", "mediaId": "m1"}`)))
+		answerTo(t, f, payload(t, windowed("shardId-1", records, nil)))
 		if by, _ := s.service(); s.paths()["batch > target > write"] == 0 || by != "albums" {
 			t.Errorf("the function answers before it has sent %v of %q", s.paths(), by)
 		}
