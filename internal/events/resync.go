@@ -3,17 +3,9 @@ package events
 import "bytes"
 
 // broken yields the text at start, which is not JSON, as one bad entry, and goes to the next
-// place where a record can begin. In an array, that is after the element if its brackets are
-// balanced. Otherwise it is a line that begins with a bracket, or an object that begins with
-// a name of a known form.
+// place where a record can begin: a line that begins with a bracket, or an object that begins
+// with a name of a known form.
 func (r *reader) broken(start int, cause error) error {
-	if f := r.top(); f != nil && f.unit == nil {
-		end, ok := r.balanced(&start)
-		if ok {
-			r.scan.i = end
-			return r.bad(start, Record{}, cause)
-		}
-	}
 	e := Entry{Bad: &Bad{Err: cause}, Location: r.location(start)}
 	s := seeker{i: start + 1, from: start, prev: r.win.buf[start]}
 	for !s.seek(r.win.buf, r.win.src == nil) {
@@ -117,77 +109,4 @@ func beginsUnit(b []byte) (ok, short bool) {
 var outerNames = []string{
 	"ApproximateArrivalTimestamp", "EncryptionType", "PartitionKey", "invokeIdentityArn", "requestContext",
 	"NextShardIterator",
-}
-
-// balanced finds the end of the broken array element at start by its brackets alone. It may
-// read more of the file and then adjusts start.
-func (r *reader) balanced(start *int) (end int, ok bool) {
-	for {
-		n, ok := balancedEnd(r.win.buf[*start:], r.win.src == nil)
-		if n >= 0 {
-			return *start + n, ok
-		}
-		if len(r.win.buf)-*start > maxRaw || r.win.src == nil {
-			return 0, false
-		}
-		r.win.more(*start)
-		*start = 0
-	}
-}
-
-// balancedEnd returns the length of the bracketed text at the beginning of b, if a comma or
-// the end of an array follows it; -1 if b is too short to decide. It stops where the next
-// record seems to begin. It ends every string at the end of its line, so that a missing quote
-// spoils only one line.
-func balancedEnd(b []byte, all bool) (n int, ok bool) {
-	var stack []byte
-	quoted, prev := false, byte(0)
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c == '{' && prev == ',' {
-			if begins, _ := beginsUnit(b[i:]); begins {
-				return i, false
-			}
-		}
-		if c > ' ' {
-			prev = c
-		}
-		if quoted {
-			switch c {
-			case '\\':
-				i++
-			case '"', '\n':
-				quoted = false
-			}
-			continue
-		}
-		switch c {
-		case '"':
-			quoted = true
-		case '{', '[':
-			stack = append(stack, c+2) // the closing one
-		case '}', ']':
-			if len(stack) == 0 || stack[len(stack)-1] != c {
-				return i, false
-			}
-			stack = stack[:len(stack)-1]
-		}
-		if len(stack) == 0 {
-			return elementEnd(b, i+1, all)
-		}
-	}
-	return -1, false
-}
-
-// elementEnd reports whether the array continues or ends after the first n bytes of b. It
-// returns -1 instead of n if b is too short to decide.
-func elementEnd(b []byte, n int, all bool) (int, bool) {
-	rest := bytes.TrimLeft(b[n:], " \t\r\n")
-	switch {
-	case len(rest) > 0:
-		return n, rest[0] == ',' || rest[0] == ']'
-	case all:
-		return n, true
-	}
-	return -1, false
 }
