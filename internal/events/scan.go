@@ -25,10 +25,9 @@ type scanner struct {
 
 	prob *problem // the first one
 
-	stack  []value.Attr // attributes of the objects being read
-	slab   []value.Attr // from which items are cut, so that a record costs few allocations
-	text   []byte       // from which unescaped strings and binaries are cut
-	places [maxQuick]order
+	stack []value.Attr // attributes of the objects being read
+	slab  []value.Attr // from which items are cut, so that a record costs few allocations
+	text  []byte       // from which unescaped strings and binaries are cut
 
 	arn, arnTable string // the last stream's ARN and its table
 	source        string // the first eventSource, whose record it may be
