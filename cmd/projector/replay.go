@@ -382,13 +382,13 @@ func replayArranged(ctx context.Context, reading *progress.Progress, a *replay.A
 		}
 		n := min(done, len(b.Entries))
 		done -= n
-		if err := r.Next(ctx, b.Entries[n:], b.Table); err != nil {
-			return errors.Join(err, r.Next(ctx, nil, ""))
+		if err := r.Batch(ctx, b.Entries[n:], b.Table); err != nil {
+			return err
 		}
 		records += int64(len(b.Entries))
 		reading.Set(records, 0)
 	}
-	return r.Next(ctx, nil, "")
+	return nil
 }
 
 // eachBatch hands over the records of the inputs in order, in batches, with the logical

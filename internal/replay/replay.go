@@ -37,7 +37,7 @@ type Replay struct {
 	Model  *model.Model
 	Store  store.Store
 	Runner *runner.Runner // stores what cannot be used as dead letters
-	// Names are the names of the tables in records. Entries are given to Batch and Next
+	// Names are the names of the tables in records. Entries are given to Batch
 	// under logical names; Retry reads records as they were kept, and translates them.
 	Names stage.Names
 	// Gap is called for each gap when it is found; what is missing may still come (Gaps). It may be nil.
@@ -49,8 +49,8 @@ type Replay struct {
 	// Feeds is set by Begin: up to when feeds were replayed.
 	Feeds *FeedTime
 
-	// Apart makes Next read and write one after the other, in the caller's goroutine. A
-	// simulation sets it, because it schedules all that happens.
+	// Apart makes a bulk do everything in the caller's goroutine. A simulation sets it,
+	// because it schedules all that happens.
 	Apart bool
 	// InOrder says that the Store does the writes of one call in their order, as a store.Load does. Then writes whose
 	// order matters are sent together, too.
@@ -58,8 +58,7 @@ type Replay struct {
 
 	Summary Summary
 
-	next    batch // given to Next; its rows are read, and it is to be written
-	retried bool  // entries that cannot be used are dead letters already
+	retried bool // entries that cannot be used are dead letters already
 
 	unusable map[[sha256.Size]byte]bool // the letters about images, once they were asked for (keepUnusable)
 }
@@ -126,54 +125,16 @@ const rounds = 20
 
 // Batch writes entries in their order. table is the name of the table of those records
 // that name none; with "" the table is found by their keys. After an error or a crash
-// the batch may have been written in part: send it again. Batch does not see entries
-// that were given to Next and are not written yet.
+// the batch may have been written in part: send it again. Entries that are not counted
+// then may be written or not: the mark of a row tells when they come again.
+// What another writer changed meanwhile is read and decided again, rounds times at most.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
 	b := r.batch(entries, table)
-	return r.write(ctx, &b)
-}
-
-// Next takes entries as Batch does, but writes those of the call before; a last call
-// without entries writes the rest. While it writes, it reads the rows of the entries
-// that it was given. Reading early is safe: no other program writes what a replay
-// decides by, and if one does, the write's condition fails. After an error, nothing of
-// the entries given last was written, and a part of those given before.
-func (r *Replay) Next(ctx context.Context, entries []events.Entry, table string) error {
-	before := r.next
-	r.next = batch{}
-	next := r.batch(entries, table)
-	rows := next.unread(before.rows)
-	ahead := make(chan error, 1)
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	read := func() { ahead <- r.load(reading, rows) }
-	if r.Apart {
-		read()
-	} else {
-		go read()
-	}
-	err := r.write(ctx, &before)
-	if err != nil {
-		stop()
-	}
-	if e := <-ahead; err == nil {
-		err = e
-	}
-	if err == nil {
-		r.next = next
-	}
-	return err
-}
-
-// write decides and writes the entries of a batch.
-// What another writer changed meanwhile is read and decided again, rounds times at most. After an error the entries that
-// are not counted may be written or not: the mark of a row tells when they come again.
-func (r *Replay) write(ctx context.Context, b *batch) error {
 	for round := 0; len(b.entries) > 0; round++ {
 		if round == rounds {
 			return fmt.Errorf("writing %v: another process keeps writing it; let one replay at a time write a table", b.entries[0].ref)
 		}
-		if err := r.load(ctx, b.unread(nil)); err != nil {
+		if err := r.load(ctx, b.unread()); err != nil {
 			return err
 		}
 		f := flight{Replay: r, order: r.Runner.Orders()}
@@ -239,13 +200,12 @@ func (r *Replay) batch(entries []events.Entry, table string) batch {
 	return b
 }
 
-// unread lists the rows that were not read yet, without those that others have, and
-// marks them as read.
-func (b *batch) unread(others map[string]*row) []*row {
+// unread lists the rows that were not read yet, and marks them as read.
+func (b *batch) unread() []*row {
 	rows := make([]*row, 0, len(b.rows))
 	for i := range b.entries {
 		w := b.entries[i].row
-		if w == nil || w.read || others[w.name] != nil {
+		if w == nil || w.read {
 			continue
 		}
 		w.read = true

@@ -89,19 +89,14 @@ func (w *world) replay(entries []events.Entry, size int) replay.Summary {
 	return r.Summary
 }
 
-// batches gives a replay batches of a size, each of which it reads as early as it may;
-// after an error none is left to be written.
-func batches(r *replay.Replay, entries []events.Entry, size int) (err error) {
-	r.Apart = true
+// batches gives a replay batches of a size, until one fails.
+func batches(r *replay.Replay, entries []events.Entry, size int) error {
 	for b := range slices.Chunk(slices.Clone(entries), max(1, size, len(entries)*(1-min(size, 1)))) {
-		if err = r.Next(context.Background(), b, ""); err != nil {
-			break
+		if err := r.Batch(context.Background(), b, ""); err != nil {
+			return err
 		}
 	}
-	if last := r.Next(context.Background(), nil, ""); err == nil {
-		err = last
-	}
-	return err
+	return nil
 }
 
 // stream is what the store's own stream tells of the core table.

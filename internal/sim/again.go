@@ -45,7 +45,7 @@ func (w *world) again() {
 // replay replays the streams of another world. As a whole recording, they have no gaps.
 func (w *world) replay(from *world) {
 	err := w.alone("replay", func(run *runner.Runner) error {
-		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run, Apart: true}
+		r := replay.Replay{Model: w.model, Store: run.Store, Runner: run}
 		r.Gap = func(g replay.Gap) {
 			w.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
 		}
@@ -57,14 +57,14 @@ func (w *world) replay(from *world) {
 				}
 				for len(batch) > 0 {
 					n := min(len(batch), 1+w.sched.n(30))
-					if err := r.Next(context.Background(), batch[:n], ""); err != nil {
+					if err := r.Batch(context.Background(), batch[:n], ""); err != nil {
 						return err
 					}
 					batch = batch[n:]
 				}
 			}
 		}
-		return r.Next(context.Background(), nil, "")
+		return nil
 	})
 	if err != nil {
 		w.fail(Stuck, "%v", err)

@@ -156,7 +156,7 @@ func (m *machine) start() {
 
 // replay does what projector replay does with a recording of the run.
 func (m *machine) replay(run *runner.Runner) error {
-	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run, Apart: true}
+	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
 	r.Gap = func(g replay.Gap) {
 		if len(m.kept()) == 0 { // else a row has no room for a replay's mark
 			m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
@@ -169,15 +169,12 @@ func (m *machine) replay(run *runner.Runner) error {
 				for _, rec := range s.records[at:min(len(s.records), at+1+m.sched.n(30))] {
 					batch = append(batch, events.Entry{Record: rec})
 				}
-				if err := r.Next(context.Background(), batch, ""); err != nil {
+				if err := r.Batch(context.Background(), batch, ""); err != nil {
 					return err
 				}
 				at += len(batch)
 			}
 		}
-	}
-	if err := r.Next(context.Background(), nil, ""); err != nil {
-		return err
 	}
 	m.done = true
 	for _, f := range m.fibers {

@@ -243,12 +243,9 @@ func replayAll(ctx context.Context, s *system.System, files []string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.Next(ctx, batch, ""); err != nil {
+		if err := r.Batch(ctx, batch, ""); err != nil {
 			return err
 		}
-	}
-	if err := r.Next(ctx, nil, ""); err != nil {
-		return err
 	}
 	done := make(chan struct{})
 	close(done)

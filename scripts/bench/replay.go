@@ -143,11 +143,11 @@ func writeAll(ctx context.Context, r *replay.Replay, path string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.Next(ctx, entries, ""); err != nil {
+		if err := r.Batch(ctx, entries, ""); err != nil {
 			return err
 		}
 	}
-	return r.Next(ctx, nil, "")
+	return nil
 }
 
 // documents is an index that measures its time and counts the changes. On request it also

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"weir/internal/store"
 	"weir/internal/value"
@@ -45,32 +44,5 @@ func TestUnread(t *testing.T) {
 			w.replay(all, 2)
 			same(t, fmt.Sprintf("broken at read %d, batches of %d, the history", at, size), w.history(), want)
 		}
-	}
-}
-
-// TestReadsBeside: the rows of a batch are read while the one before it is being
-// written.
-func TestReadsBeside(t *testing.T) {
-	all := lives()[:4] // of two rows, in turns
-	w := newWorld(t)
-	read := make(chan bool, 10)
-	s := &meanwhile{w.store, func() {
-		for range 2 { // the row, and the mark of its removal
-			select {
-			case <-read:
-			case <-time.After(20 * time.Second):
-				t.Error("nothing is read while the first batch is being written")
-			}
-		}
-	}}
-	r := w.over(&reads{s, func() error { read <- true; return nil }})
-	must(t, r.Next(t.Context(), all[:1], ""))
-	<-read
-	<-read
-	must(t, r.Next(t.Context(), all[1:2], "")) // writes the first
-	must(t, r.Next(t.Context(), all[2:], ""))
-	must(t, r.Next(t.Context(), nil, ""))
-	if r.Summary.Applied != len(all) || len(w.gaps) > 0 {
-		t.Errorf("%+v, gaps %q", r.Summary, w.gaps)
 	}
 }
