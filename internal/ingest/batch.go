@@ -35,9 +35,6 @@ type task struct {
 	plan    plan
 	touches []touch
 	done    bool // it has its answer
-
-	roomTouches [3]touch // space for as many as most tasks have
-	roomUsed    [2]string
 }
 
 var (

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,9 +18,7 @@ func ReadItem(text []byte) (value.Item, error) { return readItem(text, 0) }
 // readItem reads an object at this depth. Depths in a row are counted from the row
 // itself.
 func readItem(text []byte, depth int) (value.Item, error) {
-	d := readers.Get().(*reader)
-	defer d.release()
-	d.begin(text)
+	d := reader{jsontext.NewDecoder(bytes.NewBuffer(text))}
 	v, err := d.value(depth)
 	if err == nil {
 		err = d.end()
@@ -102,58 +98,11 @@ func inItem(err error) error {
 	return err
 }
 
-// reader reads JSON into values. Readers are pooled and reused.
-type reader struct {
-	jsontext.Decoder
-	buffer bytes.Buffer
-	text   string // names and values are substrings of it; "" where each has its own memory
-}
-
-var readers = sync.Pool{New: func() any { return &reader{} }}
-
-// sharedText is the longest text, in bytes, that stays in memory as a whole because
-// names and values are substrings of it. Most of a longer text may be of no use.
-const sharedText = 1 << 10
-
-// begin starts to read a text. The caller must not change text before release.
-func (d *reader) begin(text []byte) {
-	d.buffer = *bytes.NewBuffer(text)
-	d.Reset(&d.buffer)
-	if len(text) <= sharedText {
-		d.text = string(text)
-	}
-}
-
-// release returns the reader to the pool. Values that it has read stay valid.
-func (d *reader) release() {
-	d.begin(nil)
-	d.text = ""
-	readers.Put(d)
-}
-
-// str reads the string that comes next.
-// A text without escapes shares the memory of the request's text where there is one.
-func (d *reader) str() (string, error) {
-	raw, err := d.ReadValue()
-	if err != nil {
-		return "", d.wrong(err)
-	}
-	switch {
-	case bytes.IndexByte(raw, '\\') >= 0:
-		s, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return "", d.wrong(err)
-		}
-		return string(s), nil
-	case d.text == "":
-		return string(raw[1 : len(raw)-1]), nil
-	}
-	end := int(d.InputOffset()) - 1
-	return d.text[end-len(raw)+2 : end], nil
-}
+// reader reads JSON into values.
+type reader struct{ *jsontext.Decoder }
 
 // wrong is the *Refusal for an error of the decoder.
-func (d *reader) wrong(err error) error {
+func (d reader) wrong(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
@@ -167,7 +116,7 @@ func (d *reader) wrong(err error) error {
 }
 
 // end returns an error if something follows the value.
-func (d *reader) end() error {
+func (d reader) end() error {
 	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
 		return refuse(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
 	}
@@ -177,16 +126,14 @@ func (d *reader) end() error {
 // value reads the value that comes next, at this depth.
 // A number that has more than 38 digits is refused, never rounded. Problems are at the JSON pointer
 // of the value.
-func (d *reader) value(depth int) (value.Value, error) {
-	if d.PeekKind() == '"' {
-		s, err := d.str()
-		return value.OfString(s), err
-	}
+func (d reader) value(depth int) (value.Value, error) {
 	t, err := d.ReadToken()
 	if err != nil {
 		return value.Value{}, d.wrong(err)
 	}
 	switch t.Kind() {
+	case '"':
+		return value.OfString(t.String()), nil
 	case 'n':
 		return value.OfNull(), nil
 	case 't', 'f':
@@ -208,14 +155,14 @@ func (d *reader) value(depth int) (value.Value, error) {
 }
 
 // object reads a map up to its end, behind the opening bracket.
-func (d *reader) object(depth int) (value.Value, error) {
-	var room [8]value.Attr
-	attrs := room[:0]
+func (d reader) object(depth int) (value.Value, error) {
+	var attrs []value.Attr
 	for d.PeekKind() != '}' {
-		name, err := d.name()
+		t, err := d.ReadToken()
 		if err != nil {
-			return value.Value{}, err
+			return value.Value{}, d.wrong(err)
 		}
+		name := t.String() // before the token is gone
 		v, err := d.value(depth)
 		if err != nil {
 			return v, err
@@ -223,23 +170,11 @@ func (d *reader) object(depth int) (value.Value, error) {
 		attrs = append(attrs, value.Attr{Name: name, Value: v})
 	}
 	_, err := d.ReadToken()
-	return value.OfMap(value.NewItem(slices.Clone(attrs)...)), err
-}
-
-// name reads the name of a member. Anything but a text is an error with its place.
-func (d *reader) name() (string, error) {
-	if d.PeekKind() == '"' {
-		return d.str()
-	}
-	t, err := d.ReadToken()
-	if err != nil {
-		return "", d.wrong(err)
-	}
-	return t.String(), nil
+	return value.OfMap(value.NewItem(attrs...)), err
 }
 
 // array reads a list up to its end, behind the opening bracket.
-func (d *reader) array(depth int) (value.Value, error) {
+func (d reader) array(depth int) (value.Value, error) {
 	var vs []value.Value
 	for d.PeekKind() != ']' {
 		v, err := d.value(depth)

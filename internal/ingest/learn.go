@@ -12,14 +12,10 @@ import (
 // more.
 func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
 	for len(todo) > 0 {
-		b.parts(len(todo), func(i int) {
-			t := todo[i]
-			t.known = known{facts: f, now: b.now, newID: b.NewID, used: t.roomUsed[:0], sure: t.known.sure}
-			t.plan = t.checked.plan(&t.known)
-		})
 		var open []*task
 		for _, t := range todo {
-			if t.known.waiting() {
+			t.known = known{facts: f, now: b.now, newID: b.NewID, sure: t.known.sure}
+			if t.plan = t.checked.plan(&t.known); t.known.waiting() {
 				open = append(open, t)
 			}
 		}

@@ -74,7 +74,7 @@ func (s steps) changed(rows []string) bool {
 // follow updates the facts to what a task's plan leaves, and notes what the task
 // touches. nth tells the task from the others.
 func (w *Writer) follow(t *task, f *facts, nth int) error {
-	t.touches = t.roomTouches[:0]
+	t.touches = nil
 	for _, name := range t.known.used {
 		t.touches = append(t.touches, touch{name, reads})
 	}

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -37,11 +36,10 @@ type Writer struct {
 	// Secret keys revisions; nil is the secret of the store (query.LoadSecret).
 	Secret []byte
 
-	once    sync.Once
-	mu      sync.Mutex // guards Secret
-	abreast int        // the number of goroutines that check and plan many commands
-	forms   map[string]*form
-	leads   map[string]bool // tables from whose rows other rows are derived
+	once  sync.Once
+	mu    sync.Mutex // guards Secret
+	forms map[string]*form
+	leads map[string]bool // tables from whose rows other rows are derived
 }
 
 const (
@@ -64,20 +62,15 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 		}
 		return out
 	}
-	tasks, todo := make([]task, len(commands)), make([]*task, 0, len(commands))
+	b := &batch{Writer: w}
 	from := env{w.Now(), w.NewID}
-	w.parts(len(commands), func(i int) {
-		c, r := w.check(commands[i], from)
-		if tasks[i] = (task{checked: c, result: &out[i]}); r != nil {
+	for i := range commands {
+		if c, r := w.check(commands[i], from); r != nil {
 			out[i].Err = r
-		}
-	})
-	for i := range tasks {
-		if tasks[i].checked != nil {
-			todo = append(todo, &tasks[i])
+		} else {
+			b.todo = append(b.todo, &task{checked: c, result: &out[i]})
 		}
 	}
-	b := &batch{Writer: w, todo: todo}
 	b.do(ctx)
 	return out
 }
@@ -92,40 +85,12 @@ func (w *Writer) loadSecret(ctx context.Context, named bool) (err error) {
 	return err
 }
 
-// partOf is the number of commands from which another goroutine is worthwhile.
-const partOf = 64
-
-// parts calls do for each of n, in several goroutines if n is large. If the caller
-// makes the names, parts uses one goroutine, so that names are asked for one after the
-// other.
-func (w *Writer) parts(n int, do func(i int)) {
-	many := min(w.abreast, n/partOf)
-	if many < 2 {
-		for i := range n {
-			do(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	for part := range many {
-		wg.Go(func() {
-			for i := n * part / many; i < n*(part+1)/many; i++ {
-				do(i)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // init fills in defaults and makes the forms. It runs once, before the first command.
-// A writer whose NewID is given makes plans one after the other, so that ids come in the order of
-// commands.
 func (w *Writer) init() {
 	if w.Now == nil {
 		w.Now = store.Clock(time.Now, w.Store)
 	}
-	if w.abreast = 1; w.NewID == nil {
-		w.abreast = runtime.GOMAXPROCS(0)
+	if w.NewID == nil {
 		w.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
 	w.forms, w.leads = map[string]*form{}, leading(w.Model)
