@@ -201,7 +201,7 @@ func (c *rowCache) clear() {
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.mu.Lock()
-		p.young, p.old = rowBuffer{}, rowBuffer{}
+		p.young, p.old = nil, nil
 		for j := range p.counts {
 			p.counts[j].changes++
 		}

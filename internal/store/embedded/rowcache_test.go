@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
@@ -65,7 +64,7 @@ func TestRowCache(t *testing.T) {
 			}
 			p := &c.parts[0]
 			asked := rapid.StringMatching(`[a-d]{1,2}`).Draw(t, "asked") // all would never let one grow old
-			if young := p.young.find(hash(asked), []byte(asked)); !young.known() && p.old.find(hash(asked), []byte(asked)).known() {
+			if _, old := p.old[asked]; old {
 				grewOld++
 			}
 			if _, got, found, _ := c.get(hash(asked), []byte(asked)); found && ((got == nil) != (rows[asked] == nil) || !value.EqualItems(got, rows[asked])) {
@@ -81,11 +80,13 @@ func TestRowCache(t *testing.T) {
 	}
 }
 
-// taken is all memory that a part has for rows, used or not.
+// taken is about how much memory a part has for rows.
 func taken(p *cachePart) int {
 	n := 0
-	for _, b := range []rowBuffer{p.young, p.old} {
-		n += cap(b.rows) + cap(b.chains)*int(unsafe.Sizeof(b.chains[0]))
+	for _, rows := range []map[string][]byte{p.young, p.old} {
+		for key, row := range rows {
+			n += cachedBytes + len(key) + len(row)
+		}
 	}
 	return n
 }
@@ -98,7 +99,7 @@ func stored(row value.Item) []byte {
 }
 
 func TestRowCacheKnowsWhatIsGone(t *testing.T) {
-	c := rowCache{room: 1000}
+	c := rowCache{room: 1500}
 	key := []byte("k")
 	c.put(0, key, stored(value.Item{}))
 	c.put(0, key, nil)
@@ -180,7 +181,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 // TestRowCacheUnderWay: from before its commit on, a row is read from the store, and a
 // reader that read its old state there does not fill the cache with it.
 func TestRowCacheUnderWay(t *testing.T) {
-	c := rowCache{room: 1000}
+	c := rowCache{room: 2000}
 	key, was := []byte("k"), value.Item{}
 	c.put(0, key, stored(was))
 	c.begin(0, key)
@@ -209,7 +210,7 @@ func TestOldUnderWay(t *testing.T) {
 	}
 	push := func() {
 		for i := uint64(1); ; i++ {
-			if p.young.find(0, key) == nil {
+			if _, young := p.young[string(key)]; !young {
 				return
 			}
 			c.put(i<<40, []byte{byte(i)}, row)
@@ -238,7 +239,7 @@ func TestOldUnderWay(t *testing.T) {
 // its memory, and never uses more than its memory, however the sizes of rows change. A
 // row that is read stays.
 func TestRowCacheRoom(t *testing.T) {
-	const rows, overhead = 1000, 24
+	const rows = 1000
 	c := rowCache{room: 10_000}
 	p := &c.parts[0]
 	key := func(i int) []byte { return fmt.Append(nil, "key", i) }
@@ -251,14 +252,14 @@ func TestRowCacheRoom(t *testing.T) {
 			return stored(value.NewItem(value.Attr{Name: "a", Value: value.OfString(fmt.Sprintf("%0*d", size, i))}))
 		}
 		has := func(i int) bool {
-			got := p.young.find(uint64(i), key(i))
-			if !got.known() {
-				got = p.old.find(uint64(i), key(i))
+			got, known := p.young[string(key(i))]
+			if !known {
+				got, known = p.old[string(key(i))]
 			}
-			if got.known() && string(got.stored()) != string(row(i)) {
-				t.Fatalf("row %d is %q", i, got.stored())
+			if known && string(got) != string(row(i)) {
+				t.Fatalf("row %d is %q", i, got)
 			}
-			return got.known()
+			return known
 		}
 		for i := first; i < first+rows; i++ {
 			c.put(uint64(i), key(i), row(i))
@@ -278,7 +279,7 @@ func TestRowCacheRoom(t *testing.T) {
 			}
 		}
 		n := len(key(first)) + len(row(first))
-		if kept < c.room/2/(overhead+n) || kept > c.room/n {
+		if kept < c.room/2/(cachedBytes+n) || kept > c.room/n {
 			t.Errorf("%d rows of %d bytes in %d", kept, n, c.room)
 		}
 	}
@@ -315,12 +316,12 @@ func TestRowCacheKeeps(t *testing.T) {
 	if has(rows) || !has(rows-2) {
 		t.Error("a row that takes a quarter of the room drove others out")
 	}
-	used := len(p.young.rows)
+	used := p.bytes
 	for _, again := range [][]byte{row(rows - 2), nil, row(rows - 3)[:50], row(rows - 2)} {
 		c.begin(rows-2, key(rows-2))
 		c.put(rows-2, key(rows-2), again)
 		c.end(rows - 2)
-		if len(p.young.rows) != used {
+		if p.bytes > used || p.bytes != taken(&cachePart{young: p.young}) {
 			t.Errorf("a row that was put again with %d bytes takes its room twice", len(again))
 		}
 	}
