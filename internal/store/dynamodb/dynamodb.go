@@ -16,8 +16,8 @@
 //
 // A Write's Origin is carried through the stream in the images (origin.go).
 //
-// The files: get.go and query.go read; write.go, batch.go and transact.go write, with expressions
-// from expression.go and values from values.go; retry.go decides what is sent again, and hot.go
+// The files: get.go and query.go read; write.go, batch.go and transact.go write, with values
+// from values.go; retry.go decides what is sent again, and hot.go
 // spaces writes of rows that are refused for their rate; stream.go reads streams; deploy.go makes
 // tables, and differ.go says how one differs.
 package dynamodb

@@ -113,16 +113,16 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 }
 
 // keyQuery reads one page of one partition, with retries like scan.
-// The condition has names and values by placeholders alone; x.err says which of them cannot be sent.
 func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
-	var x expression
+	var x store.Placeholders
+	condition := keyCondition(&x, keys, q)
+	names, values, err := boundTo(&x)
+	if err != nil {
+		return nil, nil, err
+	}
 	in := &dynamodb.QueryInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ScanIndexForward: aws.Bool(!q.Reverse), ReturnConsumedCapacity: s.returnCapacity(),
-		KeyConditionExpression: aws.String(x.keyCondition(keys, q))}
-	in.ExpressionAttributeNames, in.ExpressionAttributeValues = x.names, x.values
-	if x.err != nil {
-		return nil, nil, x.err
-	}
+		KeyConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values}
 	err = s.persist(ctx, soon, func(ctx context.Context) error {
 		out, err := s.db.Query(ctx, in)
 		if err == nil {
@@ -137,27 +137,27 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 // keyCondition is the KeyConditionExpression of a query with a partition.
 // A query has one condition on the sort key (DynamoDB), so From and Below together are BETWEEN,
 // which includes Below: the caller leaves out the row at Below.
-func (x *expression) keyCondition(keys *store.KeySchema, q *store.Query) string {
-	cond := x.name(keys.Partition.Name) + "=" + x.value(q.Partition)
+func keyCondition(x *store.Placeholders, keys *store.KeySchema, q *store.Query) string {
+	cond := x.Name(keys.Partition.Name) + "=" + x.Value(q.Partition)
 	if keys.Sort.Name == "" {
 		return cond
 	}
 	r := &q.Sort
-	name := func() string { return " AND " + x.name(keys.Sort.Name) }
+	name := func() string { return " AND " + x.Name(keys.Sort.Name) }
 	given := func(v value.Value) bool {
 		return v.Kind() == value.Number || !v.IsMissing() && v.Text() != "" // "" bounds nothing from below
 	}
 	switch {
 	case given(r.Equal):
-		cond += name() + "=" + x.value(r.Equal)
+		cond += name() + "=" + x.Value(r.Equal)
 	case given(r.Prefix):
-		cond += " AND begins_with(" + x.name(keys.Sort.Name) + "," + x.value(r.Prefix) + ")"
+		cond += " AND begins_with(" + x.Name(keys.Sort.Name) + "," + x.Value(r.Prefix) + ")"
 	case given(r.From) && given(r.Below):
-		cond += name() + " BETWEEN " + x.value(r.From) + " AND " + x.value(r.Below)
+		cond += name() + " BETWEEN " + x.Value(r.From) + " AND " + x.Value(r.Below)
 	case given(r.From):
-		cond += name() + ">=" + x.value(r.From)
+		cond += name() + ">=" + x.Value(r.From)
 	case given(r.Below):
-		cond += name() + "<" + x.value(r.Below)
+		cond += name() + "<" + x.Value(r.Below)
 	}
 	return cond
 }

@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -213,3 +214,34 @@ func rowOf(m attributes) (value.Item, error) {
 
 // keyOf is a row's key in the SDK's form.
 func keyOf(t *store.Table, k store.Key) (attributes, error) { return toSDKItem(t.Item(k)) }
+
+// boundTo returns what the placeholders of a request stand for, in the SDK's form. ErrRefused says that one of them
+// cannot be sent.
+func boundTo(p *store.Placeholders) (names map[string]string, values attributes, err error) {
+	for i, name := range p.Names {
+		if err := checkUTF8(name); err != nil {
+			return nil, nil, err
+		}
+		if names == nil {
+			names = map[string]string{}
+		}
+		names["#"+strconv.Itoa(i)] = name
+	}
+	for i, v := range p.Values {
+		if values == nil {
+			values = attributes{}
+		}
+		if values[":"+strconv.Itoa(i)], err = toSDK(v); err != nil {
+			return nil, nil, err
+		}
+	}
+	return names, values, nil
+}
+
+// textOf is the text of an expression, nil for none.
+func textOf(x store.Expression) *string {
+	if x.Text == "" {
+		return nil
+	}
+	return &x.Text
+}

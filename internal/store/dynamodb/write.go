@@ -300,13 +300,21 @@ func plan(t *store.Table, w *store.Write) (p planned, err error) {
 	if err != nil {
 		return p, err
 	}
-	var x expression
+	var x store.Placeholders
 	if len(w.Ops) > 0 {
-		p.update = x.update(opsWithOrigin(t, w))
+		p.update = textOf(x.Update(opsWithOrigin(t, w)))
 	}
-	p.condition = x.condition(t, w.If)
-	p.names, p.values = x.names, x.values
-	return p, x.err
+	p.condition = textOf(x.Condition(w.If))
+	p.names, p.values, err = boundTo(&x)
+	return p, err
+}
+
+// returnOnFailure asks for the row for which a condition failed.
+func returnOnFailure(w *store.Write) types.ReturnValuesOnConditionCheckFailure {
+	if w.Return {
+		return types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	return types.ReturnValuesOnConditionCheckFailureNone
 }
 
 // unitsOf is what it costs to write a row of this size, without indexes; 1 if it is not known.

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+
+	"weir/internal/value"
+)
+
+// Expression is an update or a condition in DynamoDB's language. No name and no value is ever part of its text.
+type Expression struct {
+	Text             string
+	Bytes, Operators int // what DynamoDB limits: the length of the text, and how many operators and functions it has
+}
+
+// Expressions returns a write's update and condition, as the DynamoDB driver sends them.
+func (w *Write) Expressions() (update, condition Expression) {
+	var p Placeholders
+	return p.Update(w.Ops), p.Condition(w.If)
+}
+
+// Placeholders are what the placeholders of one request's expressions stand for. The zero Placeholders are ready to use.
+type Placeholders struct {
+	Names  []string      // of #0, #1, …; each name has one
+	Values []value.Value // of :0, :1, …
+	byName map[string]string
+}
+
+// Name returns the placeholder of an attribute's name. Names are always placeholders, since many words are reserved.
+func (p *Placeholders) Name(n string) string {
+	if of := p.byName[n]; of != "" {
+		return of
+	}
+	if p.byName == nil {
+		p.byName = map[string]string{}
+	}
+	p.byName[n] = "#" + strconv.Itoa(len(p.Names))
+	p.Names = append(p.Names, n)
+	return p.byName[n]
+}
+
+// Value returns the placeholder of a value. Equal values have a placeholder each.
+func (p *Placeholders) Value(v value.Value) string {
+	p.Values = append(p.Values, v)
+	return ":" + strconv.Itoa(len(p.Values)-1)
+}
+
+// Update returns the update of operations, each of another attribute: DynamoDB refuses two paths to one.
+func (p *Placeholders) Update(ops []Op) Expression {
+	var sections [Remove + 1][]string
+	operators := 0
+	for i := range ops {
+		op := &ops[i]
+		name, kind, text := p.Name(op.Attr), op.Kind, ""
+		switch {
+		case kind == Set:
+			text = name + "=" + p.Value(op.Value)
+		case kind == Add && op.From.IsMissing():
+			text = name + " " + p.Value(op.Value)
+			operators++
+		case kind == Add:
+			text = name + "=if_not_exists(" + name + "," + p.Value(op.From) + ")+" + p.Value(op.Value)
+			kind, operators = Set, operators+2
+		default:
+			kind, text = Remove, name
+		}
+		sections[kind] = append(sections[kind], text)
+	}
+	var parts []string
+	for kind, word := range [...]string{Set: "SET ", Add: "ADD ", Remove: "REMOVE "} {
+		if len(sections[kind]) > 0 {
+			parts = append(parts, word+strings.Join(sections[kind], ","))
+		}
+	}
+	return expression(strings.Join(parts, " "), operators)
+}
+
+func expression(text string, operators int) Expression { return Expression{text, len(text), operators} }
+
+// Condition returns a condition, whose text is "" for one that always holds. A clause without tests becomes one that
+// never holds.
+func (p *Placeholders) Condition(c Cond) Expression {
+	clauses := make([]string, len(c))
+	operators := max(0, len(c)-1)
+	for i, clause := range c {
+		if len(clause) == 0 {
+			any := p.Name("weir")
+			clauses[i] = "(attribute_exists(" + any + ") AND attribute_not_exists(" + any + "))"
+			operators += 3
+			continue
+		}
+		tests := make([]string, len(clause))
+		for j := range clause {
+			tests[j] = p.test(&clause[j])
+			operators++
+			if clause[j].Is == Ne {
+				operators += 2
+			}
+		}
+		clauses[i] = "(" + strings.Join(tests, " OR ") + ")"
+		operators += len(clause) - 1
+	}
+	return expression(strings.Join(clauses, " AND "), operators)
+}
+
+// test is one of several tests that are joined by OR. DynamoDB refuses redundant
+// parentheses.
+func (p *Placeholders) test(t *Test) string {
+	name := p.Name(t.Attr)
+	switch t.Is {
+	case Exists:
+		return "attribute_exists(" + name + ")"
+	case Absent:
+		return "attribute_not_exists(" + name + ")"
+	case Ne:
+		return "attribute_not_exists(" + name + ") OR " + name + "<>" + p.Value(t.Value)
+	}
+	return name + map[Comparison]string{Eq: "=", Lt: "<", Le: "<="}[t.Is] + p.Value(t.Value)
+}
