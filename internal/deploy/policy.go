@@ -69,8 +69,7 @@ func Grants(p Process) []Grant {
 	switch p {
 	case Rows:
 		return append([]Grant{
-			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters, the catalog and the state of indexes.", Seldom: map[string]string{
-				"dynamodb:BatchWriteItem":     "the parts of a large dead letter are deleted",
+			{ID: "OwnTable", On: OwnTable, Actions: dynamodb("BatchGetItem", "ConditionCheckItem", "DeleteItem", "DescribeTable", "PutItem", "Query", "UpdateItem"), Reason: "Ledgers, positions, dead letters, the catalog and the state of indexes.", Seldom: map[string]string{
 				"dynamodb:ConditionCheckItem": "a copy or a dead letter is written while its tombstone or ledger must stay as it is",
 			}},
 			{ID: "Registry", On: Registry, Actions: dynamodb("BatchGetItem", "UpdateItem"), Reason: "Which stage each table belongs to."},

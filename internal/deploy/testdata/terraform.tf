@@ -417,7 +417,7 @@ data "aws_iam_policy_document" "orders_rows" {
   # Ledgers, positions, dead letters, the catalog and the state of indexes.
   statement {
     sid       = "OwnTable"
-    actions   = ["dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+    actions   = ["dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
     resources = ["${local.table_arns}/${local.own_table}"]
   }
 

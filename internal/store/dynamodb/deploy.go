@@ -244,19 +244,8 @@ func definitions(t *store.Table) (out []types.AttributeDefinition) {
 	for name, kind := range kinds {
 		out = append(out, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeType(kind.Descriptor())})
 	}
-	slices.SortFunc(out, func(a, b types.AttributeDefinition) int { return compare(*a.AttributeName, *b.AttributeName) })
+	slices.SortFunc(out, func(a, b types.AttributeDefinition) int { return strings.Compare(*a.AttributeName, *b.AttributeName) })
 	return out
-}
-
-// compare orders texts by their bytes.
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // schemas are the keys of a table and of its indexes, the table's own first.

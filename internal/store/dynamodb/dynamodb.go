@@ -1,7 +1,6 @@
 // Package dynamodb is the store driver for DynamoDB and its streams.
 //
-// Each Write is one UpdateItem, PutItem or DeleteItem; or, if it has neither a
-// condition nor Return, a part of a BatchWriteItem. A Transact is one
+// Each Write is one UpdateItem, PutItem or DeleteItem. A Transact is one
 // TransactWriteItems. Writes to different keys run in parallel, at most
 // Options.Concurrency of them over all calls. Writes of one call to one key run one
 // after the other.
@@ -16,7 +15,7 @@
 //
 // A Write's Origin is carried through the stream in the images (origin.go).
 //
-// The files: get.go and query.go read; write.go, batch.go and transact.go write, with values
+// The files: get.go and query.go read; write.go and transact.go write, with values
 // from values.go; retry.go decides what is sent again, and hot.go
 // spaces writes of rows that are refused for their rate; stream.go reads streams; deploy.go makes
 // tables, and differ.go says how one differs.

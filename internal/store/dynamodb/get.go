@@ -31,7 +31,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err 
 	g := getting{Store: s, rows: make(map[rowID]value.Item, len(refs))}
 	parts, err := g.parts(refs)
 	if err == nil {
-		err = g.all(ctx, parts)
+		err = g.each(len(parts), func(i int) error { return g.part(ctx, parts[i]) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -95,26 +95,6 @@ func requested(t *store.Table, k store.Key) (key attributes, err error) {
 		return nil, nil
 	}
 	return key, err
-}
-
-// all sends the requests in parallel. It returns the first error; some rows may have
-// been read by then.
-func (g *getting) all(ctx context.Context, parts []keys) error {
-	if len(parts) == 1 {
-		return g.part(ctx, parts[0])
-	}
-	errs := make([]error, len(parts))
-	var wg sync.WaitGroup
-	for i := range parts {
-		wg.Go(func() { errs[i] = g.part(ctx, parts[i]) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // part reads the keys of a request, and asks again for those that did not fit into the

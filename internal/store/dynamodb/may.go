@@ -22,8 +22,7 @@ const nowhere = "weir: a row that does not exist"
 // May asks whether the caller may do an action on a table or on its stream. A call that names a row names that of the
 // partition key row, or, if row is "", one that does not exist.
 // It makes a call that changes nothing: a write has a condition that no row can meet. It costs one unit at most, and
-// creates no record in the stream. BatchWriteItem has no conditions: it is asked only where it deletes the row that
-// does not exist.
+// creates no record in the stream.
 func (s *Store) May(ctx context.Context, action, table, row string) doctor.Fact[bool] {
 	if err := s.enter(ctx); err != nil {
 		return doctor.Not[bool]("a call that is not interrupted")
@@ -96,11 +95,7 @@ func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context)
 		},
 		"Query": s.dryQuery(t),
 	}
-	if !t.Stream { // our own table: no application sees the delete
-		calls["BatchWriteItem"] = func(ctx context.Context) error {
-			_, err := s.db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{t.Name: {{DeleteRequest: &types.DeleteRequest{Key: key}}}}})
-			return err
-		}
+	if !t.Stream {
 		return calls
 	}
 	return s.dryStream(t, calls)

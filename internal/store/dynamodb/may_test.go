@@ -23,19 +23,18 @@ func TestMay(t *testing.T) {
 		allowed bool
 		unknown string // a part of what is needed
 	}{
-		"a condition that is not met":        {"PutItem", []answer{notHeld}, true, ""},
-		"a transaction that is cancelled":    {"ConditionCheckItem", []answer{unmetAll}, true, ""},
-		"denied":                             {"UpdateItem", []answer{denied}, false, ""},
-		"throttled, then allowed":            {"Query", []answer{throttled, good}, true, ""},
-		"no answer":                          {"DeleteItem", []answer{unreached}, false, "an endpoint that answers"},
-		"another refusal":                    {"BatchGetItem", []answer{refused}, false, "ValidationException"},
-		"an endpoint without it":             {"DescribeTable", []answer{noStream}, false, "AWS itself"},
-		"a batch on a table of applications": {"BatchWriteItem", []answer{good}, false, "another way to ask"},
-		"an action that nobody knows":        {"Fly", []answer{good}, false, "another way to ask"},
-		"what it needs is denied":            {"GetRecords", []answer{denied}, false, "the permission dynamodb:DescribeTable"},
-		"what it needs next is denied":       {"GetRecords", []answer{streamed, denied}, false, "the permission dynamodb:DescribeStream"},
-		"the action itself is denied":        {"DescribeStream", []answer{streamed, denied}, false, ""},
-		"a table without a stream":           {"GetShardIterator", []answer{thereNow}, false, "a stream of the table"},
+		"a condition that is not met":     {"PutItem", []answer{notHeld}, true, ""},
+		"a transaction that is cancelled": {"ConditionCheckItem", []answer{unmetAll}, true, ""},
+		"denied":                          {"UpdateItem", []answer{denied}, false, ""},
+		"throttled, then allowed":         {"Query", []answer{throttled, good}, true, ""},
+		"no answer":                       {"DeleteItem", []answer{unreached}, false, "an endpoint that answers"},
+		"another refusal":                 {"BatchGetItem", []answer{refused}, false, "ValidationException"},
+		"an endpoint without it":          {"DescribeTable", []answer{noStream}, false, "AWS itself"},
+		"an action that nobody knows":     {"Fly", []answer{good}, false, "another way to ask"},
+		"what it needs is denied":         {"GetRecords", []answer{denied}, false, "the permission dynamodb:DescribeTable"},
+		"what it needs next is denied":    {"GetRecords", []answer{streamed, denied}, false, "the permission dynamodb:DescribeStream"},
+		"the action itself is denied":     {"DescribeStream", []answer{streamed, denied}, false, ""},
+		"a table without a stream":        {"GetShardIterator", []answer{thereNow}, false, "a stream of the table"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := patient(50*time.Millisecond, c.answers...)

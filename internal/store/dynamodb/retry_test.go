@@ -189,7 +189,7 @@ func TestFailedCallsNameTheirTable(t *testing.T) {
 	for name, call := range map[string]func(s *Store) error{
 		"put":    func(s *Store) error { _, err := s.Write(t.Context(), []store.Write{putThing("a")}); return err },
 		"update": func(s *Store) error { _, err := s.Write(t.Context(), []store.Write{setThing("a")}); return err },
-		"batch": func(s *Store) error {
+		"puts": func(s *Store) error {
 			_, err := s.Write(t.Context(), []store.Write{putThing("a"), putThing("b")})
 			return err
 		},
@@ -220,28 +220,6 @@ func TestUnknownEndsTheCall(t *testing.T) {
 	s, sv := fake(broken)
 	out, err := s.Write(t.Context(), []store.Write{addThing("a"), addThing("a")})
 	if err == nil || len(sv.seen) != 1 || out[0].Err == nil {
-		t.Errorf("%v, %+v, %d requests", err, out, len(sv.seen))
-	}
-}
-
-func TestBatchesShareRequests(t *testing.T) {
-	left := answer{200, `{"UnprocessedItems":{"things":[{"PutRequest":{"Item":{"PK":{"S":"b"}}}}]}}`, nil}
-	s, sv := fake(left, good)
-	out, err := s.Write(t.Context(), []store.Write{putThing("a"), putThing("b"), {Ref: thing("c"), Delete: true}})
-	if err != nil || out[0].Err != nil || out[1].Err != nil || out[2].Err != nil {
-		t.Fatalf("%v, %+v", err, out)
-	}
-	if len(sv.seen) != 2 || strings.Count(sv.seen[0], "Request\":{") != 3 || strings.Count(sv.seen[1], "PutRequest") != 1 || !strings.Contains(sv.seen[1], `"b"`) {
-		t.Errorf("sent %q", sv.seen)
-	}
-}
-
-// TestRefusedBatchIsTakenApart says that one bad write of a batch does not keep
-// the others from happening.
-func TestRefusedBatchIsTakenApart(t *testing.T) {
-	s, sv := fake(refused, good, refused)
-	out, err := s.Write(t.Context(), []store.Write{putThing("a"), putThing("b")})
-	if err != nil || out[0].Err != nil || !errors.Is(out[1].Err, store.ErrRefused) || len(sv.seen) != 3 {
 		t.Errorf("%v, %+v, %d requests", err, out, len(sv.seen))
 	}
 }

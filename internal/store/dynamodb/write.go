@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/parallel"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -34,58 +35,37 @@ type call struct {
 	out    []store.Outcome
 }
 
-// task is work that runs independently of the rest: the writes of one key in their
-// order, or writes of different keys that share a request.
-type task struct {
-	chain []int
-	batch []int
-}
-
-// run executes the tasks in parallel. After an error it starts no more of them.
-// Tasks that have begun are finished, so a caller that gets an error knows of each write with an
+// run executes the chains in parallel, and after an error begins no more of them.
+// Chains that have begun are finished, so a caller that gets an error knows of each write with an
 // outcome what became of it, and nothing of the others.
 func (c *call) run(ctx context.Context) error {
-	tasks := c.tasks()
-	if len(tasks) == 1 {
-		return c.do(ctx, tasks[0])
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan task)
-	var workers sync.WaitGroup
-	var once sync.Once
-	var first error
-	stop := make(chan struct{})
-	for range min(len(tasks), c.opts.Concurrency) {
-		workers.Go(func() {
-			for t := range next {
-				if err := c.do(ctx, t); err != nil {
-					once.Do(func() { first = err; close(stop) })
-					return
-				}
-			}
-		})
-	}
-	feed := func() {
-		defer close(next)
-		for _, t := range tasks {
-			select {
-			case next <- t:
-			case <-stop:
-				return
-			}
-		}
-	}
-	feed()
-	workers.Wait()
-	return first
+	chains := c.chains()
+	return c.each(len(chains), func(i int) error { return c.do(ctx, chains[i]) })
 }
 
-// tasks validates each write and groups the writes by key.
-// Writes of one key are one task, in their order; that is what the contract promises of a call.
-func (c *call) tasks() []task {
-	chains := make(map[rowID]int, len(c.writes))
-	var out []task
+// each calls do for each i below n, as many at a time as requests may run, and returns the first error, after which it
+// begins no more.
+func (s *Store) each(n int, do func(i int) error) error {
+	var first atomic.Pointer[error]
+	_ = parallel.Do(n, s.opts.Concurrency, func(i int) error {
+		if first.Load() == nil {
+			if err := do(i); err != nil {
+				first.CompareAndSwap(nil, &err)
+			}
+		}
+		return nil
+	})
+	if err := first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// chains validates each write and groups the writes by key.
+// Writes of one key are one chain, in their order; that is what the contract promises of a call.
+func (c *call) chains() [][]int {
+	at := make(map[rowID]int, len(c.writes))
+	var out [][]int
 	for i := range c.writes {
 		w := &c.writes[i]
 		if err := c.check(w); err != nil {
@@ -93,15 +73,26 @@ func (c *call) tasks() []task {
 			continue
 		}
 		id := idOf(w.Table, w.Key)
-		if at, ok := chains[id]; ok {
-			out[at].chain = append(out[at].chain, i)
+		if n, ok := at[id]; ok {
+			out[n] = append(out[n], i)
 			continue
 		}
-		chains[id] = len(out)
-		out = append(out, task{chain: []int{i}})
+		at[id] = len(out)
+		out = append(out, []int{i})
 	}
-	return c.batches(out)
+	return out
 }
+
+// rowID is a row's table and key in a comparable form: equal keys have equal texts.
+type rowID struct{ table, partition, sort string }
+
+// idOf returns the row's id. Numbers have one text for each value, so 1 and 1.0 are one row.
+func idOf(table string, k store.Key) rowID {
+	return rowID{table, keyText(k.Partition), keyText(k.Sort)}
+}
+
+// keyText tells values of different types apart, also where their texts are equal.
+func keyText(v value.Value) string { return v.Kind().Descriptor() + v.Text() }
 
 // check refuses, without a request, a write that can never succeed.
 func (c *call) check(w *store.Write) error {
@@ -151,13 +142,10 @@ func checkIndexes(t *store.Table, row value.Item) error {
 	return nil
 }
 
-// do executes a task. The writes of a chain run one after the other; an unknown outcome
-// ends the chain, and its later writes are not sent.
-func (c *call) do(ctx context.Context, t task) error {
-	if len(t.batch) > 0 {
-		return c.writeBatch(ctx, t.batch)
-	}
-	for _, i := range t.chain {
+// do executes a chain. Its writes run one after the other; an unknown outcome
+// ends it, and its later writes are not sent.
+func (c *call) do(ctx context.Context, chain []int) error {
+	for _, i := range chain {
 		if err := c.one(ctx, i); err != nil {
 			return c.writes[i].Failed(err)
 		}
