@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/migrate"
@@ -210,16 +209,17 @@ func (u *unreadable) Get(ctx context.Context, refs []store.Ref) ([]value.Item, e
 func TestJobThatFails(t *testing.T) {
 	w := newWorld(t)
 	w.shards = []string{"s1"}
-	list := func(i int) string {
-		return owntable.Followed("gallery", "Album.title", store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString(fmt.Sprint(i)), Sort: value.OfString("METADATA")}}).Key.Partition.Text()
+	list := func(i int) store.Ref {
+		return owntable.Followed("gallery", "Album.title", store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString(fmt.Sprint(i)), Sort: value.OfString("METADATA")}})
 	}
 	for i := range 150 {
-		if out, err := w.Write(t.Context(), []store.Write{owntable.BeginFollow("gallery", list(i), "x", events.PositionOf(7))}); err != nil || out[0].Err != nil {
+		job := owntable.EntriesJob(list(i))
+		if out, err := w.Write(t.Context(), []store.Write{job.Begin("gallery", time.Now())}); err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}
 	}
 	w.set(owntable.Ref(owntable.Jobs("gallery"), "0"), "later", value.OfInt(1))
-	u := &unreadable{w.Store, owntable.FollowedList(list(0))}
+	u := &unreadable{w.Store, list(0)}
 	w.Store = u
 	h := w.handler()
 	if err := w.try(h, "s1", "a", 1); !errors.Is(err, errUnreadable) {

@@ -142,12 +142,6 @@ func TargetOf(told value.Item) (table string, key value.Item) {
 	return told.Get(factTable).Text(), told.Get(factKey).Item()
 }
 
-// TargetsAfter returns the query for the targets of a list after one with a name; "" is
-// before the first.
-func TargetsAfter(model, list, after string, limit int) store.Query {
-	return FactsFrom(model, list, max(targetsBegin, after+"\x00"), limit)
-}
-
 // FactOf splits the key of a row of our own table into the list and the name of the
 // model's fact that it is; ok is false for any other row.
 func FactOf(model string, row value.Item) (list, name string, ok bool) {

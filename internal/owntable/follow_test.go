@@ -1,6 +1,10 @@
 package owntable_test
 
 import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +95,8 @@ func TestFollowedValues(t *testing.T) {
 	if f := owntable.FollowerFrom(o.row(follower)); f.Attr != "userName" || f.Row.Table != "T" || !value.EqualItems(f.Row.Key, keyOf("1")) {
 		t.Errorf("the follower is %+v", f)
 	}
-	if page, err := o.Query(t.Context(), owntable.EntriesAfter(ref.Key.Partition.Text(), "", 10)); err != nil || len(page.Rows) != 1 || !owntable.IsEntry(page.Rows[0].Get(owntable.Sort).Text()) {
+	followers := owntable.EntriesJob(ref)
+	if page, err := o.Query(t.Context(), followers.Page(10)); err != nil || len(page.Rows) != 1 || !owntable.IsEntry(page.Rows[0].Get(owntable.Sort).Text()) {
 		t.Errorf("the list has %v, %v", page.Rows, err)
 	}
 }
@@ -179,57 +184,60 @@ func TestTombstones(t *testing.T) {
 	}
 }
 
-// TestJobs: each kind of job is read as itself alone, and a job that was started again
-// does not go on from where the one before was.
+// TestJobs: a job comes back as it was left, and one that was begun again or moved does not go on from where it was read.
 func TestJobs(t *testing.T) {
 	o := ownTable(t)
 	now := time.UnixMicro(1_700_000_000_000_000)
-	list := owntable.FollowedOf("m", "User.name") + "x"
-	notify := owntable.NotifyJob{Rule: "R", Source: "S", Fields: keyOf("1"), List: "feed|m|l", Cursor: "c", Position: at(3), Moment: 4}
-	if !o.writes(owntable.BeginRecompute("m", "L|x", "c", now)) || !o.writes(owntable.BeginFollow("m", list, "c", at(2))) || !o.writes(notify.Begin("m")) {
-		t.Fatal("a job did not begin")
-	}
-	if o.writes(notify.Begin("m")) || o.writes(owntable.BeginFollow("m", list, "", at(2))) {
-		t.Error("a job began twice")
-	}
-	jobs := func() (r []owntable.RecomputeJob, f []owntable.FollowJob, n []owntable.NotifyJob) {
+	targets, values, notify := owntable.TargetsJob("m", "L|x"), owntable.EntriesJob(owntable.Followed("m", "User.name", rowRef("1"))), owntable.EntriesJob(owntable.Subscribers("m", "l"))
+	values.Position = at(2)
+	notify.Rule, notify.Source, notify.Fields, notify.Position, notify.Moment = "R", "S", keyOf("1"), at(3), 4
+	jobs := []owntable.Job{targets, notify, values} // in the order of their lists
+	read := func() (out []owntable.Job) {
 		page, err := o.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("m"))})
+		for _, row := range page.Rows {
+			j, unread := owntable.DecodeJob(row)
+			err = errors.Join(err, unread)
+			out = append(out, j)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, row := range page.Rows {
-			if j, ok := owntable.RecomputeJobFrom(row); ok {
-				r = append(r, j)
-			}
-			if j, ok := owntable.FollowJobFrom("m", row); ok {
-				f = append(f, j)
-			}
-			if j, ok := owntable.NotifyJobFrom(row); ok {
-				n = append(n, j)
-			}
+		slices.SortFunc(out, func(a, b owntable.Job) int { return strings.Compare(a.List, b.List) })
+		return out
+	}
+	for i := range jobs {
+		if !o.writes(jobs[i].Begin("m", now)) {
+			t.Fatal("a job did not begin")
 		}
-		return r, f, n
+		if jobs[i].Position.IsZero() == !o.writes(jobs[i].Begin("m", now)) {
+			t.Error("a job of a change begins once, any other each time")
+		}
 	}
-	r, f, n := jobs()
-	if len(r) != 1 || len(f) != 1 || len(n) != 1 || r[0].List != "L|x" || r[0].Cursor != "c" || f[0].List != list || f[0].Cursor != "c" ||
-		n[0].Rule != "R" || n[0].Source != "S" || n[0].List != notify.List || n[0].Cursor != "c" || n[0].Position != at(3) || n[0].Moment != 4 || !value.EqualItems(n[0].Fields, keyOf("1")) {
-		t.Fatalf("the jobs are %+v, %+v, %+v", r, f, n)
+	is := read()
+	if len(is) != 3 {
+		t.Fatalf("%d jobs", len(is))
 	}
-	if !o.writes(owntable.BeginRecompute("m", "L|x", "", now)) || o.writes(r[0].Move("m", "d")) {
-		t.Error("a recompute that was started again goes on where it was")
+	for i, want := range jobs {
+		same := value.EqualItems(is[i].Fields, want.Fields)
+		is[i].Fields, want.Fields, want.Moves = nil, nil, is[i].Moves
+		if !same || !reflect.DeepEqual(is[i], want) {
+			t.Errorf("%+v was left, and is %+v", want, is[i])
+		}
 	}
-	if !o.writes(owntable.BeginFollow("m", list, "", at(3))) || o.writes(f[0].Move("m", "")) {
-		t.Error("a newer value was not given to all followers")
+	values.Position = at(3)
+	if !o.writes(targets.Begin("m", now)) || o.writes(is[0].Move("m", "d")) || !o.writes(values.Begin("m", now)) || o.writes(is[2].Move("m", "")) {
+		t.Error("a job that was begun again goes on where it was")
 	}
-	if !o.writes(n[0].Move("m", "d")) || o.writes(n[0].Move("m", "e")) {
-		t.Error("a notification's job went on twice from one place")
+	if !o.writes(is[1].Move("m", "d")) || o.writes(is[1].Move("m", "e")) {
+		t.Error("a job went on twice from one place")
 	}
-	r, f, n = jobs()
-	if !o.writes(r[0].Move("m", "")) || !o.writes(f[0].Move("m", "")) || !o.writes(n[0].Move("m", "")) {
-		t.Error("a job did not end")
+	for _, j := range read() {
+		if !o.writes(j.Move("m", "")) {
+			t.Error("a job did not end")
+		}
 	}
-	if r, f, n = jobs(); len(r)+len(f)+len(n) > 0 {
-		t.Errorf("left: %+v, %+v, %+v", r, f, n)
+	if left := read(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
 	}
 }
 

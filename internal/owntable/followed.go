@@ -165,15 +165,6 @@ func Follower(followed store.Ref, attr string, row store.Ref) store.Ref {
 	return Ref(followed.Key.Partition.Text(), entriesBegin+Hash(attr+"|"+RowText(row)))
 }
 
-// EntriesAfter returns the query for the followers or the subscribers on a list, by its
-// partition, after one with a sort key; "" is before the first.
-func EntriesAfter(partition, after string, limit int) store.Query {
-	return store.Query{
-		Table: TableName, Partition: value.OfString(partition), Limit: limit,
-		Sort: store.Range{From: value.OfString(max(entriesBegin, after+"\x00"))},
-	}
-}
-
 // IsEntry reports whether a row of such a partition is a follower or a subscriber, by its
 // sort key, and not the value or the counter of the list.
 func IsEntry(sort string) bool { return sort != emptySort }

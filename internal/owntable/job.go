@@ -1,7 +1,6 @@
 package owntable
 
 import (
-	"strings"
 	"time"
 
 	"weir/internal/events"
@@ -9,139 +8,89 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of jobs|MODEL with s HASH are jobs: a long list is being processed in pieces.
-// The consumer whose batch needs the list leaves the job after the first piece; any
-// process that runs jobs does the next piece and moves the cursor, and the last piece
-// deletes the job. A crash repeats at most one piece. There are as many as lists that are
-// being processed, each as large as what it gives to the rows of its list.
+// Job is the rest of a long list that is being served in pages: jobs|MODEL, s HASH. The worker whose batch needs the list
+// leaves the job after the first page; any process that runs jobs serves the next page and moves the cursor, and the last
+// page deletes the job. A crash repeats at most one page. There are as many as lists that are being served, each as
+// large as what it gives to the rows of its list. For example,
+//
+//	k jobs|films  s 8Jk…  list follow|films|Movie.title|films|MOVIE#1  c mQ2…  p 000…12  n 1700…1
+type Job struct {
+	List     string          `row:"list"` // the partition of the list
+	Cursor   string          `row:"c"`    // the sort key of the last row that was served
+	Position events.Position `row:"p"`    // of the change that asks for it, if only one
+	Moves    int64           `row:"n"`    // changes with each write of the row
+
+	// Of a notification: names of the rule and of the entity that it is of, what the rows made take from the change,
+	// and its moment. A list has a job for each.
+	Rule   string     `row:"rule"`
+	Source string     `row:"of"`
+	Fields value.Item `row:"f"`
+	Moment int64      `row:"m"`
+}
+
 const (
-	jobCursor    = "c"         // the sort key of the last row of the list that was handled
-	jobList      = "list"      // the partition of the list
-	jobRecompute = "recompute" // the list of facts whose targets are recomputed
-	jobStarts    = Count       // how often a recompute was started
-	jobPosition  = Position
-	jobRule      = "rule"
-	jobSource    = "of"
-	jobFields    = "f"
-	jobMoment    = Count // of a notification
+	jobList   = "list"
+	jobCursor = "c"
+	jobMoves  = Count
+	jobDo     = "delete it, and run projector build MODEL --again"
 )
 
-// job refers to the job with a name. Two jobs with one name are the same.
-func job(model, name string) store.Ref { return Ref(Jobs(model), Hash(name)) }
+// EntriesJob is a job of the followers or the subscribers of a list.
+func EntriesJob(list store.Ref) Job {
+	return Job{List: list.Key.Partition.Text(), Cursor: entriesBegin}
+}
+
+// TargetsJob is a job of the targets of a list of facts.
+func TargetsJob(model, list string) Job { return Job{List: Facts(model) + list, Cursor: targetsBegin} }
 
 // Jobs returns the partition key of a model's jobs.
 func Jobs(model string) string { return "jobs|" + model }
 
-// move moves a job's cursor, or deletes the job if next is "".
-func move(at store.Ref, next string, cond store.Cond) store.Write {
-	w := store.Write{Ref: at, If: cond}
-	if w.Delete = next == ""; !w.Delete {
-		w.Ops = []store.Op{set(jobCursor, value.OfString(next))}
+// DecodeJob decodes the row of a job. The error wraps ErrRow.
+func DecodeJob(row value.Item) (j Job, err error) {
+	err = readTagged(row, &j, jobDo)
+	return j, err
+}
+
+// Page returns the query for the rows of the list that come next.
+func (j *Job) Page(limit int) store.Query {
+	return store.Query{
+		Table: TableName, Partition: value.OfString(j.List), Sort: store.Range{From: value.OfString(j.Cursor + "\x00")}, Limit: limit,
+	}
+}
+
+// at is the row of the job: of one list, or of one list and notification.
+func (j *Job) at(model string) store.Ref {
+	name := j.List
+	if j.Rule != "" {
+		name += "|" + j.Position.String()
+	}
+	return Ref(Jobs(model), Hash(name))
+}
+
+// Begin starts the job. A job of the list that has another cursor begins again there, unless it is for the same change or
+// a newer one. The store refuses it if a notification is too large for a row.
+func (j *Job) Begin(model string, now time.Time) store.Write {
+	w := store.Write{Ref: j.at(model)}
+	if !j.Position.IsZero() {
+		w.If = store.Cond{store.Below(Position, j.Position.Value())}
+	}
+	for _, a := range writeTagged(*j) {
+		op := store.Assign(a.Name, a.Value)
+		if a.Name == jobMoves {
+			op = store.Op{Kind: store.Add, Attr: jobMoves, Value: value.OfInt(1), From: value.OfInt(now.UnixMicro())}
+		}
+		w.Ops = append(w.Ops, op)
 	}
 	return w
 }
 
-// RecomputeJob recomputes the statuses of a long list of targets.
-type RecomputeJob struct {
-	List   string // of facts, see package status
-	Cursor string // the name of the last target that was recomputed
-	starts value.Value
-}
-
-// RecomputeJobFrom decodes the row of such a job; ok is false for any other row.
-func RecomputeJobFrom(row value.Item) (j RecomputeJob, ok bool) {
-	return RecomputeJob{row.Get(jobRecompute).Text(), row.Get(jobCursor).Text(), row.Get(jobStarts)}, row.Has(jobRecompute)
-}
-
-// recomputeJob is the row of a job that computes the statuses of a list again.
-func recomputeJob(model, list string) store.Ref { return job(model, jobRecompute+"|"+list) }
-
-// BeginRecompute starts a job for the targets of a list after a name. If the list has such
-// a job already, that job begins again after the name.
-func BeginRecompute(model, list, after string, now time.Time) store.Write {
-	return store.Write{Ref: recomputeJob(model, list), Ops: []store.Op{
-		set(jobRecompute, value.OfString(list)), set(jobCursor, value.OfString(after)),
-		{Kind: store.Add, Attr: jobStarts, Value: value.OfInt(1), From: value.OfInt(now.UnixMicro())},
-	}}
-}
-
-// Move moves the job on to a name, or ends it with "", on condition that it was not started
-// again since it was read.
-func (j RecomputeJob) Move(model, to string) store.Write {
-	return move(recomputeJob(model, j.List), to, store.Cond{{{Attr: jobStarts, Is: store.Eq, Value: j.starts}}})
-}
-
-// FollowJob gives a followed value to a long list of followers.
-type FollowJob struct {
-	List   string // the partition of the value and its followers
-	Cursor string // the sort key of the last follower that has the value
-	of     value.Value
-}
-
-// FollowJobFrom decodes the row of such a job of a model; ok is false for any other row.
-func FollowJobFrom(model string, row value.Item) (j FollowJob, ok bool) {
-	j = FollowJob{row.Get(jobList).Text(), row.Get(jobCursor).Text(), row.Get(jobPosition)}
-	return j, strings.HasPrefix(j.List, FollowedIn(model))
-}
-
-// BeginFollow starts a job for the followers on a list after a sort key, which gives them
-// the value of a position. It replaces a job for an older value of the list, and fails if
-// there is one for the same or a newer value.
-func BeginFollow(model, list, after string, p events.Position) store.Write {
-	return store.Write{
-		Ref: job(model, list), If: store.Cond{store.Below(jobPosition, p.Value())},
-		Ops: []store.Op{set(jobList, value.OfString(list)), set(jobCursor, value.OfString(after)), set(jobPosition, p.Value())},
+// Move moves the job on to a sort key, or ends it with "", on condition that nothing has moved it or begun it again since
+// it was read.
+func (j *Job) Move(model, to string) store.Write {
+	w := store.Write{Ref: j.at(model), Delete: to == "", If: store.Cond{equal(jobMoves, j.Moves)}}
+	if !w.Delete {
+		w.Ops = []store.Op{set(jobCursor, value.OfString(to)), plus(jobMoves, 1)}
 	}
-}
-
-// Move moves the job on to a sort key, or ends it with "", on condition that no newer value
-// has replaced it since it was read.
-func (j FollowJob) Move(model, to string) store.Write {
-	return move(job(model, j.List), to, store.Cond{{{Attr: jobPosition, Is: store.Eq, Value: j.of}}})
-}
-
-// NotifyJob writes a notification to a long list of subscribers.
-type NotifyJob struct {
-	Rule, Source string     // names of the rule and of the entity that it is of
-	Fields       value.Item // what the rows made take from the change
-	List         string     // the partition of the list
-	Cursor       string     // the sort key of the last subscriber that was notified
-	Position     events.Position
-	Moment       int64
-	cursor       value.Value
-}
-
-// NotifyJobFrom decodes the row of such a job; ok is false for any other row.
-func NotifyJobFrom(row value.Item) (j NotifyJob, ok bool) {
-	j = NotifyJob{
-		Rule: row.Get(jobRule).Text(), Source: row.Get(jobSource).Text(), Fields: row.Get(jobFields).Item(), List: row.Get(jobList).Text(),
-		Cursor: row.Get(jobCursor).Text(), Position: events.PositionFrom(row.Get(jobPosition)), cursor: row.Get(jobCursor),
-	}
-	j.Moment, _ = row.Get(jobMoment).Int64()
-	return j, row.Has(jobRule)
-}
-
-// at is the row of the job: one for each list and record, so a job that is started again is the
-// same one.
-func (j NotifyJob) at(model string) store.Ref {
-	return job(model, "notify|"+j.List+"|"+j.Position.String())
-}
-
-// Begin starts the job, unless it exists. The store refuses it if the notification is too
-// large for a row.
-func (j NotifyJob) Begin(model string) store.Write {
-	return store.Write{
-		Ref: j.at(model), If: NotThere(),
-		Ops: []store.Op{
-			set(jobRule, value.OfString(j.Rule)), set(jobSource, value.OfString(j.Source)), set(jobFields, value.OfMap(j.Fields)),
-			set(jobList, value.OfString(j.List)), set(jobCursor, value.OfString(j.Cursor)),
-			set(jobPosition, j.Position.Value()), set(jobMoment, value.OfInt(j.Moment)),
-		},
-	}
-}
-
-// Move moves the job on to a sort key, or ends it with "", on condition that its cursor has
-// not changed since it was read.
-func (j NotifyJob) Move(model, to string) store.Write {
-	return move(j.at(model), to, store.Cond{{{Attr: jobCursor, Is: store.Eq, Value: j.cursor}}})
+	return w
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/internal/catalog"
@@ -12,13 +13,54 @@ import (
 	"weir/internal/value"
 )
 
-// A job works through a long list step by step. Our own table keeps it until it is done,
-// with how far it has come. The kind of projection that started a job takes it on
-// (Kind.Job). A crash repeats at most one step, which must be safe.
+// A job serves a long list page by page. Our own table keeps it until it is done, with how
+// far it has come. The kind of projection whose list it is serves each page (Kind.Serve). A
+// crash repeats at most one page, which must be safe.
 
-// PageOfList is how many rows of a list one step handles. A longer list becomes a job, so
+// PageOfList is how many rows of a list one step serves. A longer list becomes a job, so
 // that other targets need not wait for it.
 const PageOfList = 200
+
+// FanOut serves a list for each of some jobs of this list: its first page now, and the rest step by step. A job that no
+// row has room for is done at once. FanOut may be repeated.
+func (r *Runner) FanOut(ctx context.Context, jobs []owntable.Job, serve func(i int, rows []value.Item, last bool) error) error {
+	rows, next, err := r.page(ctx, &jobs[0])
+	for i := 0; i < len(jobs) && err == nil; i++ {
+		err = serve(i, rows, next == "")
+	}
+	if err != nil || next == "" {
+		return err
+	}
+	ws := make([]store.Write, len(jobs))
+	for i := range jobs {
+		jobs[i].Cursor = next
+		ws[i] = jobs[i].Begin(r.Model.Name, r.Now())
+	}
+	out, err := r.Write(ctx, ws)
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		for more := errors.Is(out[i].Err, store.ErrRefused); more; more = jobs[i].Cursor != "" {
+			if rows, jobs[i].Cursor, err = r.page(ctx, &jobs[i]); err == nil {
+				err = serve(i, rows, jobs[i].Cursor == "")
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// page reads the rows of a job's list that come next. next is the sort key of the last one, "" if no more follow.
+func (r *Runner) page(ctx context.Context, job *owntable.Job) (rows []value.Item, next string, err error) {
+	page, err := r.Store.Query(ctx, job.Page(PageOfList))
+	if n := len(page.Rows); page.Next != nil && n > 0 {
+		next = page.Rows[n-1].Get(owntable.Sort).Text()
+	}
+	return page.Rows, next, err
+}
 
 // jobsAtOnce is how many jobs have a step before the caller has its turn.
 const jobsAtOnce = 100
@@ -86,7 +128,7 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	if j.after == nil {
 		j.left, j.still, j.before, j.failed = false, StandingJobs{}, j.failed, map[string]failedJob{}
 	}
-	if j.after, err = j.page(ctx, j.Runner, j.after); err != nil {
+	if j.after, err = j.some(ctx, j.Runner, j.after); err != nil {
 		j.after = nil
 		return true, err
 	}
@@ -97,7 +139,7 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 		for _, b := range j.Runner.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
 			in := j.Runner.In(b)
 			for after, first := (*store.Cursor)(nil), true; first || after != nil; first = false {
-				if after, err = j.page(ctx, in, after); err != nil {
+				if after, err = j.some(ctx, in, after); err != nil {
 					return true, err
 				}
 			}
@@ -110,10 +152,10 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	return j.left, err
 }
 
-// page does one step of each job of a page. A job's row says how far it is, so a step that a
+// some does one step of each job of a page. A job's row says how far it is, so a step that a
 // crash cut off is done again from there. The catalog is asked first: a program of an older model
 // does no job.
-func (j *Jobs) page(ctx context.Context, r *Runner, after *store.Cursor) (next *store.Cursor, err error) {
+func (j *Jobs) some(ctx context.Context, r *Runner, after *store.Cursor) (next *store.Cursor, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: jobsAtOnce, After: after,
 	})
@@ -165,11 +207,22 @@ func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
 
 // step does one step of a job. It deletes the job after the last step, unless the job was
 // restarted meanwhile. more is true if the job is left.
-func (r *Runner) step(ctx context.Context, job value.Item) (more bool, err error) {
-	for _, k := range r.Kinds {
-		if mine, more, err := k.Job(ctx, r, job); mine || err != nil {
-			return more, err
-		}
+func (r *Runner) step(ctx context.Context, row value.Item) (more bool, err error) {
+	job, err := owntable.DecodeJob(row)
+	if err != nil {
+		return true, err
 	}
-	return false, ErrNoJob
+	of := slices.IndexFunc(r.Kinds, func(k Kind) bool { return job.List != "" && k.Lists() == owntable.Kind(job.List) })
+	if of < 0 {
+		return false, ErrNoJob
+	}
+	rows, next, err := r.page(ctx, &job)
+	if err == nil {
+		err = r.Kinds[of].Serve(ctx, r, &job, rows, next == "")
+	}
+	if err != nil {
+		return true, err
+	}
+	done, err := r.Did(ctx, job.Move(r.Model.Name, next))
+	return err != nil || next != "" || !done, err
 }

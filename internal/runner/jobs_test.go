@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -71,13 +70,14 @@ func (j *jobbing) unknown(n int) {
 
 // lists leaves jobs of lists that have no row any more. It returns the row that the first asks for.
 func (j *jobbing) lists(n int) store.Ref {
-	list := func(i int) string {
-		return owntable.Followed("films", "Movie.title", store.Ref{Table: theMovie.Table, Key: store.Key{Partition: value.OfString(fmt.Sprint(i)), Sort: theMovie.Key.Sort}}).Key.Partition.Text()
+	list := func(i int) store.Ref {
+		return owntable.Followed("films", "Movie.title", store.Ref{Table: theMovie.Table, Key: store.Key{Partition: value.OfString(fmt.Sprint(i)), Sort: theMovie.Key.Sort}})
 	}
 	for i := range n {
-		j.begin(owntable.BeginFollow("films", list(i), "x", events.PositionOf(7)))
+		job := owntable.EntriesJob(list(i))
+		j.begin(job.Begin("films", j.now()))
 	}
-	return owntable.FollowedList(list(0))
+	return list(0)
 }
 
 // count returns how many jobs there are.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -40,9 +41,11 @@ type Kind interface {
 	// Retry applies again what a dead letter keeps, and deletes the letter with
 	// Runner.Forget once it is applied.
 	Retry(ctx context.Context, r *Runner, d *Dead) error
-	// Job does one step of a job and deletes the job after its last step. mine is false
-	// if the job is another kind's; more is true if the job is left.
-	Job(ctx context.Context, r *Runner, job value.Item) (mine, more bool, err error)
+	// Lists returns which rows of our own table are lists of the kind that may become jobs, by
+	// the first word of their partition keys; "" for none.
+	Lists() string
+	// Serve serves rows of such a list. last says that no more follow. It may be repeated.
+	Serve(ctx context.Context, r *Runner, job *owntable.Job, rows []value.Item, last bool) error
 	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
 	// faults takes in what cannot use the row, and may be nil. Holds is pure otherwise.
@@ -120,10 +123,11 @@ func (Base) Letters() []DeadKind { return nil }
 // Retry returns ErrNoRetry. It is never called, because there are no Letters.
 func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
 
-// Job takes no job.
-func (Base) Job(context.Context, *Runner, value.Item) (mine, more bool, err error) {
-	return false, false, nil
-}
+// Lists returns "".
+func (Base) Lists() string { return "" }
+
+// Serve is never called, because there are no Lists.
+func (Base) Serve(context.Context, *Runner, *owntable.Job, []value.Item, bool) error { return ErrNoJob }
 
 // Holds returns no rows.
 func (Base) Holds(*Runner, string, *projections.Change, *projections.Faults) []Held { return nil }

@@ -206,10 +206,10 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 	h := newHarness(t, m)
 	defer h.close()
 	p := events.PositionOf(7)
+	values, targets, notify := owntable.EntriesJob(owntable.Followed("films", "Movie.title", theMovie)), owntable.TargetsJob("films", "Movie.gone"), owntable.EntriesJob(owntable.Subscribers("films", "gone"))
+	values.Position, notify.Position, notify.Rule, notify.Source, notify.Moment = p, p, "gone", "Movie", 1
 	ws := []store.Write{
-		owntable.BeginFollow("films", owntable.Followed("films", "Movie.title", theMovie).Key.Partition.Text(), "x", p),
-		owntable.BeginRecompute("films", "Movie.gone", "x", h.now()),
-		owntable.NotifyJob{Rule: "gone", Source: "Movie", List: "feed|films|gone", Cursor: "x", Position: p, Moment: 1}.Begin("films"),
+		values.Begin("films", h.now()), targets.Begin("films", h.now()), notify.Begin("films", h.now()),
 		{Ref: owntable.Ref(owntable.Jobs("films"), "0"), Ops: []store.Op{{Kind: store.Set, Attr: "later", Value: value.OfInt(1)}}},
 	}
 	out, err := h.store.Write(t.Context(), ws)

@@ -226,17 +226,20 @@ func (t *sending) upTo(o events.Position) int {
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
 func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
-	page, err := readPage(ctx, w.Runner, t.list.Key.Partition.Text(), "")
+	any, some, jobs := false, t.notifications[:n], make([]owntable.Job, n)
+	for i := range some {
+		jobs[i] = some[i].job(t.list, moment)
+	}
+	err := w.FanOut(ctx, jobs, func(i int, rows []value.Item, last bool) error {
+		done, err := sendPage(ctx, w.Runner, rows, &some[i], moment)
+		if done.kept {
+			w.Kept(some[i].Change, some[i].Rule.Name)
+		}
+		any = any || done.any || !last
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	any := false
-	for i := range t.notifications[:n] {
-		some, err := w.sendOne(ctx, t.list, page, &t.notifications[i], moment)
-		if err != nil {
-			return err
-		}
-		any = any || some
 	}
 	whole := t.notifications[n-1].Position == last
 	t.notifications = t.notifications[n:]
@@ -247,40 +250,12 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last e
 	return err
 }
 
-// sendOne writes one notification to the first page of a list; a job continues a long list. any is
-// false if the list has no recipient.
-func (w *work) sendOne(ctx context.Context, list store.Ref, first page, t *Notification, moment int64) (any bool, err error) {
-	done, err := sendPage(ctx, w.Runner, first, t, moment)
-	if err == nil && first.last != "" {
-		err = w.startJob(ctx, list, first.last, t, moment)
-	}
-	if done.kept {
-		w.Kept(t.Change, t.Rule.Name)
-	}
-	return done.any || first.last != "", err
-}
-
-// page is a page of the subscribers in a list, and the sort key of the last one, "" if no page follows. It may
-// be read at any time after a moment was given: what joins or leaves then gets, or misses, those of later
-// moments only.
-type page struct {
-	subscribers []*Subscriber
-	last        string
-}
-
-// readPage reads the page that begins after a sort key.
-func readPage(ctx context.Context, r *runner.Runner, list, after string) (p page, err error) {
-	read, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
-	if err != nil {
-		return p, err
-	}
-	for _, row := range read.Rows {
-		p.subscribers = append(p.subscribers, SubscriberFrom(row))
-	}
-	if n := len(read.Rows); read.Next != nil && n > 0 {
-		p.last = read.Rows[n-1].Get(owntable.Sort).Text()
-	}
-	return p, nil
+// job is what sends the notification to those on a list that get its moment. Each page may be read at any time after the
+// moment was given: what joins or leaves then gets, or misses, those of later moments only.
+func (t *Notification) job(list store.Ref, moment int64) owntable.Job {
+	job := owntable.EntriesJob(list)
+	job.Rule, job.Source, job.Fields, job.Position, job.Moment = t.Rule.Name, t.Rule.Source.Name, t.Fields, t.Position, moment
+	return job
 }
 
 // sent is the result for a page of subscribers: whether any of them is a recipient; and whether a row
@@ -290,10 +265,11 @@ type sent struct{ any, kept bool }
 // sendPage writes the rows for a page of subscribers.
 // A row of a later event stays, so a page may be sent again after a crash. Refused rows leave a dead
 // letter each, and the others are written.
-func sendPage(ctx context.Context, r *runner.Runner, to page, t *Notification, moment int64) (done sent, err error) {
+func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notification, moment int64) (done sent, err error) {
 	var ws []store.Write
 	var of []projections.Put
-	for _, s := range to.subscribers {
+	for _, row := range rows {
+		s := SubscriberFrom(row)
 		if !s.Receives(moment) {
 			continue
 		}
@@ -396,66 +372,33 @@ func resend(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 		if err != nil {
 			return err
 		}
-		moment, partition := owntable.ListFrom(counter).Moment()+1, list.Key.Partition.Text()
-		for after, more := "", true; more; more = after != "" {
-			next, err := readPage(ctx, r, partition, after)
-			if err != nil {
-				return err
-			}
-			if _, err := sendPage(ctx, r, next, &n, moment); err != nil {
-				return err
-			}
-			after = next.last
+		moment := owntable.ListFrom(counter).Moment() + 1
+		err = r.FanOut(ctx, []owntable.Job{n.job(list, moment)}, func(_ int, rows []value.Item, _ bool) error {
+			_, err := sendPage(ctx, r, rows, &n, moment)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return r.Forget(ctx, d)
 }
 
-// startJob leaves the rest of a list to a job. If the notification is too large for a
-// job's row, it writes the rest of the list at once.
-func (w *work) startJob(ctx context.Context, list store.Ref, cursor string, t *Notification, moment int64) error {
-	job := owntable.NotifyJob{
-		Rule: t.Rule.Name, Source: t.Rule.Source.Name, Fields: t.Fields, List: list.Key.Partition.Text(), Cursor: cursor,
-		Position: t.Position, Moment: moment,
-	}
-	out, err := w.Write(ctx, []store.Write{job.Begin(w.Model.Name)})
-	if err != nil || !errors.Is(out[0].Err, store.ErrRefused) {
-		return err
-	}
-	for next := (page{last: cursor}); next.last != ""; {
-		if next, err = readPage(ctx, w.Runner, job.List, next.last); err != nil {
-			return err
-		}
-		if _, err = sendPage(ctx, w.Runner, next, t, moment); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Lists returns lists of subscribers.
+func (Kind) Lists() string { return owntable.KindSubscribers }
 
-// Job does one step of a job that writes a notification to a long list. If the model no
-// longer has the rule, the step deletes the job.
-func (Kind) Job(ctx context.Context, r *runner.Runner, row value.Item) (mine, more bool, err error) {
-	job, mine := owntable.NotifyJobFrom(row)
-	if !mine {
-		return false, false, nil
+// Serve writes a notification for some subscribers. If the model no longer has the rule, there is none.
+func (Kind) Serve(ctx context.Context, r *runner.Runner, job *owntable.Job, rows []value.Item, _ bool) error {
+	rule := ruleOf(r.Model, job)
+	if rule == nil {
+		return nil
 	}
-	var next page
-	if rule := ruleOf(r.Model, &job); rule != nil {
-		if next, err = readPage(ctx, r, job.List, job.Cursor); err != nil {
-			return true, true, err
-		}
-		t := Notification{Rule: rule, Fields: job.Fields, Position: job.Position}
-		if _, err = sendPage(ctx, r, next, &t, job.Moment); err != nil {
-			return true, true, err
-		}
-	}
-	_, err = r.Write(ctx, []store.Write{job.Move(r.Model.Name, next.last)})
-	return true, next.last != "", err
+	_, err := sendPage(ctx, r, rows, &Notification{Rule: rule, Fields: job.Fields, Position: job.Position}, job.Moment)
+	return err
 }
 
 // ruleOf returns the rule of a job, or nil if the model no longer has it.
-func ruleOf(m *model.Model, job *owntable.NotifyJob) *model.RowRule {
+func ruleOf(m *model.Model, job *owntable.Job) *model.RowRule {
 	for _, rule := range m.Rows {
 		if rule.Subscribers != nil && rule.Name == job.Rule && rule.Source.Name == job.Source {
 			return rule

@@ -5,7 +5,7 @@
 //
 //	feed|MODEL|RULE|KEY  s ""    ListRow: the counter of a list, and what each shard sent to it
 //	feed|MODEL|RULE|KEY  s HASH  SubscriberRow: a subscriber, and since which moment
-//	jobs|MODEL           s HASH  NotifyJob: a notification to a long list that is being written
+//	jobs|MODEL           s HASH  Job: a notification to a long list that is being written
 //	dead|MODEL           s ID    dead letters of the kind "notification": one that was refused
 //
 // A notification has its moment before its first row is written, so all repetitions of a

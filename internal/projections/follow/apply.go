@@ -5,7 +5,6 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -22,33 +21,23 @@ type Work struct {
 	*Gathered
 }
 
-// Job does one step of a job that updates a long list of followers. It deletes the job
-// after the last step, unless the job was restarted meanwhile.
-func (Kind) Job(ctx context.Context, r *runner.Runner, row value.Item) (mine, more bool, err error) {
-	job, mine := owntable.FollowJobFrom(r.Model.Name, row)
-	if !mine {
-		return false, false, nil
-	}
+// Lists returns lists of followers.
+func (Kind) Lists() string { return owntable.KindFollow }
+
+// Serve gives the value of a list to some of its followers.
+func (Kind) Serve(ctx context.Context, r *runner.Runner, job *owntable.Job, rows []value.Item, last bool) error {
 	list := owntable.FollowedList(job.List)
 	is, err := r.GetRow(ctx, list)
-	if err != nil {
-		return true, true, err
-	}
-	if is == nil { // the followed row is gone, and all of its followers know that
-		_, err := r.Write(ctx, []store.Write{job.Move(r.Model.Name, "")})
-		return true, false, err
+	if err != nil || is == nil { // the followed row is gone, and all of its followers know that
+		return err
 	}
 	v := keptIn(is)
-	ws, of, last, err := updates(ctx, r, job.List, job.Cursor, v)
+	ws, of, err := updates(ctx, r, job.List, rows, v)
 	if err == nil {
 		_, err = serveAll(ctx, r, ws, of)
 	}
-	if err == nil && last == "" {
+	if err == nil && last {
 		err = outlives(ctx, r, list, v)
 	}
-	if err != nil {
-		return true, true, err
-	}
-	_, err = r.Write(ctx, []store.Write{job.Move(r.Model.Name, last)})
-	return true, last != "", err
+	return err
 }

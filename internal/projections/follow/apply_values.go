@@ -326,18 +326,18 @@ func (w *Work) UpdateFollowers(ctx context.Context, stands []bool) error {
 		}
 		s := &w.Gathered.Values[i]
 		list, v := w.listOfValue(s), w.kept(s)
-		ws, of, last, err := updates(ctx, w.Runner, list.Key.Partition.Text(), "", v)
-		if err == nil {
-			err = w.served(ctx, ws, of)
-		}
-		if err != nil {
+		job := owntable.EntriesJob(list)
+		job.Position = s.Position
+		err := w.FanOut(ctx, []owntable.Job{job}, func(_ int, rows []value.Item, last bool) error {
+			ws, of, err := updates(ctx, w.Runner, job.List, rows, v)
+			if err == nil {
+				err = w.served(ctx, ws, of)
+			}
+			if err == nil && last {
+				err = outlives(ctx, w.Runner, list, v)
+			}
 			return err
-		}
-		if last != "" {
-			_, err = w.Write(ctx, []store.Write{owntable.BeginFollow(w.Model.Name, list.Key.Partition.Text(), last, s.Position)})
-		} else {
-			err = outlives(ctx, w.Runner, list, v)
-		}
+		})
 		if err != nil {
 			return err
 		}
@@ -345,14 +345,9 @@ func (w *Work) UpdateFollowers(ctx context.Context, stands []bool) error {
 	return nil
 }
 
-// updates returns the writes that update the followers after a sort key. last is the sort
-// key of the last one, or "" if there are no more.
-func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) (ws []store.Write, of []serving, last string, err error) {
-	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list, after, runner.PageOfList))
-	if err != nil {
-		return nil, nil, "", err
-	}
-	for _, m := range page.Rows {
+// updates returns the writes that update some followers of a list.
+func updates(ctx context.Context, r *runner.Runner, list string, entries []value.Item, v kept) (ws []store.Write, of []serving, err error) {
+	for _, m := range entries {
 		if row, attr, ok := followerOf(r.Model, m); ok && attr != "" {
 			of = append(of, serving{list, row, attr, v.Position})
 		}
@@ -360,16 +355,13 @@ func updates(ctx context.Context, r *runner.Runner, list, after string, v kept) 
 	keeps := make([]bool, len(of))
 	if v.Gone && !v.Value.IsMissing() {
 		if keeps, err = keepers(ctx, r, of); err != nil {
-			return nil, nil, "", err
+			return nil, nil, err
 		}
 	}
 	for i, s := range of {
 		ws = append(ws, serve(s.list, s.row, s.attr, v.Position, v.shown(keeps[i])))
 	}
-	if page.Next != nil && len(page.Rows) > 0 {
-		last = page.Rows[len(page.Rows)-1].Get(owntable.Sort).Text()
-	}
-	return ws, of, last, nil
+	return ws, of, nil
 }
 
 // keepers reports for each follower whether it keeps the last value. It must read the
@@ -416,7 +408,8 @@ func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	if !is.Gone || is.Expires {
 		return nil
 	}
-	page, err := r.Store.Query(ctx, owntable.EntriesAfter(list.Key.Partition.Text(), "", 1))
+	followers := owntable.EntriesJob(list)
+	page, err := r.Store.Query(ctx, followers.Page(1))
 	if err != nil || len(page.Rows) > 0 {
 		return err
 	}

@@ -6,7 +6,7 @@
 //
 //	follow|MODEL|E.F|ROW s ""    FollowedRow: a followed value, or that its row is gone
 //	follow|MODEL|E.F|ROW s HASH  FollowerRow: an attribute of a row that follows it
-//	jobs|MODEL           s HASH  FollowJob: a long list of followers that is being updated
+//	jobs|MODEL           s HASH  Job: a long list of followers that is being updated
 //	dead|MODEL           s ID    dead letters of the kind "follow": a row that refused its value
 //
 // and it writes, on rows that follow, the attribute, the position of its value, and a mark

@@ -58,9 +58,9 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.P
 		// position. The followers that show the old value take only a newer one.
 		is.Position = is.Position.Next()
 	}
-	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{
-		was.Replace(list, is), owntable.BeginFollow(r.Model.Name, list.Key.Partition.Text(), "", is.Position),
-	}))
+	job := owntable.EntriesJob(list)
+	job.Position = is.Position
+	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{was.Replace(list, is), job.Begin(r.Model.Name, r.Now())}))
 	return done, true, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // What rows report about statuses is kept in our own table as facts, one row for each.
@@ -116,10 +117,9 @@ func (w *work) recomputeTargets(ctx context.Context) error {
 		if pending(by.Runner, g.entity) {
 			continue
 		}
-		last, err := recomputeAll(ctx, by.Runner, g.list, "")
-		if err == nil && last != "" {
-			err = startJob(ctx, by.Runner, g.list, last)
-		}
+		err = by.FanOut(ctx, []owntable.Job{owntable.TargetsJob(by.Model.Name, g.list)}, func(_ int, rows []value.Item, last bool) error {
+			return Kind{}.Serve(ctx, by.Runner, nil, rows, last)
+		})
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@
 //	fact|MODEL|E.L|NAMES s m|WHO    FactRow: a member of a group
 //	fact|MODEL|E.L|NAMES s t|HASH   FactRow: a target whose status depends on the group
 //	ledger|MODEL|ROW     s ""       the target's ledger: its version, which a recompute raises
-//	jobs|MODEL           s HASH     RecomputeJob: a long list of targets that is being recomputed
+//	jobs|MODEL           s HASH     Job: a long list of targets that is being recomputed
 //
 // A batch writes its facts before any status is recomputed, and a recompute reads all facts
 // of its target. So a crash after the facts leaves statuses that are behind, and the batch,
