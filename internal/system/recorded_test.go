@@ -237,12 +237,9 @@ func replayOnly(t testing.TB, s *system.System, in *events.Files) replay.Summary
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Next(context.Background(), batch, ""); err != nil {
+		if err := r.Batch(context.Background(), batch, ""); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := r.Next(context.Background(), nil, ""); err != nil {
-		t.Fatal(err)
 	}
 	return r.Summary
 }
