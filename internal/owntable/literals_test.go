@@ -19,9 +19,10 @@ import (
 // does not see a name that is put together from pieces.
 func TestAttributesStandHere(t *testing.T) {
 	others := map[string][]string{ // names of other things, by file
-		"cmd/projector/dev.go":                    {"op"},                             // of a command, in JSON
-		"internal/ingest/json.go":                 {"item"},                           // of a command, in JSON
-		"internal/api/api.go":                     {"Retry-After", "Weir-Unfinished"}, // headers
+		"cmd/projector/dev.go":                    {"op"},                                                                   // of a command, in JSON
+		"cmd/projector/server.go":                 {"Content-Type", "Authorization", "select", "limit", "cursor", "server"}, // headers, parameters, a flag
+		"internal/ingest/json.go":                 {"item"},                                                                 // of a command, in JSON
+		"internal/api/api.go":                     {"Retry-After", "Weir-Unfinished"},                                       // headers
 		"internal/api/problem.go":                 {"Retry-After"},
 		"internal/console/queries.go":             {"ask", "Authorization", "limit"}, // parameters and a header
 		"internal/console/busy.go":                {"action", "rate"},                // the console's forms and headers

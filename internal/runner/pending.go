@@ -122,7 +122,7 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 		}
 		notes = append(notes, n)
 	}
-	if _, err := r.WritePending(ctx, notes); err != nil {
+	if _, err := r.WritePending(ctx, "", notes); err != nil {
 		return 0, err
 	}
 	ws := make([]store.Write, len(notes))
@@ -139,8 +139,8 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 }
 
 // WritePending writes documents as their rows are now, at the positions that were noted. What the index refuses becomes a dead
-// letter: refused is how many. A document that the model does not have is left out.
-func (r *Runner) WritePending(ctx context.Context, all []owntable.PendingRow) (refused int, err error) {
+// letter of the shard, "" for none: refused is how many. A document that the model does not have is left out.
+func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntable.PendingRow) (refused int, err error) {
 	var notes []owntable.PendingRow
 	var changes []projections.Change
 	var refs []store.Ref
@@ -174,7 +174,7 @@ func (r *Runner) WritePending(ctx context.Context, all []owntable.PendingRow) (r
 	var ds []Dead
 	for i, e := range errs {
 		if e != nil {
-			ds = append(ds, deadDocument(&docs[i], &changes[i], "", e))
+			ds = append(ds, deadDocument(&docs[i], &changes[i], shardKey, e))
 		}
 	}
 	return len(ds), r.KeepAll(ctx, ds)

@@ -46,7 +46,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Position: d.Position})
 		}
 	}
-	kept, err := r.WritePending(ctx, pending)
+	kept, err := r.WritePending(ctx, d.ShardKey, pending)
 	if err != nil {
 		return err
 	}
