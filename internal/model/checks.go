@@ -22,7 +22,7 @@ func (c *compiler) check() {
 	checkOldTables(c)
 	eachOf(c, c.Migrations, checkMigrations)
 	checkMigrationLoops(c)
-	eachOf(c, c.soundQueries(), checkSteps, checkUnique, checkReturns, checkSort)
+	eachOf(c, c.Queries, checkSteps, checkUnique, checkReturns, checkSort)
 	// What has no effect, or what no write can hold:
 	eachOf(c, c.Entities, checkUnwritten)
 	eachOf(c, c.Tallies, checkCounted)
@@ -42,11 +42,6 @@ func eachOf[T any](c *compiler, list []T, checks ...func(*compiler, T)) {
 // soundEntities returns the entities whose keys can be used.
 func (c *compiler) soundEntities() []*Entity {
 	return slices.DeleteFunc(slices.Clone(c.Entities), func(e *Entity) bool { return c.broken[e] })
-}
-
-// soundQueries returns the queries that compiled without a problem.
-func (c *compiler) soundQueries() []*Query {
-	return slices.DeleteFunc(slices.Clone(c.Queries), func(q *Query) bool { return !c.sound[q] })
 }
 
 // checkSteps checks the steps of a query. d is the declaration of a step, for places in messages.

@@ -17,7 +17,6 @@ type compiler struct {
 	reads []reading // what derivations read, in the order of the plan
 
 	broken  map[*Entity]bool  // has a problem that makes its key unusable
-	sound   map[*Query]bool   // everything in it is whole
 	faulty  map[*RowRule]bool // something that it sets was reported
 	overlap map[*Entity]bool
 }
@@ -28,7 +27,7 @@ type compiler struct {
 func compile(r *reader, root node) *Model {
 	c := &compiler{
 		reader: r, Model: &Model{File: r.file}, decl: &modelDecl{},
-		broken: map[*Entity]bool{}, sound: map[*Query]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
+		broken: map[*Entity]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 	}
 	root.declare(word{}, c.decl)
 	c.name()

@@ -31,37 +31,34 @@ func (c *compiler) compileQueries() {
 			c.report(d.name.pos, "call it "+c.Name+"-"+StatusPath, "%s is what GET /v1/%s/%s answers: how far everything is that the model derives", StatusPath, c.Name, StatusPath)
 		}
 		q := &Query{Name: d.name.text, Unique: d.Unique, decl: d}
-		c.sound[q] = true
-		c.Queries = append(c.Queries, q)
-		if d.Search.given() {
-			c.searchQuery(q, d)
-			continue
-		}
-		q.Single = true
-		var prior *Entity
-		for _, sd := range d.steps {
-			s := c.step(q, sd, prior)
-			if s == nil {
-				c.sound[q] = false
-				break
-			}
-			q.Steps = append(q.Steps, s)
-			q.Single = q.Single && s.Get && !s.readsEach()
-			prior = s.Entity
-		}
-		if c.sound[q] && prior != nil {
-			q.Sort = c.field(prior, d.Sort)
-			c.returns(q, d, prior)
+		if d.Search.given() && c.searchQuery(q, d) || !d.Search.given() && c.stepQuery(q, d) {
+			c.Queries = append(c.Queries, q)
 		}
 	}
 }
 
+// stepQuery compiles the steps of a query and what it returns. It reports false after a problem.
+func (c *compiler) stepQuery(q *Query, d *queryDecl) bool {
+	q.Single = true
+	var prior *Entity
+	for _, sd := range d.steps {
+		s := c.step(q, sd, prior)
+		if s == nil {
+			return false
+		}
+		q.Steps = append(q.Steps, s)
+		q.Single = q.Single && s.Get && !s.readsEach()
+		prior = s.Entity
+	}
+	q.Sort = c.field(prior, d.Sort)
+	return prior != nil && c.returns(q, d, prior)
+}
+
 // searchQuery compiles a search. Its parameters are, in this order: the text, those that
-// "with" binds, the remaining filters under their own names, and the sort.
-func (c *compiler) searchQuery(q *Query, d *queryDecl) {
+// "with" binds, the remaining filters under their own names, and the sort. It reports false after a problem.
+func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
 	if q.Search = c.search(d.Search); q.Search == nil {
-		c.sound[q] = false
-		return
+		return false
 	}
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
 	filters := mapped(q.Search.Filters, func(f *Field) string { return f.Name })
@@ -73,11 +70,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 			q.With = append(q.With, b)
 		}
 	}
-	if filters, ok := c.filters(q, q.Search.Of, d.Where); ok {
-		q.Where = filters
-	} else {
-		c.sound[q] = false
-	}
+	q.Where, whole = c.filters(q, q.Search.Of, d.Where)
 	for _, f := range q.Search.Filters {
 		bound := slices.ContainsFunc(q.With, func(b Bind) bool { return b.Field.Name == f.Name })
 		taken := slices.ContainsFunc(q.Params, func(p Param) bool { return p.Name == f.Name })
@@ -89,6 +82,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	if len(q.Search.Sorts) > 0 {
 		q.Params = append(q.Params, Param{Name: sortParam, Optional: true, Type: TypeString})
 	}
+	return whole
 }
 
 // step compiles one step, or returns nil if it was reported. prior is the entity of the step

@@ -9,25 +9,14 @@ import (
 // each subscriber (each: see feed.go). Their attributes may follow other rows (follow.go).
 var copyKind = kind{
 	keys: []string{"row"}, declare: func() derivation { return &rowDecl{} },
-	compile: compileRows,
+	compile: func(c *compiler) {
+		eachOf(c, c.Rows, (*compiler).row)
+		c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
+	},
 	check: func(c *compiler) {
 		eachOf(c, c.Rows, checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach)
 		checkFollow(c)
 	},
-}
-
-// compileRows compiles each rule, for that entity of its declaration which is its source.
-func compileRows(c *compiler) {
-	for i, r := range c.Rows {
-		nth := 0
-		for j := i - 1; j >= 0 && c.Rows[j].decl == r.decl; j-- {
-			nth++
-		}
-		if nth < len(r.decl.Row) {
-			c.row(r, r.decl.Row[nth])
-		}
-	}
-	c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
 }
 
 // RowRule makes a row from a row: a copy while Keep is empty, history otherwise.
@@ -55,10 +44,11 @@ type rowDecl struct {
 	Each       *eachDecl
 	Where      []testDecl
 	Set        sets
+	of         word // of a rule: that of Row which is its source
 }
 
 // split parses "Entity" or "Entity(label)".
-func (d *rowDecl) split(r *reader) bool {
+func (d *rowDecl) split(r *reader, _ string) bool {
 	entity, label, labelled := strings.Cut(d.name.text, "(")
 	d.entity = word{entity, d.name.pos}
 	name, ok := strings.CutSuffix(label, ")")
@@ -76,8 +66,10 @@ func (d *rowDecl) check(f fields) {
 
 func (d *rowDecl) enter(c *compiler, e *Entity) {
 	e.Derived = true
-	for range max(1, len(d.Row)) {
-		c.Rows = append(c.Rows, &RowRule{Name: d.name.text, Into: e, decl: d})
+	for _, of := range d.Row {
+		rule := *d
+		rule.of = of
+		c.Rows = append(c.Rows, &RowRule{Name: d.name.text, Into: e, decl: &rule})
 	}
 }
 
@@ -118,9 +110,9 @@ func (list *sets) read(n node, what string) {
 	}
 }
 
-// row compiles the rule for one of the entities that it makes rows from.
-func (c *compiler) row(r *RowRule, of word) {
-	d, source := r.decl, c.entity(of)
+// row compiles a rule. One without a source is left out of the plan.
+func (c *compiler) row(r *RowRule) {
+	d, source := r.decl, c.entity(r.decl.of)
 	if source == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -20,9 +21,9 @@ var kinds = []*kind{&copyKind, &groupKind, &tallyKind, &statusKind, &latestKind}
 // derivation is the declaration of a kind.
 type derivation interface {
 	declaration
-	split(r *reader) bool         // parses the name; false if it does not fit the kind, which it reports
-	target() word                 // the entity in the name
-	enter(c *compiler, e *Entity) // first pass: what the derivation makes
+	split(r *reader, what string) bool // parses the name; false if it does not fit what the declaration is, which it reports
+	target() word                      // the entity in the name
+	enter(c *compiler, e *Entity)      // first pass: what the derivation makes
 }
 
 // derivations are the declarations under derive, in the order of the file. Their keys say of which kind they are.
@@ -37,7 +38,7 @@ func (list *derivations) read(n node, what string) {
 		switch {
 		case k != nil:
 			d := k.declare()
-			if d.head().name = e.name; d.split(n.r) {
+			if d.head().name = e.name; d.split(n.r, article(nounOf(reflect.TypeOf(d).Elem()))) {
 				e.value.declare(e.name, d)
 				*list = append(*list, d)
 			}
@@ -60,8 +61,7 @@ type deriveDecl struct {
 
 func (d *deriveDecl) target() word { return d.entity }
 
-// splitName parses the name. It reports one that does not fit what the declaration is.
-func (d *deriveDecl) splitName(r *reader, what string) bool {
+func (d *deriveDecl) split(r *reader, what string) bool {
 	entity, attr, ok := strings.Cut(d.name.text, ".")
 	d.entity, d.attr = word{entity, d.name.pos}, word{attr, pos{d.name.line, d.name.column + len(entity) + 1}}
 	if ok = ok && entity != "" && attr != ""; !ok {

@@ -81,11 +81,10 @@ func checkEach(c *compiler, r *RowRule) {
 // Subscribers are one partition of the own table for each combination of these values, so each must
 // be one value that a key can hold.
 func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
+	reportTwice(c, d.By)
 	for i, m := range r.Subscribers.By {
 		at := d.By[i].name.pos
 		switch f := m.Expr.Field; {
-		case slices.ContainsFunc(r.Subscribers.By[:i], func(o Match) bool { return o.Field.Name == m.Field.Name }):
-			c.report(at, "", "%q is here twice", m.Field.Name)
 		case !scalar(m.Field.Type) || f != nil && !scalar(f.Type):
 			c.report(at, "", "subscribers are found by single values, and %s is none", m.Field.Name)
 		case f != nil && m.Field.Key == nil && f.Key == nil && clash(m.Field.Type, f.Type):

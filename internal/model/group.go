@@ -16,11 +16,7 @@ import (
 // row, and one more tally counts the rows of the group: while it is above 0 the row exists.
 var groupKind = kind{
 	keys: []string{"group"}, declare: func() derivation { return &groupDecl{} },
-	compile: func(c *compiler) {
-		for _, g := range c.Groups {
-			c.group(g)
-		}
-	},
+	compile: func(c *compiler) { eachOf(c, c.Groups, (*compiler).group) },
 	check: func(c *compiler) {
 		eachOf(c, c.Groups, checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy)
 	},
@@ -180,7 +176,7 @@ type groupSource struct {
 }
 
 // split takes the name for that of the entity.
-func (d *groupDecl) split(r *reader) bool {
+func (d *groupDecl) split(r *reader, _ string) bool {
 	ok := entityName.MatchString(d.name.text)
 	if !ok {
 		r.report(d.name.pos, "Revenue", "a group is named by the entity of its rows, not %q", d.name.text)
@@ -275,13 +271,9 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 func (c *compiler) group(g *Group) {
 	d := g.decl
 	d.sources = map[*Entity]*groupSource{}
-	for i, w := range d.Group {
+	for _, w := range reportTwice(c, d.Group) {
 		e := c.entity(w)
 		if e == nil {
-			continue
-		}
-		if slices.ContainsFunc(d.Group[:i], func(o word) bool { return o.text == w.text }) {
-			c.report(w.pos, "leave one of them out", "%s is here twice", w.text)
 			continue
 		}
 		s := &groupSource{where: c.tests(e, d.Where, false)}

@@ -11,12 +11,8 @@ import (
 // first when they are ordered by one of their fields.
 var latestKind = kind{
 	keys: latestKeywords, declare: func() derivation { return &latestDecl{} },
-	compile: func(c *compiler) {
-		for _, l := range c.Latest {
-			c.compileLatest(l)
-		}
-	},
-	check: func(c *compiler) { eachOf(c, c.Latest, checkLatestAttributes, checkLatestFields) },
+	compile: func(c *compiler) { eachOf(c, c.Latest, (*compiler).latest) },
+	check:   func(c *compiler) { eachOf(c, c.Latest, checkLatestAttributes, checkLatestFields) },
 }
 
 // The keywords of kinds of Latest.
@@ -106,8 +102,6 @@ type latestDecl struct {
 	of         word
 }
 
-func (d *latestDecl) split(r *reader) bool { return d.splitName(r, "a latest") }
-
 func (d *latestDecl) check(f fields) {
 	d.kind, d.of = d.Of.key, d.Of.word(f.what(d.Of.key))
 }
@@ -123,10 +117,10 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 	e.Latest = append(e.Latest, l)
 }
 
-// compileLatest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
+// latest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
 // The attribute that the declaration is on is the first of Set; the others follow in the order of
 // the file.
-func (c *compiler) compileLatest(l *Latest) {
+func (c *compiler) latest(l *Latest) {
 	d := l.decl
 	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
 	if !d.of.given() {

@@ -11,7 +11,7 @@ import (
 // statusKind derives a status: an attribute that moves along its enum in steps.
 var statusKind = kind{
 	keys: []string{"steps"}, declare: func() derivation { return &stepsDecl{} },
-	compile: compileSteps,
+	compile: func(c *compiler) { eachOf(c, c.Statuses, (*compiler).steps) },
 	check:   func(c *compiler) { eachOf(c, c.Statuses, checkStatus, checkStages) },
 }
 
@@ -144,8 +144,6 @@ type stepsDecl struct {
 	Steps      named[stageDecl]
 }
 
-func (d *stepsDecl) split(r *reader) bool { return d.splitName(r, "steps") }
-
 func (d *stepsDecl) check(f fields) {
 	if len(d.Steps) == 0 && f.has["steps"].isMap() {
 		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
@@ -262,16 +260,14 @@ func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
 	return e, f, f != nil
 }
 
-// compileSteps compiles the stages of statuses. They come in the order of the enum, whatever the order of the file.
-func compileSteps(c *compiler) {
-	for _, s := range c.Statuses {
-		for _, d := range s.decl.Steps {
-			if st := c.stage(s, d); st != nil {
-				s.Stages = append(s.Stages, st)
-			}
+// steps compiles the stages of a status. They come in the order of the enum, whatever the order of the file.
+func (c *compiler) steps(s *Status) {
+	for _, d := range s.decl.Steps {
+		if st := c.stage(s, d); st != nil {
+			s.Stages = append(s.Stages, st)
 		}
-		slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
 	}
+	slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
 }
 
 // stage compiles one stage, nil after a problem.
@@ -333,8 +329,8 @@ func (c *compiler) each(st *Stage, d *stageDecl) bool {
 	return true
 }
 
-// returns compiles the attributes that a query returns of the row it found.
-func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
+// returns compiles the attributes that a query returns of the row it found. It reports false after a problem.
+func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
 	for _, r := range d.Return {
 		out := Returned{Name: r.name.text}
 		switch {
@@ -346,12 +342,11 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)
 		}
-		if out.Field == nil && out.Size == nil && out.Distinct == nil {
-			c.sound[q] = false
-			continue
+		if out.Field != nil || out.Size != nil || out.Distinct != nil {
+			q.Return = append(q.Return, out)
 		}
-		q.Return = append(q.Return, out)
 	}
+	return len(q.Return) == len(d.Return)
 }
 
 // counted compiles a count over a partition of the table itself, not of an index.

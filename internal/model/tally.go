@@ -12,11 +12,7 @@ import (
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
 	keys: mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
-	compile: func(c *compiler) {
-		for _, t := range c.Tallies {
-			c.tally(t)
-		}
-	},
+	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
 	check: func(c *compiler) {
 		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
 	},
@@ -131,8 +127,6 @@ type tallyDecl struct {
 	kind       *aggregate.Aggregate
 	of         []word // Entity or Entity.field
 }
-
-func (d *tallyDecl) split(r *reader) bool { return d.splitName(r, "a tally") }
 
 func (d *tallyDecl) check(f fields) {
 	d.kind, d.of = aggregateOf(d.Of.key), d.Of.words(f.what(d.Of.key))
