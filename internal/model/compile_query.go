@@ -80,7 +80,11 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
 		}
 	}
 	if len(q.Search.Sorts) > 0 {
-		q.Params = append(q.Params, Param{Name: sortParam, Optional: true, Type: TypeString})
+		sort := Param{Name: sortParam, Optional: true, Type: TypeString}
+		for _, f := range q.Search.Sorts {
+			sort.OneOf = append(sort.OneOf, f.Name, "-"+f.Name)
+		}
+		q.Params = append(q.Params, sort)
 	}
 	return whole
 }

@@ -342,7 +342,8 @@ type Param struct {
 	Optional bool
 	Default  value.Value // the value if a call omits the parameter; Missing for none
 	Type     Type
-	List     bool // values with commas between them
+	List     bool     // values with commas between them
+	OneOf    []string // the only values, nil for any
 }
 
 // Step reads rows of one entity by key, from its table or an index.

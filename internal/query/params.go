@@ -29,9 +29,6 @@ type Parameter struct {
 	def   value.Value // Default, Missing for none
 }
 
-// open reports whether the parameter may have no value.
-func (d *Parameter) open() bool { return d.Optional && d.def.IsMissing() }
-
 // The parameters that every search has. Their names are theirs in every search.
 const (
 	paramText = "q"
@@ -46,27 +43,13 @@ func (e *Engine) Parameters(name string) []Parameter {
 	return nil
 }
 
-// Described describes the parameters of a query of a model.
-func Described(q *model.Query) []Parameter { return parameters(q) }
-
-// parameters lists those of a query in the order of its file; a search has q first and sort last.
-func parameters(q *model.Query) []Parameter {
-	var ps []Parameter
+// Described describes the parameters of a query of a model, in the order of its file; a search has q first and sort last.
+func Described(q *model.Query) (ps []Parameter) {
 	for _, p := range q.Params {
-		if q.Search == nil || p.Name != paramText && p.Name != paramSort {
-			ps = append(ps, Parameter{Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, List: p.List, Default: value.Scalar(p.Default), def: p.Default})
-		}
-	}
-	if q.Search == nil {
-		return ps
-	}
-	ps = slices.Insert(ps, 0, Parameter{Name: paramText, Type: model.TypeString, blank: true})
-	if len(q.Search.Sorts) > 0 {
-		sort := Parameter{Name: paramSort, Type: model.TypeString, Optional: true}
-		for _, f := range q.Search.Sorts {
-			sort.OneOf = append(sort.OneOf, f.Name, "-"+f.Name)
-		}
-		ps = append(ps, sort)
+		ps = append(ps, Parameter{
+			Name: p.Name, Type: cmp.Or(p.Type, model.TypeAny), Optional: p.Optional, OneOf: p.OneOf, List: p.List,
+			Default: value.Scalar(p.Default), def: p.Default, blank: q.Search != nil && p.Name == paramText,
+		})
 	}
 	return ps
 }

@@ -21,7 +21,7 @@ type plan struct {
 // compile finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries
 // that can be answered by keys.
 func compile(m *model.Model, q *model.Query) *plan {
-	p := &plan{Query: q, params: parameters(q), of: deciding(q)}
+	p := &plan{Query: q, params: Described(q), of: deciding(q)}
 	if q.Search != nil {
 		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
 		return p
