@@ -121,7 +121,7 @@ func ProgramOf(m *model.Model) *Program {
 	slices.Sort(p.reads)
 	p.reads = slices.Compact(p.reads)
 	for _, t := range m.Tables {
-		p.Needs[t.Name] = t.Images()
+		p.Needs[t.Name] = t.Images
 	}
 	p.built = m.Builds()
 	return p

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"weir/internal/store"
 )
 
 // reading is what a derivation reads of the rows of one entity.
@@ -109,9 +111,9 @@ func loop[T comparable](feeds map[T][]T, start T) []T {
 func checkImages(c *compiler, r reading) {
 	const hint = "leave stream out: it has new and old images then"
 	switch t := r.of.Table; {
-	case t.KeysOnly:
+	case t.Images == store.KeysOnlyImages:
 		c.report(r.at, hint, "%s needs images of the rows, and the stream of table %s has only keys", r.what, t.Name)
-	case r.old && !t.OldImage:
+	case r.old && t.Images != store.NewAndOldImages:
 		c.report(r.at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", r.what, t.Name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/internal/condition"
+	"weir/internal/store"
 )
 
 // checkOldTables reports a bad name of a table that is only migrated from: it must be valid,
@@ -37,7 +38,7 @@ func checkMigrations(c *compiler, m *Migration) {
 	if m.From.Derived {
 		c.report(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
 	}
-	if !m.From.Table.OldImage {
+	if m.From.Table.Images != store.NewAndOldImages {
 		c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
 	}
 	for i, mk := range m.Makes {

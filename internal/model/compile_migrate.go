@@ -37,7 +37,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 	if !d.Table.given() {
 		return c.entity(d.Rows)
 	}
-	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, OldImage: true}
+	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
 	if len(d.key.parts) == 0 {
 		return nil
 	}

@@ -10,6 +10,11 @@ import (
 // keyTypes are the types of key attributes, by their words in the language.
 var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.Number, "binary": value.Binary}
 
+// streams are the images that streams of tables have, by their words in the language.
+var streams = map[string]store.Images{
+	"": store.NewAndOldImages, "new-and-old-images": store.NewAndOldImages, "new-image": store.NewImage, "keys-only": store.KeysOnlyImages,
+}
+
 // reserved reports whether an attribute name is weir's own.
 func reserved(name string) bool { return name == "weir" || strings.HasPrefix(name, "weir.") }
 
@@ -17,8 +22,7 @@ func reserved(name string) bool { return name == "weir" || strings.HasPrefix(nam
 // have one type.
 func (c *compiler) compileTables() {
 	for _, d := range c.decl.Tables {
-		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, decl: d}
-		t.KeysOnly, t.OldImage = d.Stream.text == "keys-only", d.Stream.text != "keys-only" && d.Stream.text != "new-image"
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, Images: streams[d.Stream.text], decl: d}
 		types := map[string]store.KeyType{}
 		t.Key = c.schema(d.Key, types)
 		for _, ix := range d.Indexes {

@@ -11,7 +11,6 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/condition"
 	"weir/internal/owntable"
-	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -490,14 +489,3 @@ func (x *Expr) definition() (out defined) {
 
 // constant is a constant as text; different constants have different texts.
 func constant(v value.Value) string { return string(value.AppendTyped(nil, v)) }
-
-// Images is what the stream of a table must have.
-func (t *Table) Images() store.Images {
-	switch {
-	case t.KeysOnly:
-		return store.KeysOnlyImages
-	case t.OldImage:
-		return store.NewAndOldImages
-	}
-	return store.NewImage
-}

@@ -541,7 +541,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Whole": in, "Reading": in, "Others": in,
 			"Forward": "for commands", "Computed": "for commands",
 		}},
-		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "OldImage": "pinned with the table", "KeysOnly": "pinned with the table", "kind": "follows from the entities"}},
+		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "Images": "pinned with the table", "kind": "follows from the entities"}},
 		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text", "lower": in}},
 		{Model{}, map[string]string{

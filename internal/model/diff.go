@@ -90,9 +90,9 @@ func DiffOf(was, is *Model) *Diff {
 	d.by()
 	d.builds(is.Builds())
 	for _, t := range is.Tables {
-		x := TableDiff{Table: t.Name, Images: string(t.Images())}
+		x := TableDiff{Table: t.Name, Images: string(t.Images)}
 		if o := was.Table(t.Name); o != nil {
-			x.Was = string(o.Images())
+			x.Was = string(o.Images)
 		}
 		if x.Was != x.Images {
 			d.Tables = append(d.Tables, x)

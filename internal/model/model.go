@@ -64,9 +64,8 @@ type Model struct {
 // Table is a table of the model, as the store knows it.
 type Table struct {
 	store.Table
-	Entities []*Entity // in the order of the file; the first match wins; a check allows one only
-	OldImage bool      // the stream has old images (the default)
-	KeysOnly bool      // the stream has no images at all
+	Entities []*Entity    // in the order of the file; the first match wins; a check allows one only
+	Images   store.Images // that its stream must have
 
 	kind *Field // the field that tells entities apart, nil for none
 	decl *tableDecl

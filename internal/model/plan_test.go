@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -34,7 +35,7 @@ func (p *printer) line(format string, args ...any) {
 func (p *printer) model(m *Model) {
 	p.line("model %s", m.Name)
 	for _, t := range m.Tables {
-		p.line("table %s %v ttl=%q stream=%v old=%v", t.Name, t.Key, t.TTL, t.Stream, t.OldImage)
+		p.line("table %s %v ttl=%q stream=%v old=%v", t.Name, t.Key, t.TTL, t.Stream, t.Images == store.NewAndOldImages)
 		for _, ix := range t.Indexes {
 			p.line("  index %s %v local=%v keys=%v", ix.Name, ix.Key, ix.Local, ix.KeysOnly)
 		}

@@ -119,7 +119,7 @@ func (s *survey) describe(ctx context.Context) (all []doctor.Table, err error) {
 	needs := map[string]store.Images{}
 	for _, m := range s.models {
 		for _, t := range m.Tables {
-			needs[t.Name] = t.Images()
+			needs[t.Name] = t.Images
 		}
 	}
 	for i := range s.tables {
