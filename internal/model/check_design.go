@@ -46,34 +46,6 @@ func checkCounted(c *compiler, t *Tally) {
 	}
 }
 
-// checkConstantKeys reports a target that no row can be: a name in its key is given a text that
-// its entity's where does not let pass.
-func checkConstantKeys(c *compiler) {
-	check := func(at pos, what string, e *Entity, to []Assign) {
-		for _, a := range to {
-			text := value.Scalar(a.Expr.Const)
-			if text == "" {
-				continue
-			}
-			for _, w := range e.Where {
-				if w.Field.Name == a.Name && !w.Is.Holds(value.OfString(text)) {
-					c.report(at, "", "%s never has an effect: it is for rows with the %s %q, and the where of %s lets none of them pass", what, a.Name, text, e.Name)
-				}
-			}
-		}
-	}
-	for _, t := range c.Tallies {
-		for _, s := range t.Sources {
-			check(t.decl.name.pos, t.Name, t.Target, s.To)
-		}
-	}
-	for _, s := range c.Statuses {
-		for _, st := range s.Stages {
-			check(s.decl.name.pos, s.Name+" "+st.Word, s.Target, st.To)
-		}
-	}
-}
-
 // outOfReach reports or warns of a test that no declared value of the attribute passes: none of
 // its enum, or none between its min and its max.
 // An enum is a report: rows outside it are refused by commands, and a word that is not declared is

@@ -10,28 +10,22 @@ import (
 // checkAttributes reports attributes whose keys do not fit their type or each other.
 func checkAttributes(c *compiler, e *Entity) {
 	for _, a := range e.Attributes {
+		c.checkTypes(a)
 		c.checkLimits(a)
 		c.checkReading(e, a)
 		c.checkComputed(e, a)
 	}
 }
 
-// checkLimits reports an enum, max or min that does not fit the attribute's type, that contradicts itself or that is never
-// checked.
+// checkLimits reports an enum, max or min that contradicts itself or that is never checked.
 // Lengths are in characters, as the write side counts them.
 func (c *compiler) checkLimits(a *Attribute) {
 	d := a.decl
-	if len(a.Enum) > 0 && a.Type != TypeString && a.Type != TypeAny {
-		c.report(d.at["enum"], "", "only a string has an enum, %s is a %s", a.Name, a.Type)
-	}
 	if a.Forward && len(a.Enum) == 0 {
 		c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
 	}
 	if a.Forward && a.Hidden {
 		c.report(d.at["forward"], "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
-	}
-	if a.Max > 0 && a.Type != TypeString && a.Type != TypeAny {
-		c.report(d.at["max"], "", "max is the longest string or the greatest number, %s is a %s", a.Name, a.Type)
 	}
 	reportTwice(c, d.Enum)
 	for _, w := range d.Enum {
@@ -39,12 +33,9 @@ func (c *compiler) checkLimits(a *Attribute) {
 			c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
 		}
 	}
-	min, bounded := d.at["min"]
 	switch {
-	case bounded && a.Type != TypeNumber:
-		c.report(min, "", "min is the least number, %s is a %s", a.Name, a.Type)
 	case !a.Least.IsMissing() && !a.Most.IsMissing() && value.Compare(a.Least, a.Most) > 0:
-		c.report(min, "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
+		c.report(d.at["min"], "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
 	case d.From.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
 		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}

@@ -107,17 +107,11 @@ func checkSupersede(c *compiler, e *Entity) {
 // write.
 func (c *compiler) checkComputed(e *Entity, a *Attribute) {
 	d := a.decl
-	if d.Plus.line > 0 && !d.From.given() {
-		c.report(d.Plus.pos, "from: a time", "%q says how much later than from, and there is no from", "plus")
-	}
 	if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
 		c.report(d.at["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
 	}
 	if a.Computed == nil {
 		return
-	}
-	if a.Type != TypeNumber {
-		c.report(d.From.pos, "type: number", "what is computed from a time is a number (epoch seconds), and %s is a %s", a.Name, a.Type)
 	}
 	if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
 		c.report(d.From.pos, "", "%s is no attribute with a time", f.Name)

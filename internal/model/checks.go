@@ -16,7 +16,6 @@ func (c *compiler) check() {
 		k.check(c)
 	}
 	eachOf(c, c.Searches, checkSearches)
-	checkKeyTypes(c)
 	checkLoops(c)
 	eachOf(c, c.reads, checkImages)
 	checkOldTables(c)
@@ -26,7 +25,6 @@ func (c *compiler) check() {
 	// What has no effect, or what no write can hold:
 	eachOf(c, c.Entities, checkUnwritten)
 	eachOf(c, c.Tallies, checkCounted)
-	checkConstantKeys(c)
 	checkWidths(c)
 }
 

@@ -115,21 +115,23 @@ func (d *keyTemplateDecl) short(n node, what string) { d.Template = n.text(what)
 type attributeDecl struct {
 	heading   `noun:"attribute"`
 	Type      word `need:"type: string"`
-	As, Zone  word
+	As        word `of:"number time"`
+	Zone      word `of:"time"`
 	Required  bool
 	Default   node
-	Enum      []word
-	Min, Max  node // of a number
-	Whole     bool
+	Enum      []word `of:"string any"`
+	Min       node   `of:"number"`
+	Max       node   `of:"number string any"`
+	Whole     bool   `of:"number"`
 	Hidden    bool
 	Legacy    []pair
 	After     []pair
-	Else      word // Entity.field
-	By        []pair
+	Else      word   `of:"list strings numbers"` // Entity.field
+	By        []pair `with:"else"`
 	Forward   bool
-	From      word
-	Plus      plusDecl
-	maxLength int // of a text, by its max; -1 for none
+	From      word     `of:"number"`
+	Plus      plusDecl `with:"from"`
+	maxLength int      // of a text, by its max; -1 for none
 }
 
 func (d *attributeDecl) short(n node, _ string) {

@@ -6,7 +6,7 @@ type migrationDecl struct {
 	heading `noun:"migration"`
 	Rows    word
 	Table   word
-	Key     node
+	Key     node `with:"table"`
 	Into    node
 	key     keyDecl    // of the table
 	one     bool       // into is a list: the entity whose where an old row passes
@@ -25,8 +25,6 @@ func (d *migrationDecl) check(f fields) {
 		f.missing("key", "key: [PK, SK]")
 	case table:
 		d.key.read(d.Key, f.what("key"))
-	case d.Key.y != nil:
-		f.r.report(f.at("key"), "", "\"key\" is the key of the old table, and goes with \"table\"")
 	case !rows:
 		f.missing("rows", "rows: ENTITY, or table: NAME with its key")
 	}

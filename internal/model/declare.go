@@ -2,6 +2,7 @@ package model
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,8 @@ import (
 //	Row  []word    `some:"an entity, or a list of them"`        a list that is not empty
 //	Keep []word    `one:"insert remove" or:"there is no %q"`    each is one of these words
 //	Of   keyword   `keys:"sum mean" either:"it is either %q or %q"`  one of several keys
+//	By   []pair    `with:"else"`                    only beside that other key
+//	Zone word      `of:"time"`                      of an attribute: only for these types
 //
 // Other fields are for the compiler.
 type declaration interface {
@@ -110,6 +113,9 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	if !ok {
 		return
 	}
+	if with, bound := s.Tag.Lookup("with"); bound && f.has[with].y == nil {
+		f.r.report(n.pos(), "", "%q goes with %q, which is missing", key, with)
+	}
 	what := f.what(key)
 	switch x := into.Addr().Interface().(type) {
 	case *word:
@@ -140,6 +146,17 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	}
 	if want, listed := s.Tag.Lookup("some"); listed && len(n.elements()) == 0 {
 		n.wrong(what, want)
+	}
+}
+
+// checkTypes reports keys of an attribute that are for attributes of other types.
+func (c *compiler) checkTypes(a *Attribute) {
+	for _, s := range reflect.VisibleFields(reflect.TypeOf(*a.decl)) {
+		types, limited := s.Tag.Lookup("of")
+		key, of := strings.ToLower(s.Name), strings.Fields(types)
+		if at, ok := a.decl.at[key]; ok && limited && !slices.Contains(of, string(a.Type)) {
+			c.report(at, "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
+		}
 	}
 }
 

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Follow keeps an attribute of derived rows equal to a field of another row.
 type Follow struct {
@@ -43,16 +40,11 @@ func (n node) isFollow() bool {
 // follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	d := s.follow
-	name, fieldName, ok := strings.Cut(d.Follow.text, ".")
-	if !ok {
-		c.report(d.Follow.pos, "follow: "+name+".FIELD", "what is followed is a field of an entity, not %q", d.Follow.text)
-		return nil
-	}
-	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep, Source: c.entity(word{name, d.Follow.pos})}
+	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep}
+	f.Source, f.Field = c.dotted(d.Follow, "follow", func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
 	if f.Source == nil {
 		return nil
 	}
-	f.Field = c.fieldFor(f.Source, word{fieldName, d.Follow.pos}, r.Into.Hides(s.name.text))
 	key, whole := c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by")
 	if f.Key = key; f.Field == nil || !whole {
 		return nil
@@ -88,6 +80,7 @@ func checkFollow(c *compiler) {
 					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Rule.Into.Name, f.Source.Name, f.Field.Name)
 			}
 		}
+		c.fits(f.Rule.decl.name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
 		at := c.setPos(f.Rule, f.Attr)
 		if name := f.notStored(); name != "" {
 			c.warn(at, "set an attribute of "+f.Rule.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Rule.Into.Name, f.Source.Name)

@@ -2,7 +2,6 @@ package model
 
 import (
 	"slices"
-	"strings"
 
 	"weir/internal/store"
 )
@@ -122,27 +121,18 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 // the file.
 func (c *compiler) latest(l *Latest) {
 	d := l.decl
-	entity, fieldName, dotted := strings.Cut(d.of.text, ".")
-	if !d.of.given() {
+	var shown *Field
+	if l.Source, shown = c.dotted(d.of, d.kind, c.measured); l.Source == nil {
 		return
 	}
-	l.Source = c.entity(word{entity, d.of.pos})
-	if l.Source == nil {
-		return
-	}
-	whole := true
-	if !dotted {
-		c.report(d.of.pos, d.kind+": "+entity+".FIELD", "a %s is of a field of %s", d.kind, entity)
-		whole = false
-	}
-	shown := c.measured(l.Source, word{fieldName, d.of.pos})
+	whole := shown != nil
 	switch l.By = shown; {
 	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
 		if d.By.given() {
 			c.report(d.at["by"], "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
 		}
 	case !d.By.given():
-		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, entity, d.kind)
+		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, l.Source.Name, d.kind)
 		l.By = nil
 	default:
 		l.By = c.measured(l.Source, d.By)
@@ -155,7 +145,7 @@ func (c *compiler) latest(l *Latest) {
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
 	to, ok := c.assigns(l.Target, l.Source, d.To, d.of.pos, "to")
-	if l.To = to; ok && whole && shown != nil && l.By != nil {
+	if l.To = to; ok && whole && l.By != nil {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
 }

@@ -169,9 +169,9 @@ type stageDecl struct {
 	When    word `need:"when: ENTITY"`
 	Where   []testDecl
 	To      []pair
-	Each    word
-	Who     word
-	Max     int `from:"1" to:"1000"`
+	Each    word `with:"who"`  // a list of the target
+	Who     word `with:"each"` // which element of it a row is for
+	Max     int  `from:"1" to:"1000"`
 	Set     []pair
 }
 
@@ -230,8 +230,8 @@ func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 // one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute) *Others {
 	d := a.decl
-	of, field, ok := c.dotted(d.Else, "else")
-	if !ok {
+	of, field := c.dotted(d.Else, "else", c.field)
+	if field == nil {
 		return nil
 	}
 	o := &Others{Name: e.Name + "." + a.Name, On: e, Of: of, Field: field}
@@ -240,6 +240,7 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 		c.report(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}
+	var ok bool
 	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
 		return nil
 	}
@@ -247,17 +248,16 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 	return o
 }
 
-// dotted resolves Entity.field. It reports what does not exist.
+// dotted resolves Entity.field, the field by take. It reports what does not exist.
 // w is taken apart at its first dot, so fields may have dots in their names and entities may not.
-func (c *compiler) dotted(w word, key string) (*Entity, *Field, bool) {
-	name, fieldName, ok := strings.Cut(w.text, ".")
-	if !ok {
+func (c *compiler) dotted(w word, key string, take func(*Entity, word) *Field) (*Entity, *Field) {
+	name, field, ok := strings.Cut(w.text, ".")
+	if !ok && w.given() {
 		c.report(w.pos, key+": "+name+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
-		return nil, nil, false
+		return c.Entity(name), nil
 	}
 	e := c.entity(word{name, w.pos})
-	f := c.field(e, word{fieldName, w.pos})
-	return e, f, f != nil
+	return e, take(e, word{field, w.pos})
 }
 
 // steps compiles the stages of a status. They come in the order of the enum, whatever the order of the file.
@@ -291,7 +291,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 			st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
 		}
 	}
-	if d.Each.given() || d.Who.given() {
+	if d.Each.given() && d.Who.given() {
 		whole = c.each(st, d) && whole
 	} else if d.Max < 0 && len(st.Set) > 0 {
 		st.Max = maxReached
@@ -306,14 +306,6 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 // each compiles the list of a stage. It reports false after a problem.
 // The list of others is registered with their entity once, however many stages use it.
 func (c *compiler) each(st *Stage, d *stageDecl) bool {
-	switch {
-	case !d.Each.given():
-		c.report(d.at["who"], "each: LIST", "%q says whom a row is for, and there is no list of those who count", "who")
-		return false
-	case !d.Who.given():
-		c.report(d.at["each"], "who: FIELD", "%q needs who: the field of %s that says whom a row is for", "each", st.Source.Name)
-		return false
-	}
 	target := st.Status.Target
 	if st.List = c.attributeOf(target, d.Each); st.List == nil {
 		return false
@@ -352,11 +344,11 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
 // counted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
-	e, f, ok := c.dotted(d.Distinct, "distinct")
-	if !ok || c.broken[e] {
+	e, f := c.dotted(d.Distinct, "distinct", c.field)
+	if f == nil || c.broken[e] {
 		return nil
 	}
-	out := &Counted{Entity: e, Field: f}
+	out, ok := &Counted{Entity: e, Field: f}, false
 	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by"); !ok {
 		return nil
 	}
@@ -367,12 +359,6 @@ func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
 // keys, wheres, filters or orders use its stored value.
 func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	d := a.decl
-	if d.Else.given() && !a.Type.IsList() {
-		c.report(d.at["else"], "", "only a list stands for other rows where it has none, %s is a %s", a.Name, a.Type)
-	}
-	if _, ok := d.at["by"]; ok && !d.Else.given() {
-		c.report(d.at["by"], "", "%q says which rows else reads, and there is no else", "by")
-	}
 	if a.Reading == nil {
 		return
 	}

@@ -256,6 +256,9 @@ func checkTallyFields(c *compiler, t *Tally) {
 		if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
 			c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
 		}
+		if t.Group == nil { // checkGroupBy
+			c.fits(d.name.pos, t.Name, t.Target, s.To)
+		}
 		if s.Amount == nil {
 			continue
 		}

@@ -252,26 +252,15 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 // form compiles how rows have an attribute: as a text or a number of another type, as a whole number, and in
 // which zone times are that name none.
 func (c *compiler) form(a *Attribute, d *attributeDecl) {
-	if a.Whole = d.Whole; d.Whole && a.Type != TypeNumber {
-		c.report(d.at["whole"], "leave it out", "only a number is whole, %s is a %s", a.Name, a.Type)
+	a.Whole = d.Whole
+	if of := forms[a.Type]; d.As.given() && len(of) > 0 && !c.refuseUnknown(d.As, mapped(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text) {
+		a.As = As(d.As.text)
 	}
-	if d.As.given() {
-		if a.As = As(d.As.text); !slices.Contains(forms[a.Type], a.As) {
-			if of := forms[a.Type]; len(of) == 0 {
-				c.report(d.As.pos, "", "only a number and a time are stored in another form, %s is a %s", a.Name, a.Type)
-			} else {
-				c.refuseUnknown(d.As, mapped(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text)
-			}
-			a.As = ""
-		}
-	}
-	if !d.Zone.given() {
+	if !d.Zone.given() || a.Type != TypeTime {
 		return
 	}
 	zone, err := calendar.Zone(d.Zone.text)
 	switch {
-	case a.Type != TypeTime:
-		c.report(d.Zone.pos, "", "only a time has a zone, %s is a %s", a.Name, a.Type)
 	case a.As != "":
 		c.report(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
 	case err != nil:

@@ -1,5 +1,7 @@
 package model
 
+import "weir/internal/value"
+
 // Type is the type of an attribute, in the words of the model file.
 type Type string
 
@@ -29,33 +31,29 @@ func scalar(t Type) bool {
 	return true
 }
 
-// checkKeyTypes reports a field whose type does not fit the name of the target's key that it
-// sets.
-func checkKeyTypes(c *compiler) {
-	for _, t := range c.Tallies {
-		if t.Group != nil { // checkGroupBy
-			continue
-		}
-		for _, s := range t.Sources {
-			c.fits(t.decl.name.pos, t.Name, t.Target, s.To)
-		}
-	}
-	for _, f := range c.Follows {
-		c.fits(f.Rule.decl.name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
-	}
-}
-
-// fits reports a value that cannot be part of the key of the row that it should find.
+// fits reports a value that cannot be part of the key of the row that it should find: one of another type, or a
+// constant that the where of such rows does not let pass.
 // Names of a key fit anything that is one value, since a key is a text.
 func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
 	for _, a := range names {
 		f := a.Expr.Field
 		if f == nil {
+			c.findsNone(at, what, target, a)
 			continue
 		}
 		want := target.Field(a.Name)
 		if !scalar(f.Type) || f.Key == nil && want.Key == nil && clash(f.Type, want.Type) {
 			c.report(at, "", "%s finds %s by %s, and %s is a %s", what, target.Name, a.Name, f.Name, f.Type)
+		}
+	}
+}
+
+// findsNone reports a constant that no row of the target has under the name.
+func (c *compiler) findsNone(at pos, what string, target *Entity, a Assign) {
+	text := value.Scalar(a.Expr.Const)
+	for _, w := range target.Where {
+		if text != "" && w.Field.Name == a.Name && !w.Is.Holds(value.OfString(text)) {
+			c.report(at, "", "%s never has an effect: it is for rows with the %s %q, and the where of %s lets none of them pass", what, a.Name, text, target.Name)
 		}
 	}
 }
