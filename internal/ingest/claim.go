@@ -22,7 +22,6 @@ type Claim struct {
 	Ref   store.Ref // of the claim
 	Row   store.Ref
 
-	model  *model.Model
 	entity *model.Entity
 	unique *model.Unique
 }
@@ -31,7 +30,7 @@ type Claim struct {
 func Claims(m *model.Model, e *model.Entity, ref store.Ref, row value.Item) (out []Claim) {
 	for _, u := range e.Unique {
 		if v := u.Field.Stored(row); value.Scalar(v) != "" {
-			out = append(out, Claim{Field: u.Field.Name, Value: v, Ref: claimOf(m, e, u, v), Row: ref, model: m, entity: e, unique: u})
+			out = append(out, Claim{Field: u.Field.Name, Value: v, Ref: claimOf(m, e, u, v), Row: ref, entity: e, unique: u})
 		}
 	}
 	return out
@@ -57,7 +56,7 @@ func (c *Claim) Entity() string { return c.entity.Name }
 // Holds reports whether a row has the value, so that no other row may have it.
 func (c *Claim) Holds(row value.Item, now time.Time) bool {
 	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Stored(row), c.Value) &&
-		!query.NewView(c.model, c.entity).Expired(row, now)
+		!query.NewView(c.entity).Expired(row, now)
 }
 
 // Having is the query that asks the index for the rows with the value. An index may

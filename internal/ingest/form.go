@@ -39,7 +39,7 @@ type form struct {
 // it.
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
-		Entity: e, model: m, view: query.NewView(m, e), keys: e.KeyNames(),
+		Entity: e, model: m, view: query.NewView(e), keys: e.KeyNames(),
 		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
 		leads: projections.LeadsOn(e), reserve: projections.Reserve(e),
 		absent: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}},

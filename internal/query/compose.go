@@ -15,19 +15,19 @@ type returned struct {
 }
 
 // newReturned compiles what a query returns. nil means the whole row.
-func newReturned(m *model.Model, q *model.Query, of *step) []returned {
+func newReturned(q *model.Query, of *step) []returned {
 	var out []returned
 	for i := range q.Return {
 		r := returned{Returned: &q.Return[i]}
 		if r.Size != nil {
-			r.size = newList(m, r.Size, of)
+			r.size = newList(r.Size, of)
 		}
 		if d := r.Distinct; d != nil {
 			var fields []*model.Field
 			for _, a := range d.Key {
 				fields = append(fields, d.Entity.Field(a.Name))
 			}
-			r.distinct = partition(m, d.Entity, fields, d.Key, of)
+			r.distinct = partition(d.Entity, fields, d.Key, of)
 		}
 		out = append(out, r)
 	}

@@ -20,7 +20,7 @@ type keyPart struct {
 
 // newKeyPart returns how an entity's rows make the attribute. attr may be none (a table without a sort key).
 // An attribute that no template makes is a part with its own name.
-func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
+func newKeyPart(e *model.Entity, attr store.KeyAttr) keyPart {
 	k := keyPart{attr: attr, name: attr.Name}
 	kt := e.KeyTemplate(attr.Name)
 	if kt == nil {
@@ -33,7 +33,7 @@ func newKeyPart(m *model.Model, e *model.Entity, attr store.KeyAttr) keyPart {
 	if e.Derived && k.name != "" {
 		k.via = via(e, k.name)
 	} else if e.Derived {
-		k.typed = typed(m, e, k.tmpl.Names())
+		k.typed = typed(e, k.tmpl.Names())
 	}
 	return k
 }

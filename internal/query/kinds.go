@@ -10,7 +10,7 @@ import (
 )
 
 // newKinds are the steps of each kind where a step reads rows of several.
-func newKinds(m *model.Model, s *model.Step, prior *step) []*step {
+func newKinds(s *model.Step, prior *step) []*step {
 	if len(s.Also) == 0 {
 		return nil
 	}
@@ -22,7 +22,7 @@ func newKinds(m *model.Model, s *model.Step, prior *step) []*step {
 		for i := range one.Where {
 			one.Where[i].Field = e.Field(one.Where[i].Field.Name)
 		}
-		out = append(out, newStep(m, &one, prior))
+		out = append(out, newStep(&one, prior))
 	}
 	return out
 }

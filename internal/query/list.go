@@ -10,12 +10,12 @@ import (
 )
 
 // partition is a step that reads what the key names reach from a row of another.
-func partition(m *model.Model, of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
+func partition(of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
 	s := &model.Step{Entity: of}
 	for i, f := range fields {
 		s.With = append(s.With, model.Bind{Field: f, Const: from[i].Expr.Const, Prior: from[i].Expr.Field})
 	}
-	return newStep(m, s, prior)
+	return newStep(s, prior)
 }
 
 // through yields all rows that the step reads for the row before. It gives up with
@@ -60,10 +60,10 @@ type list struct {
 }
 
 // newList compiles a list of the rows that a step reads.
-func newList(m *model.Model, a *model.Attribute, of *step) *list {
+func newList(a *model.Attribute, of *step) *list {
 	l := &list{Attribute: a}
 	if o := a.Others; o != nil {
-		l.others = partition(m, o.Of, o.Links, o.Key, of)
+		l.others = partition(o.Of, o.Links, o.Key, of)
 	}
 	return l
 }

@@ -20,21 +20,21 @@ type plan struct {
 
 // compile finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries
 // that can be answered by keys.
-func compile(m *model.Model, q *model.Query) *plan {
+func compile(q *model.Query) *plan {
 	p := &plan{Query: q, params: Described(q), of: deciding(q)}
 	if q.Search != nil {
-		p.hits = newStep(m, &model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
+		p.hits = newStep(&model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
 		return p
 	}
 	var prior *step
 	for _, s := range q.Steps {
-		st := newStep(m, s, prior)
+		st := newStep(s, prior)
 		if !s.Get {
 			p.scans = append(p.scans, st)
 		}
 		p.steps, prior = append(p.steps, st), st
 	}
-	p.returned = newReturned(m, q, prior)
+	p.returned = newReturned(q, prior)
 	return p
 }
 

@@ -90,7 +90,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{Config: c, plans: map[string]*plan{}}
 	for _, q := range c.Model.Queries {
-		e.plans[q.Name] = compile(c.Model, q)
+		e.plans[q.Name] = compile(q)
 	}
 	return e, nil
 }
@@ -216,8 +216,8 @@ func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func
 type View struct{ step *step }
 
 // NewView is the view of an entity's rows.
-func NewView(m *model.Model, e *model.Entity) *View {
-	return &View{newStep(m, &model.Step{Entity: e}, nil)}
+func NewView(e *model.Entity) *View {
+	return &View{newStep(&model.Step{Entity: e}, nil)}
 }
 
 // Row is the row as people see it at a time.

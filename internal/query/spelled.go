@@ -160,15 +160,12 @@ func via(e *model.Entity, name string) *model.Template {
 
 // typed is those of the names whose values weir always escapes in the keys of the rows
 // that it makes: the ones that every rule takes from what a person typed.
-func typed(m *model.Model, e *model.Entity, names []string) []string {
+func typed(e *model.Entity, names []string) []string {
 	if e.Group != nil {
 		return names
 	}
 	var out, not []string
-	for _, rule := range m.Rows {
-		if rule.Into != e {
-			continue
-		}
+	for _, rule := range e.MadeBy {
 		for _, f := range rule.Fields {
 			from := cmp.Or(f.Expr.Field, f.Expr.Subscriber)
 			if from == nil || !slices.Contains(names, f.Name) {

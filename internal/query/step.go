@@ -30,42 +30,40 @@ type step struct {
 
 // newStep compiles a step. prior is the step before, nil for the first.
 // A step is compiled once and is shared by all calls: it does not change.
-func newStep(m *model.Model, s *model.Step, prior *step) *step {
+func newStep(s *model.Step, prior *step) *step {
 	st := &step{Step: s, prior: prior, keyed: true}
 	schema := s.Entity.Table.Key
 	if s.Index != nil {
 		schema, st.sparse = s.Index.Key, s.Index.KeysOnly
 		st.untold = st.sparse && !s.TellsEntity()
 	}
-	st.partition, st.sort = newKeyPart(m, s.Entity, schema.Partition), newKeyPart(m, s.Entity, schema.Sort)
-	own := s.Entity.Table.Key
-	st.primary = []keyPart{newKeyPart(m, s.Entity, own.Partition)}
-	if own.Sort.Name != "" {
-		st.primary = append(st.primary, newKeyPart(m, s.Entity, own.Sort))
+	st.partition, st.sort = newKeyPart(s.Entity, schema.Partition), newKeyPart(s.Entity, schema.Sort)
+	for _, k := range s.Entity.PrimaryKey() {
+		st.primary = append(st.primary, newKeyPart(s.Entity, k.Attr))
 	}
 	for _, k := range s.Entity.Keys {
-		st.keys = append(st.keys, newKeyPart(m, s.Entity, k.Attr))
+		st.keys = append(st.keys, newKeyPart(s.Entity, k.Attr))
 	}
-	st.share(m)
+	st.share()
 	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
 	for _, b := range s.With {
 		st.keyed = st.keyed && (b.Prior == nil || st.inPrimary(b.Field.Name))
 		if b.Each() {
-			st.lists = append(st.lists, newList(m, prior.Entity.Attribute(b.Prior.Name), prior))
+			st.lists = append(st.lists, newList(prior.Entity.Attribute(b.Prior.Name), prior))
 		}
 	}
 	st.onlyInKeys = st.keyNames()
-	st.kinds, st.pick = newKinds(m, s, prior), newPick(st)
+	st.kinds, st.pick = newKinds(s, prior), newPick(st)
 	return st
 }
 
 // share adapts the key that the step reads by to all entities whose rows are read. A name
 // counts as escaped only if it is in the keys of each.
-func (s *step) share(m *model.Model) {
+func (s *step) share() {
 	s.mixed = s.Mixed()
 	for _, e := range s.Also {
 		for _, k := range [...]*keyPart{&s.partition, &s.sort} {
-			other := newKeyPart(m, e, k.attr)
+			other := newKeyPart(e, k.attr)
 			k.typed = slices.DeleteFunc(slices.Clone(k.typed), func(name string) bool { return !slices.Contains(other.typed, name) })
 		}
 	}
