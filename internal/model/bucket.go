@@ -108,12 +108,12 @@ type bucketDecl struct {
 
 func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value of " + d.name.text) }
 
-func (d *bucketDecl) check(f fields) {
+func (d *bucketDecl) check() {
 	if d.Unit.key == "" {
-		f.missing("hour, day, week, month, year", "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
+		d.missing("hour, day, week, month, year", "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
 		return
 	}
-	d.of = d.Unit.word(f.what(d.Unit.key))
+	d.of = d.Unit.word(d.what(d.Unit.key))
 }
 
 // bucket compiles a time bucket over rows of source. ok is false after a problem, which is reported
@@ -124,7 +124,7 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	if err != nil {
 		c.refuseUnknown(b.Zone, calendar.Names(), "%v", err)
 	}
-	_, counts := b.at["epoch"]
+	counts := b.said("epoch")
 	epoch := As(b.Epoch.text)
 	if of == nil || err != nil || counts && epoch == "" {
 		return Expr{}, false

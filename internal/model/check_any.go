@@ -5,9 +5,9 @@ import "slices"
 // checkAny reports an "any" that a query cannot use: it must be in the first step of a
 // list, and its fields must be single values that are not hidden and that the index holds.
 func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
-	at, said := d.at["any"]
+	at := d.at("any")
 	switch {
-	case !said:
+	case !d.said("any"):
 		return
 	case s.Get:
 		c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
@@ -32,7 +32,7 @@ func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
 // key for all of them.
 func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Entity.SetOf() != nil && !s.Get {
-		c.report(d.pos, "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
+		c.report(d.pos(), "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
 	}
 	for i, e := range s.Also {
 		w := d.also[i]

@@ -18,7 +18,7 @@ import (
 // an application writes its keys.
 func checkUnwritten(c *compiler, e *Entity) {
 	i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
-	if i < 0 || e.Derived || e.decl == nil || e.decl.listed() {
+	if i < 0 || e.Derived || e.decl.listed() {
 		return
 	}
 	t := e.Values[i]

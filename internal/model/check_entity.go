@@ -22,7 +22,7 @@ func checkAttributes(c *compiler, e *Entity) {
 func (c *compiler) checkLimits(a *Attribute) {
 	d := a.decl
 	if a.Forward && len(a.Enum) == 0 {
-		c.report(d.at["forward"], "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
+		c.report(d.at("forward"), "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
 	}
 	if a.Forward && a.Hidden {
 		c.report(d.at["forward"], "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
@@ -35,13 +35,13 @@ func (c *compiler) checkLimits(a *Attribute) {
 	}
 	switch {
 	case !a.Least.IsMissing() && !a.Most.IsMissing() && value.Compare(a.Least, a.Most) > 0:
-		c.report(d.at["min"], "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
+		c.report(d.at("min"), "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
 	case d.From.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
 		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}
 	for _, l := range a.limits() {
 		if want := summable(l.value, true); a.Whole && want != "" {
-			c.report(d.at[l.key], "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
+			c.report(d.at(l.key), "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
 		}
 	}
 }

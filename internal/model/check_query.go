@@ -46,13 +46,13 @@ func checkGets(c *compiler, q *Query, s *Step, d *stepDecl) {
 		return
 	}
 	for _, key := range []string{"by", "below", "order"} {
-		if at, ok := d.at[key]; ok {
-			c.report(at, "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
+		if d.said(key) {
+			c.report(d.at(key), "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
 		}
 	}
 	for _, name := range s.Entity.KeyNames() {
 		if !q.certain(s, name) {
-			c.report(d.pos, "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
+			c.report(d.pos(), "with: {"+name+": PARAMETER}", "a get needs the whole key of %s, and %q is not fixed by a required parameter", s.Entity.Name, name)
 		}
 	}
 }
@@ -65,17 +65,17 @@ func checkPartitions(c *compiler, q *Query, s *Step, d *stepDecl) {
 		return
 	}
 	if !s.inIndex() {
-		c.report(d.at["by"], "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
+		c.report(d.at("by"), "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
 		return
 	}
 	partition, _, sorted := s.schema()
 	for _, name := range partition.Template.required() {
 		if !q.certain(s, name) {
-			c.report(d.pos, "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
+			c.report(d.pos(), "with: {"+name+": PARAMETER}", "a list reads one partition, and %q in %s (%s) is not fixed by a required parameter", name, partition.Attr.Name, partition.Template)
 		}
 	}
-	if at, ok := d.at["order"]; ok && !sorted {
-		c.report(at, "leave it out", "the rows have no order: there is no sort key")
+	if d.said("order") && !sorted {
+		c.report(d.at("order"), "leave it out", "the rows have no order: there is no sort key")
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Step) TellsEntity() bool {
 // checkExpired reports "expired" on an entity whose rows never expire.
 func checkExpired(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Expired && s.Entity.Expires == nil && s.Entity.Table.TTL == "" {
-		c.report(d.at["expired"], "leave it out, or say expires", "%s never expires", s.Entity.Name)
+		c.report(d.at("expired"), "leave it out, or say expires", "%s never expires", s.Entity.Name)
 	}
 }
 
@@ -183,10 +183,10 @@ func checkUnique(c *compiler, q *Query) {
 		return
 	}
 	d := q.decl
-	at, said := d.at["unique"]
+	said := d.said("unique")
 	if len(q.Steps) < 2 {
 		if said {
-			c.report(at, "leave it out", "without then each row comes once anyway")
+			c.report(d.at("unique"), "leave it out", "without then each row comes once anyway")
 		}
 		return
 	}
@@ -194,8 +194,8 @@ func checkUnique(c *compiler, q *Query) {
 		c.report(d.name.pos, "unique: true gives each once, unique: false each time", "several rows can lead to one %s, and the query does not say what then", q.Steps[len(q.Steps)-1].Entity.Name)
 	}
 	for _, s := range q.Steps {
-		if at, ok := s.decl.at["order"]; ok && q.Unique {
-			c.report(at, "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
+		if s.decl.said("order") && q.Unique {
+			c.report(s.decl.at("order"), "leave one of them out", "order has no effect: with unique the rows come in the order of their keys")
 		}
 	}
 }

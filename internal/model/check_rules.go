@@ -17,8 +17,8 @@ func checkRules(c *compiler, e *Entity) {
 		return
 	}
 	for _, key := range []string{"unique", "new", "flatten", "once", "supersede"} {
-		if at, ok := d.at[key]; ok {
-			c.report(at, "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
+		if d.said(key) {
+			c.report(d.at(key), "leave it out", "%q is for rows that commands write, and weir makes those of %s", key, e.Name)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func checkSupersede(c *compiler, e *Entity) {
 func (c *compiler) checkComputed(e *Entity, a *Attribute) {
 	d := a.decl
 	if by := a.Defaults; by != nil && (a.Required || by.By == a || by.By.Defaults != nil || by.By.Computed != nil || slices.Contains(e.KeyNames(), a.Name)) {
-		c.report(d.at["default"], "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
+		c.report(d.at("default"), "", "a default by words is for what is neither required nor in a key, and by an attribute that is written itself")
 	}
 	if a.Computed == nil {
 		return

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"slices"
-
 	"weir/internal/aggregate"
 )
 
@@ -59,13 +57,8 @@ func (c *compiler) widthOfTallies(e *Entity, shown int) {
 			c.report(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 				"more than %d attributes of %s are derived: one write cannot hold them, so none would be shown", maxShown, e.Name)
 		}
-		var of []*Entity // each once, whatever the number of sources
 		for _, s := range t.Sources {
-			if s.Entity != nil && !slices.Contains(of, s.Entity) {
-				of = append(of, s.Entity)
-			}
-		}
-		for _, source := range of {
+			source := s.Entity
 			before := adds[source]
 			if adds[source] += added(t.Kind); before <= maxAdded && adds[source] > maxAdded {
 				d := t.decl

@@ -157,9 +157,9 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 			}
 			if !c.has(source, name) {
 				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
-				switch d := target.decl; {
-				case what != "to" || d == nil || target.Derived || len(target.Values) == 0:
-				case !d.listed():
+				switch {
+				case what != "to" || target.Derived || len(target.Values) == 0:
+				case !target.decl.listed():
 					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
 				default:
 					hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"

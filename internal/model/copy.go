@@ -58,9 +58,9 @@ func (d *rowDecl) split(r *reader, _ string) bool {
 	return ok
 }
 
-func (d *rowDecl) check(f fields) {
-	if n, ok := f.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
-		f.missing("set", "set: {name: field of the source row}")
+func (d *rowDecl) check() {
+	if n, ok := d.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
+		d.missing("set", "set: {name: field of the source row}")
 	}
 }
 
@@ -71,12 +71,6 @@ func (d *rowDecl) enter(c *compiler, e *Entity) {
 		rule.of = of
 		c.Rows = append(c.Rows, &RowRule{Name: d.name.text, Into: e, decl: &rule})
 	}
-}
-
-// keeps reports whether the rows made are history.
-func (d *rowDecl) keeps() bool {
-	_, keeps := d.at["keep"]
-	return keeps
 }
 
 // sets are what a rule sets, in the order of the file.
@@ -273,7 +267,7 @@ func checkState(c *compiler, r *RowRule) {
 	position := false
 	for _, a := range r.Fields {
 		used := recordsIn(a.Expr)
-		if len(used) > 0 && !d.keeps() {
+		if len(used) > 0 && !d.said("keep") {
 			c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
 		}
 		position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)

@@ -15,12 +15,12 @@ type modelDecl struct {
 	Queries  named[queryDecl]
 }
 
-func (d *modelDecl) check(f fields) {
-	if n := f.has["tables"]; len(d.Tables) == 0 && (n.isMap() || !n.given()) {
-		f.r.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")
+func (d *modelDecl) check() {
+	if n := d.has["tables"]; len(d.Tables) == 0 && (n.isMap() || !n.given()) {
+		d.r.report(pos{1, 1}, "tables: {NAME: {key: [PK, SK]}}", "the model has no tables")
 	}
-	if n := f.has["entities"]; len(d.Entities) == 0 && (n.isMap() || !n.given()) {
-		f.r.report(pos{1, 1}, "entities: {NAME: {where: ..., key: ..., attributes: ...}}", "the model has no entities")
+	if n := d.has["entities"]; len(d.Entities) == 0 && (n.isMap() || !n.given()) {
+		d.r.report(pos{1, 1}, "entities: {NAME: {where: ..., key: ..., attributes: ...}}", "the model has no entities")
 	}
 }
 
@@ -93,8 +93,7 @@ type entityDecl struct {
 
 // listed reports whether the file has attributes for the entity, perhaps none.
 func (d *entityDecl) listed() bool {
-	_, listed := d.at["attributes"]
-	return listed
+	return d.said("attributes")
 }
 
 // template returns what the file has for a key attribute, nil for nothing.
@@ -141,13 +140,13 @@ func (d *attributeDecl) short(n node, _ string) {
 
 // check reads the max of a text, which is at most 409,600 characters: DynamoDB's limit of a row if each has one byte.
 // min and max of a number are numbers of any size.
-func (d *attributeDecl) check(f fields) {
+func (d *attributeDecl) check() {
 	d.maxLength = -1
 	if d.Type.text == string(TypeNumber) {
 		return
 	}
 	if d.Max.y != nil {
-		d.maxLength = d.Max.number(f.what("max"), 1, 400<<10)
+		d.maxLength = d.Max.number(d.what("max"), 1, 400<<10)
 	}
 	d.Min, d.Max = node{}, node{}
 }
@@ -191,10 +190,10 @@ type supersedeDecl struct {
 	Append  []pair
 }
 
-func (d *supersedeDecl) check(f fields) {
+func (d *supersedeDecl) check() {
 	for _, key := range []string{"where", "row", "append"} {
-		if m, ok := f.has[key]; !ok || m.isMap() && len(m.y.Content) == 0 {
-			f.missing(key, "supersede: {where: {state: DONE}, row: {state: OPEN}, append: {times: doneAt}}")
+		if m, ok := d.has[key]; !ok || m.isMap() && len(m.y.Content) == 0 {
+			d.missing(key, "supersede: {where: {state: DONE}, row: {state: OPEN}, append: {times: doneAt}}")
 		}
 	}
 }

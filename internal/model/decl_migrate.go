@@ -15,33 +15,32 @@ type migrationDecl struct {
 
 // check reads what excludes each other. Names are taken as they stand: whether there are such entities, tables and fields
 // is for the compiler.
-func (d *migrationDecl) check(f fields) {
-	_, rows := f.has["rows"]
-	_, table := f.has["table"]
+func (d *migrationDecl) check() {
+	rows, table := d.said("rows"), d.said("table")
 	switch {
 	case rows && table:
-		f.r.report(f.at("table"), "rows: ENTITY, or table: NAME with its key", "the old rows are those of an entity or of a table of their own, not both")
+		d.r.report(d.at("table"), "rows: ENTITY, or table: NAME with its key", "the old rows are those of an entity or of a table of their own, not both")
 	case table && d.Key.y == nil:
-		f.missing("key", "key: [PK, SK]")
+		d.missing("key", "key: [PK, SK]")
 	case table:
-		d.key.read(d.Key, f.what("key"))
+		d.key.read(d.Key, d.what("key"))
 	case !rows:
-		f.missing("rows", "rows: ENTITY, or table: NAME with its key")
+		d.missing("rows", "rows: ENTITY, or table: NAME with its key")
 	}
 	switch n := d.Into; {
 	case n.y == nil:
-		f.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
+		d.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
 		return
 	case n.isMap():
-		d.into = mapped(n.entries(f.what("into")), func(e entry) *rowDecl {
+		d.into = mapped(n.entries(d.what("into")), func(e entry) *rowDecl {
 			return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: e.name}}, Set: e.madeOf()}
 		})
 	default:
 		d.one = true
-		d.into = mapped(n.words(f.what("into")), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
+		d.into = mapped(n.words(d.what("into")), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
 	}
 	if len(d.into) == 0 && d.Into.given() {
-		d.Into.wrong(f.what("into"), "the entities that old rows become")
+		d.Into.wrong(d.what("into"), "the entities that old rows become")
 	}
 }
 

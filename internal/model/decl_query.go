@@ -42,41 +42,41 @@ func (list *steps) read(n node, _ string) {
 	}
 }
 
-func (d *queryDecl) check(f fields) {
+func (d *queryDecl) check() {
 	d.Return = slices.DeleteFunc(d.Return, func(r *returnDecl) bool { return r.wrong })
-	if _, search := f.has["search"]; search {
-		for key, n := range f.has {
+	if d.said("search") {
+		for key, n := range d.has {
 			if key != "search" && key != "with" && key != "where" {
-				f.r.report(n.pos(), "a search has search, with and where", "%q does not go with \"search\"", key)
+				d.r.report(n.pos(), "a search has search, with and where", "%q does not go with \"search\"", key)
 			}
 		}
 		return
 	}
-	d.stepDecl.check(f)
+	d.stepDecl.check()
 	d.steps = append(d.steps, &d.stepDecl)
 	d.steps = append(d.steps, d.Then...)
-	if n, ok := f.has["return"]; ok && n.isMap() && len(n.y.Content) == 0 {
-		f.r.report(n.pos(), "return: {name: field}", "the query returns nothing")
+	if n, ok := d.has["return"]; ok && n.isMap() && len(n.y.Content) == 0 {
+		d.r.report(n.pos(), "return: {name: field}", "the query returns nothing")
 	}
 }
 
-func (d *stepDecl) check(f fields) {
-	if n, ok := f.has["below"]; ok && !n.isMap() {
-		n.wrong(f.what("below"), "a map, {field: parameter}")
+func (d *stepDecl) check() {
+	if n, ok := d.has["below"]; ok && !n.isMap() {
+		n.wrong(d.what("below"), "a map, {field: parameter}")
 	} else if ok {
-		d.below = n.pairs(f.what("below"))
+		d.below = n.pairs(d.what("below"))
 	}
-	_, list := f.has["list"]
-	_, d.get = f.has["get"]
+	list := d.said("list")
+	d.get = d.said("get")
 	switch {
 	case d.get && list:
-		f.r.report(f.at("list"), "get reads one row by its key, list reads many", "%s has \"get\" and \"list\"", article(f.shape))
+		d.r.report(d.at("list"), "get reads one row by its key, list reads many", "%s has \"get\" and \"list\"", article(d.shape))
 	case d.get:
 		d.of = d.Get
 	case len(d.List) > 0:
 		d.of, d.also = d.List[0], d.List[1:]
-	case f.isMap() && !list:
-		f.r.report(f.pos(), "one of get: ENTITY, list: ENTITY, search: INDEX", "%s does not say what it reads", article(f.shape))
+	case d.isMap() && !list:
+		d.r.report(d.pos(), "one of get: ENTITY, list: ENTITY, search: INDEX", "%s does not say what it reads", article(d.shape))
 	}
 }
 
@@ -93,10 +93,8 @@ type returnDecl struct {
 
 func (d *returnDecl) short(n node, what string) { d.field = n.word(what) }
 
-func (d *returnDecl) check(f fields) {
-	_, size := f.has["size"]
-	_, distinct := f.has["distinct"]
-	if d.wrong = size == distinct; d.wrong {
-		f.r.report(f.pos(), "{size: LIST}, or {distinct: ENTITY.FIELD}", "%q is either the size of a list or the number of distinct values", d.name.text)
+func (d *returnDecl) check() {
+	if d.wrong = d.said("size") == d.said("distinct"); d.wrong {
+		d.r.report(d.pos(), "{size: LIST}, or {distinct: ENTITY.FIELD}", "%q is either the size of a list or the number of distinct values", d.name.text)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // Other fields are for the compiler.
 type declaration interface {
 	head() *heading
-	check(f fields) // reports what else the map must be, or must not, once it is read
+	check() // reports what else the map must be, or must not, once it is read
 }
 
 // shortened is a declaration that may be a single value in place of a map, which short reads.
@@ -33,13 +33,12 @@ type readable interface{ read(n node, what string) }
 
 // heading begins each declaration. Its tag is the noun of messages for such a map.
 type heading struct {
-	name word           // under which it stands in its map
-	at   map[string]pos // where the values of its keys stand
-	pos
+	name   word // under which it stands in its map
+	fields      // that map
 }
 
 func (h *heading) head() *heading { return h }
-func (h *heading) check(fields)   {}
+func (h *heading) check()         {}
 func (h *heading) called() word   { return h.name }
 
 // keyword is the one key of several that a map has, with its value; the zero keyword if it has none.
@@ -69,16 +68,13 @@ func (list *named[T]) read(n node, what string) {
 func (n node) declare(name word, d declaration) {
 	v := reflect.ValueOf(d).Elem()
 	f := n.fields(nounOf(v.Type()), declaredKeys(v.Type()))
-	*d.head() = heading{name, map[string]pos{}, n.pos()}
-	for key, in := range f.has {
-		d.head().at[key] = in.pos()
-	}
+	*d.head() = heading{name, f}
 	for _, s := range reflect.VisibleFields(v.Type()) {
 		if s.IsExported() {
 			f.readKey(s, v.FieldByIndex(s.Index))
 		}
 	}
-	d.check(f)
+	d.check()
 }
 
 // nounOf returns what messages call a map of the type.
@@ -154,8 +150,8 @@ func (c *compiler) checkTypes(a *Attribute) {
 	for _, s := range reflect.VisibleFields(reflect.TypeOf(*a.decl)) {
 		types, limited := s.Tag.Lookup("of")
 		key, of := strings.ToLower(s.Name), strings.Fields(types)
-		if at, ok := a.decl.at[key]; ok && limited && !slices.Contains(of, string(a.Type)) {
-			c.report(at, "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
+		if limited && a.decl.said(key) && !slices.Contains(of, string(a.Type)) {
+			c.report(a.decl.at(key), "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func checkEach(c *compiler, r *RowRule) {
 		return
 	}
 	d := r.decl
-	at := d.Each.pos
-	if !d.keeps() {
+	at := d.Each.pos()
+	if !d.said("keep") {
 		c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
 	}
 	if r.Subscribers.Of.Derived {

@@ -164,15 +164,7 @@ type groupDecl struct {
 	By      named[bucketDecl]
 	Set     named[groupValueDecl]
 
-	sources map[*Entity]*groupSource // compiled
-}
-
-// groupSource is what a group asks of the rows of one source entity. ok is false if it could not be
-// compiled.
-type groupSource struct {
-	where []Test
-	by    []Assign
-	ok    bool
+	sources map[*Entity]Source // compiled: which rows of an entity are in which group
 }
 
 // split takes the name for that of the entity.
@@ -218,12 +210,12 @@ func (d *groupValueDecl) short(n node, _ string) {
 	}
 }
 
-func (d *groupValueDecl) check(f fields) {
+func (d *groupValueDecl) check() {
 	if d.Of.key == "" {
-		f.missing("sum, mean, distinct", groupForms())
+		d.missing("sum, mean, distinct", groupForms())
 		return
 	}
-	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(f.what(d.Of.key))
+	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(d.what(d.Of.key))
 }
 
 // groupForms lists how a value of a group can be declared, for hints.
@@ -251,7 +243,7 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 		out.Name = g.Into.Name
 	}
 	out.decl = &tallyDecl{
-		deriveDecl: deriveDecl{heading{name: word{out.Name, v.name.pos}, at: v.at}, g.decl.name, v.name},
+		deriveDecl: deriveDecl{heading{word{out.Name, v.name.pos}, v.fields}, g.decl.name, v.name},
 		Round:      v.Round, Max: v.Max, kind: v.kind,
 	}
 	for _, of := range g.decl.Group {
@@ -266,28 +258,20 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 }
 
 // group compiles which rows of each source entity are in which group.
-// Sources with a problem are kept with ok false, so that what is checked later says nothing more of
-// them.
+// Sources with a problem are left out, so that what is checked later says nothing more of them.
 func (c *compiler) group(g *Group) {
 	d := g.decl
-	d.sources = map[*Entity]*groupSource{}
+	d.sources = map[*Entity]Source{}
 	for _, w := range reportTwice(c, d.Group) {
 		e := c.entity(w)
 		if e == nil {
 			continue
 		}
-		s := &groupSource{where: c.tests(e, d.Where, false)}
-		s.by, s.ok = c.groupBy(g, e, d, w.pos)
-		d.sources[e] = s
+		where := c.tests(e, d.Where, false)
+		if by, ok := c.groupBy(g, e, d, w.pos); ok {
+			d.sources[e] = Source{Where: where, To: by}
+		}
 	}
-}
-
-// members returns what group has compiled for a source entity.
-func (d *groupDecl) members(e *Entity) ([]Test, []Assign, bool) {
-	if s := d.sources[e]; s != nil {
-		return s.where, s.by, s.ok
-	}
-	return nil, nil, false
 }
 
 // groupBy compiles where the names of a group's key come from.
@@ -420,11 +404,7 @@ func checkGroupBy(c *compiler, g *Group) {
 	e, d := g.Into, g.decl
 	for _, w := range d.Group {
 		of := c.Entity(w.text)
-		_, by, ok := d.members(of)
-		if of == nil || !ok {
-			continue
-		}
-		for _, a := range by {
+		for _, a := range d.sources[of].To {
 			f, want := a.Expr.Field, e.Attribute(a.Name)
 			if a.Expr.Bucket != nil {
 				f = a.Expr.Bucket.Of

@@ -101,8 +101,8 @@ type latestDecl struct {
 	of         word
 }
 
-func (d *latestDecl) check(f fields) {
-	d.kind, d.of = d.Of.key, d.Of.word(f.what(d.Of.key))
+func (d *latestDecl) check() {
+	d.kind, d.of = d.Of.key, d.Of.word(d.what(d.Of.key))
 }
 
 func (d *latestDecl) enter(c *compiler, e *Entity) {
@@ -129,7 +129,7 @@ func (c *compiler) latest(l *Latest) {
 	switch l.By = shown; {
 	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
 		if d.By.given() {
-			c.report(d.at["by"], "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
+			c.report(d.at("by"), "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
 		}
 	case !d.By.given():
 		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, l.Source.Name, d.kind)
@@ -188,7 +188,7 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 // checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
 func checkLatestFields(c *compiler, l *Latest) {
 	d := l.decl
-	at := d.at[d.kind]
+	at := d.at(d.kind)
 	if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
 		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
 	}

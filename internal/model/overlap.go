@@ -197,8 +197,8 @@ func (t *Template) begin() string {
 // keyCases reports whether rows of the two entities can have the same key, given the values
 // to which their wheres limit names in it.
 func keyCases(a, b *Entity, rule textRule) bool {
-	return !beginApart(a, b) && slices.ContainsFunc(fixings(a), func(fa map[string]string) bool {
-		return slices.ContainsFunc(fixings(b), func(fb map[string]string) bool { return sameKey(a, b, fa, fb, rule) })
+	return !beginApart(a, b) && slices.ContainsFunc(fixings(a, maxFixings), func(fa map[string]string) bool {
+		return slices.ContainsFunc(fixings(b, maxFixings), func(fb map[string]string) bool { return sameKey(a, b, fa, fb, rule) })
 	})
 }
 

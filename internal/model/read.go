@@ -223,6 +223,9 @@ func (f fields) missing(key, hint string) {
 	}
 }
 
+// said reports whether the map has a key.
+func (f fields) said(key string) bool { return f.has[key].y != nil }
+
 // at is the place of the value under a key, or of the map if it does not have the key.
 func (f fields) at(key string) pos {
 	if n, ok := f.has[key]; ok {

@@ -159,7 +159,12 @@ func (c *compiler) setNames(t *Tally, at pos) {
 			c.report(at, "where: {"+name+": [VALUES]}, or put it into the partition key", "{%s} in the sort key of %s could be anything, also what ends like the name of a row of the set", name, e.Name)
 		}
 	}
-	keys := tmpl.cases(e)
+	var keys []string
+	for _, fixed := range fixings(e, maxCases) {
+		if key, ok := tmpl.Build(func(name string) string { return fixed[name] }); ok {
+			keys = append(keys, key)
+		}
+	}
 	for _, a := range keys {
 		for _, b := range keys {
 			if strings.HasPrefix(b, a+e.leafBorder()) {
@@ -176,33 +181,13 @@ func (e *Entity) listed(name string) []value.Value {
 	return t.Listed()
 }
 
-// cases returns the keys that the template makes of the values that the entity's where lists.
-// There is none if one of its names is not listed, else one for each combination of values.
-func (t *Template) cases(e *Entity) []string {
-	out := []string{""}
-	for _, p := range t.parts[:t.tail] {
-		ends := []string{p.literal}
-		if p.slot >= 0 {
-			ends = mapped(e.listed(t.names[p.slot]), value.Scalar)
-		}
-		var longer []string
-		for _, s := range out {
-			for _, end := range ends {
-				longer = append(longer, s+end)
-			}
-		}
-		out = longer
-	}
-	return out
-}
-
 // fixings returns the combinations of values that an entity's where allows for the names of
-// its key.
-func fixings(e *Entity) []map[string]string {
+// its key. It leaves out a name with which there were more than most.
+func fixings(e *Entity, most int) []map[string]string {
 	out := []map[string]string{{}}
 	for _, t := range e.keyTests() {
 		listed := t.Listed()
-		if len(listed) == 0 || len(out)*len(listed) > maxFixings {
+		if len(listed) == 0 || len(out)*len(listed) > most {
 			continue
 		}
 		var more []map[string]string
@@ -220,6 +205,6 @@ func fixings(e *Entity) []map[string]string {
 	return out
 }
 
-// maxFixings limits the combinations that fixings returns. Beyond it a name counts as
-// unlimited, which can only make a check stricter.
-const maxFixings = 64
+// maxFixings limits the combinations of values that are told apart. Beyond it a name counts as
+// unlimited, which can only make a check stricter. maxCases is more than a file lists.
+const maxFixings, maxCases = 64, MaxFileBytes

@@ -144,9 +144,9 @@ type stepsDecl struct {
 	Steps      named[stageDecl]
 }
 
-func (d *stepsDecl) check(f fields) {
-	if len(d.Steps) == 0 && f.has["steps"].isMap() {
-		f.r.report(f.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
+func (d *stepsDecl) check() {
+	if len(d.Steps) == 0 && d.has["steps"].isMap() {
+		d.r.report(d.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
 	}
 }
 
@@ -477,10 +477,10 @@ func checkStages(c *compiler, s *Status) {
 			continue
 		}
 		if !st.List.Type.IsList() {
-			c.report(d.at["each"], "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
+			c.report(d.at("each"), "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
 		}
 		if !scalar(st.Who.Type) {
-			c.report(d.at["who"], "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
+			c.report(d.at("who"), "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
 		}
 		for _, name := range st.Source.KeyNames() {
 			if name != st.Who.Name && !st.finds(name) {
@@ -499,7 +499,7 @@ func (st *Stage) finds(name string) bool {
 func checkReturns(c *compiler, q *Query) {
 	d := q.decl
 	if len(q.Return) > 0 && !q.Single {
-		c.report(d.at["return"], "", "return is for a query that finds one row")
+		c.report(d.at("return"), "", "return is for a query that finds one row")
 	}
 	for i, r := range q.Return {
 		switch {
@@ -520,15 +520,15 @@ func checkSort(c *compiler, q *Query) {
 	if q.Sort == nil {
 		return
 	}
-	at := q.decl.at["sort"]
+	at := q.decl.at("sort")
 	switch {
 	case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
 		c.report(at, "leave it out", "sort orders the rows of one list")
 	case !scalar(q.Sort.Type):
 		c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
 	}
-	if by, ok := q.Steps[0].decl.at["order"]; ok {
-		c.report(by, "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
+	if q.Steps[0].decl.said("order") {
+		c.report(q.Steps[0].decl.at("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
 	}
 }
 
@@ -538,8 +538,8 @@ func checkReadsEach(c *compiler, q *Query, s *Step, d *stepDecl) {
 	switch {
 	case !s.readsEach():
 	case !s.Get:
-		c.report(d.pos, "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
+		c.report(d.pos(), "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
 	case !q.Unique:
-		c.report(d.pos, "unique: true", "a list may name a row twice, and the query does not say that each comes once")
+		c.report(d.pos(), "unique: true", "a list may name a row twice, and the query does not say that each comes once")
 	}
 }

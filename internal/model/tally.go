@@ -128,8 +128,8 @@ type tallyDecl struct {
 	of         []word // Entity or Entity.field
 }
 
-func (d *tallyDecl) check(f fields) {
-	d.kind, d.of = aggregateOf(d.Of.key), d.Of.words(f.what(d.Of.key))
+func (d *tallyDecl) check() {
+	d.kind, d.of = aggregateOf(d.Of.key), d.Of.words(d.what(d.Of.key))
 }
 
 func (d *tallyDecl) enter(c *compiler, e *Entity) {
@@ -171,7 +171,9 @@ func (c *compiler) tally(t *Tally) {
 		}
 		ok := false
 		if t.Group != nil {
-			s.Where, s.To, ok = t.Group.decl.members(s.Entity)
+			var of Source
+			of, ok = t.Group.decl.sources[s.Entity]
+			s.Where, s.To = of.Where, of.To
 		} else {
 			s.Where = c.tests(s.Entity, d.Where, false)
 			s.To, ok = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
@@ -236,16 +238,16 @@ func checkTallyOptions(c *compiler, t *Tally) {
 	at := d.name.pos
 	keyword := t.Kind.Keyword
 	if !t.Kind.Max && d.Max >= 0 {
-		c.report(d.at["max"], "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
+		c.report(d.at("max"), "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
 	}
 	switch {
-	case t.Kind.Round && d.Round < 0 && d.at["round"] == pos{}:
+	case t.Kind.Round && d.Round < 0 && !d.said("round"):
 		c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
 	case !t.Kind.Round && d.Round >= 0:
-		c.report(d.at["round"], "", "round is for a mean, a %s is exact", keyword)
+		c.report(d.at("round"), "", "round is for a mean, a %s is exact", keyword)
 	}
 	if t.Hidden && !t.Kind.Hidden && t.Group == nil {
-		c.report(d.at["hidden"], "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
+		c.report(d.at("hidden"), "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
 	}
 }
 
@@ -254,7 +256,7 @@ func checkTallyFields(c *compiler, t *Tally) {
 	d := t.decl
 	for i, s := range t.Sources {
 		if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
-			c.report(d.at[t.Kind.Keyword], "", "%s names %s twice", t.Name, s.Entity.Name)
+			c.report(d.at(t.Kind.Keyword), "", "%s names %s twice", t.Name, s.Entity.Name)
 		}
 		if t.Group == nil { // checkGroupBy
 			c.fits(d.name.pos, t.Name, t.Target, s.To)
@@ -262,7 +264,7 @@ func checkTallyFields(c *compiler, t *Tally) {
 		if s.Amount == nil {
 			continue
 		}
-		at := d.at[t.Kind.Keyword]
+		at := d.at(t.Kind.Keyword)
 		if s.Amount.Computed() && (t.Kind.OfRows || t.Kind.Of != aggregate.Numbers) {
 			c.report(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
 			continue
@@ -271,7 +273,7 @@ func checkTallyFields(c *compiler, t *Tally) {
 			c.checkTallied(t, s.Entity, f, at)
 		}
 		if s.Amount.whole && t.Round > maxWholeRound {
-			c.report(d.at["round"], "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
+			c.report(d.at("round"), "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
 		}
 	}
 }
