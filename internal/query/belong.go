@@ -60,10 +60,8 @@ func ceiling(limit value.Value) value.Value {
 // matchesKeys is Classify for a row of which there are only keys: what they do
 // not say is taken to hold.
 func (s *step) matchesKeys(row value.Item) bool {
-	for i := range s.primary {
-		if !s.primary[i].matches(row) {
-			return false
-		}
+	if !s.Entity.MatchKey(row) {
+		return false
 	}
 	for _, k := range [...]*keyPart{&s.partition, &s.sort} {
 		if k.attr.Name != "" && !k.matches(row) {
