@@ -62,8 +62,6 @@ type PartDiff struct {
 	// Alone reports that the part can be changed without the others. If not, Derivations are
 	// what all such parts change together.
 	Alone bool `json:"alone"`
-
-	path []string
 }
 
 // TableDiff is a table whose stream must have other images.
@@ -79,10 +77,7 @@ func DiffOf(was, is *Model) *Diff {
 	d := &Diff{Name: is.Name, Derivations: []DerivationDiff{}, Builds: []BuildDiff{}, Tables: []TableDiff{}, Parts: []PartDiff{}}
 	if old, now := documentOf(was), documentOf(is); was.Name == is.Name {
 		d.derivations(byName(was), is, old, now)
-		for _, path := range partsOf(old, now) {
-			d.Parts = append(d.Parts, tryPart(path, was, is, old, now))
-		}
-		d.together(was, is, old, now)
+		d.parts(was, is, old, now)
 	} else {
 		d.Was = was.Name
 		d.derivations(nil, is, old, now)
@@ -234,54 +229,41 @@ func partsOf(old, now *yaml.Node) (out [][]string) {
 	return out
 }
 
-// tryPart changes a part alone, in the old file or back in the new one, and notes which
-// derivations change.
-func tryPart(path []string, was, is *Model, old, now *yaml.Node) PartDiff {
-	out := PartDiff{Path: strings.Join(path, "."), path: path, What: Changed, Derivations: []string{}}
-	a, b := nodeAt(old, path), nodeAt(now, path)
-	switch {
-	case a == nil:
-		out.What = Added
-	case b == nil:
-		out.What = Removed
-	}
-	if names, ok := whatChanges(was, setAt(old, path, b), is, setAt(now, path, a)); ok {
-		out.Alone, out.Derivations = true, names
-	}
-	return out
-}
-
-// together finds what the parts change that cannot be changed alone, as those of an entity that is
-// renamed: it changes all of them at once, in the old file or back in the new one. Where even
-// that is no model, they change whatever no other part explains.
-func (d *Diff) together(was, is *Model, old, now *yaml.Node) {
-	var parts []*PartDiff
+// parts notes what each part that differs changes, if it is changed alone in the old file or back in the new one. Those that
+// cannot be, as the parts of an entity that is renamed, are changed all at once. Where even that is no model, they change
+// whatever no other part explains.
+func (d *Diff) parts(was, is *Model, old, now *yaml.Node) {
 	there, back, explained := old, now, map[string]bool{}
-	for i := range d.Parts {
-		p := &d.Parts[i]
-		if p.Alone {
-			for _, name := range p.Derivations {
+	for _, path := range partsOf(old, now) {
+		a, b := nodeAt(old, path), nodeAt(now, path)
+		p := PartDiff{Path: strings.Join(path, "."), What: Changed, Derivations: []string{}}
+		switch {
+		case a == nil:
+			p.What = Added
+		case b == nil:
+			p.What = Removed
+		}
+		if names, ok := whatChanges(was, setAt(old, path, b), is, setAt(now, path, a)); ok {
+			p.Alone, p.Derivations = true, names
+			for _, name := range names {
 				explained[name] = true
 			}
-			continue
+		} else {
+			there, back = setAt(there, path, b), setAt(back, path, a)
 		}
-		parts = append(parts, p)
-		there, back = setAt(there, p.path, nodeAt(now, p.path)), setAt(back, p.path, nodeAt(old, p.path))
+		d.Parts = append(d.Parts, p)
 	}
-	if len(parts) == 0 {
+	if there == old {
 		return
 	}
 	names, ok := whatChanges(was, there, is, back)
 	if !ok {
-		names = []string{}
-		for _, name := range differing(byName(was), byName(is)) {
-			if !explained[name] {
-				names = append(names, name)
-			}
-		}
+		names = slices.DeleteFunc(differing(byName(was), byName(is)), func(name string) bool { return explained[name] })
 	}
-	for _, p := range parts {
-		p.Derivations = names
+	for i := range d.Parts {
+		if p := &d.Parts[i]; !p.Alone {
+			p.Derivations = names
+		}
 	}
 }
 

@@ -97,9 +97,6 @@ func TestDiffTogether(t *testing.T) {
 		}},
 	} {
 		d := DiffOf(was, c.is)
-		for i := range d.Parts {
-			d.Parts[i].path = nil
-		}
 		if !reflect.DeepEqual(d.Parts, c.want) || len(d.Derivations) != 1 {
 			t.Errorf("%+v, want %+v", d.Parts, c.want)
 		}
