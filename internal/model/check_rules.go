@@ -120,9 +120,9 @@ func (c *compiler) checkComputed(e *Entity, a *Attribute) {
 		c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
 	}
 	if by := a.Computed.By; by != nil {
-		for _, w := range by.Enum {
-			if placeOf(d.Plus.each, w, pos{}) == (pos{}) {
-				c.report(d.Plus.pos, w+": 24h", "how much later is not said for %s %s", by.Name, w)
+		for _, w := range by.words() {
+			if _, said := a.Computed.Each[w]; !said {
+				c.report(d.Plus.pos(), w+": 24h", "how much later is not said for %s %s", by.Name, w)
 			}
 		}
 	}

@@ -21,11 +21,6 @@ func (c *compiler) compileEntities() {
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
 		e.Attributes = mapped(d.Attributes, c.attribute)
-		for _, a := range e.Attributes {
-			if a.Type == TypeFlag {
-				e.Flags = append(e.Flags, a.Name)
-			}
-		}
 		c.keys(e, d)
 		e.Where = c.tests(e, d.Where, true)
 		if d.Expires.given() {

@@ -54,20 +54,13 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 	}
 	out := &Computed{From: f}
 	switch p := d.Plus; {
-	case p.one.given():
-		out.Plus = c.duration(p.one)
-	case p.by.given():
-		if out.By = c.attributeOf(e, p.by); out.By == nil {
+	case p.isMap():
+		const form = "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}"
+		if out.By, out.Each = byWords(c, e, a, p, d.what("plus"), form, c.duration); out.By == nil {
 			return
 		}
-		if out.Each = map[string]time.Duration{}; !a.Hidden {
-			c.tells(e, p.by)
-		}
-		for _, w := range p.each {
-			if c.oneOf(out.By, w.name) && w.value.given() {
-				out.Each[w.name.text] = c.duration(w.value)
-			}
-		}
+	case p.y != nil:
+		out.Plus, _ = c.duration(p)
 	}
 	a.Computed = out
 }
@@ -79,42 +72,56 @@ func (c *compiler) defaults(e *Entity, a *Attribute) {
 		return
 	}
 	const form = "a value, or {ATTRIBUTE: {WORD: VALUE}}"
-	entries := n.entries("default of an attribute")
+	by, each := byWords(c, e, a, n, "a default by words of another attribute", form, func(n node) (value.Value, bool) { return c.defaultOf(a, n) })
+	if by != nil {
+		a.Defaults = &Defaults{By: by, Each: each}
+	}
+}
+
+// byWords compiles {ATTRIBUTE: {WORD: VALUE}}, which gives an attribute a value by the word that the row has in another one.
+// It returns nil after a problem.
+func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form string, read func(node) (T, bool)) (*Attribute, map[string]T) {
+	entries := n.entries(what)
 	if len(entries) != 1 || !entries[0].value.isMap() {
-		n.wrong("a default by words of another attribute", form)
-		return
+		n.wrong(what, form)
+		return nil, nil
 	}
 	by := c.attributeOf(e, entries[0].name)
 	if by == nil {
-		return
+		return nil, nil
 	}
 	if !a.Hidden {
 		c.tells(e, entries[0].name)
 	}
-	words := by.Enum
-	if by.Type == TypeBoolean || by.Type == TypeFlag {
-		words = []string{"true", "false"}
-	}
-	out := &Defaults{By: by, Each: map[string]value.Value{}}
-	for _, w := range entries[0].value.entries("default of an attribute") {
-		if c.refuseUnknown(w.name, words, "%s is never %q", by.Name, w.name.text) {
+	each := map[string]T{}
+	for _, w := range entries[0].value.entries(what) {
+		if c.refuseUnknown(w.name, by.words(), "%s is never %q", by.Name, w.name.text) {
 			continue
 		}
-		if v, ok := c.defaultOf(a, w.value); ok {
-			out.Each[w.name.text] = v
+		if v, ok := read(w.value); ok {
+			each[w.name.text] = v
 		}
 	}
-	a.Defaults = out
+	return by, each
+}
+
+// words are the only values of an attribute, as texts; nil for any.
+func (a *Attribute) words() []string {
+	if a.Type == TypeBoolean || a.Type == TypeFlag {
+		return []string{"true", "false"}
+	}
+	return a.Enum
 }
 
 // duration parses a duration in whole seconds: times in DynamoDB's TTL have no smaller unit.
-func (c *compiler) duration(w word) time.Duration {
+func (c *compiler) duration(n node) (time.Duration, bool) {
+	w := n.word("a duration")
 	d, err := time.ParseDuration(w.text)
-	if err != nil || d < 0 || d%time.Second != 0 {
+	ok := err == nil && d >= 0 && d%time.Second == 0
+	if w.given() && !ok {
 		c.report(w.pos, "like 24h, or 30m", "%q is no duration in whole seconds", w.text)
-		return 0
 	}
-	return d
+	return d, ok
 }
 
 // indexOf returns an index that finds rows by this field alone, nil for none.

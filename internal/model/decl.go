@@ -128,9 +128,9 @@ type attributeDecl struct {
 	Else      word   `of:"list strings numbers"` // Entity.field
 	By        []pair `with:"else"`
 	Forward   bool
-	From      word     `of:"number"`
-	Plus      plusDecl `with:"from"`
-	maxLength int      // of a text, by its max; -1 for none
+	From      word `of:"number"`
+	Plus      node `with:"from"`
+	maxLength int  // of a text, by its max; -1 for none
 }
 
 func (d *attributeDecl) short(n node, _ string) {
@@ -149,29 +149,6 @@ func (d *attributeDecl) check() {
 		d.maxLength = d.Max.number(d.what("max"), 1, 400<<10)
 	}
 	d.Min, d.Max = node{}, node{}
-}
-
-// plusDecl is a duration, which the compiler parses, or one for each word of an attribute.
-type plusDecl struct {
-	pos
-	one  word
-	by   word
-	each []pair
-}
-
-func (d *plusDecl) read(n node, what string) {
-	d.pos = n.pos()
-	if !n.isMap() {
-		d.one = n.word(what)
-		return
-	}
-	entries := n.entries(what)
-	if len(entries) != 1 {
-		n.wrong(what, "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}")
-		return
-	}
-	d.by = entries[0].name
-	d.each = mapped(entries[0].value.entries(what), func(e entry) pair { return pair{e.name, e.value.word("a duration")} })
 }
 
 // onceDecl says in which rows idempotency keys are kept.

@@ -528,7 +528,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{
 			"Name": "in where keys of our own table have it", "Table": in, "Where": in, "Keys": in,
-			"Attributes": "those of a status are in, and for rows that weir makes those that its keys name; all others that a rule sets are declared", "Flags": "values are as rows have them", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
+			"Attributes": "those of a status are in, and for rows that weir makes those that its keys name; all others that a rule sets are declared", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
 			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
 			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
 			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",

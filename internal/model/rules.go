@@ -81,7 +81,7 @@ func (c *Computed) Value(row value.Item) value.Value {
 	plus := c.Plus
 	if c.By != nil {
 		var ok bool
-		if plus, ok = c.Each[row.Get(c.By.Name).Text()]; !ok {
+		if plus, ok = c.Each[value.Scalar(row.Get(c.By.Name))]; !ok {
 			return value.Value{}
 		}
 	}

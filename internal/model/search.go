@@ -103,23 +103,19 @@ func checkSearches(c *compiler, s *Search) {
 	if len(d.Text) == 0 {
 		c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
 	}
-	for _, w := range d.Text {
-		switch f := s.Of.Field(w.text); f.Type {
-		case TypeString, TypeTime, TypeList, TypeStrings, TypeAny:
-		default:
-			c.report(w.pos, "", "%s is a %s and has no words", w.text, f.Type)
-		}
-	}
-	for _, w := range d.Filters {
-		switch f := s.Of.Field(w.text); f.Type {
-		case TypeMap, TypeBinary, TypeNumbers:
-			c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
-		}
-	}
-	for _, w := range d.Sorts {
-		f := s.Of.Field(w.text)
-		if !scalar(f.Type) || f.Type == TypeBinary || f.Type == TypeBoolean || f.Type == TypeFlag {
-			c.report(w.pos, "", "%s is a %s and has no order", w.text, f.Type)
+	for _, use := range []struct {
+		names []word
+		not   []Type
+		why   string
+	}{
+		{d.Text, []Type{TypeNumber, TypeBoolean, TypeFlag, TypeBinary, TypeMap, TypeNumbers, TypeCommas}, "has no words"},
+		{d.Filters, []Type{TypeMap, TypeBinary, TypeNumbers}, "is compared to nothing"},
+		{d.Sorts, []Type{TypeList, TypeMap, TypeStrings, TypeNumbers, TypeBinary, TypeBoolean, TypeFlag}, "has no order"},
+	} {
+		for _, w := range use.names {
+			if f := s.Of.Field(w.text); slices.Contains(use.not, f.Type) {
+				c.report(w.pos, "", "%s is a %s and %s", w.text, f.Type, use.why)
+			}
 		}
 	}
 }

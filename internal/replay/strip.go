@@ -29,9 +29,9 @@ func strip(t *model.Table, image value.Item) stripped {
 		return stripped{entity: e, ours: true}
 	}
 	image = projections.Uncovered(image).Filter(func(name string) bool { return !isDerived(e, name) })
-	for _, a := range e.Flags {
-		if v := image.Get(a); v.Kind() == value.Bool {
-			image = image.With(value.Attr{Name: a, Value: value.OfString(value.Scalar(v))})
+	for _, a := range e.Attributes {
+		if a.Type == model.TypeFlag && image.Get(a.Name).Kind() == value.Bool {
+			image = image.With(value.Attr{Name: a.Name, Value: value.OfString(value.Scalar(image.Get(a.Name)))})
 		}
 	}
 	return stripped{row: image, entity: e}
