@@ -25,7 +25,7 @@ func (c *compiler) checkLimits(a *Attribute) {
 		c.report(d.at("forward"), "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
 	}
 	if a.Forward && a.Hidden {
-		c.report(d.at["forward"], "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
+		c.report(d.at("forward"), "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
 	}
 	reportTwice(c, d.Enum)
 	for _, w := range d.Enum {
