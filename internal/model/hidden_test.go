@@ -117,6 +117,7 @@ func readings() []construct {
 		derive("stage.each", "A.word: {steps: {two: {when: B, each: secretList, who: b}}}"),
 		derive("stage.who", "A.word: {steps: {two: {when: A, each: list, who: secret}}}"),
 		derive("stage.set", "A.word: {steps: {two: {when: B, set: {text: secret}}}}"),
+		derive("stage.set", "A.word: {steps: {two: {when: B, set: {secretTime: secretTime, text: text}}}}"),
 		derive("latest.by", "A.n: {latest: B.text, by: secretNumber}"),
 		derive("latest.where", "A.n: {latest: B.text, by: number, where: {secret: present}}"),
 		derive("latest.to", "A.n: {latest: B.text, by: number, to: {id: secret}}"),
@@ -295,7 +296,7 @@ func TestHiddenGoesIntoHidden(t *testing.T) {
 		{"", []string{"made", made, "rest", "derive:\n  Made: {row: B, set: {id: id, m: b, kept: secret, keptMap: {deep: secret}}}"}},
 		{"", []string{"made", made, "rest", "derive:\n  Made: {row: B, set: {id: id, m: b, kept: {follow: A.secret, by: {id: id}}}}"}},
 		{"", []string{"sums", ", keptNumber: {type: number, hidden: true}", "rest", "derive:\n  Sums: {group: B, by: {id: id, m: b}, set: {number: count, keptNumber: {sum: secretNumber}}}"}},
-		{"", []string{"rest", "derive:\n  A.word: {steps: {two: {when: B, set: {secret: secret}}}}"}},
+		{"", []string{"rest", "derive:\n  A.word: {steps: {two: {when: B, set: {text: text, secret: secret, secretNumber: secretNumber}}}}"}},
 		{"", []string{"rest", "migrate:\n  m: {rows: Old, into: {B: {secret: secret, b: b}}}"}},
 	} {
 		if _, err := Parse("m.yaml", []byte(r.fill(true))); err != nil && strings.Contains(err.Error(), wouldTell) {

@@ -282,8 +282,15 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st.Where = c.tests(st.Source, d.Where, false)
 	to, whole := c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
 	st.To = to
+	var orders word // a hidden field that chooses the row: attributes behind it would tell its order
 	for _, p := range d.Set {
-		f := c.fieldFor(st.Source, p.value, s.Target.Hides(p.name.text))
+		hides := s.Target.Hides(p.name.text)
+		f := c.fieldFor(st.Source, p.value, hides)
+		if st.Source.Hides(p.value.text) {
+			orders = p.value
+		} else if !hides {
+			c.tells(st.Source, orders)
+		}
 		if c.attributeOf(s.Target, p.name) == nil {
 			continue
 		}
