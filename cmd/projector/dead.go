@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,7 +15,6 @@ import (
 	"weir/internal/console"
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/why"
 )
@@ -214,7 +212,7 @@ func (c *deadRetry) Run(p *program) error {
 		if err == nil || n > 0 {
 			fmt.Fprintf(p.stderr, "%d applied\n", n)
 		}
-		if errors.Is(err, store.ErrRefused) {
+		if console.Stays(err) {
 			fmt.Fprintln(p.stderr, "projector:", s.Models[0].Model.ShownText(err.Error()))
 			return failed(exitCheck)
 		}
