@@ -123,7 +123,7 @@ func TestUnfit(t *testing.T) {
 		{aggregate.Count, value.Value{}, ""},
 		{aggregate.Sum, value.OfString("3"), "a number"},
 		{aggregate.Mean, value.OfBool(true), "a number"},
-		{aggregate.Distinct, value.OfList(), "a string or a number"},
+		{aggregate.Distinct, value.OfList(), "a number or a string with characters"},
 		{aggregate.Distinct, value.OfBool(false), ""},
 		{aggregate.Set, long, "a member of at most 1024 bytes"},
 	} {

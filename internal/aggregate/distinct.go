@@ -28,7 +28,7 @@ func addMember(name func(attr, v string) string) func(to []value.Attr, attr stri
 	return func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 		switch text := value.Scalar(v); {
 		case text == "":
-			return to, "a string or a number"
+			return to, "a number or a string with characters"
 		case len(text) > MaxMember:
 			return to, fmt.Sprintf("a member of at most %d bytes", MaxMember)
 		default:

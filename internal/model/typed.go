@@ -42,11 +42,12 @@ type Unfit struct {
 func (u *Unfit) String() string {
 	found := "a " + u.Value.Kind().String()
 	switch s := value.Scalar(u.Value); {
-	case s == "":
 	case u.Field.Declared != nil && u.Field.Declared.Hidden:
 		found = fmt.Sprintf("the %s (hidden)", u.Value.Kind())
-	default:
+	case s != "":
 		found = fmt.Sprintf("the %s %.40q", u.Value.Kind(), s)
+	case u.Value.Kind() == value.String:
+		found = "an empty string"
 	}
 	return fmt.Sprintf("%s is %s, not %s", u.Field.Name, found, u.Want)
 }

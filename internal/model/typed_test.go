@@ -168,6 +168,26 @@ func TestReadTypes(t *testing.T) {
 	}
 }
 
+// TestUnfitSays: a letter says what an empty string is, and of a hidden value not even that it is empty.
+func TestUnfitSays(t *testing.T) {
+	open, hidden := &Field{Name: "a"}, &Field{Name: "a", Declared: &Attribute{Hidden: true}}
+	for _, c := range []struct {
+		field *Field
+		v     value.Value
+		want  string
+	}{
+		{open, value.OfString(""), "a is an empty string, not X"},
+		{open, value.OfString("b"), `a is the string "b", not X`},
+		{open, value.OfList(), "a is a list, not X"},
+		{hidden, value.OfString(""), "a is the string (hidden), not X"},
+		{hidden, value.OfString("b"), "a is the string (hidden), not X"},
+	} {
+		if got := (&Unfit{c.field, c.v, "X"}).String(); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 // TestSummable holds the numbers that a sum takes against fractions: 10^9 of them fit a number.
 func TestSummable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
