@@ -66,6 +66,7 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 	if key, ok := e.Table.KeyOf(row); ok && (Publishes(e) || e.IsRecomputed()) {
 		m.there[targetHash(e, key)] = true
 	}
+	last, counted := "", uint64(0) // several stages of a status follow each other
 	want := func(derivation string, target *model.Entity, to []model.Assign) {
 		key, ok := target.KeyFrom(to, row)
 		if !ok || target.Table.CheckKey(key) != nil {
@@ -75,6 +76,10 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 			m.wanted[derivation] = map[uint64]int{}
 		}
 		hash := targetHash(target, key)
+		if last == derivation && counted == hash {
+			return
+		}
+		last, counted = derivation, hash
 		m.wanted[derivation][hash]++
 		if m.Sampled {
 			m.rows[hash] = Wanted{target, store.Ref{Table: target.Table.Name, Key: key}}
