@@ -25,18 +25,13 @@ test: ## every test that needs nothing but Go, with loops in their short form: t
 soak: ## the long form of all tests, hours of it: loops, kills, a death at every call, fuzzing; SOAK_S=420 make soak is seconds of it
 	.ci/soak
 
-# What make race leaves out: packages that start no goroutine, nor do their tests, and scripts.
-# It does not vet (make test does) what it would have to compile again for that, and
-# -short cuts down loops that do the same again, one after the other.
-CALM := cmd/simulator internal internal/account internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/drivers internal/function internal/measures internal/memory internal/openfiles internal/owntable internal/model internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/summed internal/value internal/writeapi
-# And tests that do much with what other tests, too, do side by side: random worlds, recordings, sizes, units or memory.
-CALMTESTS := TestWorlds|TestRecordings|TestHistories|TestExportHistories|TestExportBeforeAChange|TestTwoForms|TestTraces|TestCommandsOfMessages|TestHandedOver|TestJSON|TestUntypable|TestProgress.*|TestRedelivered|TestChangedKinds|TestDryRunOfNewKeys|TestPreviews.*|TestRemovedOwnRows|TestReadOtherForms|TestDeletedBits|TestMoments|TestAgain|TestSpoilt|TestChurnOfLives|TestCrash.*|TestSmallCache|FuzzKeys|TestLedgerUnits|TestLatestCost|TestLedgerSize|TestUnitsOfKinds|TestUnitsOfShapes|TestManyValues|TestChurnOfChannels|TestChurnOfGroups|TestOrderedShardsInLittleMemory|TestDamageAnywhere|TestReadTooLarge|TestReadMemory|TestRepaired|TestGapsAreHealed|TestASecondOfManyRows.*|TestWhatCannotBeGivenInPartsHasABound|TestPromises.*|TestInterleaved.*|TestUnits.*
-# And tests that start many processes, one after the other.
-STARTING := TestKill|TestReadme|TestHowTo|TestLambdaPayloads|TestLambdaDeadline|TestScripts|TestHostileRows|TestBadArguments|TestTries|TestLifecycleTable
-
+# What make race leaves out: packages that start no goroutine, nor do their tests; tests that say that they
+# are soaktest.Calm; and scripts. It does not vet (make test does) what it would have to compile again for that,
+# and -short cuts down loops that do the same again, one after the other.
+CALM := cmd/simulator internal internal/account internal/aggregate internal/calendar internal/condition internal/contribution internal/deploy internal/doctor internal/drivers internal/function internal/measures internal/memory internal/openfiles internal/owntable internal/model internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/query internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/summed internal/value internal/why internal/writeapi
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 4 -parallel 4 -timeout 30m -skip '^($(CALMTESTS)|$(STARTING))$$' \
+	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 4 -parallel 4 -timeout 30m \
 		$(filter-out $(CALM:%=$(PATH_OF)/%) $(PATH_OF)/scripts/%,$(shell $(GO) list ./...))
 
 kill: ## kill -9 at KILLS random moments of replays, ingests and followers, which go on each time

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/cli/clitest"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -19,6 +20,7 @@ import (
 // TestJSON holds docs/guide/json.md against what commands print with -o json: no field is on one
 // side alone, or of another type.
 func TestJSON(t *testing.T) {
+	soaktest.Calm(t)
 	page := clitest.JSONPage(t, "../../docs/guide/json.md", "ingest")
 	data := filepath.Join(t.TempDir(), "data")
 	check := func(section, stdin string, args ...string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"weir/internal/scripttest"
+	"weir/internal/soaktest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/web/webtest"
 )
@@ -39,7 +40,10 @@ func TestMain(m *testing.M) {
 //	keep NAME REGEXP             sets $NAME from what was printed last
 //
 // A line for the embedded store alone begins with [!aws].
-func TestScripts(t *testing.T) { scripts(t, nil) }
+func TestScripts(t *testing.T) {
+	soaktest.Calm(t)
+	scripts(t, nil)
+}
 
 // TestScriptsOnAWS runs the same scripts, each in a world of its own in DynamoDB Local.
 func TestScriptsOnAWS(t *testing.T) {

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"weir/internal/golden"
+	"weir/internal/soaktest"
 )
 
 // TestBadArguments runs the command lines of testdata/bad, each in a directory of its
 // own.
 func TestBadArguments(t *testing.T) {
+	soaktest.Calm(t)
 	const archive = "../../testdata/bad/arguments.txtar"
 	given := golden.Read(t, archive).Given
 	here, err := os.Getwd()

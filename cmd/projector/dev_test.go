@@ -16,6 +16,7 @@ import (
 	"weir/internal/console"
 	"weir/internal/metrics"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/system"
 )
 
@@ -92,6 +93,7 @@ queries:
 // TestTries: each command that dev suggests is answered, whatever the model is. The search of
 // movienight needs a parameter besides the words, so it is not suggested.
 func TestTries(t *testing.T) {
+	soaktest.Calm(t)
 	curl := regexp.MustCompile(`^curl -s (?:-X (\w+) )?'(http://dev[^']*)'`)
 	for name, m := range everyModel(t) {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"weir/internal/drivers"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -23,6 +24,7 @@ var handovers = map[string]func(*life){"beside marks": (*life).handedOver, "a ne
 // TestHandedOver has a function and a process take over from each other while what is derived is
 // counted by the marks of a build, on the embedded store. A second test gives the function a new mapping.
 func TestHandedOver(t *testing.T) {
+	soaktest.Calm(t)
 	for name, do := range handovers {
 		t.Run(name, func(t *testing.T) {
 			l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}

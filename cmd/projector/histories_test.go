@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/soaktest"
 )
 
 var (
@@ -406,6 +408,7 @@ func check(t *testing.T, all []pastChange, got string, parts []string) {
 // gap. If a record is missing, a gap says so, also the second time, until it comes. Where nothing tells the order of a moment, or the changes before it
 // came later, a gap stays.
 func TestHistories(t *testing.T) {
+	soaktest.Calm(t)
 	n, seed := *histories, *historySeed
 	if testing.Short() {
 		n = min(n, 5)
@@ -575,6 +578,7 @@ func haveTies(all []pastChange, row string) bool {
 // killed, or all in one command in any order. Bare data files may come first. What a full export lacks was removed. Without one of the steps
 // there is a gap until it comes.
 func TestExportHistories(t *testing.T) {
+	soaktest.Calm(t)
 	n, seed := *histories/2, *historySeed
 	if testing.Short() {
 		n = min(n, 5)
@@ -691,6 +695,7 @@ func testExports(t *testing.T, seed uint64) {
 // TestExportBeforeAChange: what was made of changes that no stream has, a full export says, also to a change that is made within a minute of
 // it. A history lacks them, and says so.
 func TestExportBeforeAChange(t *testing.T) {
+	soaktest.Calm(t)
 	for _, parts := range [][]string{{"spent"}, {"spent", "log"}} {
 		for _, gone := range []bool{false, true} {
 			p := &past{Rand: rand.New(rand.NewPCG(1, 9)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
@@ -730,6 +735,7 @@ func TestExportBeforeAChange(t *testing.T) {
 // is written; so is a stream behind an incremental export, if there is a history. Where a history has the form without sequence numbers alone,
 // replay says that its entries of one moment are in no order.
 func TestTwoForms(t *testing.T) {
+	soaktest.Calm(t)
 	p := &past{Rand: rand.New(rand.NewPCG(1, 11)), rows: map[string]map[string]any{}, now: 1_700_000_000_000}
 	var all, again []pastChange
 	for range 60 {

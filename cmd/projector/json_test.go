@@ -20,6 +20,7 @@ import (
 	"weir/internal/console"
 	"weir/internal/doctor"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/stage"
 	"weir/internal/status"
 	"weir/internal/store"
@@ -31,6 +32,7 @@ const jsonPage = "../../docs/guide/json.md"
 // TestJSON holds docs/guide/json.md against what commands print, and against the types that they
 // print: no field is on one side alone, of another type, or absent where the page says always.
 func TestJSON(t *testing.T) {
+	soaktest.Calm(t)
 	page := clitest.JSONPage(t, jsonPage, "projector")
 	dir := t.TempDir()
 	data, bad := filepath.Join(dir, "data"), filepath.Join(dir, "bad")

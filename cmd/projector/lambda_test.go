@@ -18,6 +18,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/soaktest"
 	"weir/internal/system"
 )
 
@@ -261,6 +262,7 @@ func byShard(t *testing.T, f *lambdatest.Function, r *rand.Rand, shard string, r
 // TestLambdaPayloads: whatever comes, nothing is answered as applied that is not,
 // and what cannot be used is kept.
 func TestLambdaPayloads(t *testing.T) {
+	soaktest.Calm(t)
 	dir := galleryRows(t)
 	records := aShard(t, dir)
 	f := startFunction(t, "WEIR_DATA="+dir)
@@ -306,6 +308,7 @@ func TestLambdaPayloads(t *testing.T) {
 // TestLambdaDeadline: an invocation that runs out of time says from where on it is
 // to come again, or fails as a whole, and ends.
 func TestLambdaDeadline(t *testing.T) {
+	soaktest.Calm(t)
 	dir := galleryRows(t)
 	f := newFunction(t, "WEIR_DATA="+dir)
 	late := 0

@@ -33,6 +33,7 @@ import (
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -87,6 +88,7 @@ var ways = []struct {
 
 // TestLifecycleTable does what each line of the table says, on the embedded store.
 func TestLifecycleTable(t *testing.T) {
+	soaktest.Calm(t)
 	lines := lifecycleTable(t)
 	for i, w := range ways {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], w.line) {

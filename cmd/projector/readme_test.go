@@ -13,6 +13,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/soaktest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
 
@@ -21,6 +22,7 @@ import (
 // printed. A line of … stands for any lines. TestReadmeOnDynamoDB does so with console blocks
 // that are named dynamodb.
 func TestReadme(t *testing.T) {
+	soaktest.Calm(t)
 	pages, err := filepath.Glob("../../examples/*/README.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -48,6 +50,7 @@ func TestReadme(t *testing.T) {
 // writes the rows, derives what follows from them, and compares what the queries print. The model
 // has no warnings, and verify finds nothing.
 func TestHowTo(t *testing.T) {
+	soaktest.Calm(t)
 	text, err := os.ReadFile("../../docs/guide/how-to.md")
 	if err != nil {
 		t.Fatal(err)

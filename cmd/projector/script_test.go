@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/scripttest"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 //	                             writes a derived attribute behind weir's back
 //	id FILE                      sets $ID to the first word of FILE
 func TestScripts(t *testing.T) {
+	soaktest.Calm(t)
 	scripts(t, "testdata/script", func(*testscript.Env) {})
 }
 

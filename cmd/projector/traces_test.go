@@ -12,6 +12,8 @@ import (
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"weir/internal/soaktest"
 )
 
 // spans collects what programs send by OTLP over HTTP.
@@ -106,6 +108,7 @@ func (s *spans) await(path string) {
 // TestTraces: with --traces, run and build send each batch, with the rows and the writes below it, and a function does
 // so before it answers. Without, they send nothing.
 func TestTraces(t *testing.T) {
+	soaktest.Calm(t)
 	t.Run("run", func(t *testing.T) {
 		s, dir := listen(t), galleryRows(t)
 		serve(t, nil, exitInterrupted, "run", "gallery", "--data", dir, "--addr", "127.0.0.1:0", "--traces", "otlp")

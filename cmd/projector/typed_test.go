@@ -20,6 +20,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/drivers"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/stage"
 )
 
@@ -138,6 +139,7 @@ var untyped = []string{"../../internal/deploy/form.go"}
 // TestCommandsOfMessages: each command in a string of the product's code can be typed as it stands, with MODEL for a model, so none
 // is put together but by Command, and each verb that Command is called with is one. Of help texts, examples are commands.
 func TestCommandsOfMessages(t *testing.T) {
+	soaktest.Calm(t)
 	met := 0
 	for _, root := range []string{"../../cmd", "../../internal"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -248,6 +250,7 @@ func TestCommandHasItsFlags(t *testing.T) {
 
 // TestUntypable: the check of scripts finds what it is for.
 func TestUntypable(t *testing.T) {
+	soaktest.Calm(t)
 	line := []string{"run", "gallery", "--aws", "--stage", "x", "--data", "d"}
 	for printed, good := range map[string]bool{
 		"run projector build gallery --aws --data d --stage x --again, or not": true,

@@ -14,6 +14,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -279,6 +280,7 @@ func TestStates(t *testing.T) {
 // TestManyRows builds what rows count beside a builder that is killed ten times.
 // WEIR_TEST_ROWS says how many rows instead.
 func TestManyRows(t *testing.T) {
+	soaktest.Calm(t)
 	rows := 20_000
 	if testing.Short() {
 		rows = 5_000

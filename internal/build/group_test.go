@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -104,5 +105,6 @@ func (f *fixture) compareSold() {
 
 // TestInterleavedGroups: as TestInterleaved, with groups, groups of groups, and copies of them.
 func TestInterleavedGroups(t *testing.T) {
+	soaktest.Calm(t)
 	interleave(t, &scenario{sold, soldNames, editSold, (*fixture).compareSold})
 }

@@ -18,6 +18,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -172,6 +173,7 @@ func editFilms(w *interleaved) {
 // TestInterleaved runs the real consumers and builders against each other: before any call of
 // one of them, others may write, apply, build, and be killed.
 func TestInterleaved(t *testing.T) {
+	soaktest.Calm(t)
 	interleave(t, &scenario{films, []string{"Movie"}, editFilms, func(f *fixture) { f.movies(); f.compare() }})
 }
 

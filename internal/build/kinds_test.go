@@ -14,6 +14,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -121,6 +122,7 @@ func editMixed(w *interleaved) {
 
 // TestInterleavedKinds: as TestInterleaved, with all kinds that rows tell.
 func TestInterleavedKinds(t *testing.T) {
+	soaktest.Calm(t)
 	interleave(t, &scenario{mixed, mixedNames, editMixed, (*fixture).compareMixed})
 }
 
@@ -267,6 +269,7 @@ func allNames(m *model.Model) []string {
 // model is refused until a build is announced. Then rows show what they showed, or nothing,
 // until the build is live; afterwards they show what the new model says.
 func TestChangedKinds(t *testing.T) {
+	soaktest.Calm(t)
 	for name, older := range olders {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(mixed, older[0], older[1], 1)

@@ -6,13 +6,17 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // TestManyDistincts: rows that lead to more values of a target than one expression of DynamoDB adds
 // to, or than one transaction has, are counted in parts, by a build, beside it, and when they go: nothing is parked.
-func TestManyDistincts(t *testing.T) { open(t, load(t, manyDistincts())).manyDistincts() }
+func TestManyDistincts(t *testing.T) {
+	soaktest.Calm(t)
+	open(t, load(t, manyDistincts())).manyDistincts()
+}
 
 // TestManyDistinctsOnDynamoDB is the same on DynamoDB.
 func TestManyDistinctsOnDynamoDB(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -152,6 +153,7 @@ func (s *dying) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, e
 // whether these exist, though the removal dies again and again, and the application writes beside it. What is derived
 // today keeps all that it has.
 func TestRemovedOwnRows(t *testing.T) {
+	soaktest.Calm(t)
 	for seed := range uint64(3) {
 		removedOwnRows(open(t, load(t, ownRows+ownRowsGone+ownRowsDerive+ownRowsRetired)), rand.New(rand.NewPCG(seed, 0)))
 	}

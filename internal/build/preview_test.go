@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -35,6 +36,7 @@ derive:
 // TestPreviews: a dry run says what rows will show, of each derivation that changes, and the
 // build makes them show that and changes nothing else.
 func TestPreviews(t *testing.T) {
+	soaktest.Calm(t)
 	was := load(t, shown)
 	is := load(t, strings.NewReplacer(
 		"Movie.rows: {count: Rating, to", "Movie.rows: {count: Rating, where: {mood: [m0, m1]}, to",
@@ -98,6 +100,7 @@ func TestPreviews(t *testing.T) {
 // TestPreviewsOfKinds: a dry run says which statuses, sets, copies, followed values and lists of
 // subscribers a build changes, and no others.
 func TestPreviewsOfKinds(t *testing.T) {
+	soaktest.Calm(t)
 	for name, older := range olders {
 		derivation := map[string]string{
 			"set changed": "Tags.tags", "set added": "Tags.tags", "status changed": "Task.status", "status added": "Task.status", "tally beside status": "Task.points",

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -24,6 +25,7 @@ derive:
 // them, at first and when it gives them other keys: copies at the keys of before are removed, and counted
 // no more. The counts that it shows before are those that rows show afterwards.
 func TestDryRunOfNewKeys(t *testing.T) {
+	soaktest.Calm(t)
 	for shape, of := range map[string]struct {
 		movies, ratings, bytes int
 		indexes                string

@@ -15,6 +15,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -177,6 +178,7 @@ var unitKinds = map[string]struct {
 // most what its estimate says. The dry run before says it within a tenth in dollars, with all that
 // is read, and the builder itself in units (billOf).
 func TestUnitsOfKinds(t *testing.T) {
+	soaktest.Calm(t)
 	for _, name := range slices.Sorted(maps.Keys(unitKinds)) {
 		t.Run(name, func(t *testing.T) { unitsOfKind(t, name, open) })
 	}
@@ -214,6 +216,7 @@ const unitIndexes = `, indexes: {inverted: [SK, PK], codes: [code], states: [sta
 // TestUnitsOfShapes is the same for tables of other shapes: where showing a target costs as much as
 // what it shows, where rows cost several units each, and where indexes have them too.
 func TestUnitsOfShapes(t *testing.T) {
+	soaktest.Calm(t)
 	for shape, of := range map[string]struct {
 		movies, ratings, bytes int
 		indexes                string

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -26,6 +27,7 @@ var layouts = map[string]func(nr, targets int) (partition string){
 // TestUnitsOfKinds has distinct values.
 // WEIR_TEST_ROWS says how many rows.
 func TestUnits(t *testing.T) {
+	soaktest.Calm(t)
 	for name, most := range map[string]float64{"by target": 2.15, "in scan order": 4.1} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t, load(t, strings.Replace(films, moods, "", 1)))

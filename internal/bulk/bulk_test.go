@@ -18,6 +18,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
@@ -422,6 +423,7 @@ func read(t testing.TB, paths []string) (batches [][]events.Entry) {
 // TestRecordings replays every recording both ways: whole, then again, in windows of one batch, and
 // the last batch first.
 func TestRecordings(t *testing.T) {
+	soaktest.Calm(t)
 	for i, dir := range systemtest.Recordings(t) {
 		if testing.Short() && i%3 > 0 {
 			continue

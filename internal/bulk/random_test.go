@@ -12,6 +12,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/replay"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -194,6 +195,7 @@ func copied(batches [][]events.Entry) (out [][]events.Entry) {
 // TestWorlds replays random recordings both ways, into directories that are opened again in
 // between: rows, marks, ledgers, index entries, counts and what is said are the same.
 func TestWorlds(t *testing.T) {
+	soaktest.Calm(t)
 	for name, text := range map[string]string{
 		"applied": shop, "reduced": flat, "made": made, "unplaced": unplaced, "fed": fed, "facts": facts, "sets": sets,
 	} {

@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -61,6 +62,7 @@ func both(t *testing.T, text, what string, batches ...[]events.Entry) *world {
 
 // TestManyValues: a target gets more amounts in one window than one write of its ledger takes.
 func TestManyValues(t *testing.T) {
+	soaktest.Calm(t)
 	var s scripted
 	s.put("B#b", "META", "kind", "branch")
 	for i := range 700 {

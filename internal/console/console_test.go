@@ -16,6 +16,7 @@ import (
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/status"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -251,6 +252,7 @@ var hostile = []string{
 // TestHostileRows: whatever rows have in them is text on every page that can be reached, and a
 // long value makes no page long.
 func TestHostileRows(t *testing.T) {
+	soaktest.Calm(t)
 	w := open(t)
 	for i, s := range hostile {
 		key := s[:min(len(s), 300)]

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -45,6 +46,7 @@ func rowsOf(t testing.TB) int {
 // page and a later one, of an entity, of an item collection, of an index, of one of few among many,
 // and of what counts towards a value.
 func TestLargeTable(t *testing.T) {
+	soaktest.Calm(t)
 	w := open(t)
 	w.put("Product", texts("pot", "Tea pot"))
 	n := rowsOf(t)

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"weir/internal/soaktest"
 )
 
 func gzipped(t testing.TB, s string) string {
@@ -147,6 +149,7 @@ func (g *gaps) Read(b []byte) (int, error) {
 // TestReadOtherForms: content that is compressed is told by what it is inside, and a document of another
 // form that is too large for a record by how it begins.
 func TestReadOtherForms(t *testing.T) {
+	soaktest.Calm(t)
 	large := `{"Items":[` + strings.Repeat(`{"PK":{"S":"a"}},`, maxUnit/16) + `{}]}`
 	for want, content := range map[string]string{
 		"it is Amazon Ion; export the table in the format DYNAMODB_JSON":                 gzipped(t, "$ion_1_0 {Item:{PK:\"a\"}}"),
@@ -207,6 +210,7 @@ func TestReadLargeRecord(t *testing.T) {
 }
 
 func TestReadTooLarge(t *testing.T) {
+	soaktest.Calm(t)
 	content := io.MultiReader(strings.NewReader(streamRecord(1)+"\n"+`{"eventID":"`), io.LimitReader(endless('x'), maxUnit*2), strings.NewReader("\"}\n"+streamRecord(2)))
 	got := readAll(content)
 	if !strings.Contains(got, "2@430 bad: larger than 32 MB, which no record is (kept: the first 1048576 of 67108879 bytes)\n") || !strings.Contains(got, "pos=2") {
@@ -226,6 +230,7 @@ func (e endless) Read(b []byte) (int, error) {
 
 // One document of 200 MB takes no more memory than a small one.
 func TestReadMemory(t *testing.T) {
+	soaktest.Calm(t)
 	for _, form := range []struct{ name, before, between, after string }{
 		{"one event", `{"Records":[`, `,`, `]}`},
 		{"one array, broken", `[{"eventID":"x},`, `,`, ``},

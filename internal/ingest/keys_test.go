@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -39,6 +40,7 @@ var hostile = []string{
 // and a key contains the names that it was made from. The same holds for claims and for
 // idempotency keys. A name that makes the key too long is refused.
 func FuzzKeys(f *testing.F) {
+	soaktest.Calm(f)
 	for _, s := range hostile {
 		f.Add(s, "b", "c", "d")
 		f.Add("a", s, "c#d", "e")

@@ -17,6 +17,7 @@ import (
 	"weir/internal/ingest"
 	"weir/internal/ingest/ingesttest"
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -79,6 +80,7 @@ func described(r ingest.Result) string {
 // TestOneAfterTheOther: a batch has the same outcome as its commands one after the
 // other, whatever they touch.
 func TestOneAfterTheOther(t *testing.T) {
+	soaktest.Calm(t)
 	for _, name := range ingesttest.Models {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(8) {

@@ -37,6 +37,7 @@ const (
 
 // TestProgressTakes: which events continue the row, and which do not.
 func TestProgressTakes(t *testing.T) {
+	soaktest.Calm(t)
 	for name, tries := range map[string][]try{
 		"one after the other":                {{positions(1, 2), 2}, {positions(3, 4), 4 - 2}, {positions(5), 1}},
 		"the same again":                     {{positions(1, 2), 2}, {positions(1, 2), 2}, {positions(3), 1}},
@@ -83,6 +84,7 @@ func TestProgressTakes(t *testing.T) {
 // TestProgressGivesUp: records that the event source mapping gave up block nothing once no
 // invocation can be applying them, and are refused if they come after all.
 func TestProgressGivesUp(t *testing.T) {
+	soaktest.Calm(t)
 	var l progress
 	now := time.Unix(1000, 0)
 	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute), sure)
@@ -165,6 +167,7 @@ func TestProgressBesideAProcess(t *testing.T) {
 
 // TestProgressIsBounded: a row has marks of so many records at the most, and a row of the tail has many of those that leave it.
 func TestProgressIsBounded(t *testing.T) {
+	soaktest.Calm(t)
 	for size, rows := range map[int]int{3: 15, 200: 14, 1000: 3} {
 		var l progress
 		tail := 0
@@ -416,6 +419,7 @@ func (p *poller) live() *call {
 // the poller does and whatever late invocations do. TestProgressSideBySide: with several,
 // no lost record is ever answered for.
 func TestProgressAlone(t *testing.T) {
+	soaktest.Calm(t)
 	recalled := 0
 	for seed := range uint64(600) {
 		s := pollers(t, seed, 1, false)

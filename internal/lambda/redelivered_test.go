@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,6 +18,7 @@ import (
 // events as one, with new records behind it; and also after invocations that died between the marks that leave the shard's row and
 // the row. What was never delivered is refused.
 func TestRedelivered(t *testing.T) {
+	soaktest.Calm(t)
 	w, r := newWorld(t), rand.New(rand.NewPCG(1, 2))
 	s := &dying{Store: w.Store}
 	h := w.over(s)

@@ -73,6 +73,7 @@ const readPrice = 0.2
 // that a function reads, whether its batch has records for one ledger or for several. The reads and
 // writes of removals are part of it; those by which any event is admitted are not.
 func TestLedgerUnits(t *testing.T) {
+	soaktest.Calm(t)
 	for _, ledgers := range []int{1, 4} {
 		var flat float64
 		for i, shards := range []int{1, 1000, 10, 100} {

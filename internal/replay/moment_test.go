@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"weir/internal/soaktest"
 )
 
 // TestMoments gives a row all histories of up to four changes of one moment without sequence numbers, in one to three commands, in any
 // order of commands, each command once or twice. The row is right in the end, or a gap stays. In their order they leave no gap, but where the
 // row's changes lead back to where they begin and nothing is known before them.
 func TestMoments(t *testing.T) {
+	soaktest.Calm(t)
 	images := []digest{{}, {1}, {2}}
 	var paths func(path []int, do func(path []int))
 	paths = func(path []int, do func(path []int)) {

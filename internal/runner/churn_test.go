@@ -16,6 +16,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -213,12 +214,14 @@ func TestChurn(t *testing.T) {
 // TestChurnOfGroups: groups of each day come and go for a year. At the end no row of a group is
 // left, and the own table is no larger than after a week.
 func TestChurnOfGroups(t *testing.T) {
+	soaktest.Calm(t)
 	churn(t, "../sim/testdata/shops.yaml", func(c *churner) { c.round = c.orders })
 }
 
 // TestChurnOfChannels: latest rows, unread counts, groups of months whose distinct has far more
 // values than its max, with the dead letters about that, and all that follows them.
 func TestChurnOfChannels(t *testing.T) {
+	soaktest.Calm(t)
 	churn(t, "../../examples/chat/model.yaml", func(c *churner) {
 		c.round = c.messages
 		must(t, c.harness.write(`put chat {"PK":"CHANNEL#stays","SK":"CHANNEL","type":"channel","channel":"stays"}`))

@@ -16,6 +16,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -202,6 +203,7 @@ const fewTasks = 18
 // TestLatestCost: a change costs the same units with few source rows and with thousands, also
 // where the first row always goes, as in a queue, and its withdrawn facts stay.
 func TestLatestCost(t *testing.T) {
+	soaktest.Calm(t)
 	few := costsOf(t, fewTasks)
 	for _, rows := range []int{102, 5002} {
 		for what, c := range costsOf(t, rows) {
@@ -216,6 +218,7 @@ func TestLatestCost(t *testing.T) {
 // TestLatestCostOutsideSkip: up to three withdrawn facts are not in the skip yet. To read them takes
 // at most two calls more for each change, however many source rows there are.
 func TestLatestCostOutsideSkip(t *testing.T) {
+	soaktest.Calm(t)
 	few := costsOf(t, fewTasks)
 	for _, rows := range []int{10, 11, 12, 13, 101, 103} {
 		for what, c := range costsOf(t, rows) {

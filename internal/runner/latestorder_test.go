@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/owntable"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -61,6 +62,7 @@ func (q *tasks) ledger() value.Item {
 // TestLatestInNoOrder: where values come in no order, a change costs about the same after 100 withdrawn facts and
 // after thousands, and the ledger stays below 1 KB.
 func TestLatestInNoOrder(t *testing.T) {
+	soaktest.Calm(t)
 	many := 10_000
 	if testing.Short() {
 		many = 2000

@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -33,6 +34,7 @@ func writeUnits(row value.Item) int { return (row.Size() + 1023) / 1024 }
 // TestLedgerSize: the ledger of a row for which records of very many shards count stays below 1 KB, so that its write costs
 // one unit. Functions: TestLedgerUnitsByShard.
 func TestLedgerSize(t *testing.T) {
+	soaktest.Calm(t)
 	m, err := loadText(t, manyShards)
 	must(t, err)
 	for _, shards := range []int{1, 10, 100, 1000} {
@@ -75,6 +77,7 @@ func TestLedgerSize(t *testing.T) {
 // TestLargestLedger: no ledger outgrows a row, whatever a model declares and source rows hold. It lists each attribute of a ledger with
 // how many there are at most, and how many bytes each has.
 func TestLargestLedger(t *testing.T) {
+	soaktest.Calm(t)
 	const (
 		number = 21        // of 38 digits
 		name   = 2 + 255   // of an attribute with its prefix

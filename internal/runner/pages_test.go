@@ -19,6 +19,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -74,6 +75,7 @@ func (h *holding) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 // WEIR_TEST_SHARDS=100, with CGO_ENABLED=0 or 1, has that many shards, on disk, with 1,000 records of 10 KB each,
 // and ends the test if more than 256 MB are resident meanwhile.
 func TestOrderedShardsInLittleMemory(t *testing.T) {
+	soaktest.Calm(t)
 	m, err := loadText(t, letters)
 	must(t, err)
 	tables := []store.Table{owntable.Table(), m.Tables[0].Table}

@@ -60,6 +60,7 @@ func (f *flaky) Apply(ctx context.Context, docs []search.Document) ([]error, err
 // TestPendingDocuments: whatever order rows change, events come and come again, and what is pending is written in, between any two
 // calls of each other, the index ends with each document as its row is.
 func TestPendingDocuments(t *testing.T) {
+	soaktest.Calm(t)
 	m, err := model.Load("gallery")
 	must(t, err)
 	const albums = 2

@@ -18,6 +18,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -58,6 +59,7 @@ import (
 //	dead | retry | discard    what is kept; retry and discard do the first of it, or
 //	                          all; retry crash=every, discard crash=every
 func TestPromises(t *testing.T) {
+	soaktest.Calm(t)
 	files, err := filepath.Glob("testdata/*.txt")
 	must(t, err)
 	ofKinds, err := filepath.Glob("testdata/*/*.txt")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"weir/internal/projections"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -89,6 +90,7 @@ func statusCost(t *testing.T, steps string, facts int, withdrawn bool) (c taskCo
 // is enough, nor on those of other stages. It grows with the facts that must be compared, which max
 // bounds, and with those withdrawn within 48 hours, by one unit for each 4 KB.
 func TestStatusReads(t *testing.T) {
+	soaktest.Calm(t)
 	for _, c := range []struct {
 		steps     string
 		withdrawn bool

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 )
 
 // widestOf is a model in which rows of Part make as much of one row as lint takes: n of the kind.
@@ -52,6 +53,7 @@ func shownOf(i int) string {
 // goes, and a copy is made again; beside others in a batch. One more is refused by
 // lint, with its line.
 func TestWidestModels(t *testing.T) {
+	soaktest.Calm(t)
 	for _, of := range []struct {
 		kind  string
 		most  int

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"weir/internal/memory/memorytest"
 )
 
 // Clock is the environment variable with the seconds after which long forms end early.
@@ -21,6 +23,14 @@ func Count[N ~int | ~int64 | ~uint64](short, long N) N {
 		return short
 	}
 	return long
+}
+
+// Calm says that t does much one after the other: worlds, recordings, sizes, units, or many processes. make
+// race leaves it out, since shorter tests do side by side all that it does side by side.
+func Calm(t testing.TB) {
+	if memorytest.Race {
+		t.Skip("calm: not with the race detector")
+	}
 }
 
 // Left returns the time that Clock leaves for the process, which is a day without a clock. A

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/soaktest"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -35,6 +36,7 @@ func crossed(t *testing.T, tables []store.Table) stage.Names {
 
 // TestContract: a store under other names keeps the contract of stores.
 func TestContract(t *testing.T) {
+	soaktest.Calm(t)
 	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
 		n := crossed(t, tables)
 		s, err := embedded.Open("data", n.Tables(tables), embedded.Options{FS: vfs.NewMem()})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/soaktest"
 	"weir/internal/system"
 )
 
@@ -31,6 +32,7 @@ func buildAgain(t *testing.T, s *system.System) {
 
 // TestAgain: whatever is spoilt, build --again puts right.
 func TestAgain(t *testing.T) {
+	soaktest.Calm(t)
 	eachRecording(t, []string{"wardrobe"}, onEmbedded, func(t *testing.T, s *system.System) {
 		for _, sp := range spoilsOf(s) {
 			t.Run(sp.what, func(t *testing.T) {

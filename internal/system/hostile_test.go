@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -17,6 +18,7 @@ import (
 // TestHostileRows: whatever another writer puts into a row, all changes are applied,
 // verify and a build end, each dead letter can be read, and nothing differs.
 func TestHostileRows(t *testing.T) {
+	soaktest.Calm(t)
 	for _, name := range builtIn {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

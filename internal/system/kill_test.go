@@ -31,6 +31,7 @@ var (
 // was written. It has them go on until all is through. Rows, index entries, documents
 // and answers are then those of programs that nobody disturbed.
 func TestKill(t *testing.T) {
+	soaktest.Calm(t)
 	works, programs := []string{"gallery", "wardrobe", "watchlists", "viewing", "movienight", writing}, []string{"../../cmd/projector", "../../cmd/ingest"}
 	if testing.Short() {
 		*kills, works, programs = 2, works[:1], programs[:1]

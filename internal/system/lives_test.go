@@ -27,6 +27,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/system"
@@ -150,6 +151,7 @@ var outside = map[string]string{
 // again, replayed and migrated. At the end the own table has no more of any kind of row than after the first week.
 // Each kind that package owntable lists was written.
 func TestChurnOfLives(t *testing.T) {
+	soaktest.Calm(t)
 	met := map[string]bool{}
 	for _, function := range []bool{false, true} {
 		t.Run(map[bool]string{false: "read by a process", true: "read by a function"}[function], func(t *testing.T) { lives(t, function, met) })

@@ -15,6 +15,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
+	"weir/internal/soaktest"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -93,6 +94,7 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 // stays. All answers are the same: state is, in whatever order it came. (History
 // is one pass over the records as they came.)
 func TestRecordedInAnyOrder(t *testing.T) {
+	soaktest.Calm(t)
 	several := 0
 	for _, dir := range systemtest.Recordings(t) {
 		name := systemtest.Name(dir)

@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/search"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -73,6 +74,7 @@ var spoils = []spoil{
 // TestSpoilt: whatever of the derived rows, of our own and of the indexes is not as
 // it should be, verify says so, also where a generation that was replaced is still there.
 func TestSpoilt(t *testing.T) {
+	soaktest.Calm(t)
 	eachRecording(t, []string{"gallery", "wardrobe"}, onEmbedded, func(t *testing.T, s *system.System) {
 		spoilAll(t, s, spoilsOf(s))
 		if len(s.Models[0].Model.Searches) > 0 {

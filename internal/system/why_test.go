@@ -11,6 +11,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/why"
@@ -19,6 +20,7 @@ import (
 // TestWhyOfRows: the rows that there are explain what rows show of each derived attribute, of every kind that one value can be asked of,
 // also where it is made of what weir derives.
 func TestWhyOfRows(t *testing.T) {
+	soaktest.Calm(t)
 	eachRecording(t, []string{"movienight", "shop"}, onEmbedded, func(t *testing.T, s *system.System) {
 		m, db := s.Models[0].Model, s.Store
 		asked := map[string]int{}

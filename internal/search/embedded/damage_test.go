@@ -125,6 +125,7 @@ const mostDamaged = memory.GB
 // refused and left as it is, or has every document and works on, wherever the damage is.
 // WEIR_TEST_EVERY_BYTE=1 damages every byte of the root, not every 257th.
 func TestDamageAnywhere(t *testing.T) {
+	soaktest.Calm(t)
 	begin := memorytest.Bound(t, mostDamaged)
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
@@ -206,6 +207,7 @@ func TestHiddenSnapshot(t *testing.T) {
 // TestDeletedBits: in an index of a killed process, no changed bit of the list of deleted
 // documents hides a document or brings one back.
 func TestDeletedBits(t *testing.T) {
+	soaktest.Calm(t)
 	dir := t.TempDir()
 	ix := openTest(t, dir, Options{}, plain)
 	for v, size := range []int{2200, 20} { // two segments that scorch does not merge

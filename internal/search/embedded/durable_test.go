@@ -16,6 +16,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/search"
+	"weir/internal/soaktest"
 	"weir/internal/value"
 )
 
@@ -87,6 +88,7 @@ func TestMain(m *testing.M) {
 // directory. Every change that the process reported as applied must be there, with its
 // position.
 func TestKill(t *testing.T) {
+	soaktest.Calm(t)
 	dir := t.TempDir()
 	last := 0
 	for round := range 6 {

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"weir/internal/events"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -98,6 +99,7 @@ func (c *crashes) between(at string) {
 // TestCrash: wherever the power fails, the store opens again, agrees with itself,
 // and its streams hold a prefix of what was written with all that was promised.
 func TestCrash(t *testing.T) {
+	soaktest.Calm(t)
 	seeds := uint64(3)
 	if testing.Short() {
 		seeds = 1
@@ -283,6 +285,7 @@ func TestPowerCutAfterKill(t *testing.T) {
 // TestCrashWhileIndexing: an index that was being built over existing rows is
 // right after the next Open, and so is one that was being dropped.
 func TestCrashWhileIndexing(t *testing.T) {
+	soaktest.Calm(t)
 	bare := things()
 	bare.Indexes, bare.TTL = nil, ""
 	half := things()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -128,6 +129,7 @@ func TestLearnKeys(t *testing.T) {
 // written and acknowledged before, also while rows are packed and unpacked and the keys
 // are learned.
 func TestSmallCache(t *testing.T) {
+	soaktest.Calm(t)
 	rooms := []int64{1, 100, 3 << 10, 64 << 10, 384 << 10}
 	if testing.Short() {
 		rooms = []int64{100, 64 << 10}

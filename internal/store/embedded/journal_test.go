@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/soaktest"
 	"weir/internal/store"
 )
 
@@ -60,6 +61,7 @@ func logged(t *testing.T, rows int, closes bool) (mem *vfs.MemFS, synced []int, 
 // TestFlippedLog: a flipped bit in a part of the log that was durable, and that another
 // sync followed, never goes unnoticed: the store is refused, or has everything.
 func TestFlippedLog(t *testing.T) {
+	soaktest.Calm(t)
 	for _, rows := range []int{30, 400} {
 		for _, closes := range []bool{false, true} {
 			mem, synced, _ := logged(t, rows, closes)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -463,6 +464,7 @@ func TestScratchStays(t *testing.T) {
 // TestLandCrash: wherever the power fails, windows are in the store as a whole, all that
 // landed are, and what the store acknowledged before them is too.
 func TestLandCrash(t *testing.T) {
+	soaktest.Calm(t)
 	seeds := uint64(3)
 	if testing.Short() {
 		seeds = 1
