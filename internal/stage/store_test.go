@@ -14,8 +14,6 @@ import (
 	"weir/internal/soaktest"
 	"weir/internal/stage"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/store/embedded"
 	"weir/internal/store/storetest"
 	"weir/internal/value"
@@ -45,14 +43,6 @@ func TestContract(t *testing.T) {
 		}
 		t.Cleanup(func() { s.Close() })
 		return stage.Wrap(s, n)
-	})
-}
-
-func TestContractOnDynamoDB(t *testing.T) {
-	dynamodbtest.Config(t)
-	storetest.Run(t, func(t *testing.T, tables []store.Table) store.Store {
-		n := crossed(t, tables)
-		return stage.Wrap(dynamodbtest.Open(t, dynamodbtest.Config(t), n.Tables(tables), dynamodb.Options{}), n)
 	})
 }
 
