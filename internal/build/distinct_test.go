@@ -14,14 +14,8 @@ import (
 // TestSpreadBuilt: a distinct is built from rows, beside the stream, audited, and handed over to
 // positions; pruning takes the values of the ledgers that no build made, and those of a build that another
 // one replaced.
-func TestSpreadBuilt(t *testing.T) { open(t, load(t, spreadFilms)).spreadBuilt() }
-
-// TestSpreadBuiltOnDynamoDB is the same on DynamoDB Local.
-func TestSpreadBuiltOnDynamoDB(t *testing.T) { openOnDynamoDB(t, load(t, spreadFilms)).spreadBuilt() }
-
-var spreadFilms = strings.Replace(films, ", max: 100", "", 1)
-
-func (f *fixture) spreadBuilt() {
+func TestSpreadBuilt(t *testing.T) {
+	f := open(t, load(t, spreadFilms))
 	values := func(when string, want int) {
 		f.Helper()
 		n := 0
@@ -72,6 +66,8 @@ func (f *fixture) spreadBuilt() {
 	f.movie("gone", "1", 0, 0)
 	values("gone", 0)
 }
+
+var spreadFilms = strings.Replace(films, ", max: 100", "", 1)
 
 // TestSpreadRetired: the values of a distinct that is retired go with what it has shown, while
 // its ledgers go on; those of another one stay.

@@ -25,6 +25,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -39,7 +40,7 @@ var consumers = map[string]func(f *fixture, done <-chan struct{}){"processes": (
 // TestManyWritten: rows that weir has not read are built while an application writes 200
 // times a second, builders are killed ten times, two work side by side, one is late, and
 // records come again. Afterwards a recount agrees. WEIR_TEST_MANY says how many rows instead
-// of 2,000.
+// of 500, and of 2,000 in the long form.
 func TestManyWritten(t *testing.T) {
 	for name, consume := range consumers {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +202,7 @@ func (a *application) one(w store.Write) {
 }
 
 func (f *fixture) manyWritten(consume func(*fixture, <-chan struct{}), scan func() []map[string]string) {
-	rows := 2000
+	rows := soaktest.Count(500, 2000)
 	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_MANY")); err == nil {
 		rows = n
 	}

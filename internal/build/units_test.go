@@ -43,7 +43,7 @@ func TestUnitsOnDynamoDB(t *testing.T) {
 	for name, most := range map[string]float64{"by target": 2.15, "in scan order": 4.1} {
 		t.Run(name, func(t *testing.T) {
 			f := openOnDynamoDB(t, load(t, strings.Replace(films, moods, "", 1)))
-			rows := unitRows(3_000)
+			rows := unitRows(1_000)
 			f.fillWith(rows, name)
 			f.units(rows, most)
 		})
