@@ -28,7 +28,7 @@ export WEIR_TEST_OPENSEARCH
 # so they run in parallel; the output is shown at the end, one group after the other. OpenSearch
 # gets 12 random histories of each kind; make test runs 100 on the embedded index. Builds that
 # applications write beside have 200 rows, unless WEIR_TEST_MANY says how many. Loops have their short
-# form, since the same code runs on the embedded drivers; two recordings are replayed, and two built
+# form, since the same code runs on the embedded drivers; one recording is replayed, and two built
 # beside what goes on in them. -short=false gives the long form, with all recordings.
 export WEIR_TEST_MANY="${WEIR_TEST_MANY:-200}"
 out=$(mktemp -d)

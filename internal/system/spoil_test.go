@@ -14,8 +14,6 @@ import (
 	"weir/internal/search"
 	"weir/internal/soaktest"
 	"weir/internal/store"
-	"weir/internal/store/dynamodb"
-	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
 	"weir/internal/value"
@@ -75,33 +73,13 @@ var spoils = []spoil{
 // it should be, verify says so, also where a generation that was replaced is still there.
 func TestSpoilt(t *testing.T) {
 	soaktest.Calm(t)
-	eachRecording(t, []string{"gallery", "wardrobe"}, onEmbedded, func(t *testing.T, s *system.System) {
+	eachRecording(t, []string{"gallery", "wardrobe", "movienight"}, onEmbedded, func(t *testing.T, s *system.System) {
 		spoilAll(t, s, spoilsOf(s))
 		if len(s.Models[0].Model.Searches) > 0 {
 			spoilDocuments(t, s)
 		}
 		buildAgain(t, s)
 		spoilAll(t, s, ofBuilds(t, s))
-	})
-}
-
-// TestSpoiltOnDynamoDB does the same in DynamoDB, without search, and builds again what is spoilt last.
-func TestSpoiltOnDynamoDB(t *testing.T) {
-	cfg := dynamodbtest.Config(t)
-	eachRecording(t, []string{"movienight"}, func(t *testing.T, m *model.Model) *system.System {
-		tables, err := system.Tables([]*model.Model{m})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{NoSearch: true})
-		return opened(t, s, err)
-	}, func(t *testing.T, s *system.System) {
-		spoilAll(t, s, spoilsOf(s))
-		for _, sp := range spoilsOf(s) {
-			sp.do(t, s)
-		}
-		buildAgain(t, s)
-		verifyNothing(t, s)
 	})
 }
 
