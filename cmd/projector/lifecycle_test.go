@@ -109,11 +109,11 @@ func TestLifecycleTable(t *testing.T) {
 	}
 }
 
-// TestLifecycleTableOnDynamoDB does the same on tables in DynamoDB.
+// TestLifecycleTableOnDynamoDB does the same on tables in DynamoDB, in short what only these can be used for.
 func TestLifecycleTableOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	for _, w := range ways {
-		if w.on != "embedded" {
+		if w.on == "DynamoDB" || w.on == "" && !testing.Short() {
 			t.Run(w.line, func(t *testing.T) {
 				cfg, env := localAWS(t)
 				setEnv(t, env)
