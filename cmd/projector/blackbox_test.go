@@ -19,6 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"weir/internal/model"
+	"weir/internal/soaktest"
 	"weir/internal/system/systemtest"
 )
 
@@ -27,6 +28,7 @@ import (
 // bookkeeping knows the answer to, each named query at least once. Each answer is as the server's OpenAPI description
 // says, and with select it has these attributes of the same rows.
 func TestBlackBox(t *testing.T) {
+	soaktest.Calm(t)
 	for _, dir := range systemtest.Recordings(t) {
 		name := systemtest.Name(dir)
 		if testing.Short() && name != "watchlists" {

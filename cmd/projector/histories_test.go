@@ -864,6 +864,7 @@ func arrived(number string, x pastChange) pastChange {
 // TestTies: changes of one moment, in files of one command. Images tell their order, else the sequence numbers of Kinesis or the order in one file;
 // else there is a gap. Equal ones without eventID are copies, unless the images before and after need them.
 func TestTies(t *testing.T) {
+	soaktest.Calm(t)
 	p := &past{Rand: rand.New(rand.NewPCG(1, 14)), ticks: true}
 	there, back := renamed("e1", 5, "a", "b"), renamed("e2", 5, "b", "a")
 	put, remove := renamed("", 5, "", "a"), renamed("", 5, "a", "")
@@ -901,6 +902,7 @@ func TestTies(t *testing.T) {
 // TestFeedTies: a notification is sent where the subscription and what it tells are of one moment, in the order of Kinesis or of the file. What is
 // older than what an earlier command sent is refused, also within the second.
 func TestFeedTies(t *testing.T) {
+	soaktest.Calm(t)
 	p := &past{Rand: rand.New(rand.NewPCG(1, 15)), ticks: true}
 	at := func(ms int, sk, kind string) pastChange {
 		x := renamed(sk, 0, "", "a")

@@ -219,6 +219,7 @@ func payload(t *testing.T, v any) []byte {
 // halves, with the process killed now and then. What is derived is what a recount
 // gives.
 func TestLambdaInWindows(t *testing.T) {
+	soaktest.Calm(t)
 	dir := galleryRows(t)
 	f := newFunction(t, "WEIR_DATA="+dir)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -388,6 +389,7 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 // TestLambdaOrder: events that name no shard, or do not continue what was applied of it, are refused, until the
 // operator says that what comes out of order was applied before.
 func TestLambdaOrder(t *testing.T) {
+	soaktest.Calm(t)
 	dir := galleryRows(t)
 	records := aShard(t, dir)
 	shard := func(from, to int, state string) []byte {
