@@ -96,7 +96,7 @@ func follow() {
 		if err := f.CatchUp(ctx, done); err != nil {
 			return err
 		}
-		if err := again.Of(s, p).Run(ctx, func(d runner.Difference) { fmt.Printf("%+v\n", d) }); err != nil {
+		if err := again.Of(s, p).Run(ctx, func(d again.Difference) { fmt.Printf("%+v\n", d) }); err != nil {
 			return err
 		}
 		params := map[string]string{}

@@ -108,5 +108,5 @@ func noneDead(t *testing.T, s *system.System) {
 	for _, row := range page.Rows {
 		t.Errorf("dead: %.600s", value.AppendPlainItem(nil, row))
 	}
-	check(t, again.Of(s, p).Run(t.Context(), func(d runner.Difference) { t.Errorf("%.300v", d) }))
+	check(t, again.Of(s, p).Run(t.Context(), func(d again.Difference) { t.Errorf("%.300v", d) }))
 }

@@ -82,9 +82,9 @@ func orphan(c *projections.Change) bool {
 // Fixes of one stage come before those of the next, because later ones read what earlier ones wrote.
 func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
 	fixes := make([][]runner.Fix, runner.Stages)
-	v := &runner.Comparison{Model: s.Runner.Model, Store: s.Runner.Store, Now: s.Runner.Now, Yield: func(d runner.Difference) {
-		if d.Fix != nil && d.Fix.Stage() <= upTo && (values || !s.dry || d.Fix.Stage() > runner.StageValues) { // a dry run leaves values as they are, and counts them once
-			fixes[d.Fix.Stage()] = append(fixes[d.Fix.Stage()], d.Fix)
+	v := &runner.Comparison{Model: s.Runner.Model, Store: s.Runner.Store, Now: s.Runner.Now, Fix: func(f runner.Fix) {
+		if at := f.Stage(); at <= upTo && (values || !s.dry || at > runner.StageValues) { // a dry run leaves values as they are, and counts them once
+			fixes[at] = append(fixes[at], f)
 		}
 	}}
 	for _, r := range kinds.InPlace(v, values) {
@@ -116,12 +116,11 @@ func (s *segment) compare(ctx context.Context, r runner.Compares) error {
 	if len(s.changes) > 0 && s.changes[0].Table != nil {
 		return r.Compare(ctx, s.changes)
 	}
+	rows := make([]value.Item, len(s.changes))
 	for i := range s.changes {
-		if err := r.OwnRow(ctx, s.changes[i].New); err != nil {
-			return err
-		}
+		rows[i] = s.changes[i].New
 	}
-	return nil
+	return r.OwnRows(ctx, rows)
 }
 
 // fixTries is how often a thing is corrected that others write meanwhile.

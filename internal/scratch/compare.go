@@ -28,8 +28,21 @@ import (
 )
 
 // Difference is a derived value that differs from what the source rows give. Its texts are
-// for people, and stable.
-type Difference = runner.Difference
+// for people, and stable: Row as runner.RowText writes it, Want and Have as runner.ValueText does.
+type Difference struct {
+	Derivation string `json:"derivation"`
+	Row        string `json:"row"`
+	Want       string `json:"want"`
+	Have       string `json:"have"`
+}
+
+// Shown returns the difference as it may leave weir: without values that the model hides.
+func (d Difference) Shown(m *model.Model) Difference {
+	if m.HidesValuesOf(d.Derivation) {
+		d.Want, d.Have = model.HiddenText, model.HiddenText
+	}
+	return d
+}
 
 // Nothing is printed in place of a missing value.
 const Nothing = runner.Nothing

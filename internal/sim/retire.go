@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -190,7 +191,7 @@ func (b *builds) retires() {
 		b.nothingLeft()
 	}
 	if len(b.failures) == 0 && len(b.kept()) == 0 {
-		found := slices.DeleteFunc(b.verify(), func(d runner.Difference) bool { return d.Derivation == "dead letter" }) // these stay until they are discarded
+		found := slices.DeleteFunc(b.verify(), func(d scratch.Difference) bool { return d.Derivation == "dead letter" }) // these stay until they are discarded
 		if len(found) > 0 {
 			b.fail(Reordered, "verify: after the removal it finds %+v", found[0])
 		}

@@ -47,25 +47,28 @@ func (v *compares) made(ctx context.Context, rows []projections.Change) error {
 	if err != nil {
 		return err
 	}
-	var fs []follow.Follower
+	var links []follow.Link
 	for i, p := range puts {
 		fix := &RowFix{
 			Row: p.Row, Rule: p.Rule, Source: sources[i], Bytes: max(p.Image.Size(), got[i].Size()), From: sizes[i],
 			Entries: v.Model.Table(p.Row.Table).EntryUnits(got[i], p.Image),
 		}
-		have := value.Value{}
 		if got[i] == nil && v.Model.Table(p.Row.Table).Expired(p.Image, v.Now()) {
 			continue
 		}
-		if got[i] != nil {
-			have = value.OfMap(plain(p.Rule, got[i]))
-			fs = append(fs, follow.Links(v.Comparison, p, got[i], fix)...)
-		} else {
+		if got[i] == nil {
 			fix.Enters = len(p.Follows)
+			v.Fix(fix)
+			continue
 		}
-		v.Check(p.Rule.Name, p.Row, value.OfMap(plain(p.Rule, p.Image)), have, fix)
+		more, same := follow.Links(v.Model, p, got[i])
+		if !same || !value.EqualItems(plain(p.Rule, got[i]), plain(p.Rule, p.Image)) {
+			v.Fix(fix)
+		} else {
+			links = append(links, more...)
+		}
 	}
-	return follow.Places(ctx, v.Comparison, fs)
+	return follow.Places(ctx, v.Comparison, links)
 }
 
 // plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
@@ -117,7 +120,7 @@ func (v *compares) makers(ctx context.Context, rows []projections.Change) error 
 			p, ok = Make(c.rule, got[i])
 		}
 		if !ok || !projections.SameRow(p.Row, c.Row) {
-			v.Check(c.rule.Name, c.Row, value.Value{}, value.OfMap(plain(c.rule, c.New)), &RowFix{
+			v.Fix(&RowFix{
 				Row: c.Row, Rule: c.rule, Source: refs[i], From: got[i].Size(), Gone: c.New.Size(), Entries: v.Model.Table(c.Row.Table).EntryUnits(c.New, nil),
 			})
 		}
@@ -125,5 +128,5 @@ func (v *compares) makers(ctx context.Context, rows []projections.Change) error 
 	return nil
 }
 
-// OwnRow compares nothing.
-func (*compares) OwnRow(context.Context, value.Item) error { return nil }
+// OwnRows compares nothing.
+func (*compares) OwnRows(context.Context, []value.Item) error { return nil }

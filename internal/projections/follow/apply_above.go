@@ -46,7 +46,7 @@ func lowered(ctx context.Context, r *runner.Runner, out []store.Outcome, of []se
 	var rows []value.Item
 	var refs []store.Ref
 	for i, s := range of {
-		if errors.Is(out[i].Err, store.ErrCondition) && value.Equal(out[i].Row.Get(owntable.Follows(s.attr)), listMark(s.list)) {
+		if errors.Is(out[i].Err, store.ErrCondition) && onList(out[i].Row, s.attr, s.list) {
 			which, rows, refs = append(which, s), append(rows, out[i].Row), append(refs, owntable.FollowedList(s.list))
 		}
 	}

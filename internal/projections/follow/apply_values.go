@@ -49,14 +49,14 @@ func (k *kept) shown(keeps bool) value.Value {
 }
 
 // listOf is the row of a followed value; its followers are in the same partition of the own table.
-func listOf(r *runner.Runner, f projections.Following) store.Ref {
-	return owntable.Followed(r.Model.Name, FieldName(f.Source, f.Field.Name), f.Of)
+func listOf(m *model.Model, f projections.Following) store.Ref {
+	return owntable.Followed(m.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
 // Kept reports whether there is a value, or that its row is gone, of all that a row follows.
 func (v Values) Kept(r *runner.Runner, p *projections.Put) bool {
 	return !slices.ContainsFunc(p.Follows, func(f projections.Following) bool {
-		_, ok := v[listOf(r, f).Key.Partition.Text()]
+		_, ok := v[listOf(r.Model, f).Key.Partition.Text()]
 		return !ok
 	})
 }
@@ -104,7 +104,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 
 // entry returns the write of a follower's entry on the list of what it follows.
 func entry(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
-	return owntable.FollowerRow{Row: projections.Keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r, f), f.Attr, row))
+	return owntable.FollowerRow{Row: projections.Keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r.Model, f), f.Attr, row))
 }
 
 // Enter enters the rows on the lists of what they follow. It comes before the rows are written: an entry
@@ -130,7 +130,7 @@ func (w *Work) Current(ctx context.Context, puts []*projections.Put) (Values, er
 	var refs []store.Ref
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			ref := listOf(w.Runner, f)
+			ref := listOf(w.Model, f)
 			if _, have := values[ref.Key.Partition.Text()]; !have {
 				values[ref.Key.Partition.Text()] = kept{}
 				refs = append(refs, ref)
@@ -172,7 +172,7 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 	counted := map[string]bool{} // lists whose last value is kept for these rows
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			ref := listOf(w.Runner, f)
+			ref := listOf(w.Model, f)
 			list := ref.Key.Partition.Text()
 			v, ok := now[list]
 			if ok && v.Gone && f.Keep && !counted[list] {
@@ -434,14 +434,14 @@ func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 func (w *Work) Leave(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Left))
 	for i, u := range w.Left {
-		refs[i] = owntable.Follower(listOf(w.Runner, u.Following), u.Attr, u.Row)
+		refs[i] = owntable.Follower(listOf(w.Model, u.Following), u.Attr, u.Row)
 	}
 	entries, err := w.Get(ctx, refs)
 	if err != nil {
 		return err
 	}
 	for i, u := range w.Left {
-		list := listOf(w.Runner, u.Following)
+		list := listOf(w.Model, u.Following)
 		if entries[i] != nil {
 			err := w.Store.Transact(ctx, takeOff(u.Row, u.Attr, list.Key.Partition.Text()))
 			switch {
@@ -476,7 +476,7 @@ func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []st
 	var v kept
 	for _, f := range p.Follows {
 		if f.Follow == follow {
-			list := listOf(w.Runner, f).Key.Partition.Text()
+			list := listOf(w.Model, f).Key.Partition.Text()
 			of = listMark(list)
 			if known, ok := values[list]; ok {
 				v, at = known, known.Position.Value()

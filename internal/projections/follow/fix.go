@@ -23,6 +23,11 @@ type ValueFix struct {
 // Thing returns the row and the field.
 func (f *ValueFix) Thing() string { return owntable.RowText(f.Source) + "\x00" + f.Field }
 
+// list is the row that keeps the value.
+func (f *ValueFix) list(m *model.Model) store.Ref {
+	return owntable.Followed(m.Name, FieldName(f.Entity, f.Field), f.Source)
+}
+
 // Stage returns StageValues.
 func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
 
@@ -31,7 +36,7 @@ func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
 // transaction creates gives the value to all followers. It is needed because a change that
 // is still to come may be below the floor, and would then give its value to no follower.
 func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
-	list := owntable.Followed(r.Model.Name, FieldName(f.Entity, f.Field), f.Source)
+	list := f.list(r.Model)
 	noted, err := r.GetRow(ctx, list)
 	if err != nil {
 		return false, false, err
@@ -67,13 +72,13 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.P
 // LinkFix enters a row in the list of the row that it follows.
 type LinkFix struct {
 	runner.UsualUnits
-	Row, Of store.Ref
-	Follow  *model.Follow
+	Row store.Ref
+	projections.Following
 }
 
 // Thing returns the row, the attribute and the row that it follows.
 func (f *LinkFix) Thing() string {
-	return owntable.RowText(f.Row) + "\x00" + f.Follow.Attr + "\x00" + owntable.RowText(f.Of)
+	return owntable.RowText(f.Row) + "\x00" + f.Attr + "\x00" + owntable.RowText(f.Of)
 }
 
 // Stage returns StageLinks.
@@ -86,18 +91,18 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 	if err != nil || row == nil {
 		return true, false, err
 	}
-	list := owntable.Followed(r.Model.Name, FieldName(f.Follow.Source, f.Follow.Field.Name), f.Of)
-	marked := value.Equal(row.Get(owntable.Follows(f.Follow.Attr)), listMark(list.Key.Partition.Text()))
+	list := listOf(r.Model, f.Following)
+	marked := onList(row, f.Attr, list.Key.Partition.Text())
 	if is, ok := FollowedBy(f.Follow, row); !marked && (!ok || !projections.SameRow(is, f.Of)) {
 		return true, false, nil
 	}
 	w := Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), &Gathered{}}
-	puts := []*projections.Put{{Row: f.Row, Follows: []projections.Following{{Follow: f.Follow, Of: f.Of}}}}
-	entry, err := r.GetRow(ctx, owntable.Follower(list, f.Follow.Attr, f.Row))
+	puts := []*projections.Put{{Row: f.Row, Follows: []projections.Following{f.Following}}}
+	entry, err := r.GetRow(ctx, owntable.Follower(list, f.Attr, f.Row))
 	if err != nil {
 		return false, false, err
 	}
-	if isFollower(r.Model, entry, f.Row, f.Follow.Attr) && marked {
+	if isFollower(r.Model, entry, f.Row, f.Attr) && marked {
 		return true, false, nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
@@ -110,19 +115,19 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 	ops := w.Ops(puts[0], f.Follow, values)
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
 		is, err := r.GetRow(ctx, f.Of)
-		if err == nil && r.Model.Table(f.Of.Table).Classify(is) == f.Follow.Source {
-			_, _, err = (&ValueFix{Source: f.Of, Entity: f.Follow.Source, Field: f.Follow.Field.Name}).Correct(ctx, r, floor)
+		if err == nil && r.Model.Table(f.Of.Table).Classify(is) == f.Source {
+			_, _, err = (&ValueFix{Source: f.Of, Entity: f.Source, Field: f.Field.Name}).Correct(ctx, r, floor)
 			return false, true, err
 		}
 		if err != nil {
 			return false, true, err
 		}
-		if f.Follow.Keep { // as far as is known, the row shows the last value
+		if f.Keep { // as far as is known, the row shows the last value
 			ops = ops[1:]
 		}
 	}
 	cond := store.Cond{r.Present(f.Row.Table)}
-	for _, name := range []string{owntable.Version, owntable.Follows(f.Follow.Attr), owntable.FollowVersion(f.Follow.Attr)} {
+	for _, name := range []string{owntable.Version, owntable.Follows(f.Attr), owntable.FollowVersion(f.Attr)} {
 		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
 	}
 	done, err = r.Did(ctx, store.Write{Ref: f.Row, Ops: ops, If: cond})
@@ -158,11 +163,7 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Po
 	text, v := f.List.Key.Partition.Text(), keptIn(rows[0])
 	keeps := KeepsLast(r.Model, r.Model.Table(f.Row.Table).Classify(rows[1]), f.Attr, text)
 	shows, version := v.shown(keeps), owntable.FollowVersion(f.Attr)
-	if rows[1] == nil || !value.Equal(rows[1].Get(owntable.Follows(f.Attr)), listMark(text)) || value.Equal(shows, rows[1].Get(f.Attr)) {
-		return true, false, nil
-	}
-	if rows[0] == nil && keeps && rows[1].Has(version) {
-		// The row was given a value, and nothing tells any more which was the last.
+	if rows[1] == nil || !onList(rows[1], f.Attr, text) || !isStale(r.Model, f.Row, rows[1], f.Attr, text, v) {
 		return true, false, nil
 	}
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.Position.Compare(at) < 0 {
