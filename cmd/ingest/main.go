@@ -5,7 +5,7 @@
 // Each command is a struct whose fields are its arguments and flags, with the methods Help and
 // Run, as in cmd/projector. To read first:
 //
-//	put.go        commands from files: read by lines.go, done in batches, refusals written down
+//	put.go        commands from files: done in batches, refusals written down
 //	serve.go      writes over HTTP; lambda.go is the same as a function, and for queues
 //	backfill.go   what rows were written without
 //	migrate.go    old rows into rows of the model

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/ingest"
+	"weir/internal/interrupt"
 )
 
 // putCommand writes what files of commands say.
@@ -51,13 +52,23 @@ const (
 // Run syncs the store before it prints, so what is printed as done survives a crash, also after an error.
 // The file of rejects must be none of those that are read. A refused command is exit code 1.
 func (c *putCommand) Run(p *program) (err error) {
-	in, err := openLines(p.ctx, p.stdin, c.Files)
-	if err != nil {
-		return err
+	files := c.Files
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for _, name := range files { // a wrong path is said before anything is written
+		info, err := os.Stat(name)
+		switch {
+		case name == "-":
+		case err != nil:
+			return err
+		case info.IsDir():
+			return cli.Usage("%s is a directory; name the files in it", name)
+		}
 	}
 	rejects := p.stderr
 	if c.Rejects != "" {
-		if err := cli.CheckOutput(c.Rejects, c.dir(), append([]string{c.Model}, in.left...)...); err != nil {
+		if err := cli.CheckOutput(c.Rejects, c.dir(), append([]string{c.Model}, files...)...); err != nil {
 			return err
 		}
 		f, err := os.Create(c.Rejects)
@@ -76,7 +87,7 @@ func (c *putCommand) Run(p *program) (err error) {
 		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true, Brief: true},
 		rejects: rejects, counts: map[ingest.Done]int{},
 	}
-	err = put.all(in)
+	err = put.all(files)
 	if serr := s.Store.Sync(p.ctx); err == nil {
 		err = serr
 	}
@@ -113,37 +124,44 @@ type place struct {
 	Line int    `json:"line"`
 }
 
-// all does the commands of all lines, in order. After an error, what had been read before it is done too.
+// all does the commands of all files, in order. After an error, what had been read before it is done too.
 // The error of reading and that of doing are joined.
-func (u *putting) all(in *lines) error {
-	for {
-		line, err := in.next()
-		if err == io.EOF {
-			return u.flush()
-		}
-		if err == nil {
-			err = u.take(line, in)
-		}
-		if err != nil {
+func (u *putting) all(files []string) error {
+	for _, name := range files {
+		if err := u.file(name); err != nil {
 			return errors.Join(err, u.flush())
 		}
 	}
+	return u.flush()
+}
+
+// file takes the lines of a file, or of stdin.
+func (u *putting) file(name string) error {
+	in := io.NopCloser(u.stdin)
+	if name != "-" {
+		var err error
+		if in, err = interrupt.Open(u.ctx, name); err != nil {
+			return err
+		}
+		defer in.Close()
+	}
+	var done error
+	err := cli.Lines(in, func(number int, line []byte) error {
+		done = u.take(place{name, number}, line)
+		return done
+	})
+	if err != nil && done == nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return err
 }
 
 // take puts a line with those that wait, and does them when there are enough.
-// Empty lines are passed over. The seed of invented ids is the number and the text of the line, so
+// The seed of invented ids is the number and the text of the line, so
 // a file that is put again makes the same rows.
-func (u *putting) take(line []byte, in *lines) error {
-	if len(strings.TrimSpace(string(line))) == 0 && !in.long {
-		return nil
-	}
-	at := place{in.name, in.number}
-	var c ingest.Command
-	err := in.tooLong()
-	if err == nil {
-		c, err = ingest.ReadCommand(line)
-		c.Seed = fmt.Sprintf("%d %s", at.Line, line) // so that the same file names the same rows
-	}
+func (u *putting) take(at place, line []byte) error {
+	c, err := ingest.ReadCommand(line)
+	c.Seed = fmt.Sprintf("%d %s", at.Line, line)
 	if err != nil {
 		// What is refused is said in the order of the lines.
 		if ferr := u.flush(); ferr != nil {

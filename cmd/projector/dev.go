@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"weir/internal/api"
 	"weir/internal/cli"
 	"weir/internal/console"
-	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/logs"
 	"weir/internal/metrics"
@@ -220,44 +218,25 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 	return nil
 }
 
-// maxCommandLine is the most bytes of a line in a file of commands. A longer one is an error.
-const maxCommandLine = 4 << 20
-
-// scan is the lines of a file, unpacked.
-// A line is valid until each returns. An error of each ends the scan and is returned as it is.
+// scan is the lines of a file of commands, as cli.Lines has them.
 func scan(path string, each func(number int, line []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	content, done, err := events.Unpack(f)
-	if err != nil {
-		return usage("%v", err)
-	}
-	defer done()
-	lines := bufio.NewScanner(content)
-	lines.Buffer(nil, maxCommandLine)
-	for n := 1; lines.Scan(); n++ {
-		if err := each(n, lines.Bytes()); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	return cli.Lines(f, each)
 }
 
 // hasCommands reports whether the first line of a file is a command.
 // A file without lines, or with a first line that is no JSON object, has none.
 func hasCommands(path string) (is bool, err error) {
 	err = scan(path, func(_ int, line []byte) error {
-		if len(strings.TrimSpace(string(line))) == 0 {
-			return nil
-		}
 		it, err := ingest.ReadItem(line)
 		is = err == nil && it.Has("op")
 		return io.EOF
 	})
-	if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrTooLong) {
+	if errors.Is(err, io.EOF) || errors.Is(err, cli.ErrUsage) {
 		err = nil
 	}
 	return is, err
@@ -267,10 +246,7 @@ func hasCommands(path string) (is bool, err error) {
 // says the line. What was written before stays.
 func putFile(ctx context.Context, s *system.System, part *system.Part, path string) error {
 	return scan(path, func(n int, line []byte) error {
-		if len(strings.TrimSpace(string(line))) == 0 {
-			return nil
-		}
-		c, err := ingest.ReadCommand([]byte(string(line)))
+		c, err := ingest.ReadCommand(line)
 		if err == nil {
 			err = write(ctx, s, part, []ingest.Command{c})
 		}
