@@ -131,33 +131,11 @@ func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string,
 	if reducible(r.Model) && !size.Each {
 		b.reduced = replay.NewReduction(b.replay, b.load, size.Memory)
 		b.reduced.Telling = func(on bool) { b.deriving = !on }
-		if b.reduced.Blank, err = blank(ctx, r.Store, tables); err != nil {
-			return nil, "", err
-		}
 		if r.Runner.Index != nil {
 			b.reduced.Odd = func(ref store.Ref) bool { return !indexable(ref) }
 		}
 	}
 	return b, "", nil
-}
-
-// fewRows is how many rows of our own table are looked through for marks of removed rows.
-const fewRows = 100
-
-// blank reports whether there is no row of the tables, and no mark of a removed one. It is false
-// where looking would take long.
-func blank(ctx context.Context, s store.Store, tables []string) (bool, error) {
-	for _, name := range tables {
-		page, err := s.Query(ctx, store.Query{Table: name, Limit: 1})
-		if err != nil || len(page.Rows) > 0 || page.Next != nil {
-			return false, err
-		}
-	}
-	page, err := s.Query(ctx, store.Query{Table: owntable.TableName, Limit: fewRows})
-	if err != nil || page.Next != nil {
-		return false, err
-	}
-	return !slices.ContainsFunc(page.Rows, func(row value.Item) bool { return row.Has(owntable.SeenMark) }), nil
 }
 
 // reducible reports whether the changes of a row may be reduced to one: the model has nothing but

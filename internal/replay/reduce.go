@@ -51,10 +51,6 @@ type Reduction struct {
 
 	done    []*chain        // whose effects are not sorted yet
 	folding parallel.Beside // adds to sums
-
-	// Blank says that the store has no rows of the model's tables, and no marks of removed ones:
-	// none are read. A Close ends it.
-	Blank bool
 }
 
 // chain is what became of one row.
@@ -114,7 +110,6 @@ func (x *Reduction) begin() {
 
 // Close forgets what was not settled. The Reduction may be used again.
 func (x *Reduction) Close() error {
-	x.Blank = false
 	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close())
 	x.begin()
 	return err
@@ -393,9 +388,6 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		}
 		c := &chain{row: row{name: last, ref: ref, table: x.r.Model.Table(ref.Table)}}
 		chains, rows = append(chains, c), append(rows, &c.row)
-	}
-	if x.Blank {
-		return chains, nil
 	}
 	if err := x.r.load(ctx, rows); err != nil {
 		return nil, err
