@@ -25,7 +25,8 @@ func (p *scanner) list(depth int) (value.Value, string) {
 		}
 		p.stack = append(p.stack, value.Attr{Value: v})
 	}
-	return value.ListFrom(p.elements(base)), ""
+	v, _ := value.OfElements(value.List, p.elements(base))
+	return v, ""
 }
 
 // set decodes a set of strings, numbers or binary values; tag is its type in DynamoDB's JSON. Elements that are equal
@@ -52,7 +53,7 @@ func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
 	if len(elems) == 0 {
 		return value.Value{}, tag + ": an empty set"
 	}
-	v, ok := value.SetFrom(kind, elems)
+	v, ok := value.OfElements(kind, elems)
 	if !ok {
 		return v, fmt.Sprintf("%s: holds %.40q twice", tag, v.Text())
 	}

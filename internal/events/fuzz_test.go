@@ -241,7 +241,8 @@ func plausibleValue(v lambdaevents.DynamoDBAttributeValue, depth int, good *bool
 		for _, e := range v.List() {
 			elems = append(elems, value.Attr{Value: plausibleValue(e, depth+1, good)})
 		}
-		return value.ListFrom(elems)
+		list, _ := value.OfElements(value.List, elems)
+		return list
 	}
 	for name, e := range v.Map() {
 		elems = append(elems, value.Attr{Name: name, Value: plausibleValue(e, depth+1, good)})

@@ -93,7 +93,7 @@ func (p *scanner) attribute(depth int) value.Value {
 				p.i++
 				return value.OfString(s)
 			}
-			if v, err := value.NumberFrom(s); err == nil {
+			if v, err := value.ParseNumber(s); err == nil {
 				p.i++
 				return v
 			}
@@ -211,7 +211,7 @@ func (p *scanner) scalar(tag byte, s string) (value.Value, string) {
 	case tag == 'S':
 		return value.OfString(s), ""
 	case tag == 'N':
-		v, err := value.NumberFrom(s)
+		v, err := value.ParseNumber(s)
 		if err != nil {
 			return v, err.Error()
 		}

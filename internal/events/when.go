@@ -51,7 +51,7 @@ func (s stamp) time() (time.Time, error) {
 			return time.Unix(n, 0).UTC(), nil
 		}
 	}
-	v, err := value.NumberFrom(s.text)
+	v, err := value.ParseNumber(s.text)
 	if err != nil {
 		return time.Time{}, errTime
 	}
@@ -102,7 +102,7 @@ func parseISO(s string) (time.Time, error) {
 		}
 	}
 	// A number in quotes is a number.
-	if v, err := value.NumberFrom(s); err == nil {
+	if v, err := value.ParseNumber(s); err == nil {
 		return stamp{text: v.Text()}.time()
 	}
 	return time.Time{}, errTime

@@ -441,7 +441,7 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 // number rounds half away from zero. It returns a missing value if no number can hold the
 // result.
 func number(r *big.Rat, places int) value.Value {
-	v, err := value.NumberFrom(r.FloatString(places))
+	v, err := value.ParseNumber(r.FloatString(places))
 	if err != nil {
 		return value.Value{}
 	}

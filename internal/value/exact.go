@@ -2,7 +2,6 @@ package value
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/cockroachdb/apd/v3"
 )
@@ -13,12 +12,9 @@ type Exact struct{ d apd.Decimal }
 
 // Add adds v × 10^exp. It panics if v is not a Number.
 func (e *Exact) Add(v Value, exp int) {
-	var x apd.Decimal
-	if _, _, err := x.SetString(v.Text()); err != nil {
-		panic("value: a Number holds " + v.Text())
-	}
+	x := apdOf(v)
 	x.Exponent += int32(exp)
-	must(exact.Add(&e.d, &e.d, &x))
+	must(wide.Add(&e.d, &e.d, x))
 }
 
 // MaxFactors is the largest number of Numbers that AddProduct may get for one Exact.
@@ -27,17 +23,19 @@ const MaxFactors = 8
 // AddProduct adds the product of Numbers, or subtracts it. It panics if one is not a Number.
 func (e *Exact) AddProduct(minus bool, factors ...Value) {
 	product := apd.New(1, 0)
-	if minus {
-		product.Negative = true
-	}
+	product.Negative = minus
 	for _, v := range factors {
-		var x apd.Decimal
-		if _, _, err := x.SetString(v.Text()); err != nil {
-			panic("value: a Number holds " + v.Text())
-		}
-		must(wide.Mul(product, product, &x))
+		must(wide.Mul(product, product, apdOf(v)))
 	}
 	must(wide.Add(&e.d, &e.d, product))
+}
+
+func apdOf(v Value) *apd.Decimal {
+	x, _, err := apd.NewFromString(v.Text())
+	if err != nil {
+		panic("value: a Number holds " + v.Text())
+	}
+	return x
 }
 
 // Number returns e as a Number, or an error that wraps ErrNumber if no Number can hold it.
@@ -50,43 +48,20 @@ func (e *Exact) Mean(count Value, places int) (Value, error) {
 	if err != nil || n.IsZero() {
 		return Value{}, fmt.Errorf("%w: a mean of %q", ErrNumber, count.Text())
 	}
-	var d apd.Decimal
-	if q, ok := quotient(&e.d, n, places); ok {
-		d.SetFinite(q, int32(-places))
-		return numberOf(&d)
+	var up, down, half, power apd.BigInt
+	up.Set(&e.d.Coeff)
+	down.Set(&n.Coeff)
+	shift := int64(e.d.Exponent) - int64(n.Exponent) + int64(places)
+	power.Exp(apd.NewBigInt(10), apd.NewBigInt(max(shift, -shift)), nil)
+	if shift < 0 {
+		down.Mul(&down, &power)
+	} else {
+		up.Mul(&up, &power)
 	}
-	must(exact.Quo(&d, &e.d, n))
-	must(exact.Quantize(&d, &d, int32(-places)))
-	return numberOf(&d)
-}
-
-// quotient is a / b × 10^places, rounded to a whole number, halves away from zero. ok is false unless all of it
-// fits into 64 bits, as nearly always.
-func quotient(a, b *apd.Decimal, places int) (q int64, ok bool) {
-	up, down := a.Coeff.Int64(), b.Coeff.Int64()
-	if !a.Coeff.IsInt64() || !b.Coeff.IsInt64() || down > math.MaxInt64/2 || b.Negative {
-		return 0, false
-	}
-	for shift := int(a.Exponent) - int(b.Exponent) + places; shift != 0; {
-		to := &up
-		if shift < 0 {
-			to, shift = &down, shift+1
-		} else {
-			shift--
-		}
-		if *to > math.MaxInt64/20 { // twice a rest must fit, too
-			return 0, false
-		}
-		*to *= 10
-	}
-	q = up / down
-	if 2*(up%down) >= down {
-		q++
-	}
-	if a.Negative {
-		q = -q
-	}
-	return q, true
+	up.Add(&up, half.Rsh(&down, 1)) // count is positive: half a unit away from zero, and the rest is cut off
+	d := apd.NewWithBigInt(up.Quo(&up, &down), int32(-places))
+	d.Negative = e.d.Negative != n.Negative
+	return numberOf(d)
 }
 
 // numberOf is a decimal as a value, exactly, or an error that says about what it is and why no
@@ -109,7 +84,7 @@ func numberOf(d *apd.Decimal) (Value, error) {
 	return Value{}, fmt.Errorf("%w: about %s, it has %d digits, of which %d can be held", ErrNumber, few.Text('E'), digits, MaxDigits)
 }
 
-// must panics on an error. There is none: exact has enough precision for every result of
+// must panics on an error. There is none: wide has enough precision for every result of
 // Numbers.
 func must(_ apd.Condition, err error) {
 	if err != nil {

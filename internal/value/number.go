@@ -27,7 +27,7 @@ func OfInt(n int64) Value { return ofText(Number, strconv.FormatInt(n, 10)) }
 // form: no exponent, no leading zeros, no trailing zeros after the point, no "-0". Equal
 // numbers have equal texts. The Value may share s. The error wraps ErrNumber.
 func ParseNumber(s string) (Value, error) {
-	if isCanonicalInt(s) {
+	if isCanonical(s) {
 		return ofText(Number, s), nil
 	}
 	t, err := canonicalNumber(s)
@@ -46,25 +46,29 @@ func MustNumber(s string) Value {
 	return v
 }
 
-// isCanonicalInt reports whether s is a canonical integer of at most MaxDigits digits. This
-// is the fast path: nearly every number in a stream is one.
-func isCanonicalInt(s string) bool {
+// isCanonical reports whether s is certainly what canonicalNumber returns for it. This is the fast path: nearly every
+// number that DynamoDB sends is canonical. It returns false for some canonical texts of 38 digits or more.
+func isCanonical(s string) bool {
 	d := s
 	if len(d) > 1 && d[0] == '-' {
 		d = d[1:]
-		if d[0] == '0' {
-			return false
-		}
 	}
-	if len(d) == 0 || len(d) > MaxDigits || (d[0] == '0' && len(d) > 1) {
+	if len(d) == 0 || len(d) > MaxDigits {
 		return false
 	}
+	point := -1
 	for i := 0; i < len(d); i++ {
-		if d[i] < '0' || d[i] > '9' {
-			return false
+		if c := d[i]; c-'0' > 9 {
+			if c != '.' || point >= 0 {
+				return false
+			}
+			point = i
 		}
 	}
-	return true
+	if d[0] == '0' && point != 1 {
+		return s == "0"
+	}
+	return point < 0 || point > 0 && d[len(d)-1] != '0' && point < len(d)-1
 }
 
 // decimal is a parsed number, ±0.d₁d₂… × 10^exp. Its digits have no leading or trailing
@@ -224,12 +228,8 @@ func (v Value) Sign() int {
 	return mustDecimal(v.Text()).sign()
 }
 
-// exact computes with more digits than a Number may have. So a result that does not fit is
-// detected and never rounded.
-var exact = apd.Context{Precision: 400, MaxExponent: 1000, MinExponent: -1000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
-
-// wide has enough precision for sums of products of MaxFactors numbers: each has digits between
-// 10^125 and 10^-168.
+// wide computes with more digits than a Number may have, so a result that does not fit is detected and never rounded.
+// They are enough for sums of products of MaxFactors numbers: each has digits between 10^125 and 10^-168.
 var wide = apd.Context{Precision: 3000, MaxExponent: 4000, MinExponent: -4000, Traps: apd.DefaultTraps, Rounding: apd.RoundHalfUp}
 
 // AddNumbers returns the exact sum a + b. The error wraps ErrNumber: the sum has more than

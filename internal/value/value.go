@@ -85,8 +85,8 @@ func OfMap(it Item) Value { return ofKids(Map, it) }
 
 // OfElements returns a list or a set with the given unnamed attributes as elements. It
 // takes ownership of elems and sorts those of a set into canonical order. It reports false
-// if k is neither a list nor a set, or if a set would hold an element twice or an element
-// of the wrong kind.
+// if k is neither a list nor a set, or if a set would hold an element of the wrong kind, or an element twice, which it
+// then returns.
 func OfElements(k Kind, elems []Attr) (Value, bool) {
 	if k == List {
 		return ofKids(List, elems), true
@@ -100,10 +100,13 @@ func OfElements(k Kind, elems []Attr) (Value, bool) {
 			return Value{}, false
 		}
 	}
-	slices.SortFunc(elems, func(a, b Attr) int { return Compare(a.Value, b.Value) })
+	compare := func(a, b Attr) int { return Compare(a.Value, b.Value) }
+	if !slices.IsSortedFunc(elems, compare) {
+		slices.SortFunc(elems, compare)
+	}
 	for i := 1; i < len(elems); i++ {
 		if elems[i].Value.Text() == elems[i-1].Value.Text() {
-			return Value{}, false
+			return elems[i].Value, false
 		}
 	}
 	return ofKids(k, elems), true

@@ -80,13 +80,6 @@ func TestOfElements(t *testing.T) {
 		if ok != (c.want != "") || ok && string(AppendTyped(nil, v)) != c.want {
 			t.Errorf("%v of %v: %s, %v", c.kind, c.elems, AppendTyped(nil, v), ok)
 		}
-		if c.kind < StringSet || c.want == "" && len(c.elems) < 2 {
-			continue
-		}
-		quick, quickOK := SetFrom(c.kind, slices.Clone(c.elems))
-		if quickOK != ok || ok && !Equal(quick, v) {
-			t.Errorf("SetFrom: %v of %v: %s, %v", c.kind, c.elems, AppendTyped(nil, quick), quickOK)
-		}
 	}
 }
 
@@ -96,12 +89,12 @@ func TestSetOrder(t *testing.T) {
 		vs := rapid.SliceOfNDistinct(numberValues, 0, 12, Value.Text).Draw(t, "numbers")
 		a, _ := OfElements(NumberSet, OfList(vs...).Elements())
 		shuffled := rapid.Permutation(vs).Draw(t, "order")
-		b, ok := SetFrom(NumberSet, OfList(shuffled...).Elements())
+		b, ok := OfElements(NumberSet, OfList(shuffled...).Elements())
 		if !ok || !Equal(a, b) {
 			t.Fatalf("%s and %s", AppendTyped(nil, a), AppendTyped(nil, b))
 		}
 		if len(vs) > 0 {
-			again, ok := SetFrom(NumberSet, OfList(append(shuffled, vs[0])...).Elements())
+			again, ok := OfElements(NumberSet, OfList(append(shuffled, vs[0])...).Elements())
 			if ok || again.Text() != vs[0].Text() {
 				t.Fatalf("%s twice is taken, or %s is named", vs[0].Text(), again.Text())
 			}

@@ -101,7 +101,7 @@ func fromSDK(v types.AttributeValue) (value.Value, error) {
 	case *types.AttributeValueMemberBOOL:
 		return value.OfBool(v.Value), nil
 	case *types.AttributeValueMemberN:
-		return value.NumberFrom(v.Value)
+		return value.ParseNumber(v.Value)
 	case *types.AttributeValueMemberS:
 		return value.OfString(v.Value), nil
 	case *types.AttributeValueMemberB:
@@ -130,7 +130,7 @@ func fromStream(v streams.AttributeValue) (value.Value, error) {
 	case *streams.AttributeValueMemberBOOL:
 		return value.OfBool(v.Value), nil
 	case *streams.AttributeValueMemberN:
-		return value.NumberFrom(v.Value)
+		return value.ParseNumber(v.Value)
 	case *streams.AttributeValueMemberS:
 		return value.OfString(v.Value), nil
 	case *streams.AttributeValueMemberB:
@@ -157,7 +157,7 @@ func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 	for i, e := range elems {
 		switch k {
 		case value.NumberSet:
-			n, err := value.NumberFrom(string(e))
+			n, err := value.ParseNumber(string(e))
 			if err != nil {
 				return value.Value{}, err
 			}
@@ -168,7 +168,7 @@ func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 			out[i].Value = value.OfString(string(e))
 		}
 	}
-	v, ok := value.SetFrom(k, out)
+	v, ok := value.OfElements(k, out)
 	if !ok {
 		return v, fmt.Errorf("a set with an element twice")
 	}
@@ -184,7 +184,8 @@ func listOf[T any](elems []T, from func(T) (value.Value, error)) (value.Value, e
 			return value.Value{}, err
 		}
 	}
-	return value.ListFrom(out), nil
+	list, _ := value.OfElements(value.List, out)
+	return list, nil
 }
 
 // itemOf is nil for nil, which means that there is no row.
