@@ -48,11 +48,6 @@ func checkFiles(fs vfs.FS, dir string) (l *files, closed bool, err error) {
 			return nil, false, err
 		}
 	}
-	if list.Closed {
-		if err := checkSizes(fs, dir, list.Sizes); err != nil {
-			return nil, false, err
-		}
-	}
 	if err := checkMarker(fs, dir, list); err != nil {
 		return nil, false, err
 	}
@@ -83,28 +78,6 @@ func checkStage(fs vfs.FS, path string, want summed.Prefix) error {
 		return fmt.Errorf("%w: %s has %d bytes of %d", ErrDamaged, path, got.Bytes, want.Bytes)
 	case got.Sum != want.Sum:
 		return fmt.Errorf("%w: the first %d bytes of %s are not those that were written", ErrDamaged, want.Bytes, path)
-	}
-	return nil
-}
-
-// checkSizes compares the sizes of a directory's files with those noted when the store was
-// closed. A file that is missing or has another size is ErrDamaged; nothing is written.
-func checkSizes(fs vfs.FS, dir string, want map[string]int64) error {
-	if want == nil {
-		return nil
-	}
-	got, err := sizes(fs, dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		path := fs.PathJoin(dir, name)
-		switch n, there := got[name]; {
-		case !there:
-			return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
-		case n != want[name]:
-			return fmt.Errorf("%w: %s has %d bytes, and had %d when the store was closed", ErrDamaged, path, n, want[name])
-		}
 	}
 	return nil
 }

@@ -32,8 +32,7 @@ import (
 // ends; the content of the last log is secured by its marks (journal.go). Tables and
 // blobs are named by the manifest. When Pebble opens, it compares the sizes in the
 // manifest with those of the files. Their blocks have checksums, which every read
-// checks, so opening a large store stays cheap. Closing also lists the size of every
-// file.
+// checks, so opening a large store stays cheap.
 const (
 	filesFile = "FILES"
 	filesNew  = "FILES.new"
@@ -47,7 +46,6 @@ var ErrDamaged = errors.New("the store is damaged")
 type listing struct {
 	Closed bool                     `json:"closed"` // nothing was written since
 	Files  map[string]summed.Prefix `json:"files"`
-	Sizes  map[string]int64         `json:"sizes,omitempty"` // of all files, when the store was closed
 }
 
 // files keeps the list of one open store.
@@ -203,12 +201,6 @@ func (l *files) record(closed bool) error {
 	if err := syncDir(l.fs, l.dir); err != nil { // listed files must be durable in the directory
 		return err
 	}
-	if closed {
-		var err error
-		if list.Sizes, err = sizes(l.fs, l.dir); err != nil {
-			return err
-		}
-	}
 	if err := writeList(l.fs, l.dir, list); err != nil {
 		return fmt.Errorf("%s: %w", l.fs.PathJoin(l.dir, filesNew), err)
 	}
@@ -223,31 +215,11 @@ func (l *files) record(closed bool) error {
 }
 
 // close lists the files of a store that Pebble has closed.
-// Call it once, when nothing writes any more. After it the next Open checks the size of every file.
+// Call it once, when nothing writes any more.
 func (l *files) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.record(true)
-}
-
-// sizes returns the sizes of the files that belong to the store.
-func sizes(fs vfs.FS, dir string) (map[string]int64, error) {
-	names, err := fs.List(dir)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]int64{}
-	for _, name := range names {
-		if !isListed(name) && !isTable(name) {
-			continue
-		}
-		info, err := fs.Stat(fs.PathJoin(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		out[name] = info.Size()
-	}
-	return out, nil
 }
 
 // writeList replaces FILES: it writes another file, syncs it and renames it. A crash
