@@ -16,9 +16,8 @@ import (
 const sweepRows = 256
 
 // Sweep deletes up to limit rows whose TTL had expired at now, the oldest first in each
-// table, and returns how many. The tables take turns, page by page, and another one begins
-// each sweep, so that none waits for the end of another. Each row is deleted only if it is still expired at that
-// moment, and its stream record says Expired. A row stays if it has a new expiry, if a
+// table, and returns how many. Another table begins each sweep, so that none waits for the end of another.
+// Each row is deleted only if it is still expired at that moment, and its stream record says Expired. A row stays if it has a new expiry, if a
 // condition that prepare adds fails, or if DynamoDB would leave it alone (its TTL
 // attribute is no whole number, or is more than five years in the past). A crash leaves
 // some of the rows deleted.
@@ -31,20 +30,17 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 		return 0, nil
 	}
 	begin := int(s.sweeps.Add(1)) % len(names)
-	names = append(names[begin:len(names):len(names)], names[:begin]...)
-	after := map[string][]byte{}
-	for len(names) > 0 && removed < limit {
-		left := names[:0:0]
-		for _, name := range names {
-			n, more, err := s.sweepPage(ctx, name, now, after, limit-removed, prepare)
+	for i := range names {
+		name := names[(begin+i)%len(names)]
+		for last := []byte(nil); removed < limit; {
+			n, next, err := s.sweepPage(ctx, name, now, last, limit-removed, prepare)
 			if removed += n; err != nil {
 				return removed, fmt.Errorf("sweep: table %s: %w", name, err)
 			}
-			if more {
-				left = append(left, name)
+			if last = next; next == nil {
+				break
 			}
 		}
-		names = left
 	}
 	return removed, nil
 }
@@ -64,17 +60,16 @@ func (s *Store) expiring(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// sweepPage deletes the next expired rows of a table, those above the entry of the expiry
-// index that after has for the table, and moves it on. more says that there may be others.
-func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, after map[string][]byte, limit int, prepare store.Prepare) (removed int, more bool, err error) {
-	ws, last, err := s.expired(ctx, name, now, after[name], min(limit, sweepRows))
+// sweepPage deletes the next expired rows of a table, those above an entry of the expiry
+// index, and returns the last entry that it looked at, nil if there are no more.
+func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, above []byte, limit int, prepare store.Prepare) (removed int, last []byte, err error) {
+	ws, last, err := s.expired(ctx, name, now, above, min(limit, sweepRows))
 	if err != nil || len(ws) == 0 {
-		return 0, false, err
+		return 0, nil, err
 	}
-	after[name] = last
 	if prepare != nil {
 		if err := prepare(ctx, ws); err != nil {
-			return 0, false, err
+			return 0, nil, err
 		}
 	}
 	out, err := s.Write(ctx, ws)
@@ -83,7 +78,7 @@ func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, after
 			removed++
 		}
 	}
-	return removed, true, err
+	return removed, last, err
 }
 
 // expired returns the removals of a table's next expired rows, above the given entry of
