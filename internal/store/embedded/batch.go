@@ -26,7 +26,6 @@ type batch struct {
 	s      *Store
 	checks bool // writes with Check are allowed
 
-	keys    arena // row keys
 	writes  []*store.Write
 	slotOf  []*slot // of each write; nil where add failed
 	slots   []*slot // one for each row, by key
@@ -39,7 +38,6 @@ type batch struct {
 	pending int  // bytes of dirty rows
 	unknown bool // a commit failed, so the stored rows are unknown
 	scratch []byte
-	values  []value.Value
 }
 
 // slot is a row of the batch.
@@ -95,20 +93,18 @@ func (b *batch) add(w *store.Write) error {
 	}
 	sl := b.newSlot()
 	sl.tab, sl.id = tab, w.Key
-	b.scratch = appendRowKey(b.scratch[:0], tab, w.Key)
-	sl.key = b.keys.copy(b.scratch)
+	sl.key = appendRowKey(sl.key, tab, w.Key)
 	b.slotOf[len(b.slotOf)-1] = sl
 	return nil
 }
 
-// newSlot returns a cleared slot, from the pool if one is left.
+// newSlot returns a slot without a row, from the pool if one is left.
 func (b *batch) newSlot() *slot {
 	n := len(b.slots)
 	if n == len(b.pool) {
 		b.pool = append(b.pool, &slot{})
 	}
 	sl := b.pool[n]
-	*sl = slot{}
 	b.slots = append(b.slots, sl)
 	return sl
 }
@@ -217,7 +213,7 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 		return nil
 	}
 	if next != nil {
-		if err := b.check(sl, next, len(stored)); err != nil {
+		if err := sl.tab.fits(next, len(stored)); err != nil {
 			return err
 		}
 		stored = bytes.Clone(stored)
@@ -226,27 +222,6 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 	sl.now, sl.nowItem = stored, next
 	b.touch(sl)
 	return nil
-}
-
-// check refuses a row for faults that only the whole row shows.
-func (b *batch) check(sl *slot, row value.Item, stored int) (err error) {
-	b.values, err = sl.tab.fits(b.values, row, stored)
-	return err
-}
-
-// fits refuses a row for faults that only the whole row shows. stored is the length of its
-// stored form. values is memory to use, which fits returns.
-// DynamoDB refuses the same rows: those above 400 KB, and those whose index key has a wrong type or
-// is empty.
-func (t *table) fits(values []value.Value, row value.Item, stored int) ([]value.Value, error) {
-	// DynamoDB's count is at most about twice the size of the stored form.
-	if stored > store.MaxItemBytes/3 {
-		if err := store.CheckSize(row); err != nil {
-			return values, err
-		}
-	}
-	values = t.keyValues(values[:0], row)
-	return values, t.check(values)
 }
 
 // touch notes that the row must be written.
@@ -341,28 +316,17 @@ func (b *batch) put(sl *slot) {
 }
 
 // reindex replaces the row's index entries in the store by those that belong to the row
-// now. A value that cannot be in a key has no entry.
+// now.
 func (b *batch) reindex(sl *slot) {
 	if len(sl.tab.indexes) == 0 {
 		return
 	}
-	b.values = sl.tab.keyValues(b.values[:0], sl.storedItem)
-	b.values = sl.tab.keyValues(b.values, sl.nowItem)
-	n := len(sl.tab.indexed)
-	was, is := b.values[:n], b.values[n:]
-	for _, ix := range sl.tab.indexes {
-		if ix.same(was, is) {
-			continue
+	b.scratch, _ = sl.tab.entries(sl.id, sl.storedItem, sl.nowItem, b.scratch, func(key []byte, gone bool) error {
+		if gone {
+			return b.changes.Delete(key, nil)
 		}
-		if entry, ok, err := ix.entry(was); ok && err == nil {
-			b.scratch = appendEntryKey(b.scratch[:0], ix, entry, sl.id)
-			_ = b.changes.Delete(b.scratch, nil)
-		}
-		if entry, ok, err := ix.entry(is); ok && err == nil {
-			b.scratch = appendEntryKey(b.scratch[:0], ix, entry, sl.id)
-			_ = b.changes.Set(b.scratch, nil, nil)
-		}
-	}
+		return b.changes.Set(key, nil, nil)
+	})
 }
 
 // end unlocks the rows and makes the committed records visible to readers. The cache
@@ -389,10 +353,9 @@ func (b *batch) end() {
 
 // release puts the batch back into the pool.
 func (b *batch) release() {
-	b.keys.reset()
 	clear(b.writes)
 	for _, sl := range b.pool {
-		*sl = slot{}
+		*sl = slot{key: sl.key[:0]}
 	}
 	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
 	b.records = nil

@@ -123,28 +123,6 @@ func TestChangedKeyIsRefused(t *testing.T) {
 	}
 }
 
-func TestTablesThatNoDriverCouldHave(t *testing.T) {
-	for name, change := range map[string]func(*store.Table){
-		"no name":                    func(t *store.Table) { t.Name = "" },
-		"no partition key":           func(t *store.Table) { t.Key.Partition = store.KeyAttr{} },
-		"a boolean key":              func(t *store.Table) { t.Key.Sort.Type = value.Bool },
-		"one attribute twice":        func(t *store.Table) { t.Key.Sort.Name = "PK" },
-		"an index without name":      func(t *store.Table) { t.Indexes[0].Name = "" },
-		"an index twice":             func(t *store.Table) { t.Indexes[1].Name = t.Indexes[0].Name },
-		"a local index of its own":   func(t *store.Table) { t.Indexes[0].Local = true },
-		"an index without partition": func(t *store.Table) { t.Indexes[0].Key.Partition.Name = "" },
-	} {
-		tab := things()
-		change(&tab)
-		if _, err := Open("data", []store.Table{tab}, Options{FS: vfs.NewMem(), Logger: quiet}); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if _, err := Open("data", []store.Table{things(), things()}, Options{FS: vfs.NewMem(), Logger: quiet}); err == nil {
-		t.Error("a table twice: no error")
-	}
-}
-
 func TestTablesKeepTheirRowsWhileNotGiven(t *testing.T) {
 	other := things()
 	other.Name = "others"

@@ -157,10 +157,7 @@ func refused(err error) error {
 // catalog, or the new one with indexes marked as Building, which the next load builds
 // from the beginning.
 func (s *Store) load(tables []store.Table) error {
-	err := checkSchemas(tables)
-	if err != nil {
-		return err
-	}
+	var err error
 	if s.catalog, err = loadCatalog(s.db); err != nil {
 		return err
 	}

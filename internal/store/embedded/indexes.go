@@ -74,12 +74,48 @@ func (ix *index) same(a, b []value.Value) bool {
 	return value.Equal(a[ix.partition], b[ix.partition]) && value.Equal(a[ix.sort], b[ix.sort])
 }
 
-// check refuses a row with a wrong value in an index's key.
-func (t *table) check(vs []value.Value) error {
+// fits refuses a row for faults that only the whole row shows. stored is the length of its
+// stored form.
+// DynamoDB refuses the same rows: those above 400 KB, and those whose index key has a wrong type or
+// is empty.
+func (t *table) fits(row value.Item, stored int) error {
+	// DynamoDB's count is at most about twice the size of the stored form.
+	if stored > store.MaxItemBytes/3 {
+		if err := store.CheckSize(row); err != nil {
+			return err
+		}
+	}
+	var buf [16]value.Value
+	vs := t.keyValues(buf[:0], row)
 	for _, ix := range t.indexes {
 		if _, _, err := ix.entry(vs); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// entries calls do with the keys of the index entries that go and come when a row changes. An entry goes where the row
+// leaves its place in an index, and comes where it takes one. A value that cannot be in a key has no entry. key is memory
+// to use, which is returned.
+func (t *table) entries(id store.Key, was, is value.Item, key []byte, do func(key []byte, gone bool) error) ([]byte, error) {
+	var buf [16]value.Value
+	vs := t.keyValues(t.keyValues(buf[:0], was), is)
+	before, now := vs[:len(t.indexed)], vs[len(t.indexed):]
+	for _, ix := range t.indexes {
+		if ix.same(before, now) {
+			continue
+		}
+		for i, side := range [][]value.Value{before, now} {
+			entry, ok, err := ix.entry(side)
+			if !ok || err != nil {
+				continue
+			}
+			key = appendEntryKey(key[:0], ix, entry, id)
+			if err := do(key, i == 0); err != nil {
+				return key, err
+			}
+		}
+	}
+	return key, nil
 }

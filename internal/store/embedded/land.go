@@ -18,7 +18,6 @@ import (
 
 	"weir/internal/sorter"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // landing is how the names of tables begin that are being made. A crash leaves them; the next Open
@@ -39,8 +38,7 @@ type staged struct {
 	index  *sorter.Sorter // index entries
 	parted []*table       // tables with rows
 
-	buf    []byte
-	values []value.Value
+	buf []byte
 }
 
 // Stage puts everything that was written since the last Stage into tables beside the store. It goes on
@@ -326,48 +324,22 @@ func dropLanding(fs vfs.FS, dir string) error {
 	return err
 }
 
-// entries sorts in the changes of a row's index entries.
-// An entry goes where the row leaves its place in an index, and comes where it takes one. Each is staged once in a window, as
-// a row is.
+// entries sorts in the changes of a row's index entries. Each is staged once in a window, as a row is.
 func (l *load) entries(r *loaded) error {
 	if len(r.tab.indexes) == 0 {
 		return nil
 	}
 	was, err := decodeRow(r.was)
+	is := r.item
+	if err == nil && !r.known {
+		is, err = decodeRow(r.now)
+	}
 	if err != nil {
 		return err
 	}
-	is := r.item
-	if !r.known {
-		if is, err = decodeRow(r.now); err != nil {
-			return err
-		}
-	}
 	g := &l.staged
-	g.values = r.tab.keyValues(g.values[:0], was)
-	g.values = r.tab.keyValues(g.values, is)
-	n := len(r.tab.indexed)
-	before, now := g.values[:n], g.values[n:]
-	add := func(ix *index, entry store.Key, gone bool) error {
-		g.buf = appendEntryKey(g.buf[:0], ix, entry, r.id)
-		return g.index.Add(g.buf, appendChange(nil, nil, gone))
-	}
-	for _, ix := range r.tab.indexes {
-		if ix.same(before, now) {
-			continue
-		}
-		if entry, ok, err := ix.entry(before); ok && err == nil {
-			if err := add(ix, entry, true); err != nil {
-				return err
-			}
-		}
-		if entry, ok, err := ix.entry(now); ok && err == nil {
-			if err := add(ix, entry, false); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	g.buf, err = r.tab.entries(r.id, was, is, g.buf, func(key []byte, gone bool) error { return g.index.Add(key, appendChange(nil, nil, gone)) })
+	return err
 }
 
 // Free is what the file system of the directory has for more.

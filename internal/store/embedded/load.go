@@ -40,7 +40,6 @@ type load struct {
 	scratches int                // files that were made to sort in
 
 	key, scratch []byte
-	values       []value.Value
 	restore      func() // the caches of the store
 }
 
@@ -386,8 +385,7 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 		return nil
 	}
 	if next != nil {
-		var err error
-		if l.values, err = r.tab.fits(l.values, next, len(stored)); err != nil {
+		if err := r.tab.fits(next, len(stored)); err != nil {
 			return err
 		}
 		stored = append(make([]byte, 0, len(stored)), stored...)
@@ -413,9 +411,7 @@ func (l *load) Fits(ref store.Ref, row value.Item, stored int) error {
 	if err := tab.Validate(&store.Write{Ref: ref, Put: row}); err != nil {
 		return err
 	}
-	var values [16]value.Value
-	_, err = tab.fits(values[:0], row, stored)
-	return err
+	return tab.fits(row, stored)
 }
 
 // Place puts or removes a row without a record.

@@ -101,9 +101,13 @@ func TestUnusableDirectory(t *testing.T) {
 
 // TestFailedOpenLetsGo: an Open that fails releases the directory.
 func TestFailedOpenLetsGo(t *testing.T) {
-	fs := vfs.NewMem()
+	fs, bad := vfs.NewMem(), things()
+	if err := open(t, "data", []store.Table{things()}, Options{FS: fs}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	bad.Key.Sort.Name = "other"
 	for range 2 {
-		if _, err := Open("data", []store.Table{{Name: "bad"}}, Options{FS: fs}); err == nil || errors.Is(err, store.ErrOwned) {
+		if _, err := Open("data", []store.Table{bad}, Options{FS: fs}); err == nil || errors.Is(err, store.ErrOwned) {
 			t.Fatalf("error %v", err)
 		}
 	}
