@@ -12,7 +12,7 @@ import (
 
 // root.bolt keeps the snapshot before the newest one too. If damage hides the newest as a
 // whole, the one before it looks like an index that was killed earlier. So each commit has a
-// number, which the index holds (keyCommits), and the file COMMITTED has the number of the
+// number, which the index holds (described), and the file COMMITTED has the number of the
 // last commit that was acknowledged. After a kill the index must not be behind the file.
 //
 // The file is overwritten in place, in one write, and not synced: after a power cut it may be

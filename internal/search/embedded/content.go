@@ -19,7 +19,7 @@ import (
 
 // Which documents of a segment are deleted, and which segments there are, stands in
 // pages of root.bolt that have no checksum. So an index also holds the sum of a hash of
-// each id and stamp that it shows, tombstones included (keyContent). A commit writes the
+// each id and stamp that it shows, tombstones included (described). A commit writes the
 // sum together with the documents, and merging changes neither. An index without the
 // checksum of a closed one is read to its last document, and the sum must come out: a
 // document that came back, is hidden, or is missing with its segment changes it.
@@ -33,30 +33,27 @@ func (st stamp) of(id string) content {
 	return content(binary.BigEndian.Uint64(sum[:]))
 }
 
-// bytes is the stored form; parseContent reads it.
-func (c content) bytes() ([]byte, error) { return summed.Marshal(c) }
-
-// parseContent reads the stored form. That there is none is an error: every index of this format has one.
-func parseContent(b []byte) (c content, err error) {
-	if b == nil {
-		return 0, errors.New("it does not say what it holds")
-	}
-	return c, summed.Unmarshal(b, &c)
+// described is what an index says of itself, with a checksum, since its latest commit.
+type described struct {
+	made
+	Content content
+	Commits commits
+	Filled  bool // it has all rows that existed when it was made
 }
 
-// contentOf returns the sum that an index says it holds.
-func contentOf(snap *scorch.IndexSnapshot) (content, error) {
-	b, err := snap.GetInternal(keyContent)
-	if err != nil {
-		return 0, err
+// describedBy returns what an index says of itself.
+func describedBy(snap *scorch.IndexSnapshot) (is described, err error) {
+	b, err := snap.GetInternal(keyDescribed)
+	if err == nil {
+		err = summed.Unmarshal(b, &is)
 	}
-	return parseContent(b)
+	return is, err
 }
 
 // checkContent opens an index without writing, and compares what it holds with what was
 // found in its directory. It reads every document's stamp.
 func (c *corpus) checkContent(found inspection) error {
-	if err := checkCommits(c.dir, found.commits); err != nil {
+	if err := checkCommits(c.dir, found.Commits); err != nil {
 		return c.damaged(err)
 	}
 	ix, err := scorch.NewScorch(scorch.Name, map[string]any{
@@ -99,7 +96,7 @@ func (c *corpus) compareContent(s *scorch.Scorch, found inspection) error {
 	for _, n := range sums {
 		sum += n
 	}
-	if sum != found.content {
+	if sum != found.Content {
 		return c.damaged(fmt.Errorf("%s does not say which documents are deleted as the last commit left it", rootFile))
 	}
 	return nil

@@ -20,17 +20,12 @@ import (
 	"weir/internal/summed"
 )
 
-// Scorch's internal values.
-var (
-	keySchema  = []byte("weir.schema")
-	keyFilled  = []byte("weir.filled")
-	keyContent = []byte("weir.content")
-	keyCommits = []byte("weir.commits")
-)
+// keyDescribed is scorch's internal value that is a described.
+var keyDescribed = []byte("weir.index")
 
 // Format must be raised when the content of documents, the way words are cut, or the
 // internal values change.
-const Format = 1
+const Format = 2
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {
@@ -56,7 +51,7 @@ type corpus struct {
 	dir     string
 	options Options
 	scorch  *scorch.Scorch
-	filled  bool
+	filled  atomic.Bool
 
 	made made
 
@@ -143,8 +138,8 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 	if c.made = found.made; !found.exists {
 		c.made = made{want, noted + rand.Text(), current}
 	}
-	c.filled = found.filled && (current == "" || c.made.Instance == current)
-	c.commits = found.commits
+	c.filled.Store(found.Filled && (current == "" || c.made.Instance == current))
+	c.commits = found.Commits
 	if found.exists {
 		if err := c.noteCommits(); err != nil {
 			return err
@@ -175,7 +170,7 @@ func (c *corpus) begin(found inspection) error {
 		return err
 	}
 	b := index.NewBatch()
-	if err := c.describe(b, 0); err != nil {
+	if err := c.describe(b, 0, false); err != nil {
 		return err
 	}
 	if err := c.persist(b); err != nil {
@@ -184,22 +179,12 @@ func (c *corpus) begin(found inspection) error {
 	return c.noteCommits()
 }
 
-// describe adds the internal values to a batch after which the index holds the content.
-// They are in the batch of the change itself, so after a crash the sum and the number belong to the
+// describe adds what the index says of itself to a batch after which it holds the content.
+// It is in the batch of the change itself, so after a crash the sum and the number belong to the
 // documents in the index.
-func (c *corpus) describe(b *index.Batch, holds content) error {
-	is, err := summed.Marshal(c.made)
-	if err != nil {
-		return err
-	}
-	held, err := holds.bytes()
-	if err != nil {
-		return err
-	}
-	number, err := summed.Marshal(c.commits)
-	b.SetInternal(keySchema, is)
-	b.SetInternal(keyContent, held)
-	b.SetInternal(keyCommits, number)
+func (c *corpus) describe(b *index.Batch, holds content, filled bool) error {
+	is, err := summed.Marshal(described{c.made, holds, c.commits, filled})
+	b.SetInternal(keyDescribed, is)
 	return err
 }
 

@@ -15,9 +15,7 @@
 //	p        stored: its stamp
 //	x        the term "x", and "h" with the hour in which it was written
 //
-// Besides, scorch holds three internal values. weir.schema says what the index was made for
-// (a made), with a checksum. weir.filled is there once all rows that existed are in the
-// index. weir.content is the sum of what it holds, see content.
+// Besides, scorch holds one internal value, weir.index: what the index says of itself (described).
 //
 // A document and its stamp are written as one, so a crash leaves both or neither. There
 // is no other record of which changes were applied.
@@ -59,7 +57,6 @@ type Index struct {
 	corpora map[string]*corpus
 	queue   *index.AnalysisQueue
 	scratch string // the directory to delete on Close, or ""
-	fresh   fresh
 	once    sync.Once
 	closed  error
 }
@@ -98,9 +95,6 @@ func Open(dir string, schemas []search.Schema, opts Options) (*Index, error) {
 			return nil, errors.Join(err, ix.Close())
 		}
 		ix.corpora[s.Name] = c
-		if !c.filled {
-			ix.fresh.add(s.Name)
-		}
 	}
 	return ix, nil
 }
@@ -137,7 +131,15 @@ func (ix *Index) Drop(_ context.Context, place string) error {
 
 // Fresh lists the indexes that were made, now or earlier, and not reported Filled
 // since. They lack the documents of rows that are older than the index.
-func (ix *Index) Fresh() []string { return ix.fresh.list() }
+func (ix *Index) Fresh() (names []string) {
+	for name, c := range ix.corpora {
+		if !c.filled.Load() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // Filled says that all rows that existed when the index was made are in it, or that
 // there were none. After a crash before Filled, the index is still fresh.
@@ -146,11 +148,7 @@ func (ix *Index) Filled(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ask(context.Background(), &request{filled: true}); err != nil {
-		return err
-	}
-	ix.fresh.remove(name)
-	return nil
+	return c.ask(context.Background(), &request{filled: true})
 }
 
 // Instance implements search.Index.
@@ -251,25 +249,4 @@ func (ix *Index) Close() error {
 		ix.closed = errors.Join(errs...)
 	})
 	return ix.closed
-}
-
-// fresh is a set of names.
-type fresh struct {
-	mu    sync.Mutex
-	names []string
-}
-
-func (f *fresh) add(name string) { f.names = append(f.names, name) }
-
-// list returns a copy.
-func (f *fresh) list() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.names)
-}
-
-func (f *fresh) remove(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.names = slices.DeleteFunc(f.names, func(n string) bool { return n == name })
 }

@@ -38,13 +38,10 @@ const lockWait = 2 * time.Second
 
 // inspection is what a directory says about its index.
 type inspection struct {
-	exists  bool
-	closed  bool // and root.bolt is as closing left it
-	made    made
-	content content
-	commits commits
-	filled  bool
-	files   []string // the segment files, sorted
+	exists bool
+	closed bool // and root.bolt is as closing left it
+	described
+	files []string // the segment files, sorted
 }
 
 // inspect reads what a directory says about its index, and checks every segment file.
@@ -159,13 +156,12 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 		return errors.New("no snapshot")
 	}
 	internal := snapshot.Bucket(util.BoltInternalKey)
-	if internal == nil || internal.Get(keySchema) == nil {
+	if internal == nil || internal.Get(keyDescribed) == nil {
 		return errors.New("it holds other documents")
 	}
 	n.exists = true
-	n.filled = internal.Get(keyFilled) != nil
-	if err := n.describe(internal); err != nil {
-		return err
+	if err := summed.Unmarshal(internal.Get(keyDescribed), &n.described); err != nil {
+		return fmt.Errorf("its definition cannot be read: %w", err)
 	}
 	return snapshot.ForEachBucket(func(k []byte) error {
 		if bytes.Equal(k, util.BoltInternalKey) || bytes.Equal(k, util.BoltMetaDataKey) {
@@ -178,17 +174,6 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 		n.files = append(n.files, string(path))
 		return nil
 	})
-}
-
-// describe reads the internal values that corpus.describe writes.
-func (n *inspection) describe(internal *bbolt.Bucket) (err error) {
-	if err := summed.Unmarshal(internal.Get(keySchema), &n.made); err != nil {
-		return fmt.Errorf("its definition cannot be read: %w", err)
-	}
-	if n.content, err = parseContent(internal.Get(keyContent)); err != nil {
-		return err
-	}
-	return summed.Unmarshal(internal.Get(keyCommits), &n.commits)
 }
 
 // compare checks that scorch has opened everything that was found.

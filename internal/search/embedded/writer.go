@@ -85,15 +85,14 @@ func (c *corpus) commit(batch []*request, size int) error {
 	if err != nil {
 		return err
 	}
-	holds, err := contentOf(snap)
+	is, err := describedBy(snap)
 	if err != nil {
 		return err
 	}
+	holds := is.Content
 	now := c.options.Now()
 	b := index.NewBatch()
-	if slices.ContainsFunc(batch, func(r *request) bool { return r.filled }) {
-		b.SetInternal(keyFilled, []byte{1})
-	}
+	filled := slices.ContainsFunc(batch, func(r *request) bool { return r.filled })
 	for _, id := range ids {
 		d := newest[id]
 		st := stampOf(&c.schema, d)
@@ -115,14 +114,17 @@ func (c *corpus) commit(batch []*request, size int) error {
 	if err != nil {
 		return err
 	}
-	if len(b.IndexOps) > 0 || c.unsure {
+	if len(b.IndexOps) > 0 || c.unsure || filled {
 		c.commits++
-		if err := c.describe(b, holds-gone); err != nil {
+		if err := c.describe(b, holds-gone, filled || c.filled.Load()); err != nil {
 			return err
 		}
 	}
 	if err := c.persist(b); err != nil {
 		return err
+	}
+	if filled {
+		c.filled.Store(true)
 	}
 	return c.acknowledge()
 }
