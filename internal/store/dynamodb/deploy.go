@@ -139,11 +139,7 @@ func identity(t *types.TableDescription) string {
 // The description is eventually consistent (DescribeTable): a table that was made a moment ago may
 // not be there yet.
 func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescription, error) {
-	var out *dynamodb.DescribeTableOutput
-	err := s.persist(ctx, later, func(ctx context.Context) (err error) {
-		out, err = s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
-		return err
-	})
+	out, err := asked(ctx, s, soon, s.db.DescribeTable, &dynamodb.DescribeTableInput{TableName: &name})
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing):
@@ -208,28 +204,23 @@ func (s *Store) active(ctx context.Context, name string) (*types.TableDescriptio
 
 // ttl is the attribute with the table's expiry, "" if TTL is off.
 // A TTL that is being switched on counts as on.
-func (s *Store) ttl(ctx context.Context, name string) (attr string, err error) {
-	err = s.persist(ctx, later, func(ctx context.Context) error {
-		out, err := s.db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
-		if err != nil {
-			return err
-		}
-		d := out.TimeToLiveDescription
-		if d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
-			attr = aws.ToString(d.AttributeName)
-		}
-		return nil
-	})
-	return attr, err
+func (s *Store) ttl(ctx context.Context, name string) (string, error) {
+	out, err := asked(ctx, s, soon, s.db.DescribeTimeToLive, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
+	if err != nil {
+		return "", err
+	}
+	d := out.TimeToLiveDescription
+	if d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
+		return aws.ToString(d.AttributeName), nil
+	}
+	return "", nil
 }
 
 // enableTTL switches TTL on. It returns as soon as DynamoDB has accepted the change.
 func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
-	return s.persist(ctx, later, func(ctx context.Context) error {
-		_, err := s.db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}})
-		return err
-	})
+	_, err := asked(ctx, s, later, s.db.UpdateTimeToLive, &dynamodb.UpdateTimeToLiveInput{TableName: &t.Name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}})
+	return err
 }
 
 // definitions names the type of each attribute that is part of a key.

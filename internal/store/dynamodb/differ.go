@@ -49,18 +49,12 @@ func (s *Store) Look(ctx context.Context, name string) (doctor.Table, error) {
 
 // backups says whether point-in-time recovery is on.
 func (s *Store) backups(ctx context.Context, name string) doctor.Fact[bool] {
-	on := false
-	err := s.persist(ctx, later, func(ctx context.Context) error {
-		out, err := s.db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
-		if err == nil && out.ContinuousBackupsDescription != nil && out.ContinuousBackupsDescription.PointInTimeRecoveryDescription != nil {
-			on = out.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
-		}
-		return err
-	})
+	out, err := asked(ctx, s, soon, s.db.DescribeContinuousBackups, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
 	if err != nil {
 		return doctor.Not[bool](Needs("dynamodb:DescribeContinuousBackups", err))
 	}
-	return doctor.Known(on)
+	is := out.ContinuousBackupsDescription
+	return doctor.Known(is != nil && is.PointInTimeRecoveryDescription != nil && is.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled)
 }
 
 // Needs says what is needed to ask for what a request with this action did not get.

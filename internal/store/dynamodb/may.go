@@ -64,36 +64,16 @@ func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context)
 		key[t.Key.Partition.Name] = &types.AttributeValueMemberS{Value: row}
 	}
 	calls := map[string]func(context.Context) error{
-		"DescribeTable": func(ctx context.Context) error {
-			_, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
-			return err
-		},
-		"BatchGetItem": func(ctx context.Context) error {
-			_, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.Name: {Keys: []attributes{key}}}})
-			return err
-		},
-		"PutItem": func(ctx context.Context) error {
-			_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{TableName: &t.Name, Item: key, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		},
-		"UpdateItem": func(ctx context.Context) error {
-			_, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		},
-		"DeleteItem": func(ctx context.Context) error {
-			_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		},
-		"ConditionCheckItem": func(ctx context.Context) error {
-			_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
-				ConditionCheck: &types.ConditionCheck{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}}}})
-			return err
-		},
-		"Scan": func(ctx context.Context) error {
-			_, err := s.db.Scan(ctx, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)})
-			return err
-		},
-		"Query": s.dryQuery(t),
+		"DescribeTable": once(s.db.DescribeTable, &dynamodb.DescribeTableInput{TableName: &t.Name}),
+		"BatchGetItem":  once(s.db.BatchGetItem, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.Name: {Keys: []attributes{key}}}}),
+		"PutItem":       once(s.db.PutItem, &dynamodb.PutItemInput{TableName: &t.Name, Item: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"UpdateItem":    once(s.db.UpdateItem, &dynamodb.UpdateItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"DeleteItem":    once(s.db.DeleteItem, &dynamodb.DeleteItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"ConditionCheckItem": once(s.db.TransactWriteItems, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+			ConditionCheck: &types.ConditionCheck{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}}}}),
+		"Scan": once(s.db.Scan, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)}),
+		"Query": once(s.db.Query, &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
+			ExpressionAttributeNames: names, ExpressionAttributeValues: attributes{":k": no(t.Key.Partition)}}),
 	}
 	if !t.Stream {
 		return calls
@@ -101,13 +81,10 @@ func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context)
 	return s.dryStream(t, calls)
 }
 
-// dryQuery asks for no row that exists.
-func (s *Store) dryQuery(t *store.Table) func(context.Context) error {
-	in := &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k")}
-	in.ExpressionAttributeNames = map[string]string{"#k": t.Key.Partition.Name}
-	in.ExpressionAttributeValues = attributes{":k": no(t.Key.Partition)}
+// once makes one call, and leaves its answer.
+func once[In, Out, Options any](call func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.db.Query(ctx, in)
+		_, err := call(ctx, in)
 		return err
 	}
 }
@@ -145,10 +122,7 @@ func (s *Store) dryStream(t *store.Table, calls map[string]func(context.Context)
 		}
 		return out.ShardIterator, nil
 	}
-	calls["ListStreams"] = func(ctx context.Context) error {
-		_, err := s.streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &t.Name})
-		return err
-	}
+	calls["ListStreams"] = once(s.streams.ListStreams, &dynamodbstreams.ListStreamsInput{TableName: &t.Name})
 	calls["DescribeStream"] = func(ctx context.Context) error { _, _, err := shardOf(ctx); return err }
 	calls["GetShardIterator"] = func(ctx context.Context) error { _, err := iterator(ctx); return err }
 	calls["GetRecords"] = func(ctx context.Context) error {

@@ -101,15 +101,12 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 	if q.Segments > 0 {
 		in.Segment, in.TotalSegments = aws.Int32(int32(q.Segment)), aws.Int32(int32(q.Segments))
 	}
-	err = s.persist(ctx, soon, func(ctx context.Context) error {
-		out, err := s.db.Scan(ctx, in)
-		if err == nil {
-			rows, last = out.Items, out.LastEvaluatedKey
-			s.consumedOne(ctx, "Scan", false, out.ConsumedCapacity)
-		}
-		return err
-	})
-	return rows, last, err
+	out, err := asked(ctx, s, soon, s.db.Scan, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.consumedOne(ctx, "Scan", false, out.ConsumedCapacity)
+	return out.Items, out.LastEvaluatedKey, nil
 }
 
 // keyQuery reads one page of one partition, with retries like scan.
@@ -123,15 +120,12 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 	in := &dynamodb.QueryInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ScanIndexForward: aws.Bool(!q.Reverse), ReturnConsumedCapacity: s.returnCapacity(),
 		KeyConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values}
-	err = s.persist(ctx, soon, func(ctx context.Context) error {
-		out, err := s.db.Query(ctx, in)
-		if err == nil {
-			rows, last = out.Items, out.LastEvaluatedKey
-			s.consumedOne(ctx, "Query", false, out.ConsumedCapacity)
-		}
-		return err
-	})
-	return rows, last, err
+	out, err := asked(ctx, s, soon, s.db.Query, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.consumedOne(ctx, "Query", false, out.ConsumedCapacity)
+	return out.Items, out.LastEvaluatedKey, nil
 }
 
 // keyCondition is the KeyConditionExpression of a query with a partition.

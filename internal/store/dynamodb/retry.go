@@ -137,6 +137,15 @@ func (s *Store) persist(ctx context.Context, again again, request func(context.C
 	return s.persistRows(ctx, nil, again, request)
 }
 
+// asked returns the answer to a request that is sent as persist does.
+func asked[In, Out, Options any](ctx context.Context, s *Store, when again, call func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) (out *Out, err error) {
+	err = s.persist(ctx, when, func(ctx context.Context) (err error) {
+		out, err = call(ctx, in)
+		return err
+	})
+	return out, err
+}
+
 // persistRows is persist of a request that writes these rows. If they are hot, it waits for
 // their turn.
 func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, request func(context.Context) error) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
@@ -188,11 +187,7 @@ func (s *Store) describeAll(ctx context.Context, table string, arns []string) (a
 func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, on bool, err error) {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
-		var out *dynamodbstreams.DescribeStreamOutput
-		err := s.persist(ctx, soon, func(ctx context.Context) (err error) {
-			out, err = s.streams.DescribeStream(ctx, in)
-			return err
-		})
+		out, err := asked(ctx, s, soon, s.streams.DescribeStream, in)
 		if err != nil {
 			return nil, false, err
 		}
@@ -254,20 +249,16 @@ func (s *Store) latest(ctx context.Context, table string) (arn string, err error
 	if err != nil {
 		return "", err
 	}
-	err = s.persist(ctx, soon, func(ctx context.Context) error {
-		out, err := s.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
-		if err == nil && out.Table.StreamSpecification != nil && aws.ToBool(out.Table.StreamSpecification.StreamEnabled) {
-			arn = aws.ToString(out.Table.LatestStreamArn)
-		}
-		return err
-	})
-	switch known := named(err); {
-	case known != nil:
-		err = known
-	case err == nil && arn == "":
-		err = fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
+	found, err := s.tableThere(ctx, t.Name)
+	switch {
+	case err != nil:
+		return "", err
+	case found == nil:
+		return "", fmt.Errorf("table %s: %w", table, store.ErrNoTable)
+	case found.StreamSpecification == nil || !aws.ToBool(found.StreamSpecification.StreamEnabled):
+		return "", fmt.Errorf("table %s has no stream: %w", table, store.ErrNoTable)
 	}
-	return arn, err
+	return aws.ToString(found.LatestStreamArn), nil
 }
 
 // streamOf is the stream to which a shard belongs, as last listed.
