@@ -218,7 +218,7 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 		}
 		stored = bytes.Clone(stored)
 	}
-	b.emit(w, sl, stored, next)
+	b.emit(w, sl, next)
 	sl.now, sl.nowItem = stored, next
 	b.touch(sl)
 	return nil
@@ -236,23 +236,18 @@ func (b *batch) touch(sl *slot) {
 // emit adds the stream record of the change from the current row to next.
 // Tables without a stream have none. The record is in the same batch of Pebble as its row, so a crash leaves both or neither; it
 // shares the items of the slot, which must not change after.
-func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
+func (b *batch) emit(w *store.Write, sl *slot, next value.Item) {
 	if !sl.tab.Stream {
 		return
 	}
-	c := change{old: sl.now, new: stored}
-	if o := w.Origin; o != nil {
-		c.time, c.origin, c.expired = o.Time, o.Position, o.Expired
-	}
-	if c.time.IsZero() {
-		c.time = b.s.opts.Now()
-	}
+	r := b.s.recordOf(w, sl.tab, sl.nowItem, next)
 	if sl.shard == nil {
 		sl.shard = sl.tab.shardOf(sl.id)
 	}
-	b.scratch = appendRecord(b.scratch[:0], &c)
 	seq := b.ticket.take(sl.tab)
+	r.Position = events.PositionOf(seq)
 	sl.shard.reached(seq)
+	b.scratch = appendRecord(b.scratch[:0], &r)
 	op := b.changes.SetDeferred(recordKeyLen, len(b.scratch))
 	appendRecordKey(op.Key[:0], sl.tab, sl.shard.ID, seq)
 	copy(op.Value, b.scratch)
@@ -261,11 +256,7 @@ func (b *batch) emit(w *store.Write, sl *slot, stored []byte, next value.Item) {
 		b.records = make([]tailRecord, 0, len(b.writes))
 	}
 	b.records = append(b.records, tailRecord{
-		seq: seq, shard: sl.shard, bytes: tailOverhead + len(c.old) + len(c.new) + attrOverhead*(len(sl.nowItem)+len(next)),
-		record: events.Record{
-			Table: sl.tab.Name, Keys: sl.tab.Item(sl.id), Old: sl.nowItem, New: next,
-			Position: events.PositionOf(seq), Time: c.time.Round(0).UTC(), Expired: c.expired, Origin: c.origin,
-		},
+		seq: seq, shard: sl.shard, bytes: tailOverhead + len(b.scratch) + attrOverhead*(len(sl.nowItem)+len(next)), record: r,
 	})
 }
 

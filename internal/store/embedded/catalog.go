@@ -17,7 +17,7 @@ import (
 )
 
 // Format is the version of the format of a directory. A store of another one is refused.
-const Format = 1
+const Format = 2
 
 // catalog is the JSON under "mtables": what the store knows about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for
@@ -96,7 +96,7 @@ func loadCatalog(db *pebble.DB) (*catalog, error) {
 	case err != nil:
 		return nil, fmt.Errorf("format version %.20q is corrupt", version)
 	case v != Format:
-		return nil, fmt.Errorf("the directory has format version %d, this program knows %d: a newer weir wrote it; use a newer program", v, Format)
+		return nil, fmt.Errorf("the directory has format version %d, this program knows %d: another weir wrote it; use that one, or replay into another directory", v, Format)
 	}
 	b, err := getCopy(db, keyCatalog)
 	if err != nil {

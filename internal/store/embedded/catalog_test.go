@@ -187,17 +187,17 @@ func TestStreamSwitchedOffAndOn(t *testing.T) {
 	}
 }
 
-func TestNewerFormatIsRefused(t *testing.T) {
+func TestOtherFormatIsRefused(t *testing.T) {
 	s := openMem(t, things())
 	do(t, s, put("a", "b"))
-	if err := s.db.Set(keyFormat, []byte("2"), pebble.Sync); err != nil {
+	if err := s.db.Set(keyFormat, []byte("1"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open("data", []store.Table{things()}, s.opts)
-	if err == nil || !strings.Contains(err.Error(), "format version 2") || !strings.Contains(err.Error(), "newer program") {
+	if err == nil || !strings.Contains(err.Error(), "format version 1") || !strings.Contains(err.Error(), "another directory") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -397,7 +397,10 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 	r.now, r.written = stored, true
 	l.know(r, next)
 	if r.tab.Stream && w != nil && (l.opts.Silent == nil || !l.opts.Silent(w.Ref, row, next)) {
-		l.record(w, r, row, next)
+		l.last++
+		rec := l.s.recordOf(w, r.tab, row, next)
+		rec.Position = events.PositionOf(l.last)
+		l.records = append(l.records, rec)
 	}
 	return nil
 }
@@ -429,20 +432,6 @@ func (l *load) Place(ref store.Ref, row value.Item) error {
 		return fmt.Errorf("place %v: %w: %w", ref, store.ErrLoading, err)
 	}
 	return nil
-}
-
-// record keeps the stream record of a write for Take.
-func (l *load) record(w *store.Write, r *loaded, old, next value.Item) {
-	l.last++
-	rec := events.Record{Table: r.tab.Name, Keys: r.tab.Item(r.id), Old: old, New: next, Position: events.PositionOf(l.last)}
-	if o := w.Origin; o != nil {
-		rec.Time, rec.Origin, rec.Expired = o.Time, o.Position, o.Expired
-	}
-	if rec.Time.IsZero() {
-		rec.Time = l.s.opts.Now()
-	}
-	rec.Time = rec.Time.Round(0).UTC()
-	l.records = append(l.records, rec)
 }
 
 // Transact executes all the writes or none.

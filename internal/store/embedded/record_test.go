@@ -1,82 +1,71 @@
 package embedded
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"weir/internal/events"
+	"weir/internal/value"
 )
 
-var genRow = rapid.OneOf(
-	rapid.SliceOfN(rapid.SampledFrom([]byte("ab")), 1, 40),
-	rapid.SliceOfN(rapid.Byte(), 0, 60))
+var genRow = rapid.Custom(func(t *rapid.T) value.Item {
+	return item("PK", rapid.String().Draw(t, "pk"), "SK", "s", "pad", pad(rapid.IntRange(0, 300).Draw(t, "pad")), "n", rapid.IntRange(0, 9).Draw(t, "n"))
+})
 
-var genChange = rapid.Custom(func(t *rapid.T) change {
-	c := change{expired: rapid.Bool().Draw(t, "expired")}
-	c.time = time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999999999).Draw(t, "nsec")).UTC()
+var genRecord = rapid.Custom(func(t *rapid.T) events.Record {
+	r := events.Record{Table: "things", Position: events.PositionOf(7), Expired: rapid.Bool().Draw(t, "expired")}
+	r.Time = time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999999999).Draw(t, "nsec")).UTC()
 	if rapid.Bool().Draw(t, "origin") {
-		c.origin = events.PositionOf(rapid.Uint64Min(1).Draw(t, "position"))
+		r.Origin = events.PositionOf(rapid.Uint64Min(1).Draw(t, "position"))
 	}
 	have := rapid.IntRange(1, 3).Draw(t, "images")
 	if have&1 != 0 {
-		c.old = genRow.Draw(t, "old")
+		r.Old = genRow.Draw(t, "old")
 	}
 	if have&2 != 0 {
-		c.new = genRow.Draw(t, "new")
+		r.New = genRow.Draw(t, "new")
 	}
-	return c
+	return r
 })
 
-func sameChange(a, b *change) bool {
-	return bytes.Equal(a.old, b.old) && (a.old == nil) == (b.old == nil) && bytes.Equal(a.new, b.new) && (a.new == nil) == (b.new == nil) &&
-		a.time.Equal(b.time) && a.origin == b.origin && a.expired == b.expired
+func sameRecord(a, b *events.Record) bool {
+	return value.EqualItems(a.Old, b.Old) && value.EqualItems(a.New, b.New) && a.Time.Equal(b.Time) && a.Origin == b.Origin &&
+		a.Expired == b.Expired && a.Table == b.Table && a.Position == b.Position
 }
 
 func TestRecordForm(t *testing.T) {
+	tab := &table{Table: things()}
 	rapid.Check(t, func(t *rapid.T) {
-		c := genChange.Draw(t, "change")
-		form := appendRecord(nil, &c)
-		back, err := decodeRecord(form)
-		if err != nil || !sameChange(&c, &back) {
-			t.Fatalf("%+v comes back as %+v, %v", c, back, err)
+		r := genRecord.Draw(t, "record")
+		form := appendRecord(nil, &r)
+		back, err := decodeRecord(form, tab, 7)
+		if err != nil || !sameRecord(&r, &back) || len(back.Keys) != 2 {
+			t.Fatalf("%+v comes back as %+v, %v", r, back, err)
 		}
 		cut := rapid.IntRange(0, len(form)-1).Draw(t, "cut")
-		if back, err := decodeRecord(form[:cut]); err == nil && c.new == nil {
+		if back, err := decodeRecord(form[:cut], tab, 7); err == nil {
 			t.Fatalf("%d of %d bytes give %+v", cut, len(form), back)
 		}
 	})
 }
 
-func TestRecordFormIsSmall(t *testing.T) {
-	old := bytes.Repeat([]byte("0123456789"), 100)
-	changed := bytes.Clone(old)
-	changed[500] = 'x'
-	form := appendRecord(nil, &change{old: old, new: changed, time: time.Unix(1e9, 0)})
-	if len(form) > len(old)+20 {
-		t.Errorf("%d bytes for a row of %d and one changed byte", len(form), len(old))
-	}
-}
-
 // FuzzRecordForm: any bytes are a record or are refused, without a panic.
 func FuzzRecordForm(f *testing.F) {
-	for _, c := range []change{{old: []byte("a")}, {new: []byte("bc"), origin: events.PositionOf(7)}, {old: []byte("abcd"), new: []byte("abxd"), expired: true}} {
-		f.Add(appendRecord(nil, &c))
+	row := item("PK", "a", "SK", "b")
+	for _, r := range []events.Record{{Old: row}, {New: row, Origin: events.PositionOf(7)}, {Old: row, New: row, Expired: true}} {
+		f.Add(appendRecord(nil, &r))
 	}
+	tab := &table{Table: things()}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := decodeRecord(b)
+		r, err := decodeRecord(b, tab, 7)
 		if err != nil {
 			return
 		}
-		back, err := decodeRecord(appendRecord(nil, &c))
-		if err != nil || !sameChange(&c, &back) {
-			t.Fatalf("%x: %+v comes back as %+v, %v", b, c, back, err)
-		}
-		tab := benchTable()
-		if _, err := c.event(&table{Table: tab}, 1); err != nil {
-			return
+		back, err := decodeRecord(appendRecord(nil, &r), tab, 7)
+		if err != nil || !sameRecord(&r, &back) {
+			t.Fatalf("%x: %+v comes back as %+v, %v", b, r, back, err)
 		}
 	})
 }

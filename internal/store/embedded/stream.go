@@ -172,11 +172,7 @@ func (w *walker) record() (r events.Record, size int, err error) {
 	if err != nil {
 		return r, 0, err
 	}
-	c, err := decodeRecord(bytes.Clone(stored))
-	if err != nil {
-		return r, 0, err
-	}
-	r, err = c.event(w.tab, w.seq)
+	r, err = decodeRecord(bytes.Clone(stored), w.tab, w.seq)
 	return r, len(stored), err
 }
 
