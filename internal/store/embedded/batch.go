@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -15,8 +14,7 @@ import (
 	"weir/internal/value"
 )
 
-// batch is the writes that are read, checked and committed together, with all the
-// memory for them. It is pooled and reused. The order of calls:
+// batch is the writes that are read, checked and committed together. The order of calls:
 //
 //	add…  begin  (step… commit)…  end  release
 //
@@ -29,7 +27,7 @@ type batch struct {
 	writes  []*store.Write
 	slotOf  []*slot // of each write; nil where add failed
 	slots   []*slot // one for each row, by key
-	pool    []*slot
+	pool    []slot  // of slots, with room for one of each write
 	locks   lockSet
 	ticket  *ticket
 	changes *pebble.Batch
@@ -64,14 +62,10 @@ type slot struct {
 // errTooMuch says that the batch reads more bytes than one batch may hold.
 var errTooMuch = errors.New("the batch is too large")
 
-// batches are released ones, of any store: a pool within a Store would keep its memory after Close.
-var batches = sync.Pool{New: func() any { return new(batch) }}
-
-// newBatch returns an empty batch, which the caller releases.
-func newBatch(s *Store) *batch {
-	b := batches.Get().(*batch)
-	b.s, b.changes = s, s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))
-	return b
+// newBatch returns an empty batch for so many writes, which the caller releases.
+func newBatch(s *Store, writes int) *batch {
+	changes := s.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(2*chunkBytes))
+	return &batch{s: s, changes: changes, pool: make([]slot, 0, writes), writes: make([]*store.Write, 0, writes), slotOf: make([]*slot, 0, writes)}
 }
 
 // add adds a write. After an error, which concerns only this write, the batch does not
@@ -91,22 +85,10 @@ func (b *batch) add(w *store.Write) error {
 	if err := tab.Validate(w); err != nil {
 		return err
 	}
-	sl := b.newSlot()
-	sl.tab, sl.id = tab, w.Key
-	sl.key = appendRowKey(sl.key, tab, w.Key)
-	b.slotOf[len(b.slotOf)-1] = sl
+	b.pool = append(b.pool, slot{tab: tab, id: w.Key, key: appendRowKey(nil, tab, w.Key)})
+	sl := &b.pool[len(b.pool)-1]
+	b.slots, b.slotOf[len(b.slotOf)-1] = append(b.slots, sl), sl
 	return nil
-}
-
-// newSlot returns a slot without a row, from the pool if one is left.
-func (b *batch) newSlot() *slot {
-	n := len(b.slots)
-	if n == len(b.pool) {
-		b.pool = append(b.pool, &slot{})
-	}
-	sl := b.pool[n]
-	b.slots = append(b.slots, sl)
-	return sl
 }
 
 // begin locks and reads the rows. If bounded is set it may return errTooMuch. After an
@@ -342,16 +324,5 @@ func (b *batch) end() {
 	b.s.numbers.publish(b.ticket)
 }
 
-// release puts the batch back into the pool.
-func (b *batch) release() {
-	clear(b.writes)
-	for _, sl := range b.pool {
-		*sl = slot{key: sl.key[:0]}
-	}
-	b.writes, b.slotOf, b.slots, b.dirty = b.writes[:0], b.slotOf[:0], b.slots[:0], b.dirty[:0]
-	b.records = nil
-	b.ticket, b.pending, b.checks, b.unknown = nil, 0, false, false
-	_ = b.changes.Close() // gives its memory to the next one
-	b.s, b.changes = nil, nil
-	batches.Put(b)
-}
+// release gives the memory of the changes back.
+func (b *batch) release() { _ = b.changes.Close() }

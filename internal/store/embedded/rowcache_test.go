@@ -135,7 +135,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ws := []store.Write{set("a", 2), set("b", 2)}
-	b := newBatch(s)
+	b := newBatch(s, len(ws))
 	for i := range ws {
 		if err := b.add(&ws[i]); err != nil {
 			t.Fatal(err)

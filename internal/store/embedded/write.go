@@ -51,7 +51,7 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 		return true, err
 	}
 	defer s.gate.RUnlock()
-	b := newBatch(s)
+	b := newBatch(s, len(ws))
 	defer b.release()
 	for i := range ws {
 		if err := b.add(&ws[i]); err != nil {
@@ -106,7 +106,7 @@ func (s *Store) transact(ctx context.Context, ws []store.Write) error {
 		return err
 	}
 	defer s.gate.RUnlock()
-	b := newBatch(s)
+	b := newBatch(s, len(ws))
 	defer b.release()
 	b.checks = true
 	for i := range ws {
