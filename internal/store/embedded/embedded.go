@@ -117,16 +117,16 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 		// would have to be whole.
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
 	}
-	if err := s.journal.start(po.FS, dir); err != nil {
-		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
-	}
-	if err := dropLanding(po.FS, dir); err != nil {
-		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
-	}
 	s.seed = maphash.MakeSeed()
 	s.cache.share(opts.RowCacheBytes)
 	s.tail.room = int(opts.TailBytes)
-	if err := s.load(tables); err != nil {
+	if err = s.journal.start(po.FS, dir); err == nil {
+		err = dropLanding(po.FS, dir)
+	}
+	if err == nil {
+		err = s.load(tables)
+	}
+	if err != nil {
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"weir/internal/store"
 	"weir/internal/value"
@@ -57,23 +58,13 @@ func appendKeyValue(b []byte, v value.Value) []byte {
 // that begin with s begin with it.
 func appendEscaped(b []byte, s string) []byte {
 	for {
-		i := indexNul(s)
+		i := strings.IndexByte(s, escape)
 		if i < 0 {
 			return append(b, s...)
 		}
 		b = append(append(b, s[:i]...), escape, escapedNul)
 		s = s[i+1:]
 	}
-}
-
-// indexNul is where the first byte stands that has to be escaped, -1 for none.
-func indexNul(s string) int {
-	for i := 0; i < len(s); i++ {
-		if s[i] == escape {
-			return i
-		}
-	}
-	return -1
 }
 
 // appendNumber appends a number so that bytes compare as numbers do: a sign, the exponent, the

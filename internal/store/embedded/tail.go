@@ -92,35 +92,20 @@ func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Recor
 		first--
 	}
 	runs := t.runs[max(first-1, 0):]
-	n, more := countOf(runs, sh, low, high, limit)
-	page = make([]events.Record, 0, n)
-	for _, run := range runs {
-		for i := range run {
-			if r := &run[i]; r.shard == sh && r.seq >= low && len(page) < n {
-				page = append(page, r.record)
-			}
-		}
-	}
-	return page, more, true
-}
-
-// countOf is the number of records of a shard, from low to high, that a page of them
-// holds, and whether there are more.
-func countOf(runs [][]tailRecord, sh *shard, low, high uint64, limit int) (n int, more bool) {
 	size := 0
 	for _, run := range runs {
 		for i := range run {
 			switch r := &run[i]; {
 			case r.seq > high:
-				return n, false
+				return page, false, true
 			case r.seq < low || r.shard != sh:
-			case n >= limit || size > readBytes:
-				return n, true
+			case len(page) >= limit || size > readBytes:
+				return page, true, true
 			default:
-				n++
+				page = append(page, r.record)
 				size += r.bytes
 			}
 		}
 	}
-	return n, false
+	return page, false, true
 }
