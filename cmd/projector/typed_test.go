@@ -45,7 +45,7 @@ func typable(verb, rest string) (words []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := p.Parse(words); err == nil && (n == 0 || isModel(args[0]) || verb == "completion") {
+		if _, err := p.Parse(words); err == nil && (n == 0 || isModel(args[0])) {
 			return words, nil
 		}
 	}
@@ -120,7 +120,7 @@ func untypable(line []string, printed string) error {
 // mainTyped is main, for scripts. It ends with exit code 99 if a command that it prints cannot be typed as it stands.
 func mainTyped() {
 	args := os.Args[1:]
-	if cli.InLambda() || len(args) == 0 || slices.Contains(args, "--help") || slices.Contains([]string{"man", "completion", "deploy"}, args[0]) {
+	if cli.InLambda() || len(args) == 0 || slices.Contains(args, "--help") || slices.Contains([]string{"deploy"}, args[0]) {
 		main()
 	}
 	var said bytes.Buffer

@@ -57,7 +57,6 @@ dead:
   list: {output: json}
 ` + "```" + `
 
-**Shells.** ` + "`projector completion bash`, `zsh` or `fish`" + ` prints what completes command lines, ` + "`projector man`" + ` the manual page.
 No output has colours, so ` + "`NO_COLOR`" + ` changes nothing. Progress is shown on a terminal only.
 
 **Checks in CI.** ` + "`lint`" + ` prints ` + "`FILE:LINE:COLUMN: MESSAGE`" + `, and ` + "`FILE:LINE:COLUMN: warning: MESSAGE`" + ` for a warning, as compilers do. GitHub

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -62,10 +61,7 @@ func (r *release) build(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	common, err := r.common(ctx, work)
-	if err != nil {
-		return err
-	}
+	common := r.common()
 	list, box := newBill(r), newImage(r)
 	if err := box.trust(ctx, work); err != nil {
 		return err
@@ -165,35 +161,12 @@ func (r *release) notices() []file {
 }
 
 // common are the files that every archive has.
-func (r *release) common(ctx context.Context, work string) ([]file, error) {
+func (r *release) common() []file {
 	files := r.notices()
 	for _, name := range []string{"README.md", "CHANGELOG.md", "SECURITY.md"} {
 		files = append(files, file{name, filepath.Join(r.source, name), 0o644})
 	}
-	made := func(name, program string, args ...string) error {
-		text, err := output(ctx, r.source, nil, program, args...)
-		if err != nil {
-			return err
-		}
-		at := filepath.Join(work, filepath.Base(name))
-		files = append(files, file{name, at, 0o644})
-		return os.WriteFile(at, []byte(text), 0o644)
-	}
-	for _, name := range programs {
-		program := filepath.Join(work, "here", name)
-		if err := r.compile(ctx, program, runtime.GOOS, runtime.GOARCH, name); err != nil {
-			return nil, err
-		}
-		if err := made("man/man1/"+name+".1", program, "man"); err != nil {
-			return nil, err
-		}
-		for _, shell := range []string{"bash", "zsh", "fish"} {
-			if err := made("completions/"+name+"."+shell, program, "completion", shell); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return files, nil
+	return files
 }
 
 // function packs a program as Lambda loads it.

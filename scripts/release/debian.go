@@ -55,32 +55,20 @@ deb:
 contents:
 `, machine, r.version, at)
 	for _, f := range append(files, common...) {
-		to := debianPath(f.name)
-		if to == "" {
-			continue
-		}
 		from, _ := filepath.Abs(f.from) // fails only without a working directory
-		fmt.Fprintf(&b, "- {src: %q, dst: %q, file_info: {mode: 0%o, mtime: %s}}\n", from, to, f.mode, at)
+		fmt.Fprintf(&b, "- {src: %q, dst: %q, file_info: {mode: 0%o, mtime: %s}}\n", from, debianPath(f.name), f.mode, at)
 	}
 	return b.String()
 }
 
-// debianPath is where a file of an archive belongs, "" for nowhere.
+// debianPath is where a file of an archive belongs.
 func debianPath(name string) string {
 	base := filepath.Base(name)
-	switch program, ext := strings.TrimSuffix(base, filepath.Ext(base)), filepath.Ext(name); {
+	switch {
 	case name == "LICENSE":
 		return "/usr/share/doc/weir/copyright"
-	case name == "NOTICE" || ext == ".md":
+	case name == "NOTICE" || filepath.Ext(name) == ".md":
 		return "/usr/share/doc/weir/" + base
-	case ext == ".1":
-		return "/usr/share/man/man1/" + base
-	case ext == ".bash":
-		return "/usr/share/bash-completion/completions/" + program
-	case ext == ".fish":
-		return "/usr/share/fish/vendor_completions.d/" + base
-	case ext == ".zsh":
-		return "" // it is sourced after compinit, and no file of fpath
 	}
 	return "/usr/bin/" + base
 }

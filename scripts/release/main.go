@@ -1,6 +1,6 @@
 // Command release builds what a release has, into a directory:
 //
-//	weir_VERSION_SYSTEM_MACHINE.tar.gz    the static programs, manual pages, completions, licences (.zip for Windows)
+//	weir_VERSION_SYSTEM_MACHINE.tar.gz    the static programs and licences (.zip for Windows)
 //	weir_VERSION_MACHINE.deb              the same as a Debian package
 //	weir_VERSION_image.tar                an image of containers (an OCI layout) for all Linux machines
 //	weir-NAME-lambda_VERSION_MACHINE.zip  the functions: projector (cmd/function) and ingest

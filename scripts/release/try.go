@@ -187,7 +187,7 @@ func (r *release) tryDebian(ctx context.Context, path, dir, machine string) (sai
 	if _, err := output(ctx, dir, nil, "dpkg-deb", "--extract", path, dir); err != nil {
 		return "", err
 	}
-	for _, name := range []string{"doc/weir/copyright", "doc/weir/NOTICE", "man/man1/projector.1", "bash-completion/completions/ingest"} {
+	for _, name := range []string{"doc/weir/copyright", "doc/weir/NOTICE"} {
 		if _, err := os.Stat(filepath.Join(dir, "usr", "share", name)); err != nil {
 			return "", err
 		}
