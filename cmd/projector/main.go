@@ -99,8 +99,7 @@ func (*retireCommand) Run(*program) error {
 const description = `Derived data for DynamoDB tables, kept exactly right.
 
 MODEL is the name of a built-in model or the path of a model file. The environment can
-say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget; and so can a
-file, --config FILE or projector.yaml. Data is printed
+say what flags say: WEIR_DATA is --data, WEIR_WRITE_BUDGET is --write-budget. Data is printed
 on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 usage
 or configuration, 3 a service or the disk is down, or the output could not be written, 4
 incomplete: run the same command again, 130 interrupted.`

@@ -131,8 +131,8 @@ type Program struct {
 // help.
 // The command's own errors go through Fail. Wrong arguments are Mistake, with a line that names the help to read.
 func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer, bind any) (code int) {
-	exited, file := -1, &config{standard: p.Config()}
-	parser, err := p.parser(stdout, stderr, func(n int) { exited = n }, kong.Resolvers(file))
+	exited := -1
+	parser, err := p.Parser(stdout, stderr, func(n int) { exited = n })
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return Mistake
@@ -149,7 +149,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 			fmt.Fprintf(stderr, "%s: no command %q: it is the program %s\nTry: %[3]s --help\n", p.Name, args[0], to)
 			return Mistake
 		}
-		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, file.mistake(err), p.asked(err))
+		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.asked(err))
 		return Mistake
 	}
 	return p.Fail(ctx, k.Run(bind), stderr)
@@ -159,14 +159,10 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 // It calls exit after it has printed help or the version. Variables are named in help, their
 // values are not.
 func (p *Program) Parser(stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
-	return p.parser(stdout, stderr, exit)
-}
-
-func (p *Program) parser(stdout, stderr io.Writer, exit func(code int), more ...kong.Option) (*kong.Kong, error) {
-	return kong.New(p.Commands, append([]kong.Option{kong.Name(p.Name), kong.Description(p.Description),
+	return kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
 		kong.Writers(stdout, stderr), kong.Exit(exit), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(about), kong.Vars{"config_file": p.Config()}}, more...)...)
+		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(about))
 }
 
 // about is what help says of a flag or an argument.

@@ -17,10 +17,9 @@ import (
 // commit of others that are built in a repository.
 var release, commit string
 
-// Extras are the flags that both programs have beside their work: a program's commands embed it.
+// Extras are the flags that each program has beside its work: a program's commands embed it.
 type Extras struct {
 	Version VersionFlag `env:"-" help:"Print the version and the formats of stored data."`
-	Config  string      `placeholder:"FILE" help:"A file that says what flags say, as YAML or JSON; without it ${config_file}, if that is here."`
 }
 
 // VersionFlag prints the version.

@@ -41,22 +41,6 @@ name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_TEMPLATE_FORMAT`, `WEIR_DASHBOAR
 lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
 single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--prune`" + `.
 
-**Configuration.** A file says what flags say, in YAML or JSON: ` + "`--config FILE`" + ` (` + "`WEIR_CONFIG`" + `), or the program's own (` + "`projector.yaml`, `ingest.yaml`" + `) in the
-directory where it is started. A name below a command is for that command, any other for each command that has the flag. A flag on the
-command line comes first, then its variable, then the file. A key that no command has, or that asks for a single act, is refused
-with its line.
-
-` + "```yaml" + `
-aws: true
-stage: prod
-tables: ["gallery=gallery-prod"]
-run:
-  addr: ":8480"
-  write-budget: 200
-dead:
-  list: {output: json}
-` + "```" + `
-
 No output has colours, so ` + "`NO_COLOR`" + ` changes nothing. Progress is shown on a terminal only.
 
 **Checks in CI.** ` + "`lint`" + ` prints ` + "`FILE:LINE:COLUMN: MESSAGE`" + `, and ` + "`FILE:LINE:COLUMN: warning: MESSAGE`" + ` for a warning, as compilers do. GitHub
