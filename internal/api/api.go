@@ -96,21 +96,18 @@ func New(engines []*query.Engine, o Options) (*API, error) {
 	if o.Status != nil {
 		mux.HandleFunc("/v1/{model}/"+model.StatusPath, a.status)
 	}
-	mux.HandleFunc("/healthz", a.health)
+	mux.Handle(web.Health, a.talk.Healthy(a.health))
 	description, err := a.describe()
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		web.SetHeaders(w, "application/json")
-		w.Write(description)
-	})
+	mux.Handle("/openapi.json", web.Text("application/json", description))
 	mux.HandleFunc("/", a.nothing)
 	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, err
 	}
-	a.handler = zip(a.talk.Guard(reads(mux)))
+	a.handler = zip(a.talk.Guard(web.Reads(mux)))
 	return a, nil
 }
 
@@ -316,18 +313,14 @@ func parameters(raw string) (params map[string]string, page query.Page, names []
 	return params, page, names, nil
 }
 
-// health says whether queries can be answered: whether the store answers.
-// It reads one row of weir's own table for each model, within two seconds.
-func (a *API) health(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
+// health says whether queries can be answered: it reads one row of weir's own table for each model.
+func (a *API) health(ctx context.Context) error {
 	for _, e := range a.engines {
 		if _, err := e.Store.Get(ctx, []store.Ref{owntable.Secret()}); err != nil {
-			a.talk.Unavailable(w, r, "the store does not answer", err)
-			return
+			return err
 		}
 	}
-	web.WriteJSON(w, map[string]string{"status": "ok"})
+	return nil
 }
 
 // nothing answers for every other path.
@@ -416,19 +409,4 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		a.talk.Broken(w, r, err)
 	}
-}
-
-// allowed is the Allow header of every path.
-const allowed = "GET, HEAD, OPTIONS"
-
-// reads refuses what changes something.
-// HEAD is answered as GET without a body, OPTIONS with the methods.
-func reads(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			web.NotAllowed(w, r, allowed)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

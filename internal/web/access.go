@@ -177,7 +177,7 @@ type Flags struct {
 	KeysFile    string `name:"keys-file" placeholder:"FILE" help:"Up to two keys, one a line, of which requests carry one (Authorization: Bearer KEY); read again when the file changes. Or give them in WEIR_KEYS, with a comma between."`
 	Open        bool   `help:"Serve without keys on an address that others reach."`
 	Connections int    `default:"1024" placeholder:"N" help:"Connections that are open at once, half of them from one address other than this machine (default ${default}, and fewer where the system allows the process too few open files)."`
-	Requests    int    `default:"128" placeholder:"N" help:"Requests that are worked on at once; others wait up to 2 s and are then refused (default ${default})."`
+	Requests    int    `default:"128" placeholder:"N" help:"Requests that are worked on at once, fewer than half of the connections; others wait up to 2 s and are then refused (default ${default})."`
 }
 
 // Limits are the flags of a command that takes writes, about how often.
@@ -241,7 +241,7 @@ func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
 	if err != nil {
 		return Bounds{}, err
 	}
-	if left -= spare; left < b.Connections {
+	if left < b.Connections {
 		log.Warn("fewer connections are taken than asked for, since the process may have too few open files; raise ulimit -n", "connections", left, "asked", b.Connections)
 		b = Bounds{Connections: left, Requests: b.Requests}.withDefaults()
 	}

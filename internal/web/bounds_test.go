@@ -23,15 +23,13 @@ import (
 )
 
 // served is a server with small bounds and a key, until the test ends. A request to
-// /hold is worked on until leave is closed; asked counts the questions of health.
+// /hold is worked on until leave is closed.
 type served struct {
 	*Server
 	t        *testing.T
 	entered  chan struct{}
 	leave    chan struct{}
 	stop     func()
-	cancel   func() // has it stop
-	asked    atomic.Int64
 	bodyRead atomic.Int64
 }
 
@@ -47,10 +45,7 @@ func serveBounded(t *testing.T, b Bounds) *served {
 	}
 	out := &served{Server: s, t: t, entered: make(chan struct{}, 100), leave: make(chan struct{})}
 	s.handle(Access{Keys: keys}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case Health:
-			out.asked.Add(1)
-		case "/hold":
+		if r.URL.Path == "/hold" {
 			out.entered <- struct{}{}
 			<-out.leave
 		}
@@ -59,7 +54,6 @@ func serveBounded(t *testing.T, b Bounds) *served {
 		fmt.Fprint(w, "ok")
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
-	out.cancel = cancel
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	out.stop = sync.OnceFunc(func() {
@@ -123,15 +117,10 @@ func (s *served) want(what string, got, want int) {
 	}
 }
 
-func (s *served) held() (all, spares, headers int) {
+func (s *served) held() (all, headers int) {
 	s.listener.mu.Lock()
 	defer s.listener.mu.Unlock()
-	for c := range s.listener.conns {
-		if all++; c.spare {
-			spares++
-		}
-	}
-	return all, spares, s.listener.headers
+	return len(s.listener.conns), s.listener.headers
 }
 
 // hold begins n requests that stay.
@@ -158,8 +147,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		slow := s.dial("127.0.0.1")
 		fmt.Fprint(slow, "GET /x HTTP/1.1\r\nHost:") // the rest never comes
 		s.want("with a key, among silent ones", s.ask(s.dial("127.0.0.3"), "/x", withKey), 200)
-		if all, spares, _ := s.held(); all > 8+spare || spares > spare {
-			t.Errorf("%d connections are open, %d of them spare", all, spares)
+		if all, _ := s.held(); all > 8 {
+			t.Errorf("%d connections are open", all)
 		}
 	}
 	s.want("one that has shown its key", s.ask(known, "/x", withKey), 200)
@@ -168,29 +157,26 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 // TestOneAddressDoesNotTakeAll: the connections of one address give way to its own.
 func TestOneAddressDoesNotTakeAll(t *testing.T) {
 	s := serveBounded(t, Bounds{Connections: 8, PerAddress: 4})
-	s.hold(4, "127.0.0.1")
-	s.want("the fifth of one address", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
 	idle := s.dial("127.0.0.2")
 	s.want("another address", s.ask(idle, "/x", withKey), 200)
-	for range 4 {
-		s.dial("127.0.0.3")
+	s.hold(2, "127.0.0.1")
+	for range 20 {
+		s.dial("127.0.0.1")
 	}
-	s.want("an address among others", s.ask(s.dial("127.0.0.4"), "/x", withKey), 200)
+	if all, _ := s.held(); all > 5 {
+		t.Errorf("%d connections are open", all)
+	}
 	s.want("one that waits for its next request", s.ask(idle, "/x", withKey), 200)
 }
 
-// TestRequestsAreNeverCutOff: where all connections are at work none gives way. Then
-// health is answered, and others are refused, on spare connections.
+// TestRequestsAreNeverCutOff: of as many requests as are worked on, none gives way, and health is answered beside them.
 func TestRequestsAreNeverCutOff(t *testing.T) {
-	s := serveBounded(t, Bounds{Connections: 3, PerAddress: 3})
+	s := serveBounded(t, Bounds{Connections: 7, PerAddress: 7, Wait: 30 * time.Millisecond})
 	held := s.hold(3, "127.0.0.1")
-	for range spare {
-		s.want("beyond all connections", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
+	for range 8 {
+		s.want("beyond all requests", s.ask(s.dial("127.0.0.1"), "/x", withKey), 503)
 		s.dial("127.0.0.1") // says nothing
 		s.want("health", s.ask(s.dial("127.0.0.2"), Health, ""), 200)
-	}
-	if all, spares, _ := s.held(); spares > spare || all > 3+spare {
-		t.Errorf("%d connections, %d of them spare", all, spares)
 	}
 	close(s.leave)
 	for _, c := range held {
@@ -215,7 +201,7 @@ func TestWithoutAKey(t *testing.T) {
 		fmt.Fprintf(s.dial("127.0.0.1"), "GET /x HTTP/1.1\r\nHost: h\r\nX: %s", strings.Repeat("x", 60<<10))
 	}
 	s.want("with a key, beside long headers", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
-	if _, _, headers := s.held(); headers > 64<<10 {
+	if _, headers := s.held(); headers > 64<<10 {
 		t.Errorf("%d bytes of headers are held", headers)
 	}
 	c = s.dial("127.0.0.1")
@@ -231,12 +217,6 @@ func TestWithoutAKey(t *testing.T) {
 		c := s.dial("127.0.0.1")
 		fmt.Fprintf(c, "%s /x HTTP/1.1\r\nHost: h\r\n%s%sContent-Length: 0\r\n\r\n", from.method, withKey, from.headers)
 		s.want(from.method+" "+from.headers, answer(c), from.want)
-	}
-	for range 50 {
-		s.want("health", s.ask(s.dial("127.0.0.1"), Health, ""), 200)
-	}
-	if n := s.asked.Load(); n > 10 {
-		t.Errorf("50 health checks asked the store %d times", n)
 	}
 }
 
@@ -255,54 +235,22 @@ func TestRequestsAreBounded(t *testing.T) {
 	s.want("when the others ended", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 }
 
-// TestBodiesAreBounded: the bytes of bodies that are worked on have a bound, and a body
-// that does not tell its length counts as the longest.
+// TestBodiesAreBounded: the bytes of bodies that are worked on have a bound, whether a body tells its length or not.
 func TestBodiesAreBounded(t *testing.T) {
 	s := serveBounded(t, Bounds{Bodies: 2 << 20, Wait: 30 * time.Millisecond})
-	post := func(headers, body string) net.Conn {
+	post := func(path, headers, body string) net.Conn {
 		c := s.dial("127.0.0.1")
-		fmt.Fprintf(c, "POST /hold HTTP/1.1\r\nHost: h\r\n%s%s\r\n%s", withKey, headers, body)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\n%s%s\r\n%s", path, withKey, headers, body)
 		return c
 	}
-	post("Content-Length: 1048576\r\n", strings.Repeat("x", 1<<20))
+	large := strings.Repeat("x", 1<<20)
+	post("/hold", "Content-Length: 1048576\r\n", large)
 	<-s.entered
-	post("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n")
-	<-s.entered
-	s.want("a third body", answer(post("Content-Length: 10\r\n", "0123456789")), 503)
+	s.want("a second one", answer(post("/x", "Transfer-Encoding: chunked\r\n", "100000\r\n"+large+"\r\n0\r\n\r\n")), 503)
+	s.want("a small one", answer(post("/x", "Content-Length: 10\r\n", "0123456789")), 200)
 	s.want("no body", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
-}
-
-// TestUploadsThatWaitRefuseNoReads: while bodies wait for others to end, a request
-// without one is worked on at once, and they keep no request from being so.
-func TestUploadsThatWaitRefuseNoReads(t *testing.T) {
-	l := newLoad(Bounds{Requests: 2, Bodies: longestBody, Wait: 5 * time.Second})
-	upload := func() *http.Request {
-		return httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(strings.Repeat("x", longestBody)))
-	}
-	leave, full := l.enter(httptest.NewRecorder(), upload())
-	if full != "" {
-		t.Fatal(full)
-	}
-	waits := make(chan string)
-	go func() {
-		leave, full := l.enter(httptest.NewRecorder(), upload())
-		if full == "" {
-			leave()
-		}
-		waits <- full
-	}()
-	until(t, func() bool { return len(l.bodies.turn) == 1 })
-	for range 10 {
-		leave, full := l.enter(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
-		if full != "" {
-			t.Fatal(full)
-		}
-		leave()
-	}
-	leave()
-	if full := <-waits; full != "" {
-		t.Error(full)
-	}
+	close(s.leave)
+	until(t, func() bool { return len(s.load.pieces) == 0 })
 }
 
 // trickle begins n uploads of which hardly anything comes.
@@ -327,7 +275,7 @@ func (s *served) upload(size int) int {
 func TestSlowBodiesHoldNoRequest(t *testing.T) {
 	s := serveBounded(t, Bounds{Requests: 2, Wait: 100 * time.Millisecond})
 	slow := s.trickle(20, "Content-Length: 10\r\n")
-	until(t, func() bool { return s.load.arriving.count() == len(slow) })
+	until(t, func() bool { return len(s.load.pieces) == len(slow) })
 	for range 10 {
 		s.want("no body, beside slow ones", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 		s.want("a whole body, beside slow ones", s.upload(1000), 200)
@@ -341,94 +289,27 @@ func TestSlowBodiesHoldNoRequest(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesGiveWay: where slow uploads have all the bytes that bodies may have, they
-// give way to one that comes. They are told so, and others stay.
-func TestSlowBodiesGiveWay(t *testing.T) {
-	s := serveBounded(t, Bounds{Bodies: 2 << 20})
-	slow := s.trickle(2, "Transfer-Encoding: chunked\r\n")
-	until(t, func() bool { return s.load.arriving.count() == len(slow) })
-	s.want("a whole body, beside slow ones that have all bytes", s.upload(1000), 200)
-	until(t, func() bool { return s.load.arriving.count() == len(slow)-1 })
-	codes := make(chan int, len(slow))
-	for _, c := range slow {
-		go func() { codes <- answer(c) }()
-	}
-	s.want("the one that gave way", <-codes, 503)
-	for _, c := range slow { // the one that stays can go on
-		fmt.Fprint(c, "1\r\nx\r\n0\r\n\r\n")
-	}
-	s.want("the one that stays", <-codes, 200)
-}
-
-// TestTooLargeABody: a handler learns that a body is longer than any may be.
-// TestOneSlowBodyAtATime: however many requests wait, one slow body gives way at a time.
-func TestOneSlowBodyAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s arrivals
-		gave := 0
-		for range 30 {
-			s.add(&arrival{since: time.Now(), end: func() { gave++ }})
-		}
-		time.Sleep(2 * slowAfter)
-		var stops []func()
-		for range 20 {
-			stops = append(stops, s.press())
-		}
-		time.Sleep(3*slowLook + slowLook/2)
-		for _, stop := range stops {
-			stop()
-		}
-		synctest.Wait()
-		if gave != 3 {
-			t.Errorf("%d gave way, want 3", gave)
-		}
-		time.Sleep(3 * slowLook)
-		if synctest.Wait(); gave != 3 {
-			t.Errorf("%d gave way after nothing waited any more", gave)
-		}
-		stop := s.press()
-		time.Sleep(slowLook + slowLook/2)
-		stop()
-		if synctest.Wait(); gave != 4 {
-			t.Errorf("%d gave way, want 4 when one waits again", gave)
-		}
-	})
-}
-
-// TestBodiesInPieces: a body is held in the memory that it counts as, and its end or
-// error is found behind it.
+// TestBodiesInPieces: a body is held in pieces, and its end or error is found behind it.
 func TestBodiesInPieces(t *testing.T) {
 	cut := errors.New("cut")
-	for _, length := range []int{0, 1, 511, piece - 1, piece, piece + 1, 300_000, longestBody - 1, longestBody, longestBody + 1} {
+	for _, length := range []int{1, 511, piece - 1, piece, piece + 1, 300_000, longestBody - 1, longestBody} {
 		want := bytes.Repeat([]byte("body"), length/4+1)[:length]
-		for _, known := range []bool{true, false} {
-			for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, cut} {
-				told := int64(-1)
-				if known {
-					told = int64(length)
-				}
-				parts, err := inPieces(io.MultiReader(iotest.HalfReader(bytes.NewReader(want)), iotest.ErrReader(end)), told)
-				if end == io.EOF && err != nil || end != io.EOF && err != end {
-					t.Fatalf("%d bytes that end with %v: %v", length, end, err)
-				}
-				if got := bytes.Join(parts, nil); !bytes.Equal(got, want) {
-					t.Fatalf("%d bytes of %d", len(got), length)
-				}
-				held, most := 0, longestBody+piece
-				for _, p := range parts {
-					held += cap(p)
-				}
-				if known {
-					most = length + 1
-				}
-				if held > most {
-					t.Errorf("%d bytes, told %d, hold %d of memory, more than %d", length, told, held, most)
-				}
+		for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, cut} {
+			l := newLoad(Bounds{})
+			r := httptest.NewRequest(http.MethodPost, "/x", io.MultiReader(iotest.HalfReader(bytes.NewReader(want)), iotest.ErrReader(end)))
+			held, whole := l.read(r)
+			if !whole || held != length/piece+1 || len(l.pieces) != held {
+				t.Errorf("%d bytes hold %d pieces", length, held)
+			}
+			got, err := io.ReadAll(r.Body)
+			if !bytes.Equal(got, want) || end == io.EOF && err != nil || end != io.EOF && err != end {
+				t.Errorf("%d bytes of %d that end with %v: %v", len(got), length, end, err)
 			}
 		}
 	}
 }
 
+// TestTooLargeABody: a handler learns that a body is longer than any may be.
 func TestTooLargeABody(t *testing.T) {
 	var got int64
 	l := newLoad(Bounds{})
@@ -442,33 +323,6 @@ func TestTooLargeABody(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/x", strings.NewReader(strings.Repeat("x", 3*longestBody))))
 	if got != longestBody {
 		t.Errorf("%d bytes", got)
-	}
-}
-
-// count is how many bodies are being read.
-func (s *arrivals) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all)
-}
-
-func TestPool(t *testing.T) {
-	p := newPool(3)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // what is free is had even so
-	for range 100 {
-		if !p.take(ctx, 2) || p.take(ctx, 2) || !p.take(ctx, 1) || !p.take(ctx, 0) {
-			t.Fatal("three are not three")
-		}
-		p.give(3)
-	}
-	p.take(ctx, 3)
-	took := make(chan bool)
-	go func() { took <- p.take(t.Context(), 3) }()
-	p.give(1)
-	p.give(2)
-	if !<-took {
-		t.Error("what was given back is gone")
 	}
 }
 
@@ -495,57 +349,6 @@ func TestThisMachineMayHaveAll(t *testing.T) {
 	}
 }
 
-// TestSilentClientsHoldNothingUp: a server that stops waits for those that it works
-// for, and for nobody who has only come. A request that does not arrive is given up.
-func TestSilentClientsHoldNothingUp(t *testing.T) {
-	s := serveBounded(t, Bounds{})
-	s.listener.linger = time.Millisecond
-	s.dial("127.0.0.1")
-	fmt.Fprint(s.dial("127.0.0.1"), "GET /x HTTP/1.1\r\n")
-	held := s.hold(1, "127.0.0.1")
-	s.stopping()
-	s.listener.Close() // waits for the one that stops it
-	if all, _, _ := s.held(); all != 1 {
-		t.Errorf("%d connections are open, and one is worked for", all)
-	}
-	close(s.leave)
-	s.want("one that is worked on", answer(held[0]), 200)
-}
-
-// TestArrivingRequestsAreServed: a server that stops lets in what has begun to arrive,
-// on a connection that was used before too, and takes no further connection.
-func TestArrivingRequestsAreServed(t *testing.T) {
-	s := serveBounded(t, Bounds{})
-	s.listener.linger = time.Minute
-	used, fresh := s.dial("127.0.0.1"), s.dial("127.0.0.1")
-	s.want("the first request", s.ask(used, "/x", withKey), 200)
-	const head = "GET /x HTTP/1.1\r\nHost: h\r\n" + withKey
-	for _, c := range []net.Conn{used, fresh} {
-		fmt.Fprint(c, head)
-	}
-	until(s.t, func() bool { return s.arriving() == 2 })
-	s.stopping()
-	for _, c := range []net.Conn{used, fresh} {
-		fmt.Fprint(c, "\r\n")
-		s.want("a request that was arriving", answer(c), 200)
-	}
-	late, _ := net.Pipe()
-	if s.listener.admit(late) != nil {
-		t.Error("a server that stops takes a connection")
-	}
-}
-
-// stopping has the server begin to stop.
-func (s *served) stopping() {
-	s.t.Helper()
-	s.cancel()
-	until(s.t, func() bool {
-		s.listener.mu.Lock()
-		defer s.listener.mu.Unlock()
-		return s.listener.stopped
-	})
-}
-
 // until waits for something that happens soon.
 func until(t *testing.T, is func() bool) {
 	t.Helper()
@@ -554,18 +357,6 @@ func until(t *testing.T, is func() bool) {
 			t.Fatal("it does not happen")
 		}
 	}
-}
-
-// arriving is how many connections have sent a part of a request.
-func (s *served) arriving() (n int) {
-	s.listener.mu.Lock()
-	defer s.listener.mu.Unlock()
-	for c := range s.listener.conns {
-		if c.header > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // TestWhichGivesWay: strangers before those with keys, of strangers the address that
@@ -604,4 +395,151 @@ func TestKnownConnectionsGiveWayToo(t *testing.T) {
 	for range 10 {
 		s.want("one of many that are kept", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 	}
+}
+
+// still is a connection from an address that says nothing.
+type still struct {
+	net.Conn
+	from  net.Addr
+	ended bool
+}
+
+func (s *still) RemoteAddr() net.Addr { return s.from }
+func (s *still) Close() error         { s.ended = true; return nil }
+
+// come has a connection admitted from an address.
+func come(t *testing.T, l *listener, from string) *conn {
+	t.Helper()
+	k := l.admit(&still{from: &net.TCPAddr{IP: net.ParseIP(from), Port: 1}})
+	if k == nil {
+		t.Fatal("it is not taken")
+	}
+	return k
+}
+
+func ended(c *conn) bool { return c.Conn.(*still).ended }
+
+func older(cs ...*conn) {
+	for _, c := range cs {
+		c.since = c.since.Add(-time.Hour)
+	}
+}
+
+func fullListener() *listener {
+	return bound(nil, Bounds{Connections: 3, PerAddress: 2}, slog.New(slog.DiscardHandler))
+}
+
+// TestNobodyWaitsToBeTaken: a connection is taken at once, in place of the oldest stranger of its address or, where all
+// are too many, of the address that has most of them. A request that is worked on stays.
+func TestNobodyWaitsToBeTaken(t *testing.T) {
+	l := fullListener()
+	a, b := come(t, l, "10.0.0.1"), come(t, l, "10.0.0.1")
+	older(a)
+	third := come(t, l, "10.0.0.1")
+	come(t, l, "10.0.0.2")
+	if !ended(a) || ended(b) {
+		t.Error("not the oldest of its address gives way")
+	}
+	older(b)
+	if come(t, l, "10.0.0.3"); !ended(b) || ended(third) {
+		t.Error("not the oldest of the address that has most gives way")
+	}
+	third.letIn()
+	if !third.begin() {
+		t.Fatal("it has given way")
+	}
+	for range 5 {
+		come(t, l, "10.0.0.1")
+	}
+	if b.letIn(); ended(third) || len(l.conns) != 3 || b.begin() {
+		t.Errorf("ended %t, of %d", ended(third), len(l.conns))
+	}
+}
+
+// TestStrangersGrowOld: requests that are not let in, health checks too, make a
+// connection no younger.
+func TestStrangersGrowOld(t *testing.T) {
+	l := fullListener()
+	a, b := come(t, l, "10.0.0.1"), come(t, l, "10.0.0.1")
+	older(a)
+	l.state(a, http.StateIdle)
+	if come(t, l, "10.0.0.1"); !ended(a) || ended(b) {
+		t.Error("a stranger is renewed by what was not let in")
+	}
+	b.letIn()
+	b.begin()
+	older(b)
+	if l.state(b, http.StateIdle); b.busy || time.Since(b.since) > 30*time.Minute {
+		t.Error("the end of a request that was let in does not count")
+	}
+}
+
+// TestHealthChecksHoldUpNobody: clients of one address that ask for health again and
+// again on as many connections as it may have stop neither its own nor others.
+func TestHealthChecksHoldUpNobody(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 16, PerAddress: 4})
+	for range 4 {
+		c := s.dial("127.0.0.1")
+		go func() {
+			for in := bufio.NewReader(c); ; time.Sleep(time.Millisecond) {
+				fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", Health)
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					return
+				}
+				io.Copy(io.Discard, res.Body)
+			}
+		}()
+	}
+	until(t, func() bool { all, _ := s.held(); return all == 4 })
+	s.want("a fifth", s.ask(s.dial("127.0.0.1"), Health, ""), 200)
+	s.want("with a key", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
+	s.dial("127.0.0.1") // says nothing
+	s.want("another address", s.ask(s.dial("127.0.0.2"), "/x", withKey), 200)
+}
+
+// TestSilentClientsDisplaceNoKeys: however many come and say nothing, those that have
+// shown a key stay, but one that gives way to another with a key.
+func TestSilentClientsDisplaceNoKeys(t *testing.T) {
+	s := serveBounded(t, Bounds{Connections: 4, PerAddress: 4})
+	var kept []net.Conn
+	for range 4 {
+		c := s.dial("127.0.0.2")
+		s.want("one that is kept", s.ask(c, "/x", withKey), 200)
+		kept = append(kept, c)
+	}
+	for range 20 {
+		s.dial("127.0.0.1")
+	}
+	s.want("a new client with a key", s.ask(s.dial("127.0.0.3"), "/x", withKey), 200)
+	stay := 0
+	for _, c := range kept {
+		if s.ask(c, "/x", withKey) == 200 {
+			stay++
+		}
+	}
+	s.want("of those that were kept", stay, 3)
+}
+
+// TestHealthy: health checks ask the store once a second, and say whether it answers.
+func TestHealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, is := 0, error(nil)
+		h := Talk{slog.New(slog.DiscardHandler)}.Healthy(func(context.Context) error { asked++; return is })
+		status := func() int {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, Health, nil))
+			return w.Code
+		}
+		for range 50 {
+			if got := status(); got != 200 || asked != 1 {
+				t.Fatal(got, asked)
+			}
+		}
+		is = io.ErrClosedPipe
+		time.Sleep(probeEvery)
+		if got := status(); got != 503 || asked != 2 {
+			t.Error(got, asked)
+		}
+	})
 }

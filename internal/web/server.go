@@ -83,7 +83,7 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Close ends a server that was not run. One that runs is ended by the context of Run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves until ctx is done, then lets requests in progress end. It returns nil
+// Run serves until ctx is done, then lets requests in progress end, as http.Server.Shutdown does. It returns nil
 // when all have; those that take too long are cut off. The server is closed then.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
@@ -96,7 +96,7 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.stopping)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	err := errors.Join(s.listener.Close(), s.http.Shutdown(drain))
+	err := s.http.Shutdown(drain)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were cut off: %w", err), s.http.Close())
 	}

@@ -6,7 +6,7 @@
 //
 //   - listener.go: connections, at most Bounds.Connections and half of them from one address;
 //   - access.go and keys.go: the key, compared by its hash, and the rate of that key;
-//   - load.go and arrive.go: the body, read before the work begins and within a limit of bytes that all
+//   - load.go: the body, read before the work begins and within a limit of bytes that all
 //     requests share, so that a slow sender holds no worker;
 //   - web.go: the handler, whose panic becomes a 500, or a broken connection, and a line in the log.
 //
@@ -91,6 +91,25 @@ func (t Talk) Broken(w http.ResponseWriter, r *http.Request, err error, more ...
 	p.ID = rand.Text()[:12]
 	t.Log.ErrorContext(r.Context(), "a request failed", append([]any{"id", p.ID, "path", r.URL.Path, "error", err}, more...)...)
 	p.Write(w)
+}
+
+// Text answers with a text that never changes.
+func Text(contentType string, text []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		SetHeaders(w, contentType)
+		w.Write(text)
+	})
+}
+
+// Reads refuses what changes something. HEAD is answered as GET without a body, OPTIONS with the methods.
+func Reads(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			NotAllowed(w, r, "GET, HEAD, OPTIONS")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // NotAllowed refuses a method. OPTIONS is answered with what is allowed.

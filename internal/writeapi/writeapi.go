@@ -64,8 +64,6 @@ type Target struct {
 type API struct {
 	targets []*target
 	talk    web.Talk
-	health  func(context.Context) error
-	openapi []byte
 	handler http.Handler
 }
 
@@ -89,7 +87,7 @@ type Options struct {
 // It makes the description once; the models must not change afterwards. Entities whose rows only
 // weir writes have no path.
 func New(targets []Target, o Options) (*API, error) {
-	a := &API{talk: web.Talk{Log: o.Log}, health: o.Health}
+	a := &API{talk: web.Talk{Log: o.Log}}
 	if o.Log == nil {
 		a.talk.Log = slog.Default()
 	}
@@ -106,15 +104,15 @@ func New(targets []Target, o Options) (*API, error) {
 		}
 		a.targets = append(a.targets, one)
 	}
-	var err error
-	if a.openapi, err = a.describe(o.Keyed, o.Queries); err != nil {
+	description, err := a.describe(o.Keyed, o.Queries)
+	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/{model}/batch", a.batch)
 	mux.HandleFunc("/v1/{model}/{entity}", a.entity)
-	mux.HandleFunc("/openapi.json", a.description)
-	mux.HandleFunc(web.Health, a.healthy)
+	mux.Handle("/openapi.json", web.Reads(web.Text("application/json", description)))
+	mux.Handle(web.Health, web.Reads(a.talk.Healthy(o.Health)))
 	mux.HandleFunc("/", a.nothing)
 	a.handler = a.talk.Guard(mux)
 	return a, nil
@@ -170,10 +168,9 @@ func Do(ctx context.Context, w Writer, cs []ingest.Command) []ingest.Result {
 func isDone(r ingest.Result) bool { return r.Err == nil }
 
 const (
-	// The Allow headers, for rows, batches and what is only read.
+	// The Allow headers, for rows and batches.
 	allowedEntity = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 	allowedBatch  = "POST, OPTIONS"
-	allowedRead   = "GET, HEAD, OPTIONS"
 )
 
 // ops are the methods that write.
@@ -268,33 +265,6 @@ func statusOf(res ingest.Result) int {
 		return http.StatusNoContent
 	}
 	return http.StatusOK
-}
-
-// description answers with the OpenAPI description, which was made with the API.
-func (a *API) description(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		web.NotAllowed(w, r, allowedRead)
-		return
-	}
-	web.SetHeaders(w, "application/json")
-	w.Write(a.openapi)
-}
-
-// healthy says whether rows can be written.
-func (a *API) healthy(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		web.NotAllowed(w, r, allowedRead)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-	defer cancel()
-	if a.health != nil {
-		if err := a.health(ctx); err != nil {
-			a.talk.Unavailable(w, r, "the store does not answer", err)
-			return
-		}
-	}
-	web.WriteJSON(w, map[string]string{"status": "ok"})
 }
 
 // nothing answers for every other path.

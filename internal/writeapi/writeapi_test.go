@@ -254,10 +254,6 @@ func TestHealth(t *testing.T) {
 	if w := r.do("GET", "/healthz", ""); w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	r.api.health = func(context.Context) error { return store.ErrClosed }
-	if w := r.do("GET", "/healthz", ""); w.Code != 503 {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
 }
 
 func TestTwoModelsOfOneName(t *testing.T) {
