@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"weir/internal/cli"
 	"weir/internal/console"
@@ -56,8 +56,7 @@ row takes shows all and removes the letter.
 }
 
 func (deadList) Help() string {
-	return `Prints a line for each: id, kind, what it was for, where it came from, the reason; cut to the
-width of a terminal.
+	return `Prints a line for each: id, kind, what it was for, where it came from, the reason.
 Kinds are record (a replay cannot use it), image (a derivation cannot use it),
 parked (a ledger refused an amount), publish, row, set, notification and follow
 (a table refused it; follow: a row has no room for what it follows), document (an index
@@ -69,41 +68,85 @@ has fewer), status (a stage has more rows than its max; the same) and gap (recor
   projector dead list gallery Album:a1`
 }
 
-// do has a server do the command, if one is named: its console has dead letters without what the model hides. Otherwise it
-// opens the model's data, calls use, and closes it. It does not create data: a directory without any is a usage error.
-func (t *deadTarget) do(p *program, writes bool, ask func(*asker) error, use func(*system.System) error) error {
+// letters are where the commands find dead letters: in the rows, or in the console of a process that serves.
+type letters interface {
+	// each hands over the letters; more reports that there are others, which it does not have.
+	each(do func(console.Letter) error) (more bool, err error)
+	one(id string) (console.Letter, error)
+	// act retries a letter or discards it. Letters are retried after start, and settle applies what that led to.
+	act(id, action string) (console.Acted, error)
+	start() error
+	settle() error
+}
+
+// stored are the letters of a model's rows.
+type stored struct {
+	*program
+	s    *system.System
+	only func(row string) bool // nil for all
+}
+
+// each reads letters one by one, so a long list needs no memory.
+func (l stored) each(do func(console.Letter) error) (more bool, err error) {
+	r := l.s.Models[0].Runner
+	return false, r.Dead(l.ctx, func(d runner.Dead) error {
+		if l.only != nil && !l.only(runner.RowText(r.Model, d.Row)) {
+			return nil
+		}
+		return do(console.LetterOf(r.Model, &d))
+	})
+}
+
+func (l stored) one(id string) (console.Letter, error) {
+	r := l.s.Models[0].Runner
+	d, err := r.DeadByID(l.ctx, id)
+	return console.LetterOf(r.Model, &d), err
+}
+
+func (l stored) act(id, action string) (console.Acted, error) {
+	return console.Act(l.ctx, l.s, l.s.Models[0], id, action)
+}
+
+func (l stored) start() error  { return l.s.Start(l.ctx) }
+func (l stored) settle() error { return l.program.settle(l.s) }
+
+// in calls use with the letters of a server, if one is named: its console has them without what the model hides. Otherwise it
+// opens the model's data, and closes it. It does not create data: a directory without any is a usage error.
+func (t *deadTarget) in(p *program, writes bool, targets []string, use func(letters) error) error {
 	if t.Server != "" {
 		a, err := t.asks(p)
+		if err == nil && len(targets) > 0 {
+			err = usage("with --server, all dead letters are listed: name no rows")
+		}
 		if err != nil {
 			return err
 		}
-		return ask(a)
+		return use(a)
 	}
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if err != nil {
 		return orAsk(err)
 	}
 	defer s.Close()
-	return use(s)
+	only, err := rowsOnly(p, s, targets)
+	if err != nil {
+		return err
+	}
+	return use(stored{p, s, only})
 }
 
-// Run prints letters as they are read, so a long list needs no memory with -o jsonl.
+// Run prints letters as they are read with -o jsonl. A server lists as many as its page has.
 func (c *deadList) Run(p *program) error {
-	return c.do(p, false, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
-		r := s.Models[0].Runner
-		only, err := rowsOnly(p, s, c.Targets)
-		if err != nil {
-			return err
-		}
-		table, out := newLetterTable(p.stdout), c.to(p.stdout)
-		err = r.Dead(p.ctx, func(d runner.Dead) error {
-			if only != nil && !only(runner.RowText(r.Model, d.Row)) {
-				return nil
-			}
-			s := console.LetterOf(r.Model, &d)
-			out.add(s, func() { table.add(&s) })
+	return c.in(p, false, c.Targets, func(in letters) error {
+		table, out, n := newLetterTable(p.stdout), c.to(p.stdout), 0
+		more, err := in.each(func(l console.Letter) error {
+			n++
+			out.add(l, func() { table.add(&l) })
 			return nil
 		})
+		if more {
+			fmt.Fprintf(p.stderr, "there are more than these %d\n", n)
+		}
 		if err == nil {
 			out.end()
 		}
@@ -163,21 +206,15 @@ func (deadShow) Help() string {
 
 // Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
-	return c.do(p, false, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
-		r := s.Models[0].Runner
-		d, err := r.DeadByID(p.ctx, c.ID)
+	return c.in(p, false, nil, func(in letters) error {
+		l, err := in.one(c.ID)
 		if err != nil {
 			return err
 		}
-		return p.showLetter(console.LetterOf(r.Model, &d))
+		enc := json.NewEncoder(p.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(l)
 	})
-}
-
-// showLetter prints a letter whole.
-func (p *program) showLetter(l console.Letter) error {
-	enc := json.NewEncoder(p.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(l)
 }
 
 // deadRetry applies dead letters again. One that is refused again stays as it was.
@@ -196,53 +233,53 @@ With --all, a dead letter that no retry can help stays, too.
   projector dead retry gallery --all`
 }
 
-// Run ends with exitCheck if a letter is refused again: it stays, with the new reason printed.
+// Run ends with exit code 1 if some letters stay, whose reasons it prints, and with 4 if a service failed after some were
+// applied. With --all it applies each letter once, in the order of the list.
 func (c *deadRetry) Run(p *program) error {
 	if c.All == (c.ID != "") {
 		return usage("say which dead letter with its ID from dead list, or --all")
 	}
-	return c.do(p, true, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
-		if err := s.Start(p.ctx); err != nil {
+	return c.in(p, true, nil, func(in letters) error {
+		if err := in.start(); err != nil {
 			return err
 		}
+		applied, left := 0, 0
+		stays := talk{out: p.stderr, more: "that stay"}
+		retry := func(l console.Letter) error {
+			done, err := in.act(l.ID, "retry")
+			if c.All && errors.Is(err, runner.ErrNoDead) { // it went with another one
+				return nil
+			}
+			if applied += done.Applied; done.Why != "" {
+				left++
+				stays.say("%s: %s", l.ID, done.Why)
+			}
+			return err
+		}
+		more, err := false, error(nil)
 		if c.All {
-			return p.retryAll(s)
+			more, err = in.each(retry)
+		} else {
+			err = retry(console.Letter{ID: c.ID})
 		}
-		n, err := console.Retry(p.ctx, s, s.Models[0], c.ID)
-		if err == nil || n > 0 {
-			fmt.Fprintf(p.stderr, "%d applied\n", n)
-		}
-		if console.Stays(err) {
-			fmt.Fprintln(p.stderr, "projector:", s.Models[0].Model.ShownText(err.Error()))
-			return failed(exitCheck)
+		stays.end()
+		if err == nil || applied+left > 0 {
+			fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
 		}
 		if err != nil {
+			return cli.Partly(err, applied > 0)
+		}
+		if err := in.settle(); err != nil {
 			return err
 		}
-		return p.settle(s)
+		if more {
+			fmt.Fprintln(p.stderr, "there are more; the same command again goes on")
+		}
+		if left > 0 || more {
+			return failed(exitCheck)
+		}
+		return nil
 	})
-}
-
-// retryAll applies each dead letter once, in the order of the list. One that went with another is
-// none any more; one that cannot be applied stays.
-// It ends with exit code 1 if some stay, with 4 if a service failed after some were applied.
-func (p *program) retryAll(s *system.System) error {
-	stays := talk{out: p.stderr, more: "that stay; see " + s.Models[0].Model.Command("dead list")}
-	applied, left, err := console.RetryAll(p.ctx, s, s.Models[0], time.Time{}, func(id string, why error) {
-		stays.say("%s: %s", id, s.Models[0].Model.ShownText(why.Error()))
-	})
-	stays.end()
-	fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
-	if err != nil {
-		return cli.Partly(err, applied > 0)
-	}
-	if err := p.settle(s); err != nil {
-		return err
-	}
-	if left > 0 {
-		return failed(exitCheck)
-	}
-	return nil
 }
 
 // deadDiscard gives a dead letter up. That cannot be undone;
@@ -258,10 +295,14 @@ build --again afterwards, which derives the value from the rows again.
 
 // Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
-	return c.do(p, true, func(a *asker) error { return c.ask(p, a) }, func(s *system.System) error {
-		r := s.Models[0].Runner
-		if err := r.Discard(p.ctx, c.ID); err != nil {
+	return c.in(p, true, nil, func(in letters) error {
+		done, err := in.act(c.ID, "discard")
+		if err != nil {
 			return err
+		}
+		if done.Why != "" {
+			fmt.Fprintln(p.stderr, "projector:", done.Why)
+			return failed(exitCheck)
 		}
 		fmt.Fprintln(p.stderr, "discarded")
 		return nil

@@ -21,6 +21,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/web"
 )
@@ -148,6 +149,9 @@ func (a *asker) send(ctx context.Context, method, path string, params url.Values
 type absent struct{ error }
 
 func (e *absent) Unwrap() error { return e.error }
+
+// Is says that a letter which a server does not have is none.
+func (e *absent) Is(target error) bool { return target == runner.ErrNoDead }
 
 // refused is the error for an answer that is none.
 func (a *asker) refused(status int, body []byte) error {

@@ -82,12 +82,6 @@ type Letters struct {
 	More    bool     `json:"more"`
 }
 
-// Acted is what an action on a letter came to. Why is why the letter stays, "" if it does not.
-type Acted struct {
-	Applied int    `json:"applied"`
-	Why     string `json:"why,omitempty"`
-}
-
 // answer writes JSON.
 func (r *request) answer(what any) error {
 	setHeaders(r.w, "application/json")
@@ -154,12 +148,10 @@ func (c *Console) command(h func(r *request, action string) error) func(*request
 }
 
 // onLetter retries or discards a dead letter.
-func (c *Console) onLetter(r *request, action string) (err error) {
-	var out Acted
-	if out.Applied, err = c.settle(r, r.param("id"), action); Stays(err) {
-		out.Why = c.refusal(r, err)
-	} else if err != nil {
-		return err
+func (c *Console) onLetter(r *request, action string) error {
+	done, err := Act(r.ctx, c.system, r.part, r.param("id"), action)
+	if err != nil {
+		return noLetter(err)
 	}
-	return r.answer(&out)
+	return r.answer(&done)
 }

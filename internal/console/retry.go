@@ -21,25 +21,34 @@ func (c *Console) actOnLetter(r *request) error {
 	if action == "discard" && r.PostForm.Get("sure") != "yes" {
 		return c.showLetter(r, http.StatusOK, "", true)
 	}
-	if _, err := c.settle(r, r.PathValue("id"), action); Stays(err) {
-		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+c.refusal(r, err), false)
-	} else if err != nil {
-		return err
+	if done, err := Act(r.ctx, c.system, r.part, r.PathValue("id"), action); err != nil {
+		return noLetter(err)
+	} else if done.Why != "" {
+		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+done.Why, false)
 	}
 	return r.done(r.path("/dead"))
 }
 
-// settle retries a dead letter or discards it, by the name of the action. See stays for the error of a retry.
-func (c *Console) settle(r *request, id, action string) (applied int, err error) {
+// Acted is what an action on a letter came to. Why is why the letter stays, "" if it does not.
+type Acted struct {
+	Applied int    `json:"applied"`
+	Why     string `json:"why,omitempty"`
+}
+
+// Act retries a dead letter or discards it, by the name of the action. That a letter stays after a retry is no error.
+func Act(ctx context.Context, s *system.System, part *system.Part, id, action string) (done Acted, err error) {
 	switch action {
 	case "retry":
-		applied, err = Retry(r.ctx, c.system, r.part, id)
+		done.Applied, err = retry(ctx, s, part, id)
 	case "discard":
-		err = r.part.Runner.Discard(r.ctx, id)
+		err = part.Runner.Discard(ctx, id)
 	default:
-		return 0, errNoAction
+		return done, errNoAction
 	}
-	return applied, noLetter(err)
+	if errors.Is(err, store.ErrRefused) || errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands) {
+		done.Why, err = brief(part.Model.ShownText(err.Error()), longRunes), nil // it may quote a value that the model hides
+	}
+	return done, err
 }
 
 // noLetter returns an error of the runner, or what says of it that there is no such letter.
@@ -50,19 +59,9 @@ func noLetter(err error) error {
 	return err
 }
 
-// Stays reports whether a retry failed because of the letter, not because of a service.
-func Stays(err error) bool {
-	return errors.Is(err, store.ErrRefused) || errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
-}
-
-// refusal says why a letter stays. The error may quote a value that the model hides.
-func (c *Console) refusal(r *request, err error) string {
-	return brief(r.part.Model.ShownText(err.Error()), longRunes)
-}
-
-// Retry applies a dead letter of a model again: one of a record that a replay could not use as that replay would now. It
+// retry applies a dead letter of a model again: one of a record that a replay could not use as that replay would now. It
 // returns how much was applied, also with an error.
-func Retry(ctx context.Context, s *system.System, part *system.Part, id string) (applied int, err error) {
+func retry(ctx context.Context, s *system.System, part *system.Part, id string) (applied int, err error) {
 	d, err := part.Runner.DeadByID(ctx, id)
 	if err != nil {
 		return 0, err
@@ -78,28 +77,6 @@ func Retry(ctx context.Context, s *system.System, part *system.Part, id string) 
 	return again.Summary.Applied, err
 }
 
-// RetryAll retries each dead letter once, in the order of their ids, and returns how much was applied and how many stay. It calls
-// stays for each of these, with the reason. An error of a service ends it, and so does the time until, unless it is zero.
-func RetryAll(ctx context.Context, s *system.System, part *system.Part, until time.Time, stays func(id string, why error)) (applied, left int, err error) {
-	err = part.Runner.Dead(ctx, func(d runner.Dead) error {
-		if !until.IsZero() && time.Now().After(until) {
-			return errEnough
-		}
-		n, err := Retry(ctx, s, part, d.ID)
-		applied += n
-		switch {
-		case errors.Is(err, runner.ErrNoDead): // it went with another one
-			return nil
-		case Stays(err):
-			left++
-			stays(d.ID, err)
-			return nil
-		}
-		return err
-	})
-	return applied, left, err
-}
-
 // retryTime is how long retrying all goes on. Another click goes on with what is left.
 const retryTime = 12 * time.Second
 
@@ -110,7 +87,20 @@ func (c *Console) retryAll(r *request) error {
 	if r.PostForm.Get("action") != "retry" {
 		return errNoAction
 	}
-	applied, left, err := RetryAll(r.ctx, c.system, r.part, time.Now().Add(retryTime), func(string, error) {})
+	applied, left, until := 0, 0, time.Now().Add(retryTime)
+	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+		if time.Now().After(until) {
+			return errEnough
+		}
+		done, err := Act(r.ctx, c.system, r.part, d.ID, "retry")
+		if applied += done.Applied; done.Why != "" {
+			left++
+		}
+		if errors.Is(err, runner.ErrNoDead) { // it went with another one
+			return nil
+		}
+		return err
+	})
 	text := fmt.Sprintf("%d applied, %d stay.", applied, left)
 	status := http.StatusOK
 	switch {
