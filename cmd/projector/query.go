@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -65,7 +65,15 @@ func (c *queryCommand) Run(p *program) error {
 	if err := c.behind(p, s.Models[0].Runner); err != nil {
 		return err
 	}
-	return c.print(p, c.shown(rows(p.ctx, s.Models[0].Query, c.Name, params, limit, p.unfinished)))
+	e := s.Models[0].Query
+	return c.print(p, e.Model, limit, func(limit int, cursor string) (out answerPage, err error) {
+		res, err := e.Run(p.ctx, c.Name, params, query.Page{Limit: limit, Cursor: cursor})
+		for _, row := range res.Items {
+			out.rows = append(out.rows, value.AppendPlainItem(nil, query.Select(row, c.Only)))
+		}
+		out.cursor, out.unfinished = res.Cursor, res.Unfinished
+		return out, err
+	})
 }
 
 // behind says what is not derived yet from rows that were written while nothing followed them. It
@@ -129,8 +137,51 @@ func (c *queryCommand) params() (params map[string]string, limit int, err error)
 	return params, limit, nil
 }
 
+// answerPage is a page of the answer to a query.
+type answerPage struct {
+	rows       []json.RawMessage
+	cursor     string
+	unfinished []string
+}
+
+// pages are the rows of all pages, limit of them unless it is 0. An error is the last. It calls unfinished once, if the
+// answer does not have all that is derived.
+// Pages are read as rows are taken: a caller that stops early causes no further read.
+func pages(limit int, ask func(limit int, cursor string) (answerPage, error), unfinished func(names []string)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		cursor, seen, n, next := "", "", 0, 1 // seen is the cursor of page 1, 2, 4, …: in a loop it comes again
+		for left := limit; ; {
+			page, err := ask(min(max(left, 0), query.MaxLimit), cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(page.unfinished) > 0 {
+				unfinished(page.unfinished)
+				unfinished = func([]string) {} // once
+			}
+			for _, row := range page.rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			left -= len(page.rows)
+			if cursor = page.cursor; cursor == "" || limit > 0 && left <= 0 {
+				return
+			}
+			if cursor == seen {
+				yield(nil, errors.New("the server gives pages that it gave before, without an end"))
+				return
+			}
+			if n++; n == next {
+				seen, next = cursor, 2*next
+			}
+		}
+	}
+}
+
 // Rows that came before an error are printed. An array that was begun then has no end, so a reader of JSON notices.
-func (c *queryCommand) print(p *program, rows iter.Seq2[[]byte, error]) error {
+func (c *queryCommand) print(p *program, m *model.Model, limit int, ask func(limit int, cursor string) (answerPage, error)) error {
 	out := bufio.NewWriter(p.stdout)
 	var open, between, end string
 	switch c.Output {
@@ -140,7 +191,7 @@ func (c *queryCommand) print(p *program, rows iter.Seq2[[]byte, error]) error {
 		between, end = "\n", "\n"
 	}
 	n, err := 0, error(nil)
-	for row, rerr := range rows {
+	for row, rerr := range pages(limit, ask, func(names []string) { p.unfinished(m, names) }) {
 		if err = rerr; err != nil {
 			break
 		}
@@ -160,51 +211,9 @@ func (c *queryCommand) print(p *program, rows iter.Seq2[[]byte, error]) error {
 	return errors.Join(err, out.Flush())
 }
 
-// shown are rows as JSON, with the attributes that are asked for.
-func (c *queryCommand) shown(rows iter.Seq2[value.Item, error]) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for row, err := range rows {
-			if !yield(value.AppendPlainItem(nil, query.Select(row, c.Only)), err) {
-				return
-			}
-		}
-	}
-}
-
 // unfinished says that an answer does not have all that is derived.
 func (p *program) unfinished(m *model.Model, names []string) {
 	fmt.Fprintf(p.stderr, "not derived yet on these rows, by another definition, or from a stream that is off: %s (%s)\n", strings.Join(names, ", "), m.Command("status"))
-}
-
-// rows are the rows of an answer, limit of them unless it is 0. An error is the last. It calls
-// unfinished once, if the answer does not have all that is derived.
-// Pages are read as rows are taken: a caller that stops early causes no further read.
-func rows(ctx context.Context, e *query.Engine, name string, params map[string]string, limit int, unfinished func(m *model.Model, names []string)) iter.Seq2[value.Item, error] {
-	return func(yield func(value.Item, error) bool) {
-		var page query.Page
-		for left := limit; ; {
-			page.Limit = min(left, query.MaxLimit)
-			res, err := e.Run(ctx, name, params, page)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(res.Unfinished) > 0 {
-				unfinished(e.Model, res.Unfinished)
-				unfinished = func(*model.Model, []string) {} // once
-			}
-			for _, row := range res.Items {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			left -= len(res.Items)
-			if page.Cursor = res.Cursor; page.Cursor == "" || limit > 0 && left <= 0 {
-				return
-			}
-			left = max(left, 0)
-		}
-	}
 }
 
 // offered is a query that can be asked, as JSON.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"weir/internal/api"
 	"weir/internal/cli"
 	"weir/internal/model"
-	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/web"
@@ -173,58 +171,30 @@ func (a *asker) refused(status int, body []byte) error {
 	return fmt.Errorf("the server %s: %s (%d)", a.base, detail, status)
 }
 
-// rows are the rows of an answer as JSON, limit of them unless it is 0, page by page. An error is
-// the last. It calls unfinished once, if the answer does not have all that is derived.
-func (a *asker) rows(ctx context.Context, model, name string, params map[string]string, only []string, limit int, unfinished func(names []string)) iter.Seq2[[]byte, error] {
-	ask := url.Values{}
-	for k, v := range params {
-		ask.Set(k, v)
+// page asks for a page of an answer.
+func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int, cursor string) (out answerPage, err error) {
+	if limit > 0 {
+		ask.Set("limit", strconv.Itoa(limit))
 	}
-	if len(only) > 0 {
-		ask.Set("select", strings.Join(only, ","))
+	if cursor != "" {
+		ask.Set("cursor", cursor)
 	}
-	path := "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(name)
-	return func(yield func([]byte, error) bool) {
-		seen, pages, next := "", 0, 1 // the cursor of page 1, 2, 4, …: in a loop it comes again
-		for left := limit; ; {
-			if left > 0 {
-				ask.Set("limit", strconv.Itoa(min(left, query.MaxLimit)))
-			}
-			var page struct {
-				Items  *[]json.RawMessage `json:"items"`
-				Cursor string             `json:"cursor"`
-			}
-			said, err := a.get(ctx, path, ask, &page)
-			if err == nil && page.Items == nil {
-				err = usage("%s does not answer as a server of weir does; is the URL right?", a.base)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if names := said.Get(api.Unfinished); names != "" {
-				unfinished(strings.Split(names, ", "))
-				unfinished = func([]string) {} // once
-			}
-			for _, row := range *page.Items {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			left -= len(*page.Items)
-			if page.Cursor == "" || limit > 0 && left <= 0 {
-				return
-			}
-			if page.Cursor == seen {
-				yield(nil, fmt.Errorf("the server %s gives pages that it gave before, without an end", a.base))
-				return
-			}
-			if pages++; pages == next {
-				seen, next = page.Cursor, 2*next
-			}
-			ask.Set("cursor", page.Cursor)
-		}
+	var page struct {
+		Items  *[]json.RawMessage `json:"items"`
+		Cursor string             `json:"cursor"`
 	}
+	said, err := a.get(ctx, path, ask, &page)
+	if err == nil && page.Items == nil {
+		err = usage("%s does not answer as a server of weir does; is the URL right?", a.base)
+	}
+	if err != nil {
+		return out, err
+	}
+	out = answerPage{rows: *page.Items, cursor: page.Cursor}
+	if names := said.Get(api.Unfinished); names != "" {
+		out.unfinished = strings.Split(names, ", ")
+	}
+	return out, nil
 }
 
 // ask prints the answer of a server, in the forms that Run prints.
@@ -246,5 +216,13 @@ func (c *queryCommand) ask(p *program, params map[string]string, limit int) erro
 	if slices.ContainsFunc(c.Only, func(name string) bool { return name == "" || strings.Contains(name, ",") }) {
 		return usage("--only takes names of attributes; with --server, none may be empty or have a comma")
 	}
-	return c.print(p, a.rows(p.ctx, m.Name, c.Name, params, c.Only, limit, func(names []string) { p.unfinished(m, names) }))
+	ask := url.Values{}
+	for k, v := range params {
+		ask.Set(k, v)
+	}
+	if len(c.Only) > 0 {
+		ask.Set("select", strings.Join(c.Only, ","))
+	}
+	path := "/v1/" + url.PathEscape(m.Name) + "/" + url.PathEscape(c.Name)
+	return c.print(p, m, limit, func(limit int, cursor string) (answerPage, error) { return a.page(p.ctx, path, ask, limit, cursor) })
 }
