@@ -98,7 +98,7 @@ func (c *devCommand) Run(p *program) (err error) {
 		return usage("%v", err)
 	}
 	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, followers.follow(s, log, told, activity), func(context.Context) error { return nil }, indexed); err != nil {
+	if err := together(p.ctx, s, server, log, alone(s, log, told, activity, false, followers), func(context.Context) error { return nil }, indexed); err != nil {
 		return err
 	}
 	return p.stopped()

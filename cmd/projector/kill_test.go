@@ -35,7 +35,7 @@ func TestFollowersAreKilled(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- k.follow(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models))(ctx, part)
+		ended <- alone(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), false, k)(ctx, part)
 	}()
 	kills := 0
 	for i := range 12 {

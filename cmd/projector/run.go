@@ -273,7 +273,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // part, and returns nil when its context is done.
 func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following) {
 	if !c.shared() {
-		return alone(s, log, told, activity, c.remote()), func() {}, func() {}, nil
+		return alone(s, log, told, activity, c.remote(), newKillable()), func() {}, func() {}, nil
 	}
 	held = map[string]*live.Following{}
 	read = func() {
@@ -318,14 +318,24 @@ func usesOf(s *system.System, writes *budget.Writes) (out []budget.Use) {
 
 // alone follows streams that no other process reads. remote says that the indexes are in a
 // cluster: while it is down, documents are pending, and the rows go on.
-// It reads every shard from its checkpoint, without leases. Only the embedded store is followed so.
-func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, remote bool) func(context.Context, *system.Part) error {
+// It reads every shard from its checkpoint, without leases. Only the embedded store is followed so. A follower that is
+// killed is followed by another one.
+func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, remote bool, kill *killable) func(context.Context, *system.Part) error {
 	of := map[*system.Part]*metrics.Model{}
 	for _, part := range s.Models {
 		of[part] = told.Of(part.Runner)
 	}
 	return func(ctx context.Context, part *system.Part) error {
-		return follow(ctx, context.WithoutCancel(ctx), part, log, of[part], activity, remote)
+		for {
+			life, end := kill.begin(ctx, part.Model.Name)
+			err := follow(ctx, life, part, log, of[part], activity, remote)
+			killed := life.Err() != nil
+			end()
+			if !killed || ctx.Err() != nil {
+				return err
+			}
+			log.Info("the follower was killed, and starts again from its checkpoints", "model", part.Model.Name)
+		}
 	}
 }
 
