@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -57,10 +58,8 @@ func AnswerEvent(ctx context.Context, h http.Handler, payload []byte) ([]byte, e
 	switch {
 	case kind.RequestContext.HTTP.Method != "":
 		return e.http2(ctx, payload)
-	case kind.HTTPMethod != "" && kind.RequestContext.ELB != nil:
-		return e.balanced(ctx, payload)
 	case kind.HTTPMethod != "":
-		return e.http1(ctx, payload)
+		return e.http1(ctx, payload, kind.RequestContext.ELB != nil)
 	}
 	return nil, fmt.Errorf("%w: %.200q", ErrEvent, payload)
 }
@@ -103,48 +102,39 @@ func (h event) http2(ctx context.Context, payload []byte) ([]byte, error) {
 	})
 }
 
-// http1 is for REST APIs, and HTTP APIs that send their form. A REST API passes on what is base64 as it is, unless it is told
-// otherwise: so nothing is compressed.
-func (h event) http1(ctx context.Context, payload []byte) ([]byte, error) {
+// http1 is for REST APIs, HTTP APIs that send their form, and target groups of an Application Load Balancer, whose events
+// have the same form. A REST API passes on what is base64 as it is, unless it is told otherwise: so nothing is compressed.
+// From a balancer a query string comes as it was sent, and it takes headers in the form that the request had them in.
+func (h event) http1(ctx context.Context, payload []byte, balanced bool) ([]byte, error) {
 	var e events.APIGatewayProxyRequest
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	query, header := url.Values(merged(e.QueryStringParameters, e.MultiValueQueryStringParameters)), headers(e.Headers, e.MultiValueHeaders)
-	header.Del("Accept-Encoding")
-	w, err := h.serve(ctx, request{e.HTTPMethod, e.Path, query.Encode(), header, e.Body, e.IsBase64Encoded, e.RequestContext.Identity.SourceIP})
-	if err != nil {
-		return nil, err
-	}
-	return w.within(mostAnswer, func() any {
-		body, encoded := w.text()
-		return events.APIGatewayProxyResponse{StatusCode: w.status, Headers: w.single(), MultiValueHeaders: w.header, Body: body, IsBase64Encoded: encoded}
-	})
-}
-
-// balanced is for target groups of an Application Load Balancer. Other than a REST
-// API's, a query string comes as it was sent; and an answer has the headers in the
-// form that the request had them in.
-func (h event) balanced(ctx context.Context, payload []byte) ([]byte, error) {
-	var e events.ALBTargetGroupRequest
-	if err := json.Unmarshal(payload, &e); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
-	}
-	var query []string
-	for name, vs := range merged(e.QueryStringParameters, e.MultiValueQueryStringParameters) {
-		for _, v := range vs {
-			query = append(query, name+"="+v)
+	params, header := merged(e.QueryStringParameters, e.MultiValueQueryStringParameters), headers(e.Headers, e.MultiValueHeaders)
+	query, from, most := url.Values(params).Encode(), e.RequestContext.Identity.SourceIP, mostAnswer
+	if balanced {
+		var raw []string
+		for name, vs := range params {
+			for _, v := range vs {
+				raw = append(raw, name+"="+v)
+			}
 		}
+		query, most = strings.Join(raw, "&"), mostBalanced
+		from, _, _ = strings.Cut(header.Get("X-Forwarded-For"), ",")
+	} else {
+		header.Del("Accept-Encoding")
 	}
-	header := headers(e.Headers, e.MultiValueHeaders)
-	from, _, _ := strings.Cut(header.Get("X-Forwarded-For"), ",")
-	w, err := h.serve(ctx, request{e.HTTPMethod, e.Path, strings.Join(query, "&"), header, e.Body, e.IsBase64Encoded, from})
+	w, err := h.serve(ctx, request{e.HTTPMethod, e.Path, query, header, e.Body, e.IsBase64Encoded, from})
 	if err != nil {
 		return nil, err
 	}
-	return w.within(mostBalanced, func() any {
-		out := events.ALBTargetGroupResponse{StatusCode: w.status, StatusDescription: fmt.Sprint(w.status, " ", http.StatusText(w.status))}
-		if out.Body, out.IsBase64Encoded = w.text(); e.MultiValueHeaders != nil {
+	return w.within(most, func() any {
+		body, encoded := w.text()
+		if !balanced {
+			return events.APIGatewayProxyResponse{StatusCode: w.status, Headers: w.single(), MultiValueHeaders: w.header, Body: body, IsBase64Encoded: encoded}
+		}
+		out := events.ALBTargetGroupResponse{StatusCode: w.status, StatusDescription: fmt.Sprint(w.status, " ", http.StatusText(w.status)), Body: body, IsBase64Encoded: encoded}
+		if e.MultiValueHeaders != nil {
 			out.MultiValueHeaders = w.header
 		} else {
 			out.Headers = w.single()
@@ -191,7 +181,7 @@ func (h event) serve(ctx context.Context, a request) (*eventAnswer, error) {
 	}
 	r := (&http.Request{
 		Method: a.method, URL: &url.URL{Path: path, RawQuery: a.query}, Header: a.header, Host: a.header.Get("Host"),
-		Body: readCloser{bytes.NewReader(body)}, ContentLength: int64(len(body)), RemoteAddr: a.from,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: a.from,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RequestURI: a.path,
 	}).WithContext(ctx)
 	w := &eventAnswer{header: http.Header{}, status: http.StatusOK}
@@ -201,10 +191,6 @@ func (h event) serve(ctx context.Context, a request) (*eventAnswer, error) {
 	}
 	return w, nil
 }
-
-type readCloser struct{ *bytes.Reader }
-
-func (readCloser) Close() error { return nil }
 
 // eventAnswer takes what the handler writes.
 type eventAnswer struct {
