@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,17 +43,10 @@ func (t *turns) take(ctx context.Context, who web.Asker, n int) bool {
 	t.waiting = append(t.waiting, w)
 	t.hand()
 	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, t.wait)
+	defer cancel()
 	select {
 	case <-w.ready:
-		return true
-	default:
-	}
-	wait := time.NewTimer(t.wait)
-	defer wait.Stop()
-	select {
-	case <-w.ready:
-		return true
-	case <-wait.C:
 	case <-ctx.Done():
 	}
 	return !t.leave(w)
@@ -89,16 +83,14 @@ func (t *turns) hand() {
 	t.waiting = left
 }
 
-// leave takes one who waits out of the line. It is false when the turn came meanwhile.
+// leave takes one who waits out of the line. It is false when the turn has come.
 // The caller then has the turn, and has to give it back.
 func (t *turns) leave(w *waiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, o := range t.waiting {
-		if o == w {
-			t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
-			return true
-		}
+	i := slices.Index(t.waiting, w)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
-	return false
+	return i >= 0
 }
