@@ -251,7 +251,11 @@ func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor
 	if err != nil {
 		return doctor.Not[doctor.Cluster](err.Error())
 	}
-	found, err := (&system.System{Store: stage.Wrap(s.db, s.names)}).SearchGenerations(ctx, &system.Part{Model: m})
+	var found []system.SearchGeneration
+	rows, err := system.Over(ctx, stage.Wrap(s.db, s.names), "", []*model.Model{m}, system.Options{NoQueries: true, NoSearch: true})
+	if err == nil {
+		found, err = rows.SearchGenerations(ctx, rows.Models[0])
+	}
 	if err != nil {
 		c.Indexes = doctor.Not[map[string]string]("weir's own table: " + err.Error())
 		return doctor.Known(c)
@@ -262,12 +266,8 @@ func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor
 	}
 	for _, g := range found {
 		for _, ix := range g.Indexes {
-			switch {
-			case !g.Ours:
-			case g.Filled:
-				states[ix.Name] = "live"
-			case g.Filling:
-				states[ix.Name] = "building"
+			if g.Ours && (g.Filled || g.Filling) {
+				states[ix.Name] = map[bool]string{true: "live", false: "building"}[g.Filled]
 			}
 		}
 	}
