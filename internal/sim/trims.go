@@ -27,11 +27,6 @@ type trims struct {
 // gap is a range of a shard, between two positions, where records are missing.
 type gap struct{ after, before events.Position }
 
-// newTrims makes the trims of a world, before any record has expired.
-func newTrims(w *world) *trims {
-	return &trims{world: w, named: map[*shard][]gap{}, missed: map[string]int{}}
-}
-
 // forget expires some of the first records of shards. Mostly these have been read, if not
 // applied: a sink may be slow. If nothing of a shard has been applied yet, nothing could
 // tell that records are missing, and it expires none of them.

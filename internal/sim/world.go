@@ -150,7 +150,7 @@ func (w *world) deliver(by way) {
 	case byShard:
 		w.mapping = newMapping(w)
 	case byReader:
-		w.trims = newTrims(w)
+		w.trims = &trims{world: w, named: map[*shard][]gap{}, missed: map[string]int{}}
 	}
 }
 
