@@ -7,15 +7,13 @@ import (
 	"testing"
 
 	"weir/internal/memory"
-	"weir/internal/memory/memorytest"
+	"weir/internal/soaktest"
 )
 
 // TestMemoryOutside: what is resident and not Go's, as Pebble's caches are with cgo, is taken from the
 // heap; Go's own memory is not.
 func TestMemoryOutside(t *testing.T) {
-	if memorytest.Race {
-		t.Skip("the race detector has memory that is not Go's, and grows with what is Go's")
-	}
+	soaktest.Calm(t) // the race detector has memory that is not Go's, and grows with what is Go's
 	limit, growth := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
 	defer debug.SetMemoryLimit(limit)
 	defer debug.SetGCPercent(growth)
