@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"weir/internal/events"
@@ -15,7 +12,6 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
-	"weir/internal/soaktest"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
@@ -86,119 +82,6 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 			}
 		})
 	}
-}
-
-// TestRecordedInAnyOrder replays the streams of a recording with several tables
-// otherwise than they were recorded: one table after the other from the last to
-// the first, and interleaved at random, in pieces. Within each stream the order
-// stays. All answers are the same: state is, in whatever order it came. (History
-// is one pass over the records as they came.)
-func TestRecordedInAnyOrder(t *testing.T) {
-	soaktest.Calm(t)
-	several := 0
-	for _, dir := range systemtest.Recordings(t) {
-		name := systemtest.Name(dir)
-		m, err := model.Load(systemtest.Model(dir))
-		if err != nil || len(m.Tables) < 2 || slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return len(r.Keep) > 0 }) {
-			continue
-		}
-		several++
-		want := systemtest.Read(t, dir)
-		for order, arrange := range map[string]func([][]events.Entry) [][]events.Entry{
-			"reverse":        reversed,
-			"interleaved 1":  interleaved(1, 60),
-			"interleaved 2":  interleaved(2, 400),
-			"one by another": interleaved(3, 3),
-		} {
-			if testing.Short() && order != "interleaved 1" {
-				continue
-			}
-			t.Run(name+"/"+order, func(t *testing.T) {
-				t.Parallel()
-				s := openSystem(t, t.TempDir(), m)
-				pieces := arrange(byTable(t, systemtest.Files(t, dir)))
-				first := replayPieces(t, s, pieces)
-				if first.Records() != want.Records || first.Dead != 0 || first.Gaps != 0 {
-					t.Errorf("replayed %d records of %d: %+v", first.Records(), want.Records, first)
-				}
-				checkAll(t, s, want.Checks)
-				if again := replayPieces(t, s, pieces); again.Applied != 0 || again.Dead != 0 {
-					t.Errorf("the second replay did something: %+v", again)
-				}
-				checkAll(t, s, want.Checks)
-				verifyNothing(t, s)
-			})
-		}
-	}
-	if several == 0 {
-		t.Error("no recording has several tables")
-	}
-}
-
-// byTable reads the stream of each table, in the order of the tables' names.
-func byTable(t testing.TB, paths []string) [][]events.Entry {
-	t.Helper()
-	in, err := events.Open(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	streams := map[string][]events.Entry{}
-	for batch, err := range in.Batches(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range batch {
-			if e.Record.Table == "" {
-				t.Fatal("a record does not say its table")
-			}
-			streams[e.Record.Table] = append(streams[e.Record.Table], e)
-		}
-	}
-	var out [][]events.Entry
-	for _, name := range slices.Sorted(maps.Keys(streams)) {
-		out = append(out, streams[name])
-	}
-	return out
-}
-
-func reversed(streams [][]events.Entry) [][]events.Entry {
-	streams = slices.Clone(streams)
-	slices.Reverse(streams)
-	return streams
-}
-
-// interleaved takes pieces of up to longest records from the streams, in an order
-// that the seed decides.
-func interleaved(seed uint64, longest int) func([][]events.Entry) [][]events.Entry {
-	return func(streams [][]events.Entry) (out [][]events.Entry) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		for streams = slices.Clone(streams); len(streams) > 0; {
-			i := r.IntN(len(streams))
-			n := min(1+r.IntN(longest), len(streams[i]))
-			out = append(out, streams[i][:n])
-			if streams[i] = streams[i][n:]; len(streams[i]) == 0 {
-				streams = slices.Delete(streams, i, i+1)
-			}
-		}
-		return out
-	}
-}
-
-// replayPieces replays, and lets all derived data catch up now and then.
-func replayPieces(t testing.TB, s *system.System, pieces [][]events.Entry) replay.Summary {
-	t.Helper()
-	part := s.Models[0]
-	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
-	for i, piece := range pieces {
-		if err := r.Batch(context.Background(), piece, ""); err != nil {
-			t.Fatal(err)
-		}
-		if len(pieces) < 100 || i%(len(pieces)/100) == 0 {
-			settle(t, s)
-		}
-	}
-	settle(t, s)
-	return r.Summary
 }
 
 func openSystem(t testing.TB, dir string, m *model.Model) *system.System {
