@@ -281,10 +281,7 @@ func TestStates(t *testing.T) {
 // WEIR_TEST_ROWS says how many rows instead.
 func TestManyRows(t *testing.T) {
 	soaktest.Calm(t)
-	rows := 20_000
-	if testing.Short() {
-		rows = 5_000
-	}
+	rows := soaktest.Count(5_000, 20_000)
 	if n, err := strconv.Atoi(os.Getenv("WEIR_TEST_ROWS")); err == nil {
 		rows = n
 	}

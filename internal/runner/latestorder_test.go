@@ -63,11 +63,7 @@ func (q *tasks) ledger() value.Item {
 // after thousands, and the ledger stays below 1 KB.
 func TestLatestInNoOrder(t *testing.T) {
 	soaktest.Calm(t)
-	many := 10_000
-	if testing.Short() {
-		many = 2000
-	}
-	for _, withdrawn := range []int{100, 1000, many} {
+	for _, withdrawn := range []int{100, 1000, soaktest.Count(2000, 10_000)} {
 		c, most, ledger := inNoOrder(t, withdrawn)
 		t.Logf("after %d withdrawn facts: %.2f write units, %.2f read units, %.0f at most; a ledger of %d bytes", withdrawn, c.wrote, c.read, most, ledger)
 		if c.read > 9 || most > 20 || ledger >= 1024 {
