@@ -117,6 +117,7 @@ func TestProgressGivesUp(t *testing.T) {
 // TestProgressBesideAProcess: what a process has read is done, and behind it an event goes on; one that begins later does so only
 // if the stream has nothing in between.
 func TestProgressBesideAProcess(t *testing.T) {
+	soaktest.Calm(t)
 	now := time.Unix(1000, 0)
 	at := func(n uint64) events.Position { return events.PositionOf(n) }
 	for name, s := range map[string]struct {
@@ -451,6 +452,7 @@ func TestProgressSideBySide(t *testing.T) {
 // TestProgressAndProcesses is both, with processes that read the same shard. A mapping may be deleted and created again: the new one
 // begins at the end of the stream.
 func TestProgressAndProcesses(t *testing.T) {
+	soaktest.Calm(t)
 	refused, moves := 0, 0
 	n := soaktest.Count(1000, 3000)
 	for seed := range uint64(n) {
