@@ -353,17 +353,16 @@ func (k *known) fill(l link, missing bool) bool {
 	return false
 }
 
-// explain has the row of a full export close the hole before a change within a minute of it that began with that row: the
-// export says what was made of the changes in between. It reports whether there is such a hole.
-func (k *known) explain(l link) bool {
+// explain has the row of a full export close the holes that end before it, and the hole that it lies in if that ends with this
+// row: the export says what was made of the changes there. It reports whether there is such a hole.
+func (k *known) explain(l link) (closed bool) {
 	for i := range k.holes {
 		h := &k.holes[i]
-		if h.have != h.want && h.want == l.new.short() && h.from.time <= l.time && max(h.to.time-l.time, l.time-h.to.time) <= minute {
-			h.have = h.want
-			return true
+		if h.have != h.want && (h.to.time < l.time-minute || h.want == l.new.short() && h.from.time <= l.time) {
+			h.have, closed = h.want, true
 		}
 	}
-	return false
+	return closed
 }
 
 // pass takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known, where the row
@@ -469,15 +468,16 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 	switch {
 	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.time() == 0:
 		return v
+	case l.kind == aRow && !l.kept && k.explain(l):
+		v = k.decideExport(l, now)
+		v.outcome = max(v.outcome, noted)
+		return v
 	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
 		if l.kind == aNet && !l.kept && k.fill(l, true) {
 			v.outcome = noted
 		}
 		return v
 	case k.ever && now == l.new, near && (l.note == noteFits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
-		if l.kind == aRow && !l.kept && near && k.explain(l) {
-			v.outcome = noted
-		}
 		if lacks {
 			return v
 		}

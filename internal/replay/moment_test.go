@@ -124,3 +124,42 @@ func TestRepeatedInHoles(t *testing.T) {
 		}
 	}
 }
+
+// TestFullExportEndsHoles: a full export says what came of the changes that are missing before it, so nothing is missing any
+// more, but for a history.
+func TestFullExportEndsHoles(t *testing.T) {
+	const second = 1e6
+	none, a, b, c := digest{}, digest{1}, digest{2}, digest{3}
+	change := func(at int64, old, new digest) link {
+		return link{mark: mark{time: at}, id: uint64(at), old: old, new: new}
+	}
+	row := func(at int64, new digest) link { return link{mark: mark{time: at}, new: new, kind: aRow} }
+	hole := []link{row(second, a), change(200*second, b, c)}
+	for _, x := range []struct {
+		name    string
+		export  link
+		kept    bool
+		missing bool
+	}{
+		{"behind the hole", row(300*second, c), false, false},
+		{"of a later state", row(300*second, a), false, false},
+		{"that lacks the row", row(300*second, none), false, false},
+		{"in the hole", row(100*second, b), false, false},
+		{"in the hole, and of another state", row(100*second, a), false, true},
+		{"before the hole", row(second/2, b), false, true},
+		{"of a history", row(300*second, c), true, true},
+	} {
+		for _, last := range [][]link{nil, {change(900*second, c, a)}} {
+			k, now := known{}, none
+			for _, l := range slices.Concat(hole, last, []link{x.export}) {
+				l.kept = x.kept
+				if v := k.decide(l, now); v.applied {
+					now = l.new
+				}
+			}
+			if k.isMissing() != x.missing {
+				t.Errorf("%s, with %d changes behind: missing is %v: %+v", x.name, len(last), k.isMissing(), k.holes)
+			}
+		}
+	}
+}
