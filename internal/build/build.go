@@ -281,9 +281,6 @@ func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 			}
 			return Status{is.Entity, is.State, at}, nil
 		}
-		if err == nil && is.State.Shown() {
-			err = b.sendWaiting(ctx, is.Entity)
-		}
 		if err != nil {
 			return Status{Entity: is.Entity}, err
 		}
@@ -291,7 +288,7 @@ func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 }
 
 // sendWaiting sends the notifications that wait as dead letters, since the lists of their subscribers were being built. What still
-// cannot be sent stays a letter; so does one of a batch that began before the lists were live, until the audit.
+// cannot be sent stays a letter. A batch that began before the lists were live may keep some after that: call it now and then.
 func (b *Builder) sendWaiting(ctx context.Context, build string) error {
 	rule, is := model.BuiltRule(build)
 	if !is {

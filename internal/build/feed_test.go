@@ -121,8 +121,17 @@ func (f *fixture) feedGoesOn(name string, n int) {
 			f.Errorf("%+v", d)
 		}
 	}
+	var late runner.Dead // a batch that began before the build was live keeps its letter only then
+	if change.letters {
+		late, err = f.runner().DeadByID(f.Context(), waiting[0].ID)
+		f.ok(err)
+	}
 	if len(change.builds) > 0 {
 		f.build(owntable.BuildLive, change.builds...)
+	}
+	if change.letters {
+		_, err = f.runner().KeepDead(f.Context(), late)
+		f.ok(err)
 	}
 	for i := 2 * n / 3; i < n; i++ {
 		post(i)
@@ -141,7 +150,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		}
 		return entries
 	}
-	// A batch that comes again after the lists are live is sent in full, and its letters stay.
+	// A batch that comes again after the lists are live is sent in full, and its letters stay until the builder looks again.
 	kept := map[string]bool{}
 	for _, d := range letters {
 		whole, err := f.runner().DeadByID(f.Context(), d.ID)
@@ -160,9 +169,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 			f.Errorf("%s is in %d inboxes, want %d, and there is no letter about it", id, got[id], followers)
 		}
 	}
-	for _, d := range letters {
-		f.ok(f.runner().Retry(f.Context(), d.ID))
-	}
+	f.ok(f.builder(change.builds...).HandOver(f.Context()))
 	if got := inbox(); got != followers*n || len(f.dead()) > 0 {
 		f.Errorf("%d entries, want %d; %d letters", got, followers*n, len(f.dead()))
 	}

@@ -26,8 +26,8 @@ func (b *Builder) moment() catalog.Moment {
 const streamKeeps = 24 * time.Hour
 
 // HandOver announces that verified builds go over from marks to positions, where that was
-// not done, and notes those of which all records up to the cuts are counted. It is cheap:
-// call it now and then.
+// not done, and notes those of which all records up to the cuts are counted. It also sends notifications that waited
+// for lists which are live. It is cheap: call it now and then.
 func (b *Builder) HandOver(ctx context.Context) error {
 	of := b.Runner.Catalog
 	row, err := of.Row(ctx)
@@ -36,6 +36,11 @@ func (b *Builder) HandOver(ctx context.Context) error {
 	}
 	waits := map[int64]int{}
 	for _, is := range row.Builds.Counting() {
+		if slices.Contains(b.Names, is.Entity) && is.State.Shown() {
+			if err := b.sendWaiting(ctx, is.Entity); err != nil {
+				return err
+			}
+		}
 		if h := is.HandOver; slices.Contains(b.Names, is.Entity) && h.Announced() && h.Passed.IsZero() {
 			if h.After.IsZero() && b.Runner.Now().Sub(h.At) > streamKeeps+InUse { // also where functions read, which move no shard without records
 				waits[is.Generation] = 0
