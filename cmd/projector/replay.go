@@ -81,7 +81,8 @@ With --tables NAME=REAL, the records name the tables as the store does.
 
 The exit code is 1 if a record could not be used, records are missing at the end, or the
 model has dead letters from before. A gap is said by each command until the missing records
-come, or its letter is discarded (dead discard). The other records are applied, and counted in the output.
+come, or, where the row has no history, a newer full export, or its letter is discarded (dead discard). The other records
+are applied, and counted in the output.
 
   projector replay gallery testdata/streams/gallery/stream.jsonl.gz
   projector replay movienight streams/ --data ./data
@@ -198,6 +199,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	if n := r.Summary.Lacking; n > 0 {
 		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", n)
+	}
+	if a.Bare > 0 {
+		fmt.Fprintf(p.stderr, "%d rows are of an export without its manifest, so they have no time: they fill only rows of which no change is known\n", a.Bare)
 	}
 	if a.Unordered > 0 {
 		fmt.Fprintf(p.stderr, "%d times a row changed more than once in a moment, without sequence numbers: its history has these entries in no order\n", a.Unordered)
@@ -399,7 +403,7 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 	for i := range inputs {
 		in := &inputs[i]
 		var err error
-		if in.files, err = events.Open(in.paths...); errors.Is(err, events.ErrExport) {
+		if in.files, err = events.Open(in.paths...); errors.Is(err, events.ErrExport) || errors.Is(err, events.ErrNoRecords) {
 			return usage("%v", err)
 		} else if err != nil {
 			return err

@@ -34,6 +34,7 @@ type Arrangement struct {
 	// Unordered is how often a row with a history changed more than once in a moment, without sequence numbers. The keys of these entries
 	// have no order.
 	Unordered int
+	Bare      int // rows of exports whose time is not known
 
 	timed, exports bool // some record has no sequence number; some is of an export, or an export has none
 	whole          []*events.Export
@@ -123,6 +124,7 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 		switch {
 		case rec.Export && rec.Time.IsZero() && e.Export == nil:
 			class, a.exports = classBare, true
+			a.Bare++
 		case rec.Export:
 			class, a.exports = classExport, true
 		case !rec.Position.IsZero():
