@@ -36,7 +36,6 @@ func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 	}
 	for i, e := range s.Also {
 		w := d.also[i]
-		one := Step{Entity: e, Index: s.Index}
 		switch {
 		case e == s.Entity || slices.Contains(s.Also[:i], e):
 			c.report(w.pos, "", "%q is here twice", w.text)
@@ -44,9 +43,9 @@ func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 			c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
 		case e.SetOf() != nil:
 			c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
-		case !one.inIndex():
+		case !s.indexed(e):
 			c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
-		case s.inIndex(): // else checkPartitions reports it
+		case s.indexed(s.Entity): // else checkPartitions reports it
 			c.sameRead(s, e, w)
 		}
 	}
@@ -58,9 +57,8 @@ func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 // sameRead reports an entity e that one read with s.Entity cannot find: its key templates
 // differ from those of s.Entity, or it lacks a field that the step fixes.
 func (c *compiler) sameRead(s *Step, e *Entity, w word) {
-	one := Step{Entity: e, Index: s.Index}
 	pa, sa, _ := s.schema()
-	pb, sb, _ := one.schema()
+	pb, sb, _ := s.schemaOf(e)
 	if pa.Template.String() != pb.Template.String() {
 		c.report(w.pos, "list each in a query of its own", "%s and %s share no partition: their templates for %s are %s and %s", s.Entity.Name, e.Name, pa.Attr.Name, pa.Template, pb.Template)
 	}
@@ -102,8 +100,7 @@ func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
 func (s *Step) Mixed() bool {
 	_, sort, _ := s.schema()
 	return sort != nil && slices.ContainsFunc(s.Also, func(e *Entity) bool {
-		one := Step{Entity: e, Index: s.Index}
-		_, other, _ := one.schema()
+		_, other, _ := s.schemaOf(e)
 		return other == nil || other.Template.String() != sort.Template.String()
 	})
 }

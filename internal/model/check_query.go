@@ -4,17 +4,20 @@ import "slices"
 
 // schema returns the templates of the key that a step reads by. sorted is false if that
 // key has no sort key.
-func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) {
-	key := s.Entity.Table.Key
+func (s *Step) schema() (partition, sort *KeyTemplate, sorted bool) { return s.schemaOf(s.Entity) }
+
+// schemaOf is schema for another entity whose rows the step reads.
+func (s *Step) schemaOf(e *Entity) (partition, sort *KeyTemplate, sorted bool) {
+	key := e.Table.Key
 	if s.Index != nil {
 		key = s.Index.Key
 	}
-	return s.Entity.KeyTemplate(key.Partition.Name), s.Entity.KeyTemplate(key.Sort.Name), key.Sort.Name != ""
+	return e.KeyTemplate(key.Partition.Name), e.KeyTemplate(key.Sort.Name), key.Sort.Name != ""
 }
 
-// inIndex reports whether the entity has templates for the whole key that a step reads by.
-func (s *Step) inIndex() bool {
-	partition, sort, sorted := s.schema()
+// indexed reports whether an entity has templates for the whole key that a step reads by.
+func (s *Step) indexed(e *Entity) bool {
+	partition, sort, sorted := s.schemaOf(e)
 	return partition != nil && (sort != nil || !sorted)
 }
 
@@ -64,7 +67,7 @@ func checkPartitions(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Get {
 		return
 	}
-	if !s.inIndex() {
+	if !s.indexed(s.Entity) {
 		c.report(d.at("by"), "give the entity a template for its key", "rows of %s are not in the index %s", s.Entity.Name, s.Index.Name)
 		return
 	}
