@@ -32,11 +32,8 @@ func (c *compiler) feeds() map[string][]string {
 		if r.of.Derived {
 			out[r.makes] = append(out[r.makes], r.of.Name)
 		}
-		for _, f := range r.in.Fields {
+		for _, f := range r.in.reads() {
 			out[r.makes] = append(out[r.makes], c.writersOf(r.of, f.Name)...)
-		}
-		for _, t := range r.in.Where {
-			out[r.makes] = append(out[r.makes], c.writersOf(r.of, t.Field.Name)...)
 		}
 	}
 	return out

@@ -18,10 +18,7 @@ func checkOldTables(c *compiler) {
 		}
 		twice := slices.ContainsFunc(c.decl.Migrate[:i], func(o *migrationDecl) bool { return o.Table.text == d.Table.text })
 		switch name := d.Table.text; {
-		case name == "weir":
-			c.report(d.Table.pos, "", "the table weir is weir's own: it keeps its ledgers there")
-		case !tableName.MatchString(name):
-			c.report(d.Table.pos, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", name)
+		case !c.tableName(d.Table, "a table"):
 		case twice:
 			c.report(d.Table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
 		case slices.ContainsFunc(c.Tables, func(t *Table) bool { return t.Name == name }):

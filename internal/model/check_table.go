@@ -17,18 +17,23 @@ const (
 // the own table.
 // The lengths and characters are DynamoDB's naming rules for tables and indexes.
 func checkTableNames(c *compiler, t *Table) {
-	at := t.decl.name.pos
-	switch {
-	case t.Name == "weir":
-		c.report(at, "choose another name", "the table weir is weir's own: it keeps its ledgers there")
-	case !tableName.MatchString(t.Name):
-		c.report(at, "", "a table's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", t.Name)
-	}
+	c.tableName(t.decl.name, "a table")
 	for _, ix := range t.decl.Indexes {
-		if !tableName.MatchString(ix.name.text) {
-			c.report(ix.name.pos, "", "an index's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", ix.name.text)
-		}
+		c.tableName(ix.name, "an index")
 	}
+}
+
+// tableName is checkTableNames for one name. It reports whether the name is allowed.
+func (c *compiler) tableName(w word, of string) bool {
+	switch {
+	case w.text == "weir" && of == "a table":
+		c.report(w.pos, "", "the table weir is weir's own: it keeps its ledgers there")
+	case !tableName.MatchString(w.text):
+		c.report(w.pos, "", "%s's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", of, w.text)
+	default:
+		return true
+	}
+	return false
 }
 
 // checkIndexCount reports a table with more indexes than DynamoDB allows.

@@ -78,10 +78,8 @@ func (n node) tests(what string) []testDecl {
 		switch {
 		case e.value.isMap():
 			d.terms = readTerms(e)
-		case e.value.given() && e.value.y.Value == "present":
-			d.terms = []termDecl{{op: condition.Exists, at: e.value.pos()}}
-		case e.value.given() && e.value.y.Value == "absent":
-			d.terms = []termDecl{{op: condition.Absent, at: e.value.pos()}}
+		case e.value.given() && presence[e.value.y.Value] != 0:
+			d.terms = []termDecl{{op: presence[e.value.y.Value], at: e.value.pos()}}
 		default:
 			d.terms = n.r.term(nil, condition.In, e.value, e.name.text)
 		}
@@ -92,8 +90,9 @@ func (n node) tests(what string) []testDecl {
 	return out
 }
 
-// testKeys are the words of a test, and testOps what those with values ask.
+// testKeys are the words of a test, testOps what those with values ask, and presence the words in place of a value.
 var (
+	presence = map[string]condition.Op{"present": condition.Exists, "absent": condition.Absent}
 	testKeys = []string{"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"}
 	testOps  = map[string]condition.Op{
 		"in": condition.In, "not": condition.NotIn, "begins": condition.Begins,

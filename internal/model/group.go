@@ -244,7 +244,7 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 	}
 	out.decl = &tallyDecl{
 		deriveDecl: deriveDecl{heading{word{out.Name, v.name.pos}, v.fields}, g.decl.name, v.name},
-		Round:      v.Round, Max: v.Max, kind: v.kind,
+		Round:      v.Round, Max: v.Max,
 	}
 	for _, of := range g.decl.Group {
 		if v.of.given() {
@@ -321,15 +321,10 @@ func checkGroupEntity(c *compiler, g *Group) {
 		}
 	}
 	for _, o := range e.Table.Entities {
-		if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && c.after(o, e)) {
+		if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && slices.Index(c.Entities, o) > slices.Index(c.Entities, e)) {
 			c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
 		}
 	}
-}
-
-// after reports whether an entity stands behind another one in the file.
-func (c *compiler) after(a, b *Entity) bool {
-	return slices.Index(c.Entities, a) > slices.Index(c.Entities, b)
 }
 
 // checkGroupKey reports a key that does not say which group a row is of.

@@ -97,16 +97,15 @@ type latestDecl struct {
 	Where      []testDecl
 	To         []pair
 	Also       []pair
-	kind       string
 	of         word
 }
 
 func (d *latestDecl) check() {
-	d.kind, d.of = d.Of.key, d.Of.word(d.what(d.Of.key))
+	d.of = d.Of.word(d.what(d.Of.key))
 }
 
 func (d *latestDecl) enter(c *compiler, e *Entity) {
-	l := &Latest{Name: d.name.text, Kind: d.kind, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
+	l := &Latest{Name: d.name.text, Kind: d.Of.key, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
 	c.attributeName(d.attr)
 	for _, p := range d.Also {
 		c.attributeName(p.name)
@@ -122,17 +121,17 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 func (c *compiler) latest(l *Latest) {
 	d := l.decl
 	var shown *Field
-	if l.Source, shown = c.dotted(d.of, d.kind, c.measured); l.Source == nil {
+	if l.Source, shown = c.dotted(d.of, d.Of.key, c.measured); l.Source == nil {
 		return
 	}
 	whole := shown != nil
 	switch l.By = shown; {
-	case l.Greatest() && d.kind == keyMax || d.kind == keyMin:
+	case l.Greatest() && d.Of.key == keyMax || d.Of.key == keyMin:
 		if d.By.given() {
-			c.report(d.at("by"), "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.kind == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.kind)
+			c.report(d.at("by"), "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.Of.key == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.Of.key)
 		}
 	case !d.By.given():
-		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.kind, l.Source.Name, d.kind)
+		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.Of.key, l.Source.Name, d.Of.key)
 		l.By = nil
 	default:
 		l.By = c.measured(l.Source, d.By)
@@ -188,9 +187,9 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 // checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
 func checkLatestFields(c *compiler, l *Latest) {
 	d := l.decl
-	at := d.at(d.kind)
+	at := d.at(d.Of.key)
 	if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
-		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.kind, l.Source.Name, l.By.Name, l.By.Type)
+		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.Of.key, l.Source.Name, l.By.Name, l.By.Type)
 	}
 	if l.Source != nil {
 		c.fits(l.decl.name.pos, l.Name, l.Target, l.To)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"weir/internal/value"
 )
 
 // statusKind derives a status: an attribute that moves along its enum in steps.
@@ -77,10 +75,6 @@ func (s *Status) Attributes() []string {
 	}
 	return out
 }
-
-// RankOf returns the index of a word in the enum, also of a word of an older application;
-// -1 for anything else, which comes before the first.
-func (s *Status) RankOf(v value.Value) int { return s.Attr.Rank(v) }
 
 // Returned is an attribute of a query's result. Results consist of these in place of the
 // row's own attributes. Exactly one field after Name is set.

@@ -67,24 +67,9 @@ type Source struct {
 	Given  Input    // Amount
 }
 
-// Reads returns the fields of its rows that a source depends on; some may be nil.
+// Reads returns the fields of its rows that a source depends on.
 // A change of a row in none of these adds nothing. The slice belongs to the caller.
-func (s *Source) Reads() []*Field {
-	var out []*Field
-	if s.Amount != nil {
-		out = append(out, s.Amount.Fields...)
-	}
-	for i := range s.Where {
-		out = append(out, s.Where[i].Field)
-	}
-	for i := range s.To {
-		out = append(out, s.To[i].Expr.Field)
-		if b := s.To[i].Expr.Bucket; b != nil {
-			out = append(out, b.Of)
-		}
-	}
-	return out
-}
+func (s *Source) Reads() []*Field { return append(s.Given.reads(), s.Input.reads()...) }
 
 // TargetOf returns the key of the row that a source row counts for. ok is false if the row
 // counts for none; unfit is the field that it cannot be counted by, nil if there is nothing
@@ -124,17 +109,16 @@ type tallyDecl struct {
 	Round      int `from:"0" to:"20"`
 	Max        int `from:"1" to:"1000000000"`
 	Hidden     bool
-	kind       *aggregate.Aggregate
 	of         []word // Entity or Entity.field
 }
 
 func (d *tallyDecl) check() {
-	d.kind, d.of = aggregateOf(d.Of.key), d.Of.words(d.what(d.Of.key))
+	d.of = d.Of.words(d.what(d.Of.key))
 }
 
 func (d *tallyDecl) enter(c *compiler, e *Entity) {
 	t := &Tally{
-		Name: d.name.text, Kind: d.kind, Target: e, Attr: d.attr.text, Hidden: d.Hidden,
+		Name: d.name.text, Kind: aggregateOf(d.Of.key), Target: e, Attr: d.attr.text, Hidden: d.Hidden,
 		Round: max(d.Round, 0), Max: max(d.Max, 0), decl: d,
 	}
 	c.attributeName(d.attr)

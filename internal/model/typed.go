@@ -91,6 +91,11 @@ func (in *Input) Uses(row value.Item) bool {
 	return ok
 }
 
+// reads returns all fields that are read.
+func (in *Input) reads() []*Field {
+	return append(mapped(in.Where, func(t Test) *Field { return t.Field }), in.Fields...)
+}
+
 // inputs sets what each derivation reads, and returns all of it. TestInputsAreWhole finds a field that is missing there.
 func (m *Model) inputs() []reading {
 	all := slices.Concat(mapped(m.Tallies, (*Tally).inputs), mapped(m.Statuses, (*Status).inputs), mapped(m.Latest, (*Latest).inputs),

@@ -456,7 +456,7 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 	out := k.own
 	k.over = nil
 	for _, s := range k.entity.Statuses {
-		at := s.RankOf(k.own.Get(s.Attr.Name))
+		at := s.Attr.Rank(k.own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
 			by, ok, over := reached(k, st, rows)
 			if over {

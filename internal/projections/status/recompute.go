@@ -68,7 +68,7 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 	own := projections.Own(e, row)
 	var shown []value.Attr
 	for _, s := range e.Statuses {
-		at := s.RankOf(own.Get(s.Attr.Name))
+		at := s.Attr.Rank(own.Get(s.Attr.Name))
 		stages := s.Stages
 		if !s.Input.Uses(own) {
 			stages = nil // a dead letter says why
