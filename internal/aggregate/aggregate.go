@@ -22,9 +22,6 @@ import (
 type Aggregate struct {
 	// Keyword names it in model files, messages and counters.
 	Keyword string
-	// Form is an example of how a value of a group declares it, for hints. It is empty where no
-	// group can have it.
-	Form string
 	// Of is what the field of a source row must hold. With OfRows a declaration may leave
 	// the field out; then the rows themselves are what is reduced.
 	Of     *Operand

@@ -10,7 +10,7 @@ import (
 // Count is how many rows there are, or how many have a number in a field: the rows that
 // a mean of that field is of.
 var Count = &Aggregate{
-	Keyword: "count", Form: "count", Of: Numbers, OfRows: true,
+	Keyword: "count", Of: Numbers, OfRows: true,
 	Empty: value.OfInt(0), Type: "number", Number: true, Totals: true,
 	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 		if !v.IsMissing() && v.Kind() != value.Number {

@@ -7,7 +7,7 @@ import (
 
 // Sum is the exact sum of a field.
 var Sum = &Aggregate{
-	Keyword: "sum", Form: "{sum: FIELD}", Of: Numbers,
+	Keyword: "sum", Of: Numbers,
 	Empty: value.OfInt(0), Type: "number", Number: true, Sums: true, Totals: true,
 	Adds:  addNumber,
 	Shown: Count.Shown,

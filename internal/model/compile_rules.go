@@ -152,11 +152,13 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 			return nil
 		}
 	}
-	all := append(of.attributeNames(), of.KeyNames()...)
-	slices.Sort(all)
-	for _, name := range slices.Compact(all) {
+	for _, name := range sortedOnce(append(of.attributeNames(), of.KeyNames()...)) {
 		w, ok := given[name]
 		if !ok && !c.has(e, name) {
+			if slices.Contains(of.KeyNames(), name) {
+				c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", of.Name, name, e.Name)
+				return nil
+			}
 			continue
 		}
 		if !ok {
@@ -177,15 +179,6 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 // onceNames compiles how the row with the idempotency key is made from the new row, and how
 // it leads back to it. It reports false after a problem.
 func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
-	sets := func(name string) bool {
-		return slices.ContainsFunc(o.Set, func(a Assign) bool { return a.Name == name })
-	}
-	for _, name := range o.Of.KeyNames() {
-		if !sets(name) {
-			c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", o.Of.Name, name, e.Name)
-			return false
-		}
-	}
 	inKey := func(a Assign) bool {
 		return a.Expr.Field != nil && a.Expr.Field.Name == o.Key.Name && slices.Contains(o.Of.KeyNames(), a.Name)
 	}

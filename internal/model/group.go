@@ -88,9 +88,8 @@ func (e *Entity) unusable(by []Assign, values []value.Value) (unfit *Unfit) {
 
 // numberKey reports whether a name is the whole of a key that is a number.
 func (e *Entity) numberKey(name string) bool {
-	return slices.ContainsFunc(e.PrimaryKey(), func(k *KeyTemplate) bool {
-		return k.Attr.Type == value.Number && k.Template.Whole() && k.Template.names[0] == name
-	})
+	k := e.keyNamed(name)
+	return k != nil && k.Attr.Type == value.Number
 }
 
 // Row returns what the group's row with a key has besides its values and that key: the words of
@@ -206,29 +205,20 @@ func (d *groupValueDecl) short(n node, _ string) {
 	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
 		d.kind = aggregate.Count
 	} else if w.given() {
-		n.r.report(w.pos, groupForms(), "%q is not what a group can have", w.text)
+		n.r.report(w.pos, groupForms, "%q is not what a group can have", w.text)
 	}
 }
 
 func (d *groupValueDecl) check() {
 	if d.Of.key == "" {
-		d.missing("sum, mean, distinct", groupForms())
+		d.missing("sum, mean, distinct", groupForms)
 		return
 	}
 	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(d.what(d.Of.key))
 }
 
-// groupForms lists how a value of a group can be declared, for hints.
-func groupForms() string {
-	var all []string
-	for _, a := range aggregate.All {
-		if a.Form != "" {
-			all = append(all, a.Form)
-		}
-	}
-	n := len(all) - 1
-	return strings.Join(all[:n], ", ") + " or " + all[n]
-}
+// groupForms is the hint for what is no value of a group.
+const groupForms = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"
 
 // groupTally declares a tally of a group.
 // The tally that counts the rows of a group has the group's own name and no attribute of the file;
@@ -377,20 +367,12 @@ func checkGroupAttributes(c *compiler, g *Group) {
 		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
 			slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
 		if !given {
-			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value: the group sets %s", e.Name, a.Name, setNames(d))
+			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value", e.Name, a.Name)
 		}
 		if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
 			c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 		}
 	}
-}
-
-// setNames lists what a group sets, for messages.
-func setNames(d *groupDecl) string {
-	if len(d.Set) == 0 {
-		return "nothing"
-	}
-	return strings.Join(mapped(d.Set, func(s *groupValueDecl) string { return s.name.text }), ", ")
 }
 
 // checkGroupBy reports a field that rows cannot be grouped by.

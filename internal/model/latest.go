@@ -162,15 +162,12 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 		if i > 0 {
 			at = d.Also[i-1].name.pos
 		}
-		twice := slices.ContainsFunc(l.Set[:i], func(b Assign) bool { return b.Name == a.Name })
-		for _, o := range e.Latest {
-			if o == l {
-				break
-			}
-			twice = twice || slices.Contains(o.Attributes(), a.Name)
+		before := l.Attributes()[:i]
+		for _, o := range e.Latest[:slices.Index(e.Latest, l)] {
+			before = append(before, o.Attributes()...)
 		}
 		switch {
-		case twice:
+		case slices.Contains(before, a.Name):
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
 		case e.Attribute(a.Name) != nil:
 			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
