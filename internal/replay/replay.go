@@ -83,13 +83,6 @@ type Gap struct {
 	Reason string
 }
 
-// batch is entries, in their order, and their rows by name (appendName).
-type batch struct {
-	entries []entry
-	rows    map[string]*row
-	table   string // of all entries; "" if the entries say
-}
-
 // row is what a batch knows of one row: the row in the store, and then what the batch
 // has made of it.
 type row struct {
@@ -129,19 +122,19 @@ const rounds = 20
 // then may be written or not: the mark of a row tells when they come again.
 // What another writer changed meanwhile is read and decided again, rounds times at most.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
-	b := r.batch(entries, table)
-	for round := 0; len(b.entries) > 0; round++ {
+	left := r.locateAll(entries, table)
+	for round := 0; len(left) > 0; round++ {
 		if round == rounds {
-			return fmt.Errorf("writing %v: another process keeps writing it; let one replay at a time write a table", b.entries[0].ref)
+			return fmt.Errorf("writing %v: another process keeps writing it; let one replay at a time write a table", left[0].ref)
 		}
-		if err := r.load(ctx, b.unread()); err != nil {
+		if err := r.load(ctx, unread(left)); err != nil {
 			return err
 		}
 		f := flight{Replay: r, order: r.Runner.Orders()}
-		f.writes.writes = make([]store.Write, 0, len(b.entries))
-		f.writes.of = make([]*entry, 0, len(b.entries))
-		for i := range b.entries {
-			if err := f.add(ctx, &b.entries[i]); err != nil {
+		f.writes.writes = make([]store.Write, 0, len(left))
+		f.writes.of = make([]*entry, 0, len(left))
+		for i := range left {
+			if err := f.add(ctx, &left[i]); err != nil {
 				return err
 			}
 		}
@@ -149,9 +142,9 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 			return err
 		}
 		var told []*entry
-		again := b.entries[:0]
-		for i := range b.entries {
-			e := &b.entries[i]
+		again := left[:0]
+		for i := range left {
+			e := &left[i]
 			refused := e.row != nil && e.Bad != nil
 			if e.again {
 				e.read = false
@@ -164,24 +157,24 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 			if e.told && !refused {
 				told = append(told, &entry{Entry: e.Entry, row: e.row})
 			}
-			if err := r.count(ctx, e, b.table); err != nil {
+			if err := r.count(ctx, e, table); err != nil {
 				return err
 			}
 		}
 		if err := r.tell(ctx, told); err != nil {
 			return err
 		}
-		b.entries = again
+		left = again
 	}
 	return nil
 }
 
-// batch finds each entry's row; the entries of one row share it.
-func (r *Replay) batch(entries []events.Entry, table string) batch {
-	b := batch{entries: make([]entry, len(entries)), rows: make(map[string]*row, len(entries)), table: table}
+// locateAll finds each entry's row; the entries of one row share it.
+func (r *Replay) locateAll(entries []events.Entry, table string) []entry {
+	out, rows := make([]entry, len(entries)), make(map[string]*row, len(entries))
 	var name []byte
 	for i := range entries {
-		e := &b.entries[i]
+		e := &out[i]
 		e.Entry = &entries[i]
 		if e.Bad != nil {
 			continue
@@ -192,24 +185,21 @@ func (r *Replay) batch(entries []events.Entry, table string) batch {
 			continue
 		}
 		name = appendName(name[:0], t.Name, key)
-		if e.row = b.rows[string(name)]; e.row == nil {
+		if e.row = rows[string(name)]; e.row == nil {
 			e.row = &row{name: string(name), ref: store.Ref{Table: t.Name, Key: key}, table: t}
-			b.rows[e.row.name] = e.row
+			rows[e.row.name] = e.row
 		}
 	}
-	return b
+	return out
 }
 
 // unread lists the rows that were not read yet, and marks them as read.
-func (b *batch) unread() []*row {
-	rows := make([]*row, 0, len(b.rows))
-	for i := range b.entries {
-		w := b.entries[i].row
-		if w == nil || w.read {
-			continue
+func unread(entries []entry) (rows []*row) {
+	for i := range entries {
+		if w := entries[i].row; w != nil && !w.read {
+			w.read = true
+			rows = append(rows, w)
 		}
-		w.read = true
-		rows = append(rows, w)
 	}
 	return rows
 }
