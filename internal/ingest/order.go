@@ -81,15 +81,14 @@ func (w *Writer) follow(t *task, f *facts, nth int) error {
 	if t.plan.err != nil {
 		return nil
 	}
-	for i := range t.plan.count() {
-		wr := t.plan.nth(i)
+	for i, wr := range t.plan.writes() {
 		table, inModel := &ownTable, w.Model.Table(wr.Table)
 		if inModel != nil {
 			table = &inModel.Table
 		}
 		name := t.nameOf(wr.Ref, i)
 		old := f.rows[name]
-		row, err := table.Apply(wr, old)
+		row, err := table.Apply(&wr, old)
 		if err != nil {
 			return err
 		}

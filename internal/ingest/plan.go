@@ -21,25 +21,6 @@ type plan struct {
 	err      error      // a *Refusal
 }
 
-// count is the number of writes.
-func (p *plan) count() int {
-	if p.write == nil {
-		return len(p.also)
-	}
-	return 1 + len(p.also)
-}
-
-// nth is one of the writes. The write of the command's own row comes first.
-func (p *plan) nth(i int) *store.Write {
-	switch {
-	case p.write == nil:
-		return &p.also[i]
-	case i == 0:
-		return p.write
-	}
-	return &p.also[i-1]
-}
-
 // writes returns all writes. The write of the command's own row comes first.
 func (p *plan) writes() []store.Write {
 	if p.write == nil {
