@@ -1,7 +1,6 @@
 package events
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/md5"
 	"encoding/base64"
@@ -120,12 +119,9 @@ func sources(paths []string) (out []source, whole []*Export, err error) {
 		if _, known := data[dir]; known {
 			continue
 		}
-		files, export, ok, err := exported(dir)
+		files, export, err := exported(dir)
 		if err != nil {
 			return nil, nil, err
-		}
-		if !ok {
-			continue // it has the name alone
 		}
 		if data[dir], exports = files, append(exports, dir); export != nil {
 			whole = append(whole, export)
@@ -174,49 +170,41 @@ func belongs(p string, exports []string) bool {
 	return name == "_started"
 }
 
-// exported lists the data files of the export in a folder. ok is false if the files with
-// the names of manifests are something else.
-func exported(dir string) (files []source, export *Export, ok bool, err error) {
+// exported lists the data files of the export in a folder.
+func exported(dir string) (files []source, export *Export, err error) {
 	var s summary
 	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
-	whole := err == nil
-	if whole && (json.Unmarshal(text, &s) != nil || s.ExportARN == "" && s.ManifestKey == "") {
-		if !bytes.Contains(text, []byte(`"exportArn"`)) {
-			return nil, nil, false, nil
-		}
-		return nil, nil, false, fmt.Errorf("%s: %w: it cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, false, err
-	}
-	if f := s.OutputFormat; whole && f != "" && f != "DYNAMODB_JSON" {
-		return nil, nil, false, fmt.Errorf("%s: %w: its format is %s; export the table in the format DYNAMODB_JSON", dir, ErrNoRecords, f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the list is enough, but for the time
+	case err != nil:
+		return nil, nil, err
+	case json.Unmarshal(text, &s) != nil || s.ExportARN == "" && s.ManifestKey == "":
+		return nil, nil, fmt.Errorf("%s: %w: it cannot be read; copy it from S3 again", filepath.Join(dir, summaryFile), ErrExport)
+	case s.OutputFormat != "" && s.OutputFormat != "DYNAMODB_JSON":
+		return nil, nil, fmt.Errorf("%s: %w: its format is %s; export the table in the format DYNAMODB_JSON", dir, ErrNoRecords, s.OutputFormat)
 	}
 	name := filepath.Join(dir, listFile)
 	lines, err := readManifest(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, false, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
-	case err != nil:
-		return nil, nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
-	case len(lines) == 0 && !whole:
-		return nil, nil, false, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
 	}
-	if err := s.check(lines); err != nil {
-		return nil, nil, false, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
+	if err == nil {
+		err = s.check(lines)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
 	}
 	if export, err = s.export(dir); err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	files, err = present(dir, s.ManifestKey, lines)
 	for i := range files {
 		files[i].export = export
 	}
-	return files, export, true, err
+	return files, export, err
 }
 
-// readManifest reads the lines of a manifest-files.json. It returns none if the file is
-// something else.
+// readManifest reads the lines of a manifest-files.json.
 func readManifest(name string) ([]dataFile, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -232,8 +220,6 @@ func readManifest(name string) ([]dataFile, error) {
 			return lines, nil
 		case err != nil:
 			return nil, fmt.Errorf("line %d cannot be read: %w", len(lines)+1, err)
-		case line.Key == "" && len(lines) == 0:
-			return nil, nil
 		case line.Key == "":
 			return nil, fmt.Errorf("line %d names no file", len(lines)+1)
 		}
