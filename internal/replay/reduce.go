@@ -39,7 +39,6 @@ type Reduction struct {
 	// Telling is called with true before letters about gaps are written, and with false after.
 	Telling func(bool)
 
-	free     chan *Prepared // that are taken, for the next batches
 	entities map[*model.Entity]uint64
 
 	records *sorter.Sorter // by row
@@ -89,7 +88,7 @@ const rowsShare = 4
 // of memory, and half as much again; the rest is in files of the load.
 func NewReduction(r *Replay, load store.Load, most int) *Reduction {
 	x := &Reduction{
-		r: r, load: load, most: most, free: make(chan *Prepared, 2),
+		r: r, load: load, most: most,
 		entities: map[*model.Entity]uint64{}, Telling: func(bool) {},
 	}
 	for i, e := range r.Model.Entities {
@@ -158,15 +157,7 @@ const mostStored = store.MaxItemBytes / 4
 // Prepare prepares a batch. It reads and changes nothing but the batch, so another goroutine may
 // call it. It notes of entries that have no table or key of the model that they are bad.
 func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
-	var p *Prepared
-	select {
-	case p = <-x.free:
-	default:
-		p = &Prepared{}
-	}
-	p.given, p.table, p.buf, p.Odd = entries, table, p.buf[:0], false
-	p.entries = slices.Grow(p.entries[:0], len(entries))[:len(entries)]
-	p.changes = p.changes[:0]
+	p := &Prepared{given: entries, table: table, entries: make([]prepared, len(entries))}
 	for i := range entries {
 		if p.Odd = !x.prepare(p, &p.entries[i], &entries[i]); p.Odd {
 			return p
@@ -179,21 +170,10 @@ func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 	return p
 }
 
-// taken has a batch used again.
-func (x *Reduction) taken(p *Prepared) {
-	p.given = nil
-	clear(p.changes)
-	select {
-	case x.free <- p:
-	default:
-	}
-}
-
 // prepare reports whether a record is one for a Reduction. It is not if Odd says so, or if its row
 // may be too large for the store: such a record needs what Batch does, with its
 // dead letters. What it appends to the batch's buffer stays there in any case.
 func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
-	*e = prepared{}
 	if entry.Bad != nil {
 		return true
 	}
@@ -262,7 +242,6 @@ func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 			return err
 		}
 	}
-	x.taken(p)
 	return nil
 }
 
