@@ -46,7 +46,7 @@ func (p *scanner) changeField(u *unit, name string) {
 	case "SizeBytes":
 		p.skip()
 	default:
-		if known := changeName(name); known != "" {
+		if known := foldedName(changeNames, name); known != "" {
 			p.changeField(u, known)
 		} else {
 			p.skip()
@@ -59,9 +59,6 @@ var changeNames = []string{
 	"Keys", "NewImage", "OldImage", "SequenceNumber", "ApproximateCreationDateTime",
 	"ApproximateCreationDateTimePrecision", "StreamViewType",
 }
-
-// changeName is the API's spelling of a name that differs in case alone, "" for other names.
-func changeName(name string) string { return foldedName(changeNames, name) }
 
 // image reads an item. null and {} count as no item.
 func (p *scanner) image(name string) value.Item {

@@ -102,7 +102,7 @@ func beginsUnit(b []byte) (ok, short bool) {
 	if p.stop != going {
 		return false, p.stop == stopShort && len(b) < 256
 	}
-	return unitName(name) != "" || foldedName(outerNames, name) != "", false
+	return foldedName(unitNames, name) != "" || foldedName(outerNames, name) != "", false
 }
 
 // outerNames are more names with which objects that hold records may begin.

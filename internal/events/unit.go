@@ -183,7 +183,7 @@ func (p *scanner) rareField(u *unit, name string) outcome {
 		u.seen |= seenManifest
 		p.skip()
 	default:
-		if known := unitName(name); known != "" {
+		if known := foldedName(unitNames, name); known != "" {
 			return p.field(u, known)
 		}
 		p.skip()
@@ -196,10 +196,6 @@ var unitNames = []string{
 	"eventSource", "awsRegion", "kinesis", "Data", "SequenceNumber", "Item", "Metadata", "Keys", "NewImage", "OldImage", "Records", "payload",
 	"DDBStreamBatchInfo",
 }
-
-// unitName returns the name of a unit's field as this package spells it, "" for an unknown
-// name.
-func unitName(name string) string { return foldedName(unitNames, name) }
 
 // foldedName returns the one of names that equals name except for case, "" for none.
 func foldedName(names []string, name string) string {

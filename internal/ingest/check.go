@@ -98,7 +98,7 @@ func (c *checked) pointer(name string) string {
 	if at, ok := c.inMember(name); ok {
 		return at
 	}
-	return pointer(name)
+	return Pointer(name)
 }
 
 // makeNew makes the values that a new row gets by itself. Only a create gets a

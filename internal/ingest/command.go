@@ -138,8 +138,8 @@ func refuse(kind Kind, pointer, format string, args ...any) *Refusal {
 // escapePointer escapes what RFC 6901 gives a meaning.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is the RFC 6901 pointer to a member, given the names on the path to it.
-func pointer(path ...string) string {
+// Pointer is the RFC 6901 pointer to a member, given the names on the path to it.
+func Pointer(path ...string) string {
 	var b strings.Builder
 	for _, p := range path {
 		b.WriteByte('/')
@@ -147,6 +147,3 @@ func pointer(path ...string) string {
 	}
 	return b.String()
 }
-
-// Pointer is the RFC 6901 pointer to a member, given the names on the path to it.
-func Pointer(path ...string) string { return pointer(path...) }

@@ -18,7 +18,7 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 		}
 		if v.IsMissing() {
 			if a.Required {
-				problems = append(problems, Problem{pointer(a.Name), "is required"})
+				problems = append(problems, Problem{Pointer(a.Name), "is required"})
 			}
 			continue
 		}
@@ -27,7 +27,7 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 		}
 		fit, reason := convert(a, v)
 		if reason != "" {
-			problems = append(problems, Problem{pointer(a.Name), reason})
+			problems = append(problems, Problem{Pointer(a.Name), reason})
 		} else if fit.Kind() != v.Kind() {
 			row = row.With(value.Attr{Name: a.Name, Value: fit})
 		}

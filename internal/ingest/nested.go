@@ -21,12 +21,12 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 			out = append(out, a)
 			continue
 		case a.Value.Kind() != value.Map:
-			r.add(pointer(a.Name), "must be an object, not "+describe(a.Value))
+			r.add(Pointer(a.Name), "must be an object, not "+describe(a.Value))
 			continue
 		}
 		for _, m := range a.Value.Item() {
 			name := prefix + "." + m.Name
-			if c.at[name] = pointer(a.Name, m.Name); it.Has(name) {
+			if c.at[name] = Pointer(a.Name, m.Name); it.Has(name) {
 				r.add(c.at[name], "is given twice: as "+name+" too")
 				continue
 			}
@@ -51,7 +51,7 @@ func (f *form) nested(member string) (prefix string) {
 func (f *form) inMember(name string) (at string, ok bool) {
 	for _, n := range f.Nested {
 		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
-			return pointer(n.Member, rest), true
+			return Pointer(n.Member, rest), true
 		}
 	}
 	return "", false

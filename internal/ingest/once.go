@@ -61,7 +61,7 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 // pointer to the field of the command that the problem comes from.
 func (c *checked) keptFrom(p Problem) (at, reason string) {
 	for _, a := range c.Once.Set {
-		if f := a.Expr.Field; f != nil && p.Pointer == pointer(a.Name) {
+		if f := a.Expr.Field; f != nil && p.Pointer == Pointer(a.Name) {
 			return c.pointer(f.Name), p.Reason
 		}
 	}

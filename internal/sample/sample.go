@@ -133,7 +133,7 @@ func (s *sample) asked(e *model.Entity, tests []model.Test) {
 func fields(e *model.Entity) []string {
 	var out []string
 	for _, a := range e.Attributes {
-		if !computed(a) {
+		if a.Computed == nil { // else the model computes it, and commands must not give it
 			out = append(out, a.Name)
 		}
 	}
@@ -320,9 +320,6 @@ func clip(s string, a *model.Attribute) string {
 	}
 	return s
 }
-
-// computed reports whether the model computes an attribute, so that commands must not give it.
-func computed(a *model.Attribute) bool { return a.Computed != nil }
 
 // made reports whether a new row gets the field without a command giving it.
 func made(e *model.Entity, name string) bool {

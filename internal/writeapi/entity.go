@@ -46,13 +46,10 @@ func (e *entity) typeOf(name string) model.Type {
 func (e *entity) location(model string, row value.Item) string {
 	params := make([]string, len(e.keys))
 	for i, name := range e.keys {
-		params[i] = url.QueryEscape(name) + "=" + url.QueryEscape(scalar(e.Field(name).Stored(row)))
+		params[i] = url.QueryEscape(name) + "=" + url.QueryEscape(value.Scalar(e.Field(name).Stored(row)))
 	}
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
-
-// scalar is a value as a query string has it.
-func scalar(v value.Value) string { return value.Scalar(v) }
 
 // command reads what a request asks for.
 // The body wins nowhere: a field of the key that stands in body and query string has to be the same in both.
@@ -103,7 +100,7 @@ func (e *entity) agree(item, key value.Item) error {
 	var wrong []mistake
 	for _, k := range key {
 		v := item.Get(k.Name)
-		if !v.IsMissing() && !condition.Same(v, k.Value) && scalar(v) != scalar(k.Value) {
+		if !v.IsMissing() && !condition.Same(v, k.Value) && value.Scalar(v) != value.Scalar(k.Value) {
 			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", value.Scalar(k.Value))})
 		}
 	}
