@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -323,12 +322,4 @@ func asRead(e *model.Entity, row value.Item) store.Cond {
 // absent holds if there is no row at the key: the partition key is in every row.
 func absent(t *model.Table) store.Cond {
 	return store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Absent}}}
-}
-
-// String is the result as text for people.
-func (r Result) String() string {
-	if r.Reason == "" {
-		return string(r.Outcome)
-	}
-	return fmt.Sprintf("%s: %s", r.Outcome, r.Reason)
 }
