@@ -139,7 +139,7 @@ func (c *rowCache) end(hash uint64) {
 	p.count(hash).commits--
 }
 
-// put keeps a row as a writer has left it. The cache shares the memory of stored, which nobody changes.
+// put keeps a row as a writer has left it. The cache shares the memory of stored, which stays as it is.
 func (c *rowCache) put(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
