@@ -157,20 +157,18 @@ func (b *batch) read(bounded bool) error {
 	return nil
 }
 
-// step applies write i to its slot and adds its stream record. A reason that prevents
-// only this write is in the outcome; a returned error concerns the whole store.
+// step applies write i to its slot and adds its stream record. What prevents
+// this write is in the outcome.
 // Writes of one batch see what the ones before it in the batch have done, committed or not.
-func (b *batch) step(i int, out *store.Outcome) error {
+func (b *batch) step(i int, out *store.Outcome) {
 	w, sl := b.writes[i], b.slotOf[i]
 	err := b.try(w, sl)
 	if err != nil {
 		out.Err = w.Failed(err)
 	}
-	if !w.Return || err != nil && !errors.Is(err, store.ErrCondition) {
-		return nil
+	if w.Return && (err == nil || errors.Is(err, store.ErrCondition)) {
+		out.Row = sl.nowItem
 	}
-	out.Row = sl.nowItem
-	return nil
 }
 
 // try applies a write to its slot if its condition holds. An error is the write's own;
@@ -202,17 +200,11 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 	}
 	b.emit(w, sl, next)
 	sl.now, sl.nowItem = stored, next
-	b.touch(sl)
-	return nil
-}
-
-// touch notes that the row must be written.
-func (b *batch) touch(sl *slot) {
-	b.pending += len(sl.now)
-	if !sl.isDirty {
+	if b.pending += len(stored); !sl.isDirty {
 		sl.isDirty = true
 		b.dirty = append(b.dirty, sl)
 	}
+	return nil
 }
 
 // emit adds the stream record of the change from the current row to next.

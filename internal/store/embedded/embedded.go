@@ -59,12 +59,13 @@ type Store struct {
 	// gate is held shared by every operation, and exclusively by an operation that
 	// changes the shards of tables or closes the store. It guards closed, the catalog
 	// and the shards.
-	gate    sync.RWMutex
-	closed  bool
-	catalog *catalog
-	tables  map[string]*table
-	sweeps  atomic.Int64  // how many sweeps began
-	ended   chan struct{} // closed when the store is closed
+	gate     sync.RWMutex
+	closed   bool
+	catalog  *catalog
+	tables   map[string]*table
+	expiring []string      // the tables with a TTL
+	sweeps   atomic.Int64  // how many sweeps began
+	ended    chan struct{} // closed when the store is closed
 
 	locks   rowLocks
 	seed    maphash.Seed // for the hashes of row keys
@@ -201,6 +202,7 @@ func (s *Store) openTable(t store.Table) {
 	if t.TTL != "" {
 		key := store.KeySchema{Partition: store.KeyAttr{Name: t.TTL, Type: value.Number}}
 		tab.addIndex(store.Index{Key: key, KeysOnly: true}, meta.Expiry.ID)
+		s.expiring = append(s.expiring, t.Name)
 	}
 	s.tables[t.Name] = tab
 }

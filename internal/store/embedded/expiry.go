@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -22,14 +21,11 @@ const sweepRows = 256
 // attribute is no whole number, or is more than five years in the past). A crash leaves
 // some of the rows deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
-	names, err := s.expiring(ctx)
-	if err != nil {
+	if err := s.enter(ctx); err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	if len(names) == 0 {
-		return 0, nil
-	}
-	begin := int(s.sweeps.Add(1)) % len(names)
+	s.gate.RUnlock()
+	names, begin := s.expiring, int(s.sweeps.Add(1))
 	for i := range names {
 		name := names[(begin+i)%len(names)]
 		for last := []byte(nil); removed < limit; {
@@ -43,21 +39,6 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 		}
 	}
 	return removed, nil
-}
-
-// expiring returns the names of the tables that have a TTL attribute, sorted.
-func (s *Store) expiring(ctx context.Context) (names []string, err error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.gate.RUnlock()
-	for name, tab := range s.tables {
-		if tab.TTL != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // sweepPage deletes the next expired rows of a table, those above an entry of the expiry

@@ -69,9 +69,7 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 		if out[i].Err != nil {
 			continue
 		}
-		if err := b.step(i, &out[i]); err != nil {
-			return true, err
-		}
+		b.step(i, &out[i])
 		if b.size() > chunkBytes {
 			if err := b.commit(); err != nil {
 				return true, err
@@ -125,16 +123,12 @@ func (s *Store) transact(ctx context.Context, ws []store.Write) error {
 	for i := range ws {
 		var out store.Outcome
 		old := b.slotOf[i].nowItem
-		err := b.step(i, &out)
-		if err == nil && out.Err == nil {
-			size += max(old.Size(), b.slotOf[i].nowItem.Size())
-			err = store.CheckTransact(size)
-		}
-		if err != nil {
-			return err
-		}
-		if out.Err != nil {
+		if b.step(i, &out); out.Err != nil {
 			return out.Err
+		}
+		size += max(old.Size(), b.slotOf[i].nowItem.Size())
+		if err := store.CheckTransact(size); err != nil {
+			return err
 		}
 	}
 	return b.commit()
