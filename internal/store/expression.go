@@ -26,8 +26,8 @@ type Placeholders struct {
 	byName map[string]string
 }
 
-// Name returns the placeholder of an attribute's name. Names are always placeholders, since many words are reserved.
-func (p *Placeholders) Name(n string) string {
+// name returns the placeholder of an attribute's name. Names are always placeholders, since many words are reserved.
+func (p *Placeholders) name(n string) string {
 	if of := p.byName[n]; of != "" {
 		return of
 	}
@@ -39,8 +39,8 @@ func (p *Placeholders) Name(n string) string {
 	return p.byName[n]
 }
 
-// Value returns the placeholder of a value. Equal values have a placeholder each.
-func (p *Placeholders) Value(v value.Value) string {
+// value returns the placeholder of a value. Equal values have a placeholder each.
+func (p *Placeholders) value(v value.Value) string {
 	p.Values = append(p.Values, v)
 	return ":" + strconv.Itoa(len(p.Values)-1)
 }
@@ -51,15 +51,15 @@ func (p *Placeholders) Update(ops []Op) Expression {
 	operators := 0
 	for i := range ops {
 		op := &ops[i]
-		name, kind, text := p.Name(op.Attr), op.Kind, ""
+		name, kind, text := p.name(op.Attr), op.Kind, ""
 		switch {
 		case kind == Set:
-			text = name + "=" + p.Value(op.Value)
+			text = name + "=" + p.value(op.Value)
 		case kind == Add && op.From.IsMissing():
-			text = name + " " + p.Value(op.Value)
+			text = name + " " + p.value(op.Value)
 			operators++
 		case kind == Add:
-			text = name + "=if_not_exists(" + name + "," + p.Value(op.From) + ")+" + p.Value(op.Value)
+			text = name + "=if_not_exists(" + name + "," + p.value(op.From) + ")+" + p.value(op.Value)
 			kind, operators = Set, operators+2
 		default:
 			kind, text = Remove, name
@@ -84,7 +84,7 @@ func (p *Placeholders) Condition(c Cond) Expression {
 	operators := max(0, len(c)-1)
 	for i, clause := range c {
 		if len(clause) == 0 {
-			any := p.Name("weir")
+			any := p.name("weir")
 			clauses[i] = "(attribute_exists(" + any + ") AND attribute_not_exists(" + any + "))"
 			operators += 3
 			continue
@@ -106,14 +106,42 @@ func (p *Placeholders) Condition(c Cond) Expression {
 // test is one of several tests that are joined by OR. DynamoDB refuses redundant
 // parentheses.
 func (p *Placeholders) test(t *Test) string {
-	name := p.Name(t.Attr)
+	name := p.name(t.Attr)
 	switch t.Is {
 	case Exists:
 		return "attribute_exists(" + name + ")"
 	case Absent:
 		return "attribute_not_exists(" + name + ")"
 	case Ne:
-		return "attribute_not_exists(" + name + ") OR " + name + "<>" + p.Value(t.Value)
+		return "attribute_not_exists(" + name + ") OR " + name + "<>" + p.value(t.Value)
 	}
-	return name + map[Comparison]string{Eq: "=", Lt: "<", Le: "<="}[t.Is] + p.Value(t.Value)
+	return name + map[Comparison]string{Eq: "=", Lt: "<", Le: "<="}[t.Is] + p.value(t.Value)
+}
+
+// KeyCondition returns the KeyConditionExpression of a query with a partition.
+// A query has one condition on the sort key (DynamoDB), so From and Below together are BETWEEN,
+// which includes Below: the caller leaves out the row at Below.
+func (p *Placeholders) KeyCondition(keys *KeySchema, q *Query) string {
+	cond := p.name(keys.Partition.Name) + "=" + p.value(q.Partition)
+	if keys.Sort.Name == "" {
+		return cond
+	}
+	r := &q.Sort
+	name := func() string { return " AND " + p.name(keys.Sort.Name) }
+	given := func(v value.Value) bool {
+		return v.Kind() == value.Number || !v.IsMissing() && v.Text() != "" // "" bounds nothing from below
+	}
+	switch {
+	case given(r.Equal):
+		cond += name() + "=" + p.value(r.Equal)
+	case given(r.Prefix):
+		cond += " AND begins_with(" + p.name(keys.Sort.Name) + "," + p.value(r.Prefix) + ")"
+	case given(r.From) && given(r.Below):
+		cond += name() + " BETWEEN " + p.value(r.From) + " AND " + p.value(r.Below)
+	case given(r.From):
+		cond += name() + ">=" + p.value(r.From)
+	case given(r.Below):
+		cond += name() + "<" + p.value(r.Below)
+	}
+	return cond
 }

@@ -112,7 +112,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 // keyQuery reads one page of one partition, with retries like scan.
 func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	var x store.Placeholders
-	condition := keyCondition(&x, keys, q)
+	condition := x.KeyCondition(keys, q)
 	names, values, err := boundTo(&x)
 	if err != nil {
 		return nil, nil, err
@@ -126,34 +126,6 @@ func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySch
 	}
 	s.consumedOne(ctx, "Query", false, out.ConsumedCapacity)
 	return out.Items, out.LastEvaluatedKey, nil
-}
-
-// keyCondition is the KeyConditionExpression of a query with a partition.
-// A query has one condition on the sort key (DynamoDB), so From and Below together are BETWEEN,
-// which includes Below: the caller leaves out the row at Below.
-func keyCondition(x *store.Placeholders, keys *store.KeySchema, q *store.Query) string {
-	cond := x.Name(keys.Partition.Name) + "=" + x.Value(q.Partition)
-	if keys.Sort.Name == "" {
-		return cond
-	}
-	r := &q.Sort
-	name := func() string { return " AND " + x.Name(keys.Sort.Name) }
-	given := func(v value.Value) bool {
-		return v.Kind() == value.Number || !v.IsMissing() && v.Text() != "" // "" bounds nothing from below
-	}
-	switch {
-	case given(r.Equal):
-		cond += name() + "=" + x.Value(r.Equal)
-	case given(r.Prefix):
-		cond += " AND begins_with(" + x.Name(keys.Sort.Name) + "," + x.Value(r.Prefix) + ")"
-	case given(r.From) && given(r.Below):
-		cond += name() + " BETWEEN " + x.Value(r.From) + " AND " + x.Value(r.Below)
-	case given(r.From):
-		cond += name() + ">=" + x.Value(r.From)
-	case given(r.Below):
-		cond += name() + "<" + x.Value(r.Below)
-	}
-	return cond
 }
 
 // indexName, limit and strong are parts of a request. A read of a global index is never strong: DynamoDB refuses it.
