@@ -4,13 +4,13 @@ import "weir/internal/value"
 
 // DynamoDB's write and read units are of so many bytes, each for what it has begun.
 const (
-	WriteUnitBytes = 1 << 10
+	writeUnitBytes = 1 << 10
 	ReadUnitBytes  = 4 << 10
 )
 
 // WriteUnits returns the write units of a row of so many bytes: one for each KB begun, and one for a
 // row that does not exist. A transaction takes twice as many.
-func WriteUnits(bytes int) int { return max(1, (bytes+WriteUnitBytes-1)/WriteUnitBytes) }
+func WriteUnits(bytes int) int { return max(1, (bytes+writeUnitBytes-1)/writeUnitBytes) }
 
 // ReadUnits returns the read units of a row, or of a page of rows, that is read strongly: one for each
 // 4 KB begun, and one for nothing.
