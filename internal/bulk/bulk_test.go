@@ -181,7 +181,7 @@ func (w *world) dump() []string {
 		case "seen", "claim":
 			line = but()
 		case owntable.KindFact:
-			if owntable.FactFrom(row).Says != nil {
+			if owntable.MemberFrom(row).Says != nil {
 				line = but(owntable.Position)
 			}
 		case owntable.KindFollow: // what is written twice in two batches may be left on the list of the first
@@ -189,7 +189,7 @@ func (w *world) dump() []string {
 				line = but(owntable.Position, owntable.Expiry, owntable.Count)
 			}
 		case owntable.KindSubscribers:
-			if s := owntable.SubscriberFrom(row); s.Here && s.Fields != nil {
+			if owntable.SubscriberFrom(row).Says != nil {
 				line = but(owntable.Position, owntable.Count, "h")
 			}
 		case owntable.KindSet:

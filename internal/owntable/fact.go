@@ -3,71 +3,19 @@ package owntable
 import (
 	"strings"
 
-	"weir/internal/events"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // The rows of fact|MODEL|LIST are facts about statuses: what one source row reports about
 // a target (s WORD|ID), a row that takes part in a latest (s ORDER: see Ordered), a member of a group (s m|HASH), or a target whose status depends
-// on a group (s t|HASH). Consumers of the source's stream write them, in any order; the
-// newest position wins. A fact that its source withdrew stays without what it told until
-// TTL deletes it, so an older report that arrives late does not come back. There are at
-// most as many facts as reports of source rows, each as large as what it tells.
+// on a group (s t|HASH). Each is a Member. There are at most as many facts as reports of source rows, each as large as what
+// it tells.
 const (
-	factTold     = "v" // absent once the fact was withdrawn
-	factWho      = "who"
-	factTable    = "t"
-	factKey      = "key"
-	factPosition = Position
+	factWho   = "who"
+	factTable = "t"
+	factKey   = "key"
 )
-
-// FactRow is the content of a fact. The zero FactRow stands for a fact that does not
-// exist.
-type FactRow struct {
-	Name     string          // the sort key
-	Position events.Position // of the change of the source that reported or withdrew it
-	// Says is what the source reports; never nil if the fact holds, even if it tells
-	// nothing. nil if the fact was withdrawn.
-	Says value.Item
-	Raw  value.Value // what the row holds in its place, for people
-	noted
-}
-
-// FactFrom decodes the row of a fact, nil if there is none.
-func FactFrom(row value.Item) FactRow {
-	f := FactRow{Name: row.Get(Sort).Text(), Position: events.PositionFrom(row.Get(factPosition)), Raw: row.Get(factTold), noted: note(row, factPosition)}
-	if !f.Raw.IsMissing() {
-		if f.Says = f.Raw.Item(); f.Says == nil {
-			f.Says = value.Item{}
-		}
-	}
-	return f
-}
-
-// Keep stores a fact, or that it was withdrawn, unless the row has this position or a newer
-// one. expiry is when a withdrawn fact may be deleted: once nothing older can arrive.
-func (f FactRow) Keep(at store.Ref, expiry value.Value) store.Write {
-	return f.write(at, expiry, store.Cond{store.Below(factPosition, f.Position.Value())})
-}
-
-// Replace stores another fact in place of this one, on condition that this one has not
-// changed since it was read.
-func (f FactRow) Replace(at store.Ref, next FactRow, expiry value.Value) store.Write {
-	return next.write(at, expiry, f.same(factPosition))
-}
-
-// write sets a fact, or withdraws it: without Says it keeps the position and expires, so that
-// an older report cannot bring it back.
-func (f FactRow) write(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
-	told := value.Value{}
-	if f.Says != nil {
-		told, expiry = value.OfMap(f.Says), value.Value{}
-	}
-	return store.Write{Ref: at, If: cond, Ops: []store.Op{
-		set(factPosition, f.Position.Value()), store.Assign(factTold, told), store.Assign(Expiry, expiry),
-	}}
-}
 
 // Fact refers to one fact, for a status. list identifies the partition within the model.
 func Fact(model, list, name string) store.Ref { return Ref(Facts(model)+list, name) }
@@ -121,9 +69,9 @@ const (
 	targetsBegin = "t|"
 )
 
-// Member names the fact that who is a member of a group (`others` in a model). In their
+// GroupMember names the fact that who is a member of a group (`others` in a model). In their
 // partition, the names of all members sort before those of all targets.
-func Member(who string) string { return MembersBegin + Hash(who) }
+func GroupMember(who string) string { return MembersBegin + Hash(who) }
 
 // ToldMember is what the fact about a member tells.
 func ToldMember(who value.Value) value.Item { return value.Item{attr(factWho, who)} }

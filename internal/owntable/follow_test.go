@@ -26,30 +26,30 @@ func TestFacts(t *testing.T) {
 	o := ownTable(t)
 	ref := owntable.Fact("m", "Round.status|r", owntable.Reached("open", "row"))
 	told := owntable.ToldMember(value.OfString("ann"))
-	if !o.writes(owntable.FactRow{Position: at(2), Says: told}.Keep(ref, soon)) || o.writes(owntable.FactRow{Position: at(1)}.Keep(ref, soon)) {
+	if !o.writes(owntable.Member{Position: at(2), Says: told}.Keep(ref, soon)) || o.writes(owntable.Member{Position: at(1)}.Keep(ref, soon)) {
 		t.Error("an older report replaced a newer one")
 	}
-	is := owntable.FactFrom(o.row(ref))
+	is := owntable.MemberFrom(o.row(ref))
 	if is.Position != at(2) || !value.EqualItems(is.Says, told) || o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("stored as %v", o.row(ref))
 	}
 	if list, name, ok := owntable.FactOf("m", o.row(ref)); !ok || list != "Round.status|r" || name != is.Name {
 		t.Errorf("it is fact %s of %s", name, list)
 	}
-	if !o.writes(owntable.FactRow{Position: at(3)}.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Says != nil || !o.row(ref).Has(owntable.Expiry) {
+	if !o.writes(owntable.Member{Position: at(3)}.Keep(ref, soon)) || owntable.MemberFrom(o.row(ref)).Says != nil || !o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("a withdrawn fact is %v", o.row(ref))
 	}
-	if o.writes(is.Replace(ref, owntable.FactRow{Position: at(2), Says: told}, soon)) {
+	if o.writes(is.Replace(ref, owntable.Member{Position: at(2), Says: told}, soon)) {
 		t.Error("a correction wrote over what it had not read")
 	}
-	empty := owntable.FactRow{Position: at(4), Says: value.Item{}}
-	if !o.writes(empty.Keep(ref, soon)) || owntable.FactFrom(o.row(ref)).Says == nil {
+	empty := owntable.Member{Position: at(4), Says: value.Item{}}
+	if !o.writes(empty.Keep(ref, soon)) || owntable.MemberFrom(o.row(ref)).Says == nil {
 		t.Error("a fact that tells nothing is read as withdrawn")
 	}
-	if spoilt := owntable.FactFrom(o.row(ref).With(value.Attr{Name: "v", Value: value.OfString("spoilt")})); spoilt.Says == nil || spoilt.Raw.Text() != "spoilt" {
+	if spoilt := owntable.MemberFrom(o.row(ref).With(value.Attr{Name: "v", Value: value.OfString("spoilt")})); spoilt.Says == nil || spoilt.Raw.Text() != "spoilt" {
 		t.Error("a fact that another writer spoilt is read as withdrawn")
 	}
-	if o.writes(owntable.FactFrom(nil).Replace(ref, empty, soon)) {
+	if o.writes(owntable.MemberFrom(nil).Replace(ref, empty, soon)) {
 		t.Error("a fact that exists was read as missing, and replaced")
 	}
 }
@@ -134,16 +134,16 @@ func TestSubscribers(t *testing.T) {
 	}
 
 	ref := owntable.Subscriber(list, rowRef("1"))
-	s := owntable.SubscriberRow{Position: at(2), Fields: keyOf("1"), Here: true, Since: 3, Spans: []owntable.Span{{Since: 1, Until: 2}}}
-	if !o.writes(s.Put(ref, events.Position{}, soon)) || o.writes(s.Put(ref, events.Position{}, soon)) || !o.writes(s.Put(ref, at(2), soon)) {
+	s, never := owntable.SubscriberRow{Member: owntable.Member{Position: at(2), Says: keyOf("1")}, Since: 3, Spans: []owntable.Span{{Since: 1, Until: 2}}}, owntable.SubscriberRow{}
+	if !o.writes(never.Replace(ref, s, soon)) || o.writes(never.Replace(ref, s, soon)) {
 		t.Error("a subscriber is written once over what was read")
 	}
 	was := owntable.SubscriberFrom(o.row(ref))
-	if was.Position != at(2) || !was.Here || was.Since != 3 || len(was.Spans) != 1 || was.Spans[0] != s.Spans[0] || !value.EqualItems(was.Fields, keyOf("1")) || o.row(ref).Has(owntable.Expiry) {
+	if was.Position != at(2) || was.Since != 3 || len(was.Spans) != 1 || was.Spans[0] != s.Spans[0] || !value.EqualItems(was.Says, keyOf("1")) || o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("stored as %+v", was)
 	}
-	s.Here, s.Position = false, at(3)
-	if !o.writes(s.Replace(ref, was, soon)) || o.writes(s.Replace(ref, was, soon)) || owntable.SubscriberFrom(o.row(ref)).Here || !o.row(ref).Has(owntable.Expiry) {
+	s.Says, s.Position = nil, at(3)
+	if !o.writes(was.Replace(ref, s, soon)) || o.writes(was.Replace(ref, s, soon)) || owntable.SubscriberFrom(o.row(ref)).Says != nil || !o.row(ref).Has(owntable.Expiry) {
 		t.Errorf("a subscriber that left is %v", o.row(ref))
 	}
 }
@@ -167,20 +167,6 @@ func TestNodes(t *testing.T) {
 	is.Inner, is.Version = true, value.OfInt(2)
 	if !o.writes(is.Put(ref, value.OfInt(1))) || !owntable.NodeFrom("a", o.row(ref)).Inner || !o.writes(owntable.DropNode(ref, value.OfInt(2))) {
 		t.Error("an inner node is not stored")
-	}
-}
-
-// TestTombstones: one does not go back to an older position.
-func TestTombstones(t *testing.T) {
-	o := ownTable(t)
-	if !o.writes(owntable.LeaveTombstone(rowRef("1"), at(2), soon)) || o.writes(owntable.LeaveTombstone(rowRef("1"), at(1), soon)) {
-		t.Error("a tombstone went back")
-	}
-	if p, ok := owntable.TombstoneFrom(o.row(owntable.Tombstone(rowRef("1")))); !ok || p != at(2) {
-		t.Errorf("the row was deleted at %v", p)
-	}
-	if _, ok := owntable.TombstoneFrom(nil); ok {
-		t.Error("a row without a tombstone was deleted")
 	}
 }
 

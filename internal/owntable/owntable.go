@@ -20,10 +20,8 @@
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
-//	fact|MODEL|E.A|ROW    s WORD|ID a fact for the status of that row, told by another row
-//	fact|MODEL|E.A|ROW    s ORDER   a row that takes part in a latest (max, min, …) of that row
-//	fact|MODEL|E.L|NAMES  s m|WHO   one of the rows that a list stands for ("others")
-//	fact|MODEL|E.L|NAMES  s t|HASH  a row whose status depends on those others
+//	fact|MODEL|E.A|ROW    s NAME    what a row says of the status of that row, or of a latest: see fact.go
+//	fact|MODEL|E.L|NAMES  s NAME    a row that a list stands for ("others"), or whose status depends on those
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body
 //	claim|MODEL|E.F|VALUE s ""      which row holds this value of field F, which is unique

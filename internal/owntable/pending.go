@@ -31,22 +31,20 @@ func pendingIn(model, generation string, bucket int) string {
 	return fmt.Sprintf("pending|%s|%s|%d", model, generation, bucket)
 }
 
-// PendingRow is a document that an index did not take in time.
+// PendingRow is a document that an index did not take in time: a Member with the highest position that it did not take.
 type PendingRow struct {
+	Member
 	At        store.Ref
 	Index, ID string
-	Position  events.Position // the highest that the index did not take
 }
 
 const pendingDo = "delete the row, and run projector build MODEL search/NAME --again"
 
 // DecodePending decodes a row of Pending. The error wraps ErrRow.
 func DecodePending(row value.Item) (p PendingRow, err error) {
-	own := Table()
-	key, _ := own.KeyOf(row)
-	p.At = store.Ref{Table: TableName, Key: key}
+	p.Member, p.At = MemberFrom(row), Ref(row.Get(Partition).Text(), row.Get(Sort).Text())
 	ok := false
-	if p.Index, p.ID, ok = strings.Cut(key.Sort.Text(), "|"); !ok {
+	if p.Index, p.ID, ok = strings.Cut(p.Name, "|"); !ok {
 		return p, unreadable(row, Sort, "an index and a document", pendingDo)
 	}
 	p.Position, err = position(row, Position, pendingDo)
@@ -57,14 +55,5 @@ func DecodePending(row value.Item) (p PendingRow, err error) {
 func Pend(model, generation, index, id string, at events.Position) store.Write {
 	h := fnv.New32a()
 	h.Write([]byte(id))
-	return store.Write{
-		Ref: Ref(pendingIn(model, generation, int(h.Sum32()%pendingBuckets)), index+"|"+id),
-		If:  store.Cond{store.Below(Position, at.Value())},
-		Ops: []store.Op{set(Position, at.Value())},
-	}
-}
-
-// Drop removes the note, on condition that no higher position was noted since it was read.
-func (p PendingRow) Drop() store.Write {
-	return store.Write{Ref: p.At, Delete: true, If: store.Cond{{store.AsRead(Position, p.Position.Value())}}}
+	return Member{Position: at}.Keep(Ref(pendingIn(model, generation, int(h.Sum32()%pendingBuckets)), index+"|"+id), value.Value{})
 }

@@ -22,10 +22,9 @@ const (
 	listSends  = "w:" // +SHARD: the moment of these changes
 	listPruned = Pruned
 
-	subscriberPosition = Position // of the newest change of the subscriber's row
-	subscriberFields   = "f"
-	subscriberSince    = Count // absent if it has left
-	subscriberSpans    = "h"
+	subscriberSince = Count // absent if it has left
+	subscriberSpans = "h"
+	subscriberLeft  = "f"
 )
 
 // ListRow is the counter of a list of subscribers. The zero ListRow stands for a list that
@@ -95,15 +94,13 @@ func EndMoment(at store.Ref, shardKey string, last events.Position) store.Write 
 	}
 }
 
-// SubscriberRow is a subscriber's entry on a list. The zero SubscriberRow stands for a row
-// that never subscribed.
+// SubscriberRow is a subscriber's entry on a list: a Member, which says what the rows made for it take from it. One that
+// left stays as a tombstone, with the spans in which it subscribed.
 type SubscriberRow struct {
-	Position events.Position // of the newest change of the subscriber's row
-	Fields   value.Item      // what the rows made for it take from it
-	Here     bool            // it is subscribed now
-	Since    int64           // the moment after which it is, if it is here
-	Spans    []Span          // earlier subscriptions, oldest first
-	noted
+	Member
+	Since int64      // the moment after which it is subscribed, if it is
+	Spans []Span     // earlier subscriptions, oldest first
+	Left  value.Item // what it said when it left
 }
 
 // Span is an earlier subscription: the moments in (Since, Until].
@@ -111,8 +108,8 @@ type Span struct{ Since, Until int64 }
 
 // SubscriberFrom decodes a subscriber's row, nil if there is none.
 func SubscriberFrom(row value.Item) SubscriberRow {
-	s := SubscriberRow{Position: events.PositionFrom(row.Get(subscriberPosition)), Fields: row.Get(subscriberFields).Item(), noted: note(row, subscriberPosition)}
-	s.Since, s.Here = row.Get(subscriberSince).Int64()
+	s := SubscriberRow{Member: MemberFrom(row), Left: row.Get(subscriberLeft).Item()}
+	s.Since, _ = row.Get(subscriberSince).Int64()
 	spans := row.Get(subscriberSpans)
 	for i := 0; i+1 < spans.Len(); i += 2 {
 		since, _ := spans.At(i).Int64()
@@ -122,38 +119,25 @@ func SubscriberFrom(row value.Item) SubscriberRow {
 	return s
 }
 
-// Put stores the subscriber, on condition that the row still has the position was; zero
-// means that it had none. expiry is when a row of a subscriber that left may be deleted.
-func (s *SubscriberRow) Put(at store.Ref, was events.Position, expiry value.Value) store.Write {
-	return store.Write{Ref: at, Put: s.item(at, expiry), If: store.Cond{{unmoved(was)}}}
-}
-
-// Replace stores the subscriber in place of the row that was read, on condition that the
-// row has not changed since.
-func (s *SubscriberRow) Replace(at store.Ref, was SubscriberRow, expiry value.Value) store.Write {
-	return store.Write{Ref: at, Put: s.item(at, expiry), If: was.same(subscriberPosition)}
-}
-
-// item is the row as it is stored. Someone who no longer follows stays until expiry, as a
-// tombstone, with the spans in which they did.
-func (s *SubscriberRow) item(at store.Ref, expiry value.Value) value.Item {
-	it := append(RefItem(at), attr(subscriberPosition, s.Position.Value()))
-	if s.Here {
-		it = append(it, attr(subscriberSince, value.OfInt(s.Since)))
-	} else {
-		it = append(it, attr(Expiry, expiry))
+// Replace is Member.Replace for a subscriber.
+func (s SubscriberRow) Replace(at store.Ref, next SubscriberRow, expiry value.Value) store.Write {
+	var since, spans, left value.Value
+	if next.Says != nil {
+		since = value.OfInt(next.Since)
 	}
-	if len(s.Fields) > 0 {
-		it = append(it, attr(subscriberFields, value.OfMap(s.Fields)))
+	var all []value.Value
+	for _, x := range next.Spans {
+		all = append(all, value.OfInt(x.Since), value.OfInt(x.Until))
 	}
-	var spans []value.Value
-	for _, x := range s.Spans {
-		spans = append(spans, value.OfInt(x.Since), value.OfInt(x.Until))
+	if all != nil {
+		spans = value.OfList(all...)
 	}
-	if spans != nil {
-		it = append(it, attr(subscriberSpans, value.OfList(spans...)))
+	if len(next.Left) > 0 {
+		left = value.OfMap(next.Left)
 	}
-	return value.NewItem(it...)
+	w := s.Member.Replace(at, next.Member, expiry)
+	w.Ops = append(w.Ops, store.Assign(subscriberSince, since), store.Assign(subscriberSpans, spans), store.Assign(subscriberLeft, left))
+	return w
 }
 
 // List names the list of the subscribers that a rule finds by the given values.

@@ -23,6 +23,15 @@ type Held struct {
 	Row value.Item // as a builder puts it
 }
 
+// Hold returns the row that a write makes where there is none, with its source row.
+func (r *Runner) Hold(w store.Write, source store.Ref) Held {
+	row := append(owntable.RefItem(w.Ref), r.SourceAttrs(source)...)
+	for _, op := range w.Ops {
+		row = append(row, value.Attr{Name: op.Attr, Value: op.Value})
+	}
+	return Held{w.Ref, value.NewItem(row...)}
+}
+
 // IsGeneration reports whether this is the runner of a generation that was built.
 func (r *Runner) IsGeneration() bool { return r.base > 0 }
 

@@ -127,7 +127,7 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 	}
 	ws := make([]store.Write, len(notes))
 	for i := range notes {
-		ws[i] = notes[i].Drop()
+		ws[i] = notes[i].Drop(notes[i].At)
 	}
 	out, err := r.Write(ctx, ws) // one that was noted again meanwhile stays
 	for i := range out {

@@ -149,8 +149,8 @@ func (s *shown) own(row value.Item, give func(Said, string)) {
 	}
 	list, at := parts[2], row.Get(owntable.Sort).Text()
 	rule, _, _ := strings.Cut(list, "<")
-	if is := owntable.SubscriberFrom(row); s.of[rule] != "" && s.generation(model.BuildSubscribers+rule) == parts[1] && owntable.IsEntry(at) && is.Here {
-		give(Said{rule, list, at, runner.ValueText(value.OfMap(is.Fields))}, s.side())
+	if is := owntable.SubscriberFrom(row); s.of[rule] != "" && s.generation(model.BuildSubscribers+rule) == parts[1] && owntable.IsEntry(at) && is.Says != nil {
+		give(Said{rule, list, at, runner.ValueText(is.Raw)}, s.side())
 	}
 }
 

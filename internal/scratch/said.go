@@ -254,13 +254,13 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			say("ledger "+name, of, row.Get(owntable.Sort).Text(), runner.ValueText(rows))
 		}
 	case owntable.KindFact:
-		if f := owntable.FactFrom(row); f.Says != nil {
+		if f := owntable.MemberFrom(row); f.Says != nil {
 			say("fact", of, f.Name, runner.ValueText(f.Raw))
 		}
 	case owntable.KindSubscribers:
 		at := row.Get(owntable.Sort).Text()
-		if s := owntable.SubscriberFrom(row); owntable.IsEntry(at) && s.Here {
-			say("subscribers", of, at, runner.ValueText(value.OfMap(s.Fields)))
+		if s := owntable.SubscriberFrom(row); owntable.IsEntry(at) && s.Says != nil {
+			say("subscribers", of, at, runner.ValueText(s.Raw))
 		}
 	case owntable.KindFollow:
 		if at := row.Get(owntable.Sort).Text(); owntable.IsEntry(at) {

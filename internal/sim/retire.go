@@ -11,7 +11,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
-	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -190,10 +189,9 @@ func (b *builds) retires() {
 	if b.judged("after the removal") {
 		b.nothingLeft()
 	}
-	if len(b.failures) == 0 && len(b.kept()) == 0 {
-		found := slices.DeleteFunc(b.verify(), func(d scratch.Difference) bool { return d.Derivation == "dead letter" }) // these stay until they are discarded
-		if len(found) > 0 {
-			b.fail(Reordered, "verify: after the removal it finds %+v", found[0])
+	for _, d := range b.verify() {
+		if d.Derivation != "dead letter" && len(b.failures) == 0 && len(b.kept()) == 0 { // these stay until they are discarded
+			b.fail(Reordered, "verify: after the removal it finds %+v", d)
 		}
 	}
 }

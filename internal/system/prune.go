@@ -82,7 +82,7 @@ func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.Ge
 		err := p.Runner.EachOwn(ctx, partition, func(note value.Item) error {
 			is, err := owntable.DecodePending(note)
 			if err == nil {
-				_, err = p.Runner.Write(ctx, []store.Write{is.Drop()}) // one that was raised meanwhile stays
+				_, err = p.Runner.Write(ctx, []store.Write{is.Drop(is.At)}) // one that was raised meanwhile stays
 			}
 			return err
 		})

@@ -51,7 +51,7 @@ func (w *work) writeRows(ctx context.Context) error {
 func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	for i, p := range puts {
-		tombs[i] = owntable.LeaveTombstone(p.Row, p.Position, w.Expiry())
+		tombs[i] = owntable.Member{Position: p.Position}.Keep(owntable.Tombstone(p.Row), w.Expiry())
 	}
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
-		if last, buried := owntable.TombstoneFrom(tombs[i]); !buried || last.Compare(p.Position) < 0 {
+		if tomb := owntable.MemberFrom(tombs[i]); tomb.Position.Compare(p.Position) < 0 {
 			wr := w.rowWrite(p, values, false)
 			wr.Return = true
 			ws, of = append(ws, wr), append(of, p)
@@ -253,8 +253,8 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	if err != nil {
 		return false, err
 	}
-	last, buried := owntable.TombstoneFrom(tomb)
-	buried = buried && last.Compare(m.Ours) >= 0
+	last := owntable.MemberFrom(tomb).Position
+	buried := tomb != nil && last.Compare(m.Ours) >= 0
 	switch {
 	case m.Back && buried:
 		_, err = w.Write(ctx, []store.Write{removeUpTo(row, last)})

@@ -71,7 +71,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Pos
 	if f.Above {
 		at = at.Next()
 	}
-	if buried, _ := owntable.TombstoneFrom(noted[1]); at.Compare(buried) <= 0 {
+	if buried := owntable.MemberFrom(noted[1]).Position; at.Compare(buried) <= 0 {
 		at = buried.Next()
 	}
 	p.Position = at
@@ -87,7 +87,7 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	case noted.Get(owntable.Version).Kind() != value.Binary:
 		return false, true, runner.ErrNotOurs
 	}
-	if _, err := r.Write(ctx, []store.Write{owntable.LeaveTombstone(row, at, r.Expiry())}); err != nil {
+	if _, err := r.Write(ctx, []store.Write{owntable.Member{Position: at}.Keep(owntable.Tombstone(row), r.Expiry())}); err != nil {
 		return false, true, err
 	}
 	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(owntable.Version, noted.Get(owntable.Version))}}})
@@ -119,7 +119,7 @@ func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted
 		done, err = r.Did(ctx, wr)
 	} else {
 		wr.If = store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}
-		tomb := owntable.TombstoneAsRead(p.Row, buried)
+		tomb := owntable.MemberFrom(buried).Unchanged(owntable.Tombstone(p.Row))
 		done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{tomb, wr}))
 	}
 	if err == nil && done {

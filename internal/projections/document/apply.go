@@ -43,7 +43,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	var pending []owntable.PendingRow
 	for _, s := range r.Model.Searches {
 		if s.Of == c.Is || s.Of == c.Was {
-			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Position: d.Position})
+			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
 		}
 	}
 	kept, err := r.WritePending(ctx, d.ShardKey, pending)

@@ -29,8 +29,7 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 		var s Subscriber
 		s.Mend(&j, 0)
 		ref := owntable.Subscriber(owntable.Subscribers(r.Model.Name, j.List), j.Row)
-		put := r.Sourced(s.Put(ref, events.Position{}, value.Value{}), c.Row)
-		out = append(out, runner.Held{Ref: ref, Row: put.Put})
+		out = append(out, r.Hold(SubscriberFrom(nil).Replace(ref, s.SubscriberRow, value.Value{}), c.Row))
 	}
 	return out
 }
@@ -47,7 +46,7 @@ func (Kind) Audit(ctx context.Context, r *runner.Runner, have value.Item, want *
 	if want != nil {
 		be = SubscriberFrom(want.Row)
 	}
-	if is.Here == be.Here && (!is.Here || value.EqualItems(is.Fields, be.Fields)) {
+	if (is.Says == nil) == (be.Says == nil) && value.EqualItems(is.Says, be.Says) {
 		return w, true, nil
 	}
 	counter, err := r.GetRow(ctx, owntable.Ref(partition, ""))
@@ -55,9 +54,6 @@ func (Kind) Audit(ctx context.Context, r *runner.Runner, have value.Item, want *
 		return w, true, err
 	}
 	was := is.SubscriberRow
-	is.Mend(&Subscription{Gone: !be.Here, Fields: be.Fields, Position: is.Position}, owntable.ListFrom(counter).Moment())
-	w = is.Replace(owntable.Ref(partition, have.Get(owntable.Sort).Text()), was, r.Expiry())
-	table, key := owntable.SourceOf(have)
-	w.Put = w.Put.With(owntable.SourceAttrs(store.Ref{Table: table}, key)...)
-	return w, true, nil
+	is.Mend(&Subscription{Gone: be.Says == nil, Fields: be.Says, Position: is.Position}, owntable.ListFrom(counter).Moment())
+	return was.Replace(owntable.Ref(partition, is.Name), is.SubscriberRow, r.Expiry()), true, nil
 }

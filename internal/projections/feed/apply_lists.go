@@ -68,9 +68,9 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	var of []*Subscription
 	for i, j := range subscriptions {
 		s := SubscriberFrom(rows[2*i+1])
-		was := s.Position
+		was := s.SubscriberRow
 		if s.Take(j, owntable.ListFrom(rows[2*i]).Moment()) {
-			ws, of = append(ws, w.Sourced(s.Put(refs[2*i+1], was, w.Expiry()), j.Row)), append(of, j)
+			ws, of = append(ws, w.Sourced(was.Replace(refs[2*i+1], s.SubscriberRow, w.Expiry()), j.Row)), append(of, j)
 		}
 	}
 	out, err := w.Write(ctx, ws)
@@ -273,7 +273,11 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 		if !s.Receives(moment) {
 			continue
 		}
-		p, ok := t.For(s.Fields)
+		fields := s.Says
+		if fields == nil {
+			fields = s.Left
+		}
+		p, ok := t.For(fields)
 		switch {
 		case !ok:
 		case p.Unclear != "":

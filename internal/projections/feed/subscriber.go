@@ -33,22 +33,22 @@ func (s *Subscriber) Take(j *Subscription, moment int64) bool {
 func (s *Subscriber) Mend(j *Subscription, moment int64) {
 	s.Position = j.Position
 	switch {
-	case j.Gone && s.Here:
-		if s.Here = false; s.Since < moment {
+	case j.Gone && s.Says != nil:
+		if s.Left = s.Says; s.Since < moment {
 			s.Spans = append(s.Spans, owntable.Span{Since: s.Since, Until: moment})
 			s.Spans = s.Spans[max(0, len(s.Spans)-maxSpans):]
 		}
-	case !j.Gone && !s.Here:
-		s.Here, s.Since = true, moment
+	case !j.Gone && s.Says == nil:
+		s.Since = moment
 	}
-	if !j.Gone {
-		s.Fields = j.Fields
+	if s.Says = nil; !j.Gone {
+		s.Says, s.Left = append(value.Item{}, j.Fields...), nil
 	}
 }
 
 // Receives reports whether the row gets the notifications of this moment.
 func (s *Subscriber) Receives(moment int64) bool {
-	if s.Here && s.Since < moment {
+	if s.Says != nil && s.Since < moment {
 		return true
 	}
 	for _, was := range s.Spans {

@@ -20,11 +20,7 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 		}
 		f.Position = events.PositionOf(1)
 		ref := owntable.Fact(r.Model.Name, f.List, f.Name)
-		attrs := append(owntable.RefItem(ref), r.SourceAttrs(c.Row)...)
-		for _, op := range f.row().Keep(ref, value.Value{}).Ops {
-			attrs = append(attrs, value.Attr{Name: op.Attr, Value: op.Value})
-		}
-		out = append(out, runner.Held{Ref: ref, Row: value.NewItem(attrs...)})
+		out = append(out, r.Hold(f.row().Keep(ref, value.Value{}), c.Row))
 	}
 	return out
 }
@@ -36,10 +32,10 @@ func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *ru
 	if !mine {
 		return w, false, nil
 	}
-	is := owntable.FactFrom(have)
-	next := owntable.FactRow{Name: name, Position: is.Position}
+	is := owntable.MemberFrom(have)
+	next := owntable.Member{Name: name, Position: is.Position}
 	if want != nil {
-		next.Says = owntable.FactFrom(want.Row).Says
+		next.Says = owntable.MemberFrom(want.Row).Says
 	}
 	if (next.Says == nil) == (is.Says == nil) && value.EqualItems(next.Says, is.Says) {
 		return w, true, nil

@@ -16,7 +16,7 @@ func (Kind) Lists() string { return owntable.KindFact }
 func (Kind) Serve(ctx context.Context, r *runner.Runner, _ *owntable.Job, rows []value.Item, _ bool) error {
 	var refs []store.Ref
 	for _, row := range rows {
-		if ref, ok := TargetOf(r.Model, owntable.FactFrom(row).Says); ok {
+		if ref, ok := TargetOf(r.Model, owntable.MemberFrom(row).Says); ok {
 			refs = append(refs, ref)
 		}
 	}

@@ -356,7 +356,7 @@ func (s *search) read(q store.Query) error {
 			return err
 		}
 		for _, row := range page.Rows {
-			f := owntable.FactFrom(row)
+			f := owntable.MemberFrom(row)
 			if s.last = f.Name; f.Says != nil {
 				s.first = f.Says
 				return nil
@@ -382,7 +382,7 @@ func (k known) Each(list string, names Names, yield func(string, value.Item) boo
 			return err
 		}
 		for _, row := range page.Rows {
-			f := owntable.FactFrom(row)
+			f := owntable.MemberFrom(row)
 			if f.Says != nil && !yield(f.Name, f.Says) {
 				return nil
 			}
@@ -406,7 +406,7 @@ func (k known) Get(list string, names []string) ([]value.Item, error) {
 	}
 	out := make([]value.Item, len(rows))
 	for i, row := range rows {
-		out[i] = owntable.FactFrom(row).Says
+		out[i] = owntable.MemberFrom(row).Says
 	}
 	return out, nil
 }

@@ -5,10 +5,10 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	fact|MODEL|E.A|ROW   s WORD|ID  FactRow: what a source row reports
-//	fact|MODEL|E.A|ROW   s ORDER    FactRow: a source row that takes part in a latest
-//	fact|MODEL|E.L|NAMES s m|WHO    FactRow: a member of a group
-//	fact|MODEL|E.L|NAMES s t|HASH   FactRow: a target whose status depends on the group
+//	fact|MODEL|E.A|ROW   s WORD|ID  Member: what a source row reports
+//	fact|MODEL|E.A|ROW   s ORDER    Member: a source row that takes part in a latest
+//	fact|MODEL|E.L|NAMES s m|WHO    Member: a member of a group
+//	fact|MODEL|E.L|NAMES s t|HASH   Member: a target whose status depends on the group
 //	ledger|MODEL|ROW     s ""       the target's ledger: its version, which a recompute raises
 //	jobs|MODEL           s HASH     Job: a long list of targets that is being recomputed
 //

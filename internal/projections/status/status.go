@@ -62,8 +62,8 @@ func (f *Fact) derivations() []string {
 }
 
 // row returns the fact as our own table keeps it.
-func (f *Fact) row() owntable.FactRow {
-	return owntable.FactRow{Name: f.Name, Position: f.Position, Says: f.Says}
+func (f *Fact) row() owntable.Member {
+	return owntable.Member{Name: f.Name, Position: f.Position, Says: f.Says}
 }
 
 // sameRow reports whether two facts are one row of the own table.
@@ -141,7 +141,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Stored(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Stored(row) })
 	return Fact{
-		List: list, Name: owntable.Member(value.Scalar(who)), Entity: o.On, All: true,
+		List: list, Name: owntable.GroupMember(value.Scalar(who)), Entity: o.On, All: true,
 		Says: owntable.ToldMember(who),
 	}, ok && value.Scalar(who) != ""
 }
