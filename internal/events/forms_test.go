@@ -60,6 +60,9 @@ func TestForms(t *testing.T) {
 		{"the CLI's page, dates as floats", pretty(t, strings.ReplaceAll(`{"Records":[`+streamRecord(1)+`]}`, "1700000000", `1700000000.0`)), streamWant(1)},
 		{"the CLI's list of records", pretty(t, `[`+streamRecord(1)+`,`+streamRecord(2)+`]`), streamWant(1) + streamWant(2)},
 		{"names in other capitals", strings.NewReplacer("eventName", "EventName", "dynamodb\"", "Dynamodb\"", "SequenceNumber", "sequenceNumber", "eventID", "eventId", "eventSourceARN", "EventSourceArn").Replace(streamRecord(1)), streamWant(1)},
+		{"types in small letters, as Java functions log events", `{"records":[{"eventName":"INSERT","eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/things/stream/x","dynamodb":{"keys":{"id":{"s":"k","n":null,"b":null}},` +
+			`"newImage":{"id":{"n":null,"s":"k","m":null,"null":null},"b":{"bool":true},"c":{"bOOL":false},"l":{"l":[{"s":"x"},{"n":"1","s":null}]},"m":{"s":null,"m":{"s":{"n":"2"}}},"o":{"nullValue":true},"p":{"null":true},"t":{"ss":["a"]}},"sequenceNumber":"7","sizeBytes":9}}]}`,
+			`INSERT table=things pos=7 keys={"id":{"S":"k"}} new={"b":{"BOOL":true},"c":{"BOOL":false},"id":{"S":"k"},"l":{"L":[{"S":"x"},{"N":"1"}]},"m":{"M":{"s":{"N":"2"}}},"o":{"NULL":true},"p":{"NULL":true},"t":{"SS":["a"]}}` + "\n"},
 		{"a record that says little", bare, bareWant("")},
 		{"Kinesis, the record alone", millis + "\n" + micros, millisWant + microsWant},
 		{"Kinesis, in a Lambda event", `{"Records":[{"kinesis":{"kinesisSchemaVersion":"1.0","partitionKey":"1","sequenceNumber":"49","data":"` + in64(millis) +

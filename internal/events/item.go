@@ -133,6 +133,21 @@ func (p *scanner) anyAttribute(depth int) value.Value {
 // A wrong value ends only the record; the scanner goes on behind it if the JSON is good.
 func (p *scanner) tagged(start int, tag string, depth int) value.Value {
 	base := len(p.stack)
+	for isSmallTag(tag) && p.b[p.i] == 'n' { // another field has the value
+		p.literal("null")
+		if p.stop == going && !p.next('}') {
+			if p.stop != going {
+				return value.Value{}
+			}
+			return p.refuse(start, "a value without a type")
+		}
+		if p.stop == going {
+			tag = p.name()
+		}
+		if p.stop != going {
+			return value.Value{}
+		}
+	}
 	v, msg := p.typed(tag, depth)
 	if p.stop != going {
 		return value.Value{}
@@ -141,8 +156,18 @@ func (p *scanner) tagged(start int, tag string, depth int) value.Value {
 		p.stack = p.stack[:base]
 		return p.refuse(start, msg)
 	}
-	if p.next('}') {
-		return p.refuse(start, "more than one type in one value")
+	if p.i < len(p.b) && p.b[p.i] == '}' {
+		p.i++
+		return v
+	}
+	for p.next('}') {
+		if !isSmallTag(p.name()) || p.stop != going || p.b[p.i] != 'n' {
+			if p.stop != going {
+				return value.Value{}
+			}
+			return p.refuse(start, "more than one type in one value")
+		}
+		p.literal("null")
 	}
 	return v
 }
@@ -199,7 +224,20 @@ func (p *scanner) typed(tag string, depth int) (value.Value, string) {
 	case "BS":
 		return p.set(value.BinarySet, tag)
 	}
+	if isSmallTag(tag) {
+		return p.typed(strings.TrimSuffix(foldedName(smallTags, tag), "VALUE"), depth)
+	}
 	return value.Value{}, fmt.Sprintf("%.40q is not a type; the types are S, N, B, BOOL, NULL, M, L, SS, NS and BS", tag)
+}
+
+// smallTags are the types as the serializers of Java functions may spell them, in any case: "s", "bOOL", "nullValue".
+// What they write of a value has a field for each type, and null in all but one.
+var smallTags = []string{"S", "N", "B", "BOOL", "NULL", "NULLVALUE", "M", "L", "SS", "NS", "BS"}
+
+// isSmallTag reports whether a type is spelled as in smallTags and not as by DynamoDB.
+func isSmallTag(tag string) bool {
+	known := foldedName(smallTags, tag)
+	return known != "" && (known != tag || known == "NULLVALUE")
 }
 
 // scalar makes the value of a text, a number or a binary. The second result says what is wrong with

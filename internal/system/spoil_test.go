@@ -14,6 +14,8 @@ import (
 	"weir/internal/search"
 	"weir/internal/soaktest"
 	"weir/internal/store"
+	"weir/internal/store/dynamodb"
+	"weir/internal/store/dynamodb/dynamodbtest"
 	"weir/internal/system"
 	"weir/internal/system/systemtest"
 	"weir/internal/value"
@@ -80,6 +82,29 @@ func TestSpoilt(t *testing.T) {
 		}
 		buildAgain(t, s)
 		spoilAll(t, s, ofBuilds(t, s))
+	})
+}
+
+// TestSpoiltOnDynamoDB spoils all at once in DynamoDB, without search, and builds it again. The long form also spoils one after
+// the other.
+func TestSpoiltOnDynamoDB(t *testing.T) {
+	cfg := dynamodbtest.Config(t)
+	eachRecording(t, []string{"movienight"}, func(t *testing.T, m *model.Model) *system.System {
+		tables, err := system.Tables([]*model.Model{m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{NoSearch: true})
+		return opened(t, s, err)
+	}, func(t *testing.T, s *system.System) {
+		if !testing.Short() {
+			spoilAll(t, s, spoilsOf(s))
+		}
+		for _, sp := range spoilsOf(s) {
+			sp.do(t, s)
+		}
+		buildAgain(t, s)
+		verifyNothing(t, s)
 	})
 }
 

@@ -25,7 +25,7 @@ var keyDescribed = []byte("weir.index")
 
 // Format must be raised when the content of documents, the way words are cut, or the
 // internal values change.
-const Format = 2
+const Format = 1
 
 // fingerprint is equal for schemas that one index can serve.
 func fingerprint(s search.Schema) string {

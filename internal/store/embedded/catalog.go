@@ -17,7 +17,7 @@ import (
 )
 
 // Format is the version of the format of a directory. A store of another one is refused.
-const Format = 2
+const Format = 1
 
 // catalog is the JSON under "mtables": what the store knows about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for

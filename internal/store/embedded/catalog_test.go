@@ -190,7 +190,7 @@ func TestStreamSwitchedOffAndOn(t *testing.T) {
 func TestOtherFormatIsRefused(t *testing.T) {
 	s := openMem(t, things())
 	do(t, s, put("a", "b"))
-	if err := s.db.Set(keyFormat, []byte("1"), pebble.Sync); err != nil {
+	if err := s.db.Set(keyFormat, []byte("2"), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
