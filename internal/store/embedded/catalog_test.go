@@ -197,7 +197,7 @@ func TestOtherFormatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open("data", []store.Table{things()}, s.opts)
-	if err == nil || !strings.Contains(err.Error(), "format version 1") || !strings.Contains(err.Error(), "another directory") {
+	if err == nil || !strings.Contains(err.Error(), "format version 2") || !strings.Contains(err.Error(), "another directory") {
 		t.Errorf("error %v", err)
 	}
 }
