@@ -21,8 +21,8 @@ func TestVulnerable(t *testing.T) {
 		"nothing found": {version + "echo 'No vulnerabilities found.'", 0, "=> the database of 2026-11-20 17:01:18 +0000 UTC was read; nothing was found"},
 		"found":         {version + "echo 'Vulnerability #1: GO-2026-1'; exit 3", 1, "GO-2026-1"},
 		"no database":   {"echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1", 77, "nothing was checked"},
-		"no date":       {"echo 'No vulnerabilities found.'", 2, "does not say which database"},
-		"broken":        {"echo 'govulncheck: loading packages: no' >&2; exit 1", 2, "loading packages"},
+		"no date":       {"echo 'No vulnerabilities found.'", 77, "nothing was checked"},
+		"broken":        {version + "echo 'govulncheck: loading packages: no' >&2; exit 1", 2, "loading packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checker := filepath.Join(t.TempDir(), "govulncheck")

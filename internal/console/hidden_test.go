@@ -58,7 +58,7 @@ derive:
 		}
 	}
 	secret := regexp.MustCompile(`geheim|4711|4\.711|42\.399|42399`)
-	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `cost is the number \(hidden\), not a number below`, `cost \* stars is the number \(hidden\), not a number below`, `cost is a list, not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>not a DynamoDB number: \(hidden\)</bdi>`)
+	list := w.wants("/console/shop/dead", `cost is the string \(hidden\), not a number`, `cost is the number \(hidden\), not a number below`, `cost \* stars is the number \(hidden\), not a number below`, `cost is the list \(hidden\), not a number`, `from "s9"`, `<td><bdi>a record of one\.jsonl</bdi></td><td class="wide"><bdi>not a DynamoDB number: \(hidden\)</bdi>`)
 	pages := map[string]string{"the list": list, "health": w.wants("/console/shop/health", `from "s9"`)}
 	for _, d := range w.letters() {
 		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)

@@ -29,7 +29,7 @@ func (h *harness) migrateAll(b *breaker, name string, dry bool) (string, error) 
 		return "", fmt.Errorf("no migration %q", name)
 	}
 	s.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
-		out = append(out, fmt.Sprintf("%s: %s", row, r))
+		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", row, r.Outcome, r.Reason), ": "))
 	}
 	counts, err := s.Run(context.Background())
 	slices.Sort(out)
