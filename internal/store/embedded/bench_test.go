@@ -12,17 +12,6 @@ import (
 
 func str(name string) store.KeyAttr { return store.KeyAttr{Name: name, Type: value.String} }
 
-func benchTable() store.Table {
-	t := store.Table{Name: "bench", Key: store.KeySchema{Partition: str("PK"), Sort: str("SK")}, Stream: true}
-	for i := range 3 {
-		t.Indexes = append(t.Indexes, store.Index{
-			Name: fmt.Sprintf("GSI%d", i),
-			Key:  store.KeySchema{Partition: str(fmt.Sprintf("GSI%dPK", i)), Sort: str(fmt.Sprintf("GSI%dSK", i))},
-		})
-	}
-	return t
-}
-
 // BenchmarkSweep deletes expired rows of four tables, 1,000 at a time, as run does. One
 // operation is one row.
 func BenchmarkSweep(b *testing.B) {
