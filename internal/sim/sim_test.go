@@ -195,7 +195,7 @@ var covered = func() (out []string) {
 // states are what processes that share streams must get to, while faults strike: what
 // their promises are about.
 var states = []string{
-	"a place is saved", "a shard is taken over, with a place", "a shard is done for one group",
+	"a place is saved", "a shard is taken over, with a place",
 	"a gap is named", "a gap that was named grows",
 	"a stream forgets what is not applied", "a shard is gone that is not applied", "a shard is gone that is not read",
 	"a stream forgets what a sleeper reads next", "a sleeper wakes where another has written",
