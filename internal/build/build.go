@@ -287,8 +287,9 @@ func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
 	}
 }
 
-// sendWaiting sends the notifications that wait as dead letters, since the lists of their subscribers were being built. What still
-// cannot be sent stays a letter. A batch that began before the lists were live may keep some after that: call it now and then.
+// sendWaiting sends the notifications that wait as dead letters, since the lists of their subscribers were being built. One that
+// cannot be sent even now stays a letter. It reads all dead letters, so it is for the time in which a batch may be applied that began
+// before the lists were live.
 func (b *Builder) sendWaiting(ctx context.Context, build string) error {
 	rule, is := model.BuiltRule(build)
 	if !is {

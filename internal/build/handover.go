@@ -26,8 +26,8 @@ func (b *Builder) moment() catalog.Moment {
 const streamKeeps = 24 * time.Hour
 
 // HandOver announces that verified builds go over from marks to positions, where that was
-// not done, and notes those of which all records up to the cuts are counted. It also sends notifications that waited
-// for lists which are live. It is cheap: call it now and then.
+// not done, and notes those of which all records up to the cuts are counted. For an hour after lists of subscribers
+// are live, and after their audit, it also sends the notifications that waited for them. It is cheap: call it now and then.
 func (b *Builder) HandOver(ctx context.Context) error {
 	of := b.Runner.Catalog
 	row, err := of.Row(ctx)
@@ -36,7 +36,7 @@ func (b *Builder) HandOver(ctx context.Context) error {
 	}
 	waits := map[int64]int{}
 	for _, is := range row.Builds.Counting() {
-		if slices.Contains(b.Names, is.Entity) && is.State.Shown() {
+		if slices.Contains(b.Names, is.Entity) && is.State.Shown() && b.Runner.Now().Sub(is.Since) <= InUse {
 			if err := b.sendWaiting(ctx, is.Entity); err != nil {
 				return err
 			}
