@@ -120,7 +120,9 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 		if err != nil {
 			return 0, err
 		}
-		notes = append(notes, n)
+		if _, ok := r.pendingChange(&n); ok { // else it stays pending, for a program that knows the index
+			notes = append(notes, n)
+		}
 	}
 	if _, err := r.WritePending(ctx, "", notes); err != nil {
 		return 0, err
@@ -139,7 +141,7 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 }
 
 // WritePending writes documents as their rows are now, at the positions that were noted. What the index refuses becomes a dead
-// letter of the shard, "" for none: refused is how many. A document that the model does not have is left out.
+// letter of the shard, "" for none: refused is how many. A document of an index that the model does not have is left out.
 func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntable.PendingRow) (refused int, err error) {
 	var notes []owntable.PendingRow
 	var changes []projections.Change

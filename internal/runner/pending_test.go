@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/document"
 	"weir/internal/runner"
@@ -205,6 +206,22 @@ func TestPendingNever(t *testing.T) {
 	}))
 	if !ok || err != nil || n != 0 || letters != 1 {
 		t.Errorf("%d are pending, and %d letters: %v", n, letters, err)
+	}
+}
+
+// TestPendingOfAnother: a document of an index that the model does not have stays pending.
+func TestPendingOfAnother(t *testing.T) {
+	s := newSearching(t)
+	defer s.close()
+	r := s.runner(nil)
+	out, err := s.store.Write(t.Context(), []store.Write{owntable.Pend(r.Model.Name, r.Generation, r.Model.Name+"-others", "S1:aS1:b", events.PositionOf(7))})
+	must(t, err)
+	must(t, out[0].Err)
+	if done, err := r.CatchUp(t.Context()); done != 0 || err != nil {
+		t.Errorf("%d done, %v", done, err)
+	}
+	if n, err := r.PendingDocuments(t.Context(), 10); n != 1 || err != nil {
+		t.Errorf("%d pending, %v", n, err)
 	}
 }
 
