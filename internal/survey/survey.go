@@ -266,8 +266,12 @@ func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor
 	}
 	for _, g := range found {
 		for _, ix := range g.Indexes {
-			if g.Ours && (g.Filled || g.Filling) {
-				states[ix.Name] = map[bool]string{true: "live", false: "building"}[g.Filled]
+			switch {
+			case !g.Ours:
+			case g.Filled:
+				states[ix.Name] = "live"
+			case g.Filling:
+				states[ix.Name] = "building"
 			}
 		}
 	}
