@@ -57,12 +57,14 @@ func (c *putCommand) Run(p *program) (err error) {
 		files = []string{"-"}
 	}
 	for _, name := range files { // a wrong path is said before anything is written
+		if name == "-" {
+			continue
+		}
 		info, err := os.Stat(name)
-		switch {
-		case name == "-":
-		case err != nil:
+		if err != nil {
 			return err
-		case info.IsDir():
+		}
+		if info.IsDir() {
 			return cli.Usage("%s is a directory; name the files in it", name)
 		}
 	}

@@ -130,7 +130,7 @@ func (b *batch) perform(ctx context.Context, plans [][]*task) {
 	for _, step := range plans {
 		var alone, together []*task
 		for _, t := range step {
-			switch n := len(t.plan.writes()); {
+			switch n := len(t.plan.writes); {
 			case t.plan.err != nil || n == 0:
 				b.answer(t)
 			case n == 1:
@@ -149,7 +149,7 @@ func (b *batch) perform(ctx context.Context, plans [][]*task) {
 
 // asPlanned reports whether the tasks after this one can still rely on its plan.
 func (t *task) asPlanned() bool {
-	return t.done && (t.result.Err == nil || len(t.plan.writes()) == 0)
+	return t.done && (t.result.Err == nil || len(t.plan.writes) == 0)
 }
 
 // alone executes plans of one write each, all in one call of the store.
@@ -161,7 +161,7 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 	}
 	ws := make([]store.Write, len(todo))
 	for i, t := range todo {
-		ws[i] = t.plan.writes()[0]
+		ws[i] = t.plan.writes[0]
 		ws[i].Return = true
 	}
 	outcomes, err := b.Store.Write(ctx, ws)
@@ -178,7 +178,7 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 		case o.Err != nil:
 			b.refused(t, o.Err)
 		default:
-			if t.plan.write != nil {
+			if t.plan.own {
 				t.plan.row = o.Row
 			}
 			b.answer(t)
@@ -192,7 +192,7 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 func (b *batch) together(ctx context.Context, todo []*task) {
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
-		errs[i] = b.Store.Transact(ctx, todo[i].plan.writes())
+		errs[i] = b.Store.Transact(ctx, todo[i].plan.writes)
 		return nil
 	})
 	for i, t := range todo {

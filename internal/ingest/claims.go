@@ -56,7 +56,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
 		}
 	}
-	p.also = append(p.also, claim.Take(ref, c.ref, c.Table.Item(c.ref.Key), k.newID()))
+	p.writes = append(p.writes, claim.Take(ref, c.ref, c.Table.Item(c.ref.Key), k.newID()))
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
 	if claim, ok := k.row(ref); ok {
-		p.also = append(p.also, owntable.ClaimFrom(claim).Free(ref, c.ref))
+		p.writes = append(p.writes, owntable.ClaimFrom(claim).Free(ref, c.ref))
 	}
 }
 

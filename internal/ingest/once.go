@@ -132,7 +132,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 	was, _ := k.row(rec.Ref)
 	if rec.row == nil {
 		is := owntable.OnceRow{Hash: c.hash, Done: string(p.done), Table: c.ref.Table, Key: c.Table.Item(c.ref.Key)}
-		p.also = append(p.also, owntable.OnceFrom(was).Becomes(rec.Ref, is, k.now))
+		p.writes = append(p.writes, owntable.OnceFrom(was).Becomes(rec.Ref, is, k.now))
 		return
 	}
 	is, r := rec.row.image(nil)
@@ -147,7 +147,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 	if was != nil {
 		w.If = rec.row.guard(was, rec.row.watched())
 	}
-	p.also = append(p.also, w)
+	p.writes = append(p.writes, w)
 }
 
 // takeKey determines a command's idempotency key: from its envelope, or from the

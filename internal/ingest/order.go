@@ -81,7 +81,7 @@ func (w *Writer) follow(t *task, f *facts, nth int) error {
 	if t.plan.err != nil {
 		return nil
 	}
-	for i, wr := range t.plan.writes() {
+	for i, wr := range t.plan.writes {
 		table, inModel := &ownTable, w.Model.Table(wr.Table)
 		if inModel != nil {
 			table = &inModel.Table
@@ -103,7 +103,7 @@ func (w *Writer) follow(t *task, f *facts, nth int) error {
 
 // nameOf names the row of the plan's nth write.
 func (t *task) nameOf(ref store.Ref, nth int) string {
-	if nth == 0 && t.plan.write != nil {
+	if nth == 0 && t.plan.own {
 		return t.name
 	}
 	return nameOf(ref)

@@ -13,21 +13,16 @@ import (
 // plan is what a command writes, on the condition that the rows that it was made from
 // have not changed. A plan without writes does nothing.
 type plan struct {
-	write    *store.Write  // of the command's row, nil if the row stays as it is
-	also     []store.Write // in the same transaction
+	writes   []store.Write // one transaction
+	own      bool          // the first is of the command's row; else the row stays as it is
 	done     Done
 	repeated bool
 	row      value.Item // as it is afterwards
 	err      error      // a *Refusal
 }
 
-// writes returns all writes. The write of the command's own row comes first.
-func (p *plan) writes() []store.Write {
-	if p.write == nil {
-		return p.also
-	}
-	return append([]store.Write{*p.write}, p.also...)
-}
+// writeOwn adds the write of the command's own row, before all others.
+func (p *plan) writeOwn(w store.Write) { p.own, p.writes = true, slices.Insert(p.writes, 0, w) }
 
 // plan decides the command by what is known.
 // It is pure: it does no I/O, and the same known rows give the same plan. It may ask for more in k,
@@ -102,7 +97,8 @@ func (c *checked) exists(k *known, live value.Item) plan {
 
 // remove plans the delete of the row, and gives its claims back.
 func (c *checked) remove(k *known, row, live value.Item) plan {
-	p := plan{done: Deleted, write: &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true}}
+	p := plan{done: Deleted}
+	p.writeOwn(store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true})
 	if r := c.claims(&p, k, row, live, nil); r != nil {
 		return plan{err: r}
 	}
@@ -163,7 +159,8 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 		return plan{err: r}
 	}
 	if row == nil {
-		p.row, p.write = is, &store.Write{Ref: c.ref, If: c.absent, Put: is}
+		p.row = is
+		p.writeOwn(store.Write{Ref: c.ref, If: c.absent, Put: is})
 		if r := c.derivable(nil, is); r != nil {
 			return plan{err: r}
 		}
@@ -177,8 +174,8 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 		return plan{err: r}
 	}
 	if ops := store.Difference(row, p.row); len(ops) > 0 {
-		p.write = &store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops}
-	} else if len(p.also) == 0 {
+		p.writeOwn(store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops})
+	} else if len(p.writes) == 0 {
 		p.done = Unchanged
 	}
 	return p

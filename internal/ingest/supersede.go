@@ -30,7 +30,7 @@ func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.I
 	if ref, ok := c.superseded(); ok {
 		other, read := k.row(ref)
 		if read && c.overtaken(other, at) {
-			p.also = append(p.also, store.Write{Ref: ref, If: store.Cond{{store.AsRead(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
+			p.writes = append(p.writes, store.Write{Ref: ref, If: store.Cond{{store.AsRead(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
 		}
 	}
 	return is, false
