@@ -89,7 +89,7 @@ func (c *putCommand) Run(p *program) (err error) {
 		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true, Brief: true},
 		rejects: rejects, counts: map[ingest.Done]int{},
 	}
-	err = put.all(files)
+	err = put.putFiles(files)
 	if serr := s.Store.Sync(p.ctx); err == nil {
 		err = serr
 	}
@@ -126,19 +126,19 @@ type place struct {
 	Line int    `json:"line"`
 }
 
-// all does the commands of all files, in order. After an error, what had been read before it is done too.
+// putFiles does the commands of all files, in order. After an error, the commands that were read before it are done too.
 // The error of reading and that of doing are joined.
-func (u *putting) all(files []string) error {
+func (u *putting) putFiles(files []string) error {
 	for _, name := range files {
-		if err := u.file(name); err != nil {
+		if err := u.putFile(name); err != nil {
 			return errors.Join(err, u.flush())
 		}
 	}
 	return u.flush()
 }
 
-// file takes the lines of a file, or of stdin.
-func (u *putting) file(name string) error {
+// putFile takes the lines of a file, or of stdin.
+func (u *putting) putFile(name string) error {
 	in := io.NopCloser(u.stdin)
 	if name != "-" {
 		var err error
@@ -149,7 +149,7 @@ func (u *putting) file(name string) error {
 	}
 	var done error
 	err := cli.Lines(in, func(number int, line []byte) error {
-		done = u.take(place{name, number}, line)
+		done = u.takeLine(place{name, number}, line)
 		return done
 	})
 	if err != nil && done == nil {
@@ -158,10 +158,10 @@ func (u *putting) file(name string) error {
 	return err
 }
 
-// take puts a line with those that wait, and does them when there are enough.
+// takeLine puts a line with those that wait, and does them when there are enough.
 // The seed of invented ids is the number and the text of the line, so
 // a file that is put again makes the same rows.
-func (u *putting) take(at place, line []byte) error {
+func (u *putting) takeLine(at place, line []byte) error {
 	c, err := ingest.ReadCommand(line)
 	c.Seed = fmt.Sprintf("%d %s", at.Line, line)
 	if err != nil {

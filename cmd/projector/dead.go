@@ -70,13 +70,13 @@ has fewer), status (a stage has more rows than its max; the same) and gap (recor
 
 // letters are where the commands find dead letters: in the rows, or in the console of a process that serves.
 type letters interface {
-	// each hands over the letters; more reports that there are others, which it does not have.
-	each(do func(console.Letter) error) (more bool, err error)
-	one(id string) (console.Letter, error)
-	// act retries a letter or discards it. Letters are retried after start, and settle applies what that led to.
-	act(id, action string) (console.Acted, error)
-	start() error
-	settle() error
+	// eachLetter hands over the letters; more reports that there are others, which it does not have.
+	eachLetter(do func(console.Letter) error) (more bool, err error)
+	readLetter(id string) (console.Letter, error)
+	// actOn retries a letter or discards it. Letters are retried after startModel, and settleRows applies their changes.
+	actOn(id, action string) (console.Acted, error)
+	startModel() error
+	settleRows() error
 }
 
 // stored are the letters of a model's rows.
@@ -86,8 +86,8 @@ type stored struct {
 	only func(row string) bool // nil for all
 }
 
-// each reads letters one by one, so a long list needs no memory.
-func (l stored) each(do func(console.Letter) error) (more bool, err error) {
+// eachLetter reads letters one by one, so a long list needs no memory.
+func (l stored) eachLetter(do func(console.Letter) error) (more bool, err error) {
 	r := l.s.Models[0].Runner
 	return false, r.Dead(l.ctx, func(d runner.Dead) error {
 		if l.only != nil && !l.only(runner.RowText(r.Model, d.Row)) {
@@ -97,18 +97,18 @@ func (l stored) each(do func(console.Letter) error) (more bool, err error) {
 	})
 }
 
-func (l stored) one(id string) (console.Letter, error) {
+func (l stored) readLetter(id string) (console.Letter, error) {
 	r := l.s.Models[0].Runner
 	d, err := r.DeadByID(l.ctx, id)
 	return console.LetterOf(r.Model, &d), err
 }
 
-func (l stored) act(id, action string) (console.Acted, error) {
+func (l stored) actOn(id, action string) (console.Acted, error) {
 	return console.Act(l.ctx, l.s, l.s.Models[0], id, action)
 }
 
-func (l stored) start() error  { return l.s.Start(l.ctx) }
-func (l stored) settle() error { return l.program.settle(l.s) }
+func (l stored) startModel() error { return l.s.Start(l.ctx) }
+func (l stored) settleRows() error { return l.program.settle(l.s) }
 
 // in calls use with the letters of a server, if one is named: its console has them without what the model hides. Otherwise it
 // opens the model's data, and closes it. It does not create data: a directory without any is a usage error.
@@ -139,7 +139,7 @@ func (t *deadTarget) in(p *program, writes bool, targets []string, use func(lett
 func (c *deadList) Run(p *program) error {
 	return c.in(p, false, c.Targets, func(in letters) error {
 		table, out, n := newLetterTable(p.stdout), c.to(p.stdout), 0
-		more, err := in.each(func(l console.Letter) error {
+		more, err := in.eachLetter(func(l console.Letter) error {
 			n++
 			out.add(l, func() { table.add(&l) })
 			return nil
@@ -207,7 +207,7 @@ func (deadShow) Help() string {
 // Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
 	return c.in(p, false, nil, func(in letters) error {
-		l, err := in.one(c.ID)
+		l, err := in.readLetter(c.ID)
 		if err != nil {
 			return err
 		}
@@ -240,13 +240,13 @@ func (c *deadRetry) Run(p *program) error {
 		return usage("say which dead letter with its ID from dead list, or --all")
 	}
 	return c.in(p, true, nil, func(in letters) error {
-		if err := in.start(); err != nil {
+		if err := in.startModel(); err != nil {
 			return err
 		}
 		applied, left := 0, 0
 		stays := talk{out: p.stderr, more: "that stay"}
 		retry := func(l console.Letter) error {
-			done, err := in.act(l.ID, "retry")
+			done, err := in.actOn(l.ID, "retry")
 			if c.All && errors.Is(err, runner.ErrNoDead) { // it went with another one
 				return nil
 			}
@@ -258,7 +258,7 @@ func (c *deadRetry) Run(p *program) error {
 		}
 		more, err := false, error(nil)
 		if c.All {
-			more, err = in.each(retry)
+			more, err = in.eachLetter(retry)
 		} else {
 			err = retry(console.Letter{ID: c.ID})
 		}
@@ -269,7 +269,7 @@ func (c *deadRetry) Run(p *program) error {
 		if err != nil {
 			return cli.Partly(err, applied > 0)
 		}
-		if err := in.settle(); err != nil {
+		if err := in.settleRows(); err != nil {
 			return err
 		}
 		if more {
@@ -296,7 +296,7 @@ build --again afterwards, which derives the value from the rows again.
 // Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
 	return c.in(p, true, nil, func(in letters) error {
-		done, err := in.act(c.ID, "discard")
+		done, err := in.actOn(c.ID, "discard")
 		if err != nil {
 			return err
 		}

@@ -29,8 +29,8 @@ func (t *deadTarget) asks(p *program) (*remote, error) {
 	return &remote{p, a}, nil
 }
 
-// each hands over the letters that a page of the console reads.
-func (l *remote) each(do func(console.Letter) error) (more bool, err error) {
+// eachLetter hands over the letters that a page of the console reads.
+func (l *remote) eachLetter(do func(console.Letter) error) (more bool, err error) {
 	var all console.Letters
 	if _, err := l.get(l.ctx, "/letters.json", nil, &all); err != nil {
 		return false, err
@@ -43,16 +43,16 @@ func (l *remote) each(do func(console.Letter) error) (more bool, err error) {
 	return all.More, nil
 }
 
-func (l *remote) one(id string) (is console.Letter, err error) {
+func (l *remote) readLetter(id string) (is console.Letter, err error) {
 	_, err = l.get(l.ctx, "/letter.json", url.Values{"id": {id}}, &is)
 	return is, err
 }
 
-func (l *remote) act(id, action string) (done console.Acted, err error) {
+func (l *remote) actOn(id, action string) (done console.Acted, err error) {
 	_, err = l.send(l.ctx, "POST", "/letter.json", url.Values{"id": {id}}, map[string]string{"action": action}, &done)
 	return done, err
 }
 
 // The process does both by itself.
-func (l *remote) start() error  { return nil }
-func (l *remote) settle() error { return nil }
+func (l *remote) startModel() error { return nil }
+func (l *remote) settleRows() error { return nil }

@@ -24,7 +24,7 @@ const PageOfList = 200
 // FanOut serves a list for each of some jobs of this list: its first page now, and the rest step by step. A job that no
 // row has room for is done at once. FanOut may be repeated.
 func (r *Runner) FanOut(ctx context.Context, jobs []owntable.Job, serve func(i int, rows []value.Item, last bool) error) error {
-	rows, next, err := r.page(ctx, &jobs[0])
+	rows, next, err := r.readPage(ctx, &jobs[0])
 	for i := 0; i < len(jobs) && err == nil; i++ {
 		err = serve(i, rows, next == "")
 	}
@@ -42,7 +42,7 @@ func (r *Runner) FanOut(ctx context.Context, jobs []owntable.Job, serve func(i i
 	}
 	for i := range out {
 		for more := errors.Is(out[i].Err, store.ErrRefused); more; more = jobs[i].Cursor != "" {
-			if rows, jobs[i].Cursor, err = r.page(ctx, &jobs[i]); err == nil {
+			if rows, jobs[i].Cursor, err = r.readPage(ctx, &jobs[i]); err == nil {
 				err = serve(i, rows, jobs[i].Cursor == "")
 			}
 			if err != nil {
@@ -53,8 +53,8 @@ func (r *Runner) FanOut(ctx context.Context, jobs []owntable.Job, serve func(i i
 	return nil
 }
 
-// page reads the rows of a job's list that come next. next is the sort key of the last one, "" if no more follow.
-func (r *Runner) page(ctx context.Context, job *owntable.Job) (rows []value.Item, next string, err error) {
+// readPage reads the rows of a job's list that come next. next is the sort key of the last one, "" if no more follow.
+func (r *Runner) readPage(ctx context.Context, job *owntable.Job) (rows []value.Item, next string, err error) {
 	page, err := r.Store.Query(ctx, job.Page(PageOfList))
 	if n := len(page.Rows); page.Next != nil && n > 0 {
 		next = page.Rows[n-1].Get(owntable.Sort).Text()
@@ -128,7 +128,7 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	if j.after == nil {
 		j.left, j.still, j.before, j.failed = false, StandingJobs{}, j.failed, map[string]failedJob{}
 	}
-	if j.after, err = j.some(ctx, j.Runner, j.after); err != nil {
+	if j.after, err = j.stepSome(ctx, j.Runner, j.after); err != nil {
 		j.after = nil
 		return true, err
 	}
@@ -139,7 +139,7 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 		for _, b := range j.Runner.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
 			in := j.Runner.In(b)
 			for after, first := (*store.Cursor)(nil), true; first || after != nil; first = false {
-				if after, err = j.some(ctx, in, after); err != nil {
+				if after, err = j.stepSome(ctx, in, after); err != nil {
 					return true, err
 				}
 			}
@@ -152,10 +152,10 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	return j.left, err
 }
 
-// some does one step of each job of a page. A job's row says how far it is, so a step that a
+// stepSome does one step of each job of a page. A job's row says how far it is, so a step that a
 // crash cut off is done again from there. The catalog is asked first: a program of an older model
 // does no job.
-func (j *Jobs) some(ctx context.Context, r *Runner, after *store.Cursor) (next *store.Cursor, err error) {
+func (j *Jobs) stepSome(ctx context.Context, r *Runner, after *store.Cursor) (next *store.Cursor, err error) {
 	page, err := r.Store.Query(ctx, store.Query{
 		Table: owntable.TableName, Partition: value.OfString(owntable.Jobs(r.Model.Name)), Limit: jobsAtOnce, After: after,
 	})
@@ -216,7 +216,7 @@ func (r *Runner) step(ctx context.Context, row value.Item) (more bool, err error
 	if of < 0 {
 		return false, ErrNoJob
 	}
-	rows, next, err := r.page(ctx, &job)
+	rows, next, err := r.readPage(ctx, &job)
 	if err == nil {
 		err = r.Kinds[of].Serve(ctx, r, &job, rows, next == "")
 	}

@@ -30,7 +30,7 @@ func TestMay(t *testing.T) {
 		"no answer":                       {"DeleteItem", []answer{unreached}, false, "an endpoint that answers"},
 		"another refusal":                 {"BatchGetItem", []answer{refused}, false, "ValidationException"},
 		"an endpoint without it":          {"DescribeTable", []answer{noStream}, false, "AWS itself"},
-		"an action that nobody knows":     {"Fly", []answer{good}, false, "another way to ask"},
+		"an unknown action":               {"Fly", []answer{good}, false, "another way to ask"},
 		"what it needs is denied":         {"GetRecords", []answer{denied}, false, "the permission dynamodb:DescribeTable"},
 		"what it needs next is denied":    {"GetRecords", []answer{streamed, denied}, false, "the permission dynamodb:DescribeStream"},
 		"the action itself is denied":     {"DescribeStream", []answer{streamed, denied}, false, ""},
