@@ -15,7 +15,7 @@ type remote struct {
 	*asker
 }
 
-// asks returns what asks the model's console of the server.
+// asks returns an asker of the model's console on the server.
 func (t *deadTarget) asks(p *program) (*remote, error) {
 	a, err := t.running.asker()
 	if err != nil {

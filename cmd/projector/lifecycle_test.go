@@ -109,7 +109,7 @@ func TestLifecycleTable(t *testing.T) {
 	}
 }
 
-// TestLifecycleTableOnDynamoDB does the same on tables in DynamoDB, in short what only these can be used for.
+// TestLifecycleTableOnDynamoDB does the same on tables in DynamoDB, in short only the uses that need DynamoDB.
 func TestLifecycleTableOnDynamoDB(t *testing.T) {
 	dynamodbtest.Config(t)
 	for _, w := range ways {

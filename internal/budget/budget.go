@@ -249,7 +249,7 @@ func For(ctx context.Context, p Purpose) context.Context {
 	return context.WithValue(ctx, purposeKey{}, p)
 }
 
-// purposeOf returns what units are used for in a context.
+// purposeOf returns the purpose of the units that are used in a context.
 func purposeOf(ctx context.Context) Purpose {
 	p, _ := ctx.Value(purposeKey{}).(Purpose)
 	return cmp.Or(p, Other)

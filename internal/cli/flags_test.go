@@ -35,7 +35,7 @@ func try(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String() + bound.String(), said.String(), code
 }
 
-// TestEnvironment: what a flag can say, its variable can, unless it is to be said each time.
+// TestEnvironment: each flag has a variable, unless it is to be given each time.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("WEIR_DATA", "elsewhere")
 	t.Setenv("WEIR_OUTPUT", "json")

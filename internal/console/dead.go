@@ -107,7 +107,7 @@ type letterPage struct {
 	Letter
 	Row                           *link
 	Time, Record, Command, Action string
-	Done                          string // what an action came to
+	Done                          string // the result of an action
 	Sure                          bool   // it is asked whether to discard it
 }
 

@@ -14,10 +14,10 @@ import (
 type healthPage struct {
 	Refused string
 	Shards  []shardLine
-	Course  string       // over what time and up to which lag the pictures go
+	Course  string       // the time and the lag that the pictures show
 	Reader  string       // the process that reads the streams, "" for this one
 	Gaps    []deadLine   // that wait for an operator
-	Units   []budget.Use // what this process has used
+	Units   []budget.Use // that this process has used
 	More    bool         // there are more gaps than were looked for
 	Tables  []status.Table
 	Builds  []buildLine

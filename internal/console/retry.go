@@ -29,7 +29,7 @@ func (c *Console) actOnLetter(r *request) error {
 	return r.done(r.path("/dead"))
 }
 
-// Acted is what an action on a letter came to. Why is why the letter stays, "" if it does not.
+// Acted is the result of an action on a letter. Why is why the letter stays, "" if it does not.
 type Acted struct {
 	Applied int    `json:"applied"`
 	Why     string `json:"why,omitempty"`
@@ -51,7 +51,7 @@ func Act(ctx context.Context, s *system.System, part *system.Part, id, action st
 	return done, err
 }
 
-// noLetter returns an error of the runner, or what says of it that there is no such letter.
+// noLetter returns an error of the runner, or errNoLetter if there is no such letter.
 func noLetter(err error) error {
 	if errors.Is(err, runner.ErrNoDead) {
 		return errNoLetter

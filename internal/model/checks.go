@@ -22,7 +22,7 @@ func (c *compiler) check() {
 	eachOf(c, c.Migrations, checkMigrations)
 	checkMigrationLoops(c)
 	eachOf(c, c.Queries, checkSteps, checkUnique, checkReturns, checkSort)
-	// What has no effect, or what no write can hold:
+	// Derivations without effect, and rows that no write can hold:
 	eachOf(c, c.Entities, checkUnwritten)
 	eachOf(c, c.Tallies, checkCounted)
 	checkWidths(c)

@@ -37,7 +37,7 @@ func (c *compiler) compileQueries() {
 	}
 }
 
-// stepQuery compiles the steps of a query and what it returns. It reports false after a problem.
+// stepQuery compiles the steps of a query and its answer. It reports false after a problem.
 func (c *compiler) stepQuery(q *Query, d *queryDecl) bool {
 	q.Single = true
 	var prior *Entity

@@ -277,7 +277,7 @@ func checkState(c *compiler, r *RowRule) {
 	}
 }
 
-// inputs sets and returns what the rule reads of its source, and of subscribers.
+// inputs sets and returns the fields that the rule reads of its source, and of subscribers.
 func (r *RowRule) inputs() []reading {
 	of := reading{what: r.Name, at: r.decl.name.pos, makes: r.Into.Name, old: r.needsOldImages(), of: r.Source, in: &r.Input}
 	r.Input = Input{Derivation: r.Name, Where: r.Where, Fields: assigned(r.Fields)}

@@ -10,7 +10,7 @@ type migrationDecl struct {
 	Into    node
 	key     keyDecl    // of the table
 	one     bool       // into is a list: the entity whose where an old row passes
-	into    []*rowDecl // what each entity that old rows become is made of
+	into    []*rowDecl // of each entity that old rows become
 }
 
 // check reads what excludes each other. Names are taken as they stand: whether there are such entities, tables and fields

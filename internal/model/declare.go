@@ -22,7 +22,7 @@ import (
 // Other fields are for the compiler.
 type declaration interface {
 	head() *heading
-	check() // reports what else the map must be, or must not, once it is read
+	check() // reports mistakes of the map that its keys alone do not show, once it is read
 }
 
 // shortened is a declaration that may be a single value in place of a map, which short reads.

@@ -50,7 +50,7 @@ type Derivation struct {
 	After []string
 
 	definition defined
-	lists      defined  // of a feed: what decides its lists of subscribers
+	lists      defined  // of a feed: the definition of its lists of subscribers
 	makes      bool     // it makes rows
 	attrs      []string // otherwise, the attributes of rows that it sets
 	free       bool     // its name says nothing of whose rows it is, so it may be renamed to any other
@@ -358,7 +358,7 @@ func (e *Entity) identity() (x defined) {
 	return x
 }
 
-// definition is what decides which values the key attribute has.
+// definition decides which values the key attribute has.
 func (k *KeyTemplate) definition(word string) string {
 	return line(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 }

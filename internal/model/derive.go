@@ -12,7 +12,7 @@ type kind struct {
 	keys    []string          // the keys that identify the kind
 	declare func() derivation // an empty declaration
 	compile func(*compiler)   // second pass: what each is made from
-	check   func(*compiler)   // for what the kind cannot be
+	check   func(*compiler)   // reports mistakes
 }
 
 // kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.
@@ -23,7 +23,7 @@ type derivation interface {
 	declaration
 	split(r *reader, what string) bool // parses the name; false if it does not fit what the declaration is, which it reports
 	target() word                      // the entity in the name
-	enter(c *compiler, e *Entity)      // first pass: what the derivation makes
+	enter(c *compiler, e *Entity)      // first pass: enters the rows or values that the derivation makes
 }
 
 // derivations are the declarations under derive, in the order of the file. Their keys say of which kind they are.

@@ -12,7 +12,7 @@ type Follow struct {
 	Keep   bool     // the last value stays when the row of Source is gone
 }
 
-// inputs returns what is followed, which package follow reads of its own row.
+// inputs returns the followed fields, which package follow reads of their own row.
 func (f *Follow) inputs() []reading {
 	return []reading{{what: f.Rule.Name, at: f.Rule.decl.name.pos, makes: f.Rule.Into.Name, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}}}
 }

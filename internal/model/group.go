@@ -217,7 +217,7 @@ func (d *groupValueDecl) check() {
 	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(d.what(d.Of.key))
 }
 
-// groupForms is the hint for what is no value of a group.
+// groupForms is the hint where a value of a group is none.
 const groupForms = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"
 
 // groupTally declares a tally of a group.
@@ -248,7 +248,7 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 }
 
 // group compiles which rows of each source entity are in which group.
-// Sources with a problem are left out, so that what is checked later says nothing more of them.
+// Sources with a problem are left out, so that later checks say nothing more of them.
 func (c *compiler) group(g *Group) {
 	d := g.decl
 	d.sources = map[*Entity]Source{}

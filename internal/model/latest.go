@@ -78,7 +78,7 @@ func (e *Entity) latestField(name string) (Type, bool) {
 	return TypeAny, false
 }
 
-// inputs sets and returns what the latest reads.
+// inputs sets and returns the fields that the latest reads.
 func (l *Latest) inputs() (all []reading) {
 	if l.Input = (Input{Derivation: l.Name, Where: l.Where, Fields: assigned(l.To, l.Set)}); l.By != nil {
 		l.Input.Fields = append(l.Input.Fields, l.By)

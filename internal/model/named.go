@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// mapped returns what a function makes of each element of a list, in its order.
+// mapped returns a list of a function's results for the elements of a list, in its order.
 func mapped[T, R any](list []T, of func(T) R) []R {
 	out := make([]R, len(list))
 	for i, x := range list {

@@ -38,7 +38,7 @@ func SearchOf(derivation string) (search string, ok bool) {
 	return strings.CutPrefix(derivation, searchPrefix)
 }
 
-// inputs sets and returns what the index reads.
+// inputs sets and returns the fields that the index reads.
 func (s *Search) inputs() []reading {
 	s.Input = Input{Derivation: s.Derivation(), Where: s.Where, Fields: slices.Concat(s.Text, s.Filters, s.Sorts)}
 	return []reading{{what: "the search index " + s.Name, at: s.decl.name.pos, old: true, of: s.Of, in: &s.Input}}

@@ -109,7 +109,7 @@ func (s *Step) readsEach() bool {
 // Each reports whether the bind takes the elements of a list one after the other.
 func (b *Bind) Each() bool { return b.Prior != nil && b.Prior.Key == nil && b.Prior.Type.IsList() }
 
-// inputs sets and returns what the status reads: of its own row, and of the rows that reach its words.
+// inputs sets and returns the fields that the status reads: of its own row, and of the rows that reach its words.
 func (s *Status) inputs() (all []reading) {
 	add := func(of *Entity, in *Input, word pos) {
 		all = append(all, reading{what: s.Name, at: s.decl.name.pos, word: word, makes: s.Name, old: true, of: of, in: in})

@@ -82,7 +82,7 @@ func (s *Source) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool)
 	return key, nil, ok
 }
 
-// inputs sets and returns what the tally reads. Rows of the target need images too, to show it on.
+// inputs sets and returns the fields that the tally reads. Rows of the target need images too, to show it on.
 func (t *Tally) inputs() (all []reading) {
 	at, rows := t.decl.name.pos, t
 	if t.Group != nil {

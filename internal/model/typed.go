@@ -96,7 +96,7 @@ func (in *Input) reads() []*Field {
 	return append(mapped(in.Where, func(t Test) *Field { return t.Field }), in.Fields...)
 }
 
-// inputs sets what each derivation reads, and returns all of it. TestInputsAreWhole finds a field that is missing there.
+// inputs sets the fields that each derivation reads, and returns all of them. TestInputsAreWhole finds a field that is missing there.
 func (m *Model) inputs() []reading {
 	all := slices.Concat(mapped(m.Tallies, (*Tally).inputs), mapped(m.Statuses, (*Status).inputs), mapped(m.Latest, (*Latest).inputs),
 		mapped(m.Rows, (*RowRule).inputs), mapped(m.Follows, (*Follow).inputs), mapped(m.Searches, (*Search).inputs))

@@ -168,7 +168,7 @@ func TestReadTypes(t *testing.T) {
 	}
 }
 
-// TestUnfitSays: a letter says what an empty string is, and of a hidden value not even that it is empty.
+// TestUnfitSays: a letter says that a string is empty, but not that a hidden one is.
 func TestUnfitSays(t *testing.T) {
 	open, hidden := &Field{Name: "a"}, &Field{Name: "a", Declared: &Attribute{Hidden: true}}
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 // Job is the rest of a long list that is being served in pages: jobs|MODEL, s HASH. The worker whose batch needs the list
 // leaves the job after the first page; any process that runs jobs serves the next page and moves the cursor, and the last
 // page deletes the job. A crash repeats at most one page. There are as many as lists that are being served, each as
-// large as what it gives to the rows of its list. For example,
+// large as the values that it gives to the rows of its list. For example,
 //
 //	k jobs|films  s 8Jk…  list follow|films|Movie.title|films|MOVIE#1  c mQ2…  p 000…12  n 1700…1
 type Job struct {
@@ -20,7 +20,7 @@ type Job struct {
 	Position events.Position `row:"p"`    // of the change that asks for it, if only one
 	Moves    int64           `row:"n"`    // changes with each write of the row
 
-	// Of a notification: names of the rule and of the entity that it is of, what the rows made take from the change,
+	// Of a notification: names of the rule and of its entity, the values that the rows made take from the change,
 	// and its moment. A list has a job for each.
 	Rule   string     `row:"rule"`
 	Source string     `row:"of"`

@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// Member is a row of a list that says what one source row says there, with the position of the change that said it or
+// Member is a row of a list with the statement of one source row there, and the position of the change that made it or
 // withdrew it: facts, subscribers, tombstones, and documents that are pending. Consumers of the source's stream write it, in
 // any order; the newest position wins. One that was withdrawn says nothing, and stays until TTL deletes it, so that
 // an older change that arrives late does not bring it back. For example,
@@ -19,7 +19,7 @@ type Member struct {
 	Position events.Position
 	// Says is never nil if the member holds, even if it says nothing. nil if it was withdrawn.
 	Says value.Item
-	Raw  value.Value // what the row holds in its place, for people
+	Raw  value.Value // the stored value, for people
 	noted
 }
 

@@ -20,7 +20,7 @@
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
-//	fact|MODEL|E.A|ROW    s NAME    what a row says of the status of that row, or of a latest: see fact.go
+//	fact|MODEL|E.A|ROW    s NAME    a report of a row for the status of that row, or for a latest: see fact.go
 //	fact|MODEL|E.L|NAMES  s NAME    a row that a list stands for ("others"), or whose status depends on those
 //	dead|MODEL            s ID      dead letter: a record or an effect that could not be applied
 //	deadpart|MODEL|ID     s NUMBER  a part of a dead letter's body

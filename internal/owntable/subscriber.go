@@ -94,13 +94,13 @@ func EndMoment(at store.Ref, shardKey string, last events.Position) store.Write 
 	}
 }
 
-// SubscriberRow is a subscriber's entry on a list: a Member, which says what the rows made for it take from it. One that
+// SubscriberRow is a subscriber's entry on a list: a Member, which says the values that the rows made for it take from it. One that
 // left stays as a tombstone, with the spans in which it subscribed.
 type SubscriberRow struct {
 	Member
 	Since int64      // the moment after which it is subscribed, if it is
 	Spans []Span     // earlier subscriptions, oldest first
-	Left  value.Item // what it said when it left
+	Left  value.Item // Says of when it left
 }
 
 // Span is an earlier subscription: the moments in (Since, Until].

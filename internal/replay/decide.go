@@ -354,7 +354,7 @@ func (k *known) fill(l link, missing bool) bool {
 }
 
 // explain has the row of a full export close the holes that end before it, and the hole that it lies in if that ends with this
-// row: the export says what was made of the changes there. It reports whether there is such a hole.
+// row: the export has the result of the changes there. It reports whether there is such a hole.
 func (k *known) explain(l link) (closed bool) {
 	for i := range k.holes {
 		h := &k.holes[i]

@@ -125,7 +125,7 @@ func TestRepeatedInHoles(t *testing.T) {
 	}
 }
 
-// TestFullExportEndsHoles: a full export says what came of the changes that are missing before it, so nothing is missing any
+// TestFullExportEndsHoles: a full export has the result of the changes that are missing before it, so nothing is missing any
 // more, but for a history.
 func TestFullExportEndsHoles(t *testing.T) {
 	const second = 1e6

@@ -120,7 +120,7 @@ const rounds = 20
 // that name none; with "" the table is found by their keys. After an error or a crash
 // the batch may have been written in part: send it again. Entries that are not counted
 // then may be written or not: the mark of a row tells when they come again.
-// What another writer changed meanwhile is read and decided again, rounds times at most.
+// Rows that another writer changed meanwhile are read and decided again, rounds times at most.
 func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string) error {
 	left := r.locateAll(entries, table)
 	for round := 0; len(left) > 0; round++ {

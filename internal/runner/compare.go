@@ -15,7 +15,7 @@ type Comparison struct {
 	Model *model.Model
 	Store store.Store
 	Now   func() time.Time // tells which rows TTL may have deleted
-	Fix   func(Fix)        // takes what corrects a difference, as soon as it is found
+	Fix   func(Fix)        // is called with the correction of each difference, as soon as it is found
 }
 
 // Compares is one kind's part in a Comparison.

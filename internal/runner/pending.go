@@ -140,7 +140,7 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 	return done, err
 }
 
-// WritePending writes documents as their rows are now, at the positions that were noted. What the index refuses becomes a dead
+// WritePending writes documents as their rows are now, at the positions that were noted. A document that the index refuses becomes a dead
 // letter of the shard, "" for none: refused is how many. A document of an index that the model does not have is left out.
 func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntable.PendingRow) (refused int, err error) {
 	var notes []owntable.PendingRow

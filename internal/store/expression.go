@@ -10,7 +10,7 @@ import (
 // Expression is an update or a condition in DynamoDB's language. No name and no value is ever part of its text.
 type Expression struct {
 	Text             string
-	Bytes, Operators int // what DynamoDB limits: the length of the text, and how many operators and functions it has
+	Bytes, Operators int // which DynamoDB limits: the length of the text, and how many operators and functions it has
 }
 
 // Expressions returns a write's update and condition, as the DynamoDB driver sends them.
@@ -19,7 +19,7 @@ func (w *Write) Expressions() (update, condition Expression) {
 	return p.Update(w.Ops), p.Condition(w.If)
 }
 
-// Placeholders are what the placeholders of one request's expressions stand for. The zero Placeholders are ready to use.
+// Placeholders have the names and values of one request's placeholders. The zero Placeholders are ready to use.
 type Placeholders struct {
 	Names  []string      // of #0, #1, …; each name has one
 	Values []value.Value // of :0, :1, …

@@ -74,7 +74,7 @@ func (l *late) tryReach(ctx context.Context) {
 	}
 }
 
-// leave has the next reach open the index again, and returns what closes the one that is open. Calls that are under way end on their own.
+// leave has the next reach open the index again, and returns the Close of the one that is open. Calls that are under way end on their own.
 func (l *late) leave() (closes func() error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -204,7 +204,7 @@ func (c *conn) drop() {
 	delete(c.of.conns, c)
 }
 
-// rest forgets what the connection has sent. The listener's mu is held.
+// rest forgets the bytes that the connection has sent. The listener's mu is held.
 func (c *conn) rest() {
 	c.of.headers -= c.header
 	c.header = 0

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Bodies are counted in pieces, and none is longer than longestBody: what is beyond is left to the handler, which
+// Bodies are counted in pieces, and none is longer than longestBody: the rest is left to the handler, which
 // refuses it.
 const (
 	piece       = 64 << 10
@@ -46,7 +46,7 @@ func (l *load) take(r *http.Request, of chan struct{}) bool {
 	}
 }
 
-// wrap stands between the access and a handler: what comes here was let in. A request's body is read before the request
+// wrap stands between the access and a handler: the access has let its requests in. A request's body is read before the request
 // is worked on, so that one that comes slowly keeps no other from being so.
 func (l *load) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func (l *load) wrap(next http.Handler) http.Handler {
 
 // read reads a request's body, as far as any handler does, and has the handler find it in memory, with the error that it
 // ended with. It takes a piece for each part that has come, and reports false if there is none for the next. The caller
-// gives back what is held.
+// gives back the pieces that are held.
 func (l *load) read(r *http.Request) (held int, whole bool) {
 	if r.ContentLength == 0 {
 		return 0, true

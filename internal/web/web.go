@@ -101,7 +101,7 @@ func Text(contentType string, text []byte) http.Handler {
 	})
 }
 
-// Reads refuses what changes something. HEAD is answered as GET without a body, OPTIONS with the methods.
+// Reads refuses methods that change something. HEAD is answered as GET without a body, OPTIONS with the methods.
 func Reads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -44,7 +44,7 @@ func (v *compares) Compare(ctx context.Context, rows []projections.Change) error
 	return Places(ctx, v.Comparison, links)
 }
 
-// ofHistory returns what a row of history says that it follows.
+// ofHistory returns the links that a row of history names.
 func ofHistory(c *projections.Change) (links []Link) {
 	if c.Is == nil {
 		return nil
@@ -70,7 +70,7 @@ type Link struct {
 	projections.Following
 }
 
-// Links returns what the attributes of a copy follow by its rule. same is false if the row says otherwise.
+// Links returns the links of a copy by its rule. same is false if the row says otherwise.
 func Links(m *model.Model, p *projections.Put, row value.Item) (links []Link, same bool) {
 	same = true
 	for i := range p.Rule.Fields {
@@ -120,7 +120,7 @@ func onList(row value.Item, attr, list string) bool {
 func (v *compares) OwnRows(ctx context.Context, rows []value.Item) error {
 	var followers, lists, sources []store.Ref
 	var attrs []string
-	var values []*ValueFix // whose row exists no more, by what is kept
+	var values []*ValueFix // of rows that may exist no more
 	for _, row := range rows {
 		list := row.Get(owntable.Partition).Text()
 		if f := v.followed(list); f == nil {

@@ -33,7 +33,7 @@ func (st stamp) of(id string) content {
 	return content(binary.BigEndian.Uint64(sum[:]))
 }
 
-// described is what an index says of itself, with a checksum, since its latest commit.
+// described is the description that an index has of itself, with a checksum, since its latest commit.
 type described struct {
 	made
 	Content content
@@ -41,7 +41,7 @@ type described struct {
 	Filled  bool // it has all rows that existed when it was made
 }
 
-// describedBy returns what an index says of itself.
+// describedBy returns the description that an index has of itself.
 func describedBy(snap *scorch.IndexSnapshot) (is described, err error) {
 	b, err := snap.GetInternal(keyDescribed)
 	if err == nil {

@@ -179,7 +179,7 @@ func (c *corpus) begin(found inspection) error {
 	return c.noteCommits()
 }
 
-// describe adds what the index says of itself to a batch after which it holds the content.
+// describe adds the description of the index to a batch after which it holds the content.
 // It is in the batch of the change itself, so after a crash the sum and the number belong to the
 // documents in the index.
 func (c *corpus) describe(b *index.Batch, holds content, filled bool) error {

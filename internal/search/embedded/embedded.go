@@ -15,7 +15,7 @@
 //	p        stored: its stamp
 //	x        the term "x", and "h" with the hour in which it was written
 //
-// Besides, scorch holds one internal value, weir.index: what the index says of itself (described).
+// Besides, scorch holds one internal value, weir.index: the description of the index (described).
 //
 // A document and its stamp are written as one, so a crash leaves both or neither. There
 // is no other record of which changes were applied.

@@ -216,7 +216,7 @@ func rowOf(m attributes) (value.Item, error) {
 // keyOf is a row's key in the SDK's form.
 func keyOf(t *store.Table, k store.Key) (attributes, error) { return toSDKItem(t.Item(k)) }
 
-// boundTo returns what the placeholders of a request stand for, in the SDK's form. ErrRefused says that one of them
+// boundTo returns the names and values of a request's placeholders, in the SDK's form. ErrRefused says that one of them
 // cannot be sent.
 func boundTo(p *store.Placeholders) (names map[string]string, values attributes, err error) {
 	for i, name := range p.Names {

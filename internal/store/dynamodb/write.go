@@ -62,7 +62,7 @@ func (s *Store) each(n int, do func(i int) error) error {
 }
 
 // chains validates each write and groups the writes by key.
-// Writes of one key are one chain, in their order; that is what the contract promises of a call.
+// Writes of one key are one chain, in their order, as the contract promises of a call.
 func (c *call) chains() [][]int {
 	at := make(map[rowID]int, len(c.writes))
 	var out [][]int
