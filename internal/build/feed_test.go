@@ -142,13 +142,16 @@ func (f *fixture) feedGoesOn(name string, n int) {
 	if change.letters && len(letters) >= len(waiting) {
 		f.Errorf("%d letters waited, and %d do after the build", len(waiting), len(letters))
 	}
-	inbox := func() (entries int) {
+	inboxes := func() map[string]int {
+		got := map[string]int{}
 		for _, row := range f.rows(f.table) {
 			if row.Get("kind").Text() == "entry" {
-				entries++
+				_, id, _ := strings.Cut(row.Get("SK").Text(), "#")
+				got["POST#"+id]++
+				got["all"]++
 			}
 		}
-		return entries
+		return got
 	}
 	// A batch that comes again after the lists are live is sent in full, and its letters stay until the builder looks again.
 	kept := map[string]bool{}
@@ -157,20 +160,14 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		f.ok(err)
 		kept[whole.ChangeRecord().New.Get("PK").Text()] = true
 	}
-	got := map[string]int{}
-	for _, row := range f.rows(f.table) {
-		if row.Get("kind").Text() == "entry" {
-			_, id, _ := strings.Cut(row.Get("SK").Text(), "#")
-			got["POST#"+id]++
-		}
-	}
+	got := inboxes()
 	for i := range n {
 		if id := fmt.Sprint("POST#", i); got[id] != followers && !kept[id] {
 			f.Errorf("%s is in %d inboxes, want %d, and there is no letter about it", id, got[id], followers)
 		}
 	}
 	f.ok(f.builder(change.builds...).HandOver(f.Context()))
-	if got := inbox(); got != followers*n || len(f.dead()) > 0 {
+	if got := inboxes()["all"]; got != followers*n || len(f.dead()) > 0 {
 		f.Errorf("%d entries, want %d; %d letters", got, followers*n, len(f.dead()))
 	}
 	f.verified()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -389,12 +390,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 func known(shards []store.Shard, id string) bool {
-	for _, s := range shards {
-		if s.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(shards, func(s store.Shard) bool { return s.ID == id })
 }
 
 // fromCheckpoints reads how far the stream was overtaken.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,12 +137,7 @@ func TestSpellingsThatBeginAlikeEnd(t *testing.T) {
 }
 
 func hasRow(rows []value.Item, attr, text string) bool {
-	for _, row := range rows {
-		if row.Get(attr).Text() == text {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(row value.Item) bool { return row.Get(attr).Text() == text })
 }
 
 func valid8(s string) bool { return strings.ToValidUTF8(s, "") == s }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,10 +238,5 @@ func (w onWrite) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 }
 
 func contains(hits []search.Hit, id string) bool {
-	for _, h := range hits {
-		if h.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hits, func(h search.Hit) bool { return h.ID == id })
 }
