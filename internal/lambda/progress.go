@@ -229,9 +229,6 @@ func (l *progress) take(records []events.Position, now, until time.Time, of ask)
 		}
 		out.Void, out.AppliedMarks = records[0], at
 	}
-	if out.Marks == "" {
-		out.Behind = l.At // not where the event begins: there is one tail behind each row
-	}
 	if n < len(records) {
 		out.Marks += marksOf(records[n:])
 		out.Last = records[len(records)-1]
