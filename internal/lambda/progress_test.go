@@ -230,6 +230,30 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestFirstMarks: marks that an invocation stored for a new row, and died, are replaced by those of whoever makes the row, also behind a
+// process: they say nothing once others have expired.
+func TestFirstMarks(t *testing.T) {
+	s, now := shard{tails: map[events.Position]owntable.TailRow{}}, time.Unix(1000, 0)
+	of := ask{sure: true, room: 2, gaveUp: sure.gaveUp, next: func(events.Position, events.Position) (bool, error) { return true, nil }}
+	take := func(l progress, event []events.Position) progress {
+		next, err := l.take(event, now, now, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tails[next.tail.From] = *next.tail
+		return next
+	}
+	take(progress{}, positions(5, 7, 9))
+	var l progress
+	l.To, l.At = events.PositionOf(3), events.PositionOf(3)
+	l = take(l, positions(4, 6, 8, 10, 12))
+	delete(s.tails, l.tail.From)
+	l.At = l.Last
+	if done, err := l.recall(positions(5), s.rows); done || err != nil {
+		t.Errorf("a record that was not applied is done: %v", err)
+	}
+}
+
 // poller hands one run of a shard's records to invocations, as an event source mapping
 // does: one event at a time, again until it is answered, and sometimes in parts.
 type poller struct {
