@@ -27,12 +27,12 @@ func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, err
 	}
 	for sp, all := range groups {
 		for which := range slices.Chunk(all, maxBulk) {
-			have, err := ix.server.sources(ctx, sp, docs, which)
+			have, err := ix.server.readSources(ctx, sp, docs, which)
 			if err != nil {
 				return nil, fmt.Errorf("search index %s: %w", sp.schema.Name, err)
 			}
 			for n, i := range which {
-				if out[i], err = sp.same(&docs[i], have[n]); err != nil {
+				if out[i], err = sp.hasSame(&docs[i], have[n]); err != nil {
 					return nil, err
 				}
 			}
@@ -41,8 +41,8 @@ func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, err
 	return out, nil
 }
 
-// same reports whether the cluster has a document with this text and these values, at any position.
-func (sp *space) same(d *search.Document, have map[string]any) (bool, error) {
+// hasSame reports whether the cluster has a document with this text and these values, at any position.
+func (sp *space) hasSame(d *search.Document, have map[string]any) (bool, error) {
 	text, err := json.Marshal(sp.source(d, time.Time{}))
 	if err != nil {
 		return false, err
@@ -56,9 +56,9 @@ func (sp *space) same(d *search.Document, have map[string]any) (bool, error) {
 	return reflect.DeepEqual(have, want), nil
 }
 
-// sources reads documents by their ids in one request and returns each as the cluster has it, nil for one that it does not
+// readSources reads documents by their ids in one request and returns each as the cluster has it, nil for one that it does not
 // have. It is a read from the shard itself, so it sees writes that no search shows yet.
-func (s *server) sources(ctx context.Context, sp *space, docs []search.Document, which []int) ([]map[string]any, error) {
+func (s *server) readSources(ctx context.Context, sp *space, docs []search.Document, which []int) ([]map[string]any, error) {
 	ids := make([]string, len(which))
 	for n, i := range which {
 		ids[n] = docs[i].ID
