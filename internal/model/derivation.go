@@ -358,7 +358,7 @@ func (e *Entity) identity() (x defined) {
 	return x
 }
 
-// definition decides which values the key attribute has.
+// definition returns the part of a definition that decides which values the key attribute has.
 func (k *KeyTemplate) definition(word string) string {
 	return line(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 }

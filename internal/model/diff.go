@@ -229,7 +229,7 @@ func partsOf(old, now *yaml.Node) (out [][]string) {
 	return out
 }
 
-// parts notes the changes by each part that differs, if it is changed alone in the old file or back in the new one. Those that
+// parts notes which changes each part that differs leads to, if it is changed alone in the old file or back in the new one. Those that
 // cannot be, as the parts of an entity that is renamed, are changed all at once. Where even that is no model, they change
 // whatever no other part explains.
 func (d *Diff) parts(was, is *Model, old, now *yaml.Node) {

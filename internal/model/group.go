@@ -217,7 +217,7 @@ func (d *groupValueDecl) check() {
 	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(d.what(d.Of.key))
 }
 
-// groupForms is the hint where a value of a group is none.
+// groupForms lists the forms of a value of a group, as a hint.
 const groupForms = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"
 
 // groupTally declares a tally of a group.

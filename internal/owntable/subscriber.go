@@ -100,7 +100,7 @@ type SubscriberRow struct {
 	Member
 	Since int64      // the moment after which it is subscribed, if it is
 	Spans []Span     // earlier subscriptions, oldest first
-	Left  value.Item // Says of when it left
+	Left  value.Item // Says as it was when it left
 }
 
 // Span is an earlier subscription: the moments in (Since, Until].

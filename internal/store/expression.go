@@ -10,7 +10,7 @@ import (
 // Expression is an update or a condition in DynamoDB's language. No name and no value is ever part of its text.
 type Expression struct {
 	Text             string
-	Bytes, Operators int // which DynamoDB limits: the length of the text, and how many operators and functions it has
+	Bytes, Operators int // the length of the text, and how many operators and functions it has; DynamoDB limits both
 }
 
 // Expressions returns a write's update and condition, as the DynamoDB driver sends them.
