@@ -99,10 +99,10 @@ func percentile(ds []time.Duration, p int) time.Duration {
 	return ds[min(len(ds)-1, len(ds)*p/100)]
 }
 
-// await queries until an album has a count.
+// await queries until an album that counts made has a count.
 func (s *served) await(album, count int) error {
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		body, err := s.ask("GET", fmt.Sprintf("/v1/gallery/album?albumId=a%d", album), "", 200)
+		body, err := s.ask("GET", fmt.Sprintf("/v1/gallery/album?albumId=own%d", album), "", 200)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (s *served) await(album, count int) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("album a%d has no %d pictures within 10 s: %s", album, count, body)
+			return fmt.Errorf("album own%d has no %d pictures within 10 s: %s", album, count, body)
 		}
 	}
 }
