@@ -11,4 +11,4 @@ port=${WEIR_LAMBDA_PORT:-8469}
 "${GO:-go}" test -tags lambda ./internal/drivers
 endpoint=$(scripts/dynamodb-local.sh start "$port") || { code=$?; [ $code = 77 ] || exit $code; }
 trap 'scripts/dynamodb-local.sh stop "$port" || true' EXIT
-"${GO:-go}" run ./scripts/lambdasize -endpoint "${endpoint:-}"
+"${GO:-go}" run ./scripts/lambdasize -endpoint "${endpoint:-}" "$@"
