@@ -60,7 +60,6 @@ func (f *Function) mappingID(t *Table) string { return f.ID + t.ID + "Stream" }
 const lambdaMetrics = "AWS/Lambda"
 
 // failures, commands and refused are the queues of a model.
-// They are ids of resources, from which queue names of Terraform follow too.
 func (m *Model) failures() string { return m.ID + "Failures" }
 
 // commands is the identity of the queue that takes commands, in every template.

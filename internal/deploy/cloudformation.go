@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/store"
@@ -12,23 +13,11 @@ import (
 // and more than CloudFormation takes is ErrLarge.
 func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
 
-// SAM is the plan as a template of the Serverless Application Model, whose packages are files
-// beside it.
-// It differs from CloudFormation in the functions, their packages and their event sources alone. SAM makes a CloudFormation
-// template of it, so the limits are those of that one too.
-func (p *Plan) SAM() ([]byte, error) {
-	if _, err := p.CloudFormation(); err != nil {
-		return nil, err
-	}
-	return (&stack{plan: p, sam: true}).print()
-}
-
 // stack writes a template.
 // It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
 // look at errors.
 type stack struct {
 	plan      *Plan
-	sam       bool
 	resources []entry
 	has       map[string]bool
 	err       error
@@ -114,14 +103,9 @@ func (s *stack) print() ([]byte, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	var transform any
-	if s.sam {
-		transform = "AWS::Serverless-2016-10-31"
-	}
-	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Transform", transform),
-		is("Description", "weir: "+s.plan.about()),
+	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Description", "weir: derives "+strings.Join(s.plan.names(), ", ")),
 		is("Parameters", s.parameters()), is("Conditions", s.conditions()), is("Resources", object(s.resources...)), is("Outputs", s.outputs()))
-	text, err := printed(s.plan.head(s.format()), root)
+	text, err := printed(s.plan.head(), root)
 	if err == nil {
 		err = fits(len(text), len(s.resources))
 	}
@@ -133,18 +117,10 @@ func fits(bytes, resources int) error {
 	if bytes <= MostBytes && resources <= MostResources {
 		return nil
 	}
-	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model, or use --format terraform", ErrLarge, bytes, resources, MostBytes, MostResources)
+	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model", ErrLarge, bytes, resources, MostBytes, MostResources)
 }
 
-// format is the name of the format as the command line has it.
-func (s *stack) format() string {
-	if s.sam {
-		return "sam"
-	}
-	return "cloudformation"
-}
-
-// parameters are those of the plan, and where the packages are unless SAM uploads them.
+// parameters are those of the plan, and where the packages are.
 // A parameter without a default has to be given when the stack is made.
 func (s *stack) parameters() node {
 	var out []entry
@@ -168,12 +144,9 @@ func (s *stack) parameters() node {
 		}
 		out = append(out, is(p.Name, object(e...)))
 	}
-	if !s.sam {
-		out = append(out, is("CodeBucket", object(is("Type", "String"), is("Description", "The bucket with the packages of the functions."))),
-			is("ProjectorCode", object(is("Type", "String"), is("Default", "projector.zip"), is("Description", "The key of the projector's package."))),
-			is("IngestCode", object(is("Type", "String"), is("Default", "ingest.zip"), is("Description", "The key of ingest's package."))))
-	}
-	return object(out...)
+	return object(append(out, is("CodeBucket", object(is("Type", "String"), is("Description", "The bucket with the packages of the functions."))),
+		is("ProjectorCode", object(is("Type", "String"), is("Default", "projector.zip"), is("Description", "The key of the projector's package."))),
+		is("IngestCode", object(is("Type", "String"), is("Default", "ingest.zip"), is("Description", "The key of ingest's package."))))...)
 }
 
 // conditions are those that resources and properties of this file name; each compares parameters alone.
@@ -256,7 +229,7 @@ func keySchema(k store.KeySchema) any {
 
 // queues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
 // A deleted stack leaves the queues. A command that is refused five times goes to the queue for
-// those.
+// those. Lambda asks for a visibility timeout of six times the function's.
 func (s *stack) queues(m *Model) {
 	queue := func(id, about string, more ...entry) {
 		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
@@ -267,11 +240,10 @@ func (s *stack) queues(m *Model) {
 	queue(m.failures(), "Which parts of streams Lambda gave up: records that are missing.")
 	queue(m.refused(), "Commands that were refused five times.")
 	queue(m.commands(), "Commands for model "+m.Name+", one JSON object a message.",
-		is("VisibilityTimeout", commandVisibility), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
+		is("VisibilityTimeout", 180), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
 }
 
 // function adds a function with its log group, role and event sources.
-// SAM makes the sources itself from the function's Events; the other form has a resource for each.
 func (s *stack) function(f *Function) {
 	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", f.when(is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
@@ -287,21 +259,9 @@ func (s *stack) function(f *Function) {
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
 		is("Environment", object(is("Variables", object(env...)))),
+		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))),
 	}
-	about := "It " + f.does() + "."
-	if s.sam {
-		e = append(e, is("CodeUri", strings.ToLower(strings.TrimSuffix(f.code(), "Code"))+".zip"))
-		if f.Process != Query {
-			e = append(e, is("Events", s.events(f)))
-		}
-		if f.hasURL() {
-			e = append(e, is("FunctionUrlConfig", object(is("AuthType", "AWS_IAM"))))
-		}
-		s.add(f.ID, about, "AWS::Serverless::Function", f.when(is("Properties", object(e...)))...)
-		return
-	}
-	e = append(e, is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))))
-	s.add(f.ID, about, "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
+	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
 	if f.hasURL() {
 		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))...)
 	}
@@ -309,10 +269,12 @@ func (s *stack) function(f *Function) {
 	case Query:
 		return
 	case Ingest:
-		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))
+		// A message that fails comes again by itself.
+		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
+			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))))))
 		return
-	case Rows:
-		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", tickHelp), is("ScheduleExpression", tickRate),
+	case Rows: // the schedule: see package lambda, tick.go
+		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", "Looks whether the streams are read, and goes on with long lists."), is("ScheduleExpression", "rate(1 minute)"),
 			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
 		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
 			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
@@ -335,34 +297,9 @@ func (s *stack) mapping(f *Function) []entry {
 		e = append(e, is("TumblingWindowInSeconds", f.Stream.Tumbling))
 	}
 	failures := object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))
-	if s.sam {
-		failures = object(is("OnFailure", object(is("Type", "SQS"), is("Destination", getAtt(f.Model.failures(), "Arn")))))
-	}
 	return append(e, is("ParallelizationFactor", f.Stream.Parallel), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
 		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures),
 		is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))
-}
-
-// messages is how the queue of commands is read: a message that fails comes again by itself.
-func (s *stack) messages() []entry {
-	return []entry{is("BatchSize", commandBatch), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures")))}
-}
-
-// events are the sources of a function, as SAM has them.
-// A function of ingest takes the messages of its model's queue, any other the streams of its
-// tables.
-func (s *stack) events(f *Function) node {
-	if f.Process == Ingest {
-		return object(is("Messages", object(is("Type", "SQS"), is("Properties", object(append([]entry{is("Queue", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))))
-	}
-	var out []entry
-	if f.Process == Rows {
-		out = append(out, is("Tick", object(is("Type", "Schedule"), is("Properties", object(is("Description", tickHelp), is("Schedule", tickRate))))))
-	}
-	for _, t := range f.Model.Tables {
-		out = append(out, is(t.ID+"Stream", object(is("Type", "DynamoDB"), is("Properties", object(append([]entry{is("Stream", s.stream(t))}, s.mapping(f)...)...)))))
-	}
-	return object(out...)
 }
 
 // role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
@@ -512,4 +449,60 @@ func (s *stack) outputs() node {
 			is(m.ID+"QueryUrl", object(is("Condition", paramQueries+"Now"), is("Description", "Where model "+m.Name+" answers queries."), is("Value", getAtt(m.ID+"QueryUrl", "FunctionUrl")))))
 	}
 	return object(out...)
+}
+
+// viaService are the services that use a key in the place of a process.
+var viaService = map[Resource]string{DataKey: "dynamodb", QueueKey: "sqs"}
+
+// searches reports whether a model has searches.
+// A plan without searches has no parameter for a cluster, and no function that needs one.
+func (p *Plan) searches() bool {
+	return slices.ContainsFunc(p.Models, func(m *Model) bool { return m.Searches })
+}
+
+// names are the names of the models, in the order given.
+func (p *Plan) names() (out []string) {
+	for _, m := range p.Models {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// head is the comment that a template begins with.
+// It has no time and no version, so that a template changes only when what it makes does.
+func (p *Plan) head() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Made by projector deploy template %s. Make it again when the model\n# changes, and read the difference.\n", strings.Join(p.names(), " "))
+	for _, m := range p.Models {
+		if m.File != "" {
+			fmt.Fprintf(&b, "# The packages of the functions hold the file of model %s as %s, beside the program bootstrap.\n", m.Name, m.File)
+		}
+	}
+	return b.String()
+}
+
+// keyAttributes are the attributes of a table's keys and of its indexes', by name.
+// DynamoDB refuses a definition of an attribute that no key uses, so these are all that a table declares.
+func keyAttributes(t *store.Table) (out []store.KeyAttr) {
+	add := func(k store.KeyAttr) {
+		if k.Name != "" && !slices.ContainsFunc(out, func(has store.KeyAttr) bool { return has.Name == k.Name }) {
+			out = append(out, k)
+		}
+	}
+	add(t.Key.Partition)
+	add(t.Key.Sort)
+	for _, ix := range t.Indexes {
+		add(ix.Key.Partition)
+		add(ix.Key.Sort)
+	}
+	slices.SortFunc(out, func(a, b store.KeyAttr) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// projection is the ProjectionType of an index.
+func projection(ix *store.Index) string {
+	if ix.KeysOnly {
+		return "KEYS_ONLY"
+	}
+	return "ALL"
 }

@@ -1,6 +1,6 @@
 // Package deploy describes what a model needs on AWS: tables, functions with their event
-// source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan; CloudFormation,
-// SAM and Terraform print it. The same models give the same bytes.
+// source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan, and
+// CloudFormation prints it. The same models give the same bytes.
 //
 // What differs between two deployments of a template is a parameter of it: the stage, the names
 // of tables, keys. Nothing in the plan knows an account.
@@ -11,9 +11,7 @@
 //	parameters.go       what a deployment chooses
 //	policy.go           what each kind of process may do, and why
 //	alarms.go           the alarms; dashboard.go: the dashboard
-//	form.go             what both languages need
-//	cloudformation.go   the plan for CloudFormation and SAM, over yaml.go
-//	terraform.go        the plan for Terraform, over hcl.go
+//	cloudformation.go   the plan for CloudFormation, over yaml.go
 //
 // A name in a template is the identity of a thing in a deployment: changing one makes the tool
 // delete the thing and create another, so names only change with the model's.
@@ -43,8 +41,7 @@ var ErrLarge = errors.New("the template is too large for CloudFormation")
 // ErrName means that two things of the models would have one name in a template.
 var ErrName = errors.New("two things would have one name in the template")
 
-// Plan is what the models need, before it has the form of a tool.
-// It is not changed after Of, so it may be printed in several formats.
+// Plan is what the models need. It is not changed after Of.
 type Plan struct {
 	Models []*Model
 	// Tables are those of the models in the order of the models, each once; weir's own is not among
@@ -117,18 +114,12 @@ func (f *Function) code() string {
 // Mapping is how a function reads each stream of its model.
 // Parallel is 1: above it Lambda keeps the order of each item only, which positions by shard do not bear.
 // Records are retried without a limit, and a part of a batch may be answered
-// (ReportBatchItemFailures); both languages write that, so it is not chosen here.
+// (ReportBatchItemFailures).
 type Mapping struct {
 	Batch, Window int // records; seconds that a batch may be gathered
 	Tumbling      int // seconds, 0 for none
 	Parallel      int
 }
-
-// The schedule of a function that derives rows: see package lambda, tick.go.
-const (
-	tickRate = "rate(1 minute)"
-	tickHelp = "Looks whether the streams are read, and goes on with long lists."
-)
 
 // Variable is a variable of a function's environment.
 type Variable struct {

@@ -1,8 +1,6 @@
 package deploy
 
-// Parameter is what a deployment chooses: a parameter of CloudFormation, a variable of
-// Terraform.
-// Names are CloudFormation's; Terraform gets them in snake case. A name is part of what users script, and stays.
+// Parameter is what a deployment chooses. A name is part of what users script, and stays.
 type Parameter struct {
 	Name, Help string
 	Default    string
