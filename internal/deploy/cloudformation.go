@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"weir/internal/store"
 )
 
@@ -42,25 +44,6 @@ func optional(cond string, a any) node { return either(cond, a, ref("AWS::NoValu
 
 // block is optional for something long.
 func block(cond string, a any) node { return tagged("If", list(cond, a, ref("AWS::NoValue"))) }
-
-// sub is the text as a scalar, a Ref or a Sub, the plainest that will do. "${" in literals is escaped.
-func (t Text) sub() node {
-	var b strings.Builder
-	for _, p := range t {
-		if p.Param != "" {
-			b.WriteString("${" + p.Param + "}")
-		} else {
-			b.WriteString(strings.ReplaceAll(p.Literal, "${", "${!"))
-		}
-	}
-	switch {
-	case len(t) == 1 && t[0].Param != "":
-		return ref(t[0].Param)
-	case len(t) == 1:
-		return scalar(t[0].Literal)
-	}
-	return sub(b.String())
-}
 
 // when are the entries of a resource that is made for a function, under the function's condition if it has one.
 func (f *Function) when(entries ...entry) []entry {
@@ -120,11 +103,11 @@ func fits(bytes, resources int) error {
 	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model", ErrLarge, bytes, resources, MostBytes, MostResources)
 }
 
-// parameters are those of the plan, and where the packages are.
+// parameters are those of the plan.
 // A parameter without a default has to be given when the stack is made.
 func (s *stack) parameters() node {
 	var out []entry
-	for _, p := range s.plan.Parameters {
+	for _, p := range parameters(s.plan) {
 		kind, fallback := "String", any(p.Default)
 		if p.Number {
 			kind = "Number"
@@ -144,9 +127,7 @@ func (s *stack) parameters() node {
 		}
 		out = append(out, is(p.Name, object(e...)))
 	}
-	return object(append(out, is("CodeBucket", object(is("Type", "String"), is("Description", "The bucket with the packages of the functions."))),
-		is("ProjectorCode", object(is("Type", "String"), is("Default", "projector.zip"), is("Description", "The key of the projector's package."))),
-		is("IngestCode", object(is("Type", "String"), is("Default", "ingest.zip"), is("Description", "The key of ingest's package."))))...)
+	return object(out...)
 }
 
 // conditions are those that resources and properties of this file name; each compares parameters alone.
@@ -249,16 +230,12 @@ func (s *stack) function(f *Function) {
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
 		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))...)
 	s.role(f)
-	var env []entry
-	for _, v := range f.Env {
-		env = append(env, is(v.Name, v.Value.sub()))
-	}
 	e := []entry{
 		is("Description", "weir: "+f.does()),
 		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
-		is("Environment", object(is("Variables", object(env...)))),
+		is("Environment", object(is("Variables", object(f.Env...)))),
 		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))),
 	}
 	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
@@ -279,27 +256,18 @@ func (s *stack) function(f *Function) {
 		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
 			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
 	}
+	// Retries have no end: a record that cannot be used becomes a dead letter, so only failures of a service are tried again.
+	// A tumbling window makes Lambda name the shard, by which ledgers keep positions. Above a parallelization factor of 1,
+	// Lambda keeps the order of each item only, which positions by shard do not bear.
 	for _, t := range f.Model.Tables {
-		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
+		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)),
+			is("EventSourceArn", either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))),
+			is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", 1000), is("MaximumBatchingWindowInSeconds", 1), is("TumblingWindowInSeconds", 60),
+			is("ParallelizationFactor", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
+			is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1),
+			is("DestinationConfig", object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))),
+			is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))))
 	}
-}
-
-// stream is the stream of a table, made or given.
-func (s *stack) stream(t *Table) node {
-	return either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))
-}
-
-// mapping is how a stream is read. Retries have no end: a record that cannot be used becomes a
-// dead letter, so only failures of a service are tried again.
-func (s *stack) mapping(f *Function) []entry {
-	e := []entry{is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", f.Stream.Batch), is("MaximumBatchingWindowInSeconds", f.Stream.Window)}
-	if f.Stream.Tumbling > 0 {
-		e = append(e, is("TumblingWindowInSeconds", f.Stream.Tumbling))
-	}
-	failures := object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))
-	return append(e, is("ParallelizationFactor", f.Stream.Parallel), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
-		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures),
-		is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))
 }
 
 // role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
@@ -416,16 +384,8 @@ func (s *stack) alarm(a alarm) {
 
 // dashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
 func (s *stack) dashboard(m *Model) {
-	text := &yamlBlock{m.dashboard(dashboardNames{
-		region: "${AWS::Region}", schema: "${Schema}", filter: "${Filter}",
-		function: func(f *Function) string {
-			if f.When != "" {
-				return "${" + string(f.Process) + "}"
-			}
-			return "${" + f.ID + "}"
-		},
-		queue: func(id string) string { return "${" + id + ".QueueName}" },
-	})}
+	text := scalar(m.dashboard())
+	text.Style = yaml.LiteralStyle
 	var optional []entry
 	for _, f := range m.Functions {
 		if f.When != "" {
@@ -435,7 +395,7 @@ func (s *stack) dashboard(m *Model) {
 	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table", "weir,Stage,Model,Table")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
 	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
 		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
-		is("DashboardBody", tagged("Sub", list(text.node(), names))))))
+		is("DashboardBody", tagged("Sub", list(text, names))))))
 }
 
 // outputs are what a program that writes to the models, or asks, has to know: URLs and queues.
