@@ -155,7 +155,7 @@ func New(s *system.System, o Options) (*Console, error) {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
 	for path, h := range map[string]func(*request) error{
-		"/kill": c.act(c.ifTry(c.kill)), "/busy": c.act(c.ifTry(c.makeBusy)), "/new/{entity}": c.act(c.ifTry(c.write)),
+		"/kill": c.act(c.ifTry(c.kill)), "/new/{entity}": c.act(c.ifTry(c.write)),
 		"/dead": c.act(c.retryAll), "/dead/{id}": c.act(c.actOnLetter), "/verify": c.act(c.verify), "/letter.json": asJSON(c.command(c.onLetter)),
 	} {
 		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(h))
