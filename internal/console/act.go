@@ -1,39 +1,9 @@
 package console
 
 import (
-	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"net/http"
-	"sync"
-
-	"weir/internal/system"
 )
-
-// actions is what a console that may act has besides its pages.
-type actions struct {
-	// token is made at start and is the same for all readers: it proves that a form was rendered by
-	// this process, not which person sends it. Keys do that (package web).
-	token string        // which every form of this process carries
-	one   chan struct{} // has an element while an action is being done
-	// ctx ends when the console closes. Work that outlives its request, such as a recount, runs
-	// under it and not under the request's context.
-	ctx     context.Context
-	end     context.CancelFunc
-	working sync.WaitGroup
-	checks  map[string]*check // by model
-}
-
-// newActions has an entry for each model from the start, so the maps are only read afterwards and
-// need no lock.
-func newActions(models []*system.Part) *actions {
-	ctx, end := context.WithCancel(context.Background())
-	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}}
-	for _, p := range models {
-		a.checks[p.Model.Name] = &check{}
-	}
-	return a
-}
 
 // maxForm is the most bytes of a form: a row has at most 400 KB, and each byte of it may be escaped.
 const maxForm = 1 << 20
