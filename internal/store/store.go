@@ -414,6 +414,16 @@ func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
 	return rows[0], nil
 }
 
+// WriteRow does one write. It returns the row of its Outcome, if that has one, also with an error, which is that of the
+// store or of the Outcome.
+func WriteRow(ctx context.Context, s Store, w Write) (value.Item, error) {
+	out, err := s.Write(ctx, []Write{w})
+	if err != nil {
+		return nil, err
+	}
+	return out[0].Row, out[0].Err
+}
+
 // Querier is the part of a Store that Pages needs.
 type Querier interface {
 	Query(ctx context.Context, q Query) (Page, error)
