@@ -2,21 +2,19 @@ package embedded
 
 import (
 	"context"
+	"errors"
 
 	"weir/internal/search"
 )
 
 // Holds implements search.Index.
 func (ix *Index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
-	out, groups := make([]bool, len(docs)), map[string][]int{}
-	for i := range docs {
-		groups[docs[i].Index] = append(groups[docs[i].Index], i)
+	out := make([]bool, len(docs))
+	groups, errs := search.Group(docs, ix.corpus)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
-	for name, which := range groups {
-		c, err := ix.corpus(name)
-		if err != nil {
-			return nil, err
-		}
+	for c, which := range groups {
 		held, err := c.held(docs, which)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -17,13 +18,10 @@ import (
 // Holds implements search.Index. It reads documents by their ids, which needs no
 // refresh.
 func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
-	out, groups := make([]bool, len(docs)), map[*space][]int{}
-	for i := range docs {
-		sp, err := ix.space(docs[i].Index)
-		if err != nil {
-			return nil, err
-		}
-		groups[sp] = append(groups[sp], i)
+	out := make([]bool, len(docs))
+	groups, errs := search.Group(docs, ix.space)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	for sp, all := range groups {
 		for which := range slices.Chunk(all, maxBulk) {

@@ -223,17 +223,7 @@ func (ix *Index) space(name string) (*space, error) {
 // Apply implements search.Index. Acknowledged changes are on the disks of the cluster,
 // and can be found within the index's refresh interval.
 func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	errs := make([]error, len(docs))
-	groups := map[*space][]int{}
-	for i := range docs {
-		sp, err := ix.space(docs[i].Index)
-		if err == nil {
-			err = docs[i].Check()
-		}
-		if errs[i] = err; err == nil {
-			groups[sp] = append(groups[sp], i)
-		}
-	}
+	groups, errs := search.Group(docs, ix.space)
 	var wg sync.WaitGroup
 	for sp, which := range groups {
 		wg.Go(func() {
