@@ -171,7 +171,7 @@ func (s *stack) tables() {
 // Where the table has to go, the stack keeps it: a deleted stack leaves its tables.
 func (s *stack) table(id, about, cond string, name node, t store.Table) {
 	var attributes, global, local []any
-	for _, k := range keyAttributes(&t) {
+	for _, k := range slices.SortedFunc(slices.Values(t.KeyAttrs()), func(a, b store.KeyAttr) int { return strings.Compare(a.Name, b.Name) }) {
 		attributes = append(attributes, short(object(is("AttributeName", k.Name), is("AttributeType", k.Type.Descriptor()))))
 	}
 	for _, ix := range t.Indexes {
@@ -439,24 +439,6 @@ func (p *Plan) head() string {
 		}
 	}
 	return b.String()
-}
-
-// keyAttributes are the attributes of a table's keys and of its indexes', by name.
-// DynamoDB refuses a definition of an attribute that no key uses, so these are all that a table declares.
-func keyAttributes(t *store.Table) (out []store.KeyAttr) {
-	add := func(k store.KeyAttr) {
-		if k.Name != "" && !slices.ContainsFunc(out, func(has store.KeyAttr) bool { return has.Name == k.Name }) {
-			out = append(out, k)
-		}
-	}
-	add(t.Key.Partition)
-	add(t.Key.Sort)
-	for _, ix := range t.Indexes {
-		add(ix.Key.Partition)
-		add(ix.Key.Sort)
-	}
-	slices.SortFunc(out, func(a, b store.KeyAttr) int { return strings.Compare(a.Name, b.Name) })
-	return out
 }
 
 // projection is the ProjectionType of an index.

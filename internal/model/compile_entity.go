@@ -80,7 +80,10 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 // A key of an index for which the entity has no template leaves its rows out of that index:
 // DynamoDB's indexes are sparse.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
-	attrs := keyAttrs(e.Table)
+	attrs := e.Table.KeyAttrs()
+	if len(attrs) == 0 { // of a broken entity
+		attrs = make([]store.KeyAttr, 1)
+	}
 	known := mapped(attrs, func(a store.KeyAttr) string { return a.Name })
 	for _, k := range d.Key {
 		if !c.broken[e] {
@@ -148,22 +151,6 @@ const maxTemplate = 512
 // identity returns the template that is one name and nothing else.
 func identity(name string) *Template {
 	return &Template{text: "{" + name + "}", parts: []part{{slot: 0}}, tail: 1, names: []string{name}}
-}
-
-// keyAttrs returns the key attributes of a table and its indexes, each once, the table's
-// own first. The result is never empty.
-func keyAttrs(t *Table) []store.KeyAttr {
-	all := []store.KeyAttr{t.Key.Partition, t.Key.Sort}
-	for _, ix := range t.Indexes {
-		all = append(all, ix.Key.Partition, ix.Key.Sort)
-	}
-	out := all[:1:1]
-	for _, a := range all[1:] {
-		if a.Name != "" && !slices.ContainsFunc(out, func(b store.KeyAttr) bool { return b.Name == a.Name }) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // typed returns a value of the file in the form in which rows hold that field.

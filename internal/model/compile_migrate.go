@@ -42,7 +42,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}
-	e.Keys = mapped(keyAttrs(t), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
+	e.Keys = mapped(t.KeyAttrs(), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
 	t.Entities = []*Entity{e}
 	c.Old = append(c.Old, t)
 	return e

@@ -173,7 +173,7 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
 		case c.valueOf(e, a.Name) != nil:
 			c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
-		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
 			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
 		case a.Name == e.Table.TTL:
 			c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)

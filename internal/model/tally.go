@@ -173,7 +173,7 @@ func (c *compiler) tally(t *Tally) {
 // keyed lets an index use the value itself as its key. The attribute is then the key
 // attribute and needs no template.
 func (c *compiler) keyed(e *Entity, t *Tally) {
-	for _, a := range keyAttrs(e.Table) {
+	for _, a := range e.Table.KeyAttrs() {
 		if a.Name == t.Attr && e.KeyTemplate(a.Name) == nil && !c.broken[e] {
 			e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
 		}

@@ -44,6 +44,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -128,6 +129,20 @@ func (t *Table) Index(name string) *Index {
 		}
 	}
 	return nil
+}
+
+// KeyAttrs returns the attributes of the keys of the table and its indexes, each once, the table's own first.
+func (t *Table) KeyAttrs() (out []KeyAttr) {
+	all := []KeyAttr{t.Key.Partition, t.Key.Sort}
+	for _, ix := range t.Indexes {
+		all = append(all, ix.Key.Partition, ix.Key.Sort)
+	}
+	for _, a := range all {
+		if a.Name != "" && !slices.ContainsFunc(out, func(b KeyAttr) bool { return b.Name == a.Name }) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // Key is the primary key of a row. Sort is Missing if the table has no sort key.
