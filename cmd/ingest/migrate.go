@@ -14,6 +14,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -143,10 +144,7 @@ func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migratio
 
 // noMigration is the usage error for a migration that the model does not have, with those that it has.
 func noMigration(m *model.Model, name string) error {
-	var names []string
-	for _, g := range m.Migrations {
-		names = append(names, g.Name)
-	}
+	names := seq.Map(m.Migrations, func(g *model.Migration) string { return g.Name })
 	if len(names) == 0 {
 		return cli.Usage("%s has no migrations", m.Name)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/deploy"
+	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/system"
 )
 
@@ -106,10 +108,7 @@ func (c *deployDashboard) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, m := range models {
-		names = append(names, m.Name)
-	}
+	names := seq.Map(models, func(m *model.Model) string { return m.Name })
 	text := deploy.Grafana(names)
 	if c.Format == "prometheus" {
 		if text, err = deploy.PrometheusRules(names); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/seq"
 )
 
 // object is a JSON object. Written as JSON its names are in order, so that the same model
@@ -62,11 +63,7 @@ type Description struct{ Paths, Schemas map[string]any }
 // describe is the whole document, for a server that only answers queries.
 // It is made once, when the API is; requests get the same bytes.
 func (a *API) describe() ([]byte, error) {
-	var models []*model.Model
-	for _, e := range a.engines {
-		models = append(models, e.Model)
-	}
-	d := Describe(models)
+	d := Describe(seq.Map(a.engines, func(e *query.Engine) *model.Model { return e.Model }))
 	maps.Copy(d.Paths, OwnPaths("Whether queries can be answered now."))
 	doc := object{"paths": d.Paths, "components": object{"schemas": d.Schemas, "responses": Problems(Always)}}
 	return Document(doc, "Queries of models.", a.options.Keyed)
@@ -187,11 +184,7 @@ func (d *Description) query(m *model.Model, q *model.Query) {
 	if len(q.Return) == 0 {
 		items = d.rows(m, q)
 	}
-	params := []object{}
-	for _, p := range query.Described(q) {
-		params = append(params, parameterOf(p))
-	}
-	params = append(params,
+	params := append(seq.Map(query.Described(q), parameterOf),
 		object{"name": "limit", "in": "query", "description": "The most rows of a page.", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxLimit}},
 		object{"name": "cursor", "in": "query", "description": "The cursor of the page before.", "schema": object{"type": "string"}},
 		object{"name": "select", "in": "query", "description": "The attributes to answer, with commas between them.", "schema": object{"type": "string", "minLength": 1}})

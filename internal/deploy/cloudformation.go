@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -421,11 +422,8 @@ func (p *Plan) searches() bool {
 }
 
 // names are the names of the models, in the order given.
-func (p *Plan) names() (out []string) {
-	for _, m := range p.Models {
-		out = append(out, m.Name)
-	}
-	return out
+func (p *Plan) names() []string {
+	return seq.Map(p.Models, func(m *Model) string { return m.Name })
 }
 
 // head is the comment that a template begins with.

@@ -25,6 +25,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -142,10 +143,7 @@ func functions(m *Model) []*Function {
 	if m.File != "" {
 		at = "/var/task/" + m.File
 	}
-	var tables []string
-	for _, t := range m.Tables {
-		tables = append(tables, t.Def.Name+"=${"+t.name()+"}")
-	}
+	tables := seq.Map(m.Tables, func(t *Table) string { return t.Def.Name+"=${"+t.name()+"}" })
 	common := []entry{is("WEIR_MODEL", at), is("WEIR_STAGE", ref(paramStage)), is("WEIR_TABLES", sub(strings.Join(tables, ",")))}
 	var cluster []entry
 	if m.Searches {

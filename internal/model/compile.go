@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // compiler makes the plan out of the declarations. It reports what it cannot compile, and
@@ -70,7 +72,7 @@ func (c *compiler) entity(w word) *Entity {
 	}
 	e := c.Entity(w.text)
 	if e == nil {
-		c.refuseUnknown(w, mapped(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
+		c.refuseUnknown(w, seq.Map(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
 	}
 	return e
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -49,13 +50,13 @@ func (l *Latest) Greatest() bool { return l.Kind == keyMax || l.Kind == keyLates
 
 // Attributes returns the attributes that it writes.
 func (l *Latest) Attributes() []string {
-	return mapped(l.Set, func(a Assign) string { return a.Name })
+	return seq.Map(l.Set, func(a Assign) string { return a.Name })
 }
 
 // Recomputes returns the names of what rows of the entity show of facts: statuses and the
 // latest of rows. They are computed and shown together.
 func (e *Entity) Recomputes() []string {
-	return append(mapped(e.Statuses, func(s *Status) string { return s.Name }), mapped(e.Latest, func(l *Latest) string { return l.Name })...)
+	return append(seq.Map(e.Statuses, func(s *Status) string { return s.Name }), seq.Map(e.Latest, func(l *Latest) string { return l.Name })...)
 }
 
 // IsRecomputed reports whether rows of the entity show anything of facts.

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"weir/internal/aggregate"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
-	keys: mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
+	keys: seq.Map(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
 	check: func(c *compiler) {
 		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
@@ -20,7 +21,7 @@ var tallyKind = kind{
 
 // aggregateOf returns the aggregate with a keyword, nil if there is none.
 func aggregateOf(keyword string) *aggregate.Aggregate {
-	return findFirst(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
+	return seq.Find(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
 }
 
 // Tally aggregates rows of some entities into an attribute of another entity's rows.

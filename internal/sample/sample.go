@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -220,12 +221,10 @@ func (s *sample) wanted(e *model.Entity, name string) bool {
 // owner returns the entity whose ids a field holds, nil for none.
 func (s *sample) owner(f field) *model.Entity {
 	root := s.links.root(f)
-	for _, e := range s.model.Entities {
-		if keys := e.KeyNames(); !e.Derived && len(keys) == 1 && s.links.root(field{e, keys[0]}) == root {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(s.model.Entities, func(e *model.Entity) bool {
+		keys := e.KeyNames()
+		return !e.Derived && len(keys) == 1 && s.links.root(field{e, keys[0]}) == root
+	})
 }
 
 // value returns the kth value of a field, for row i.

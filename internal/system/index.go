@@ -17,6 +17,7 @@ import (
 	"weir/internal/projections/document"
 	"weir/internal/query"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -293,12 +294,7 @@ func (s *System) change(ctx context.Context, g *generation, do func(*owntable.Ge
 
 // generationOf returns the generation of a model of the system, nil without search.
 func (s *System) generationOf(m *model.Model) *generation {
-	for _, g := range s.generations {
-		if g.model == m {
-			return g
-		}
-	}
-	return nil
+	return seq.Find(s.generations, func(g *generation) bool { return g.model == m })
 }
 
 // rowsOf yields the generations of a model.

@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // describe is the OpenAPI 3.1 description of the API. It depends on nothing but the
@@ -29,10 +30,7 @@ func (a *API) describe(keyed, queries bool) ([]byte, error) {
 // queries adds the paths of queries, which Beside answers at the same address. A GET of a name
 // that is both a query and an entity is the query.
 func (d *description) queries(targets []*target) {
-	var models []*model.Model
-	for _, t := range targets {
-		models = append(models, t.Model)
-	}
+	models := seq.Map(targets, func(t *target) *model.Model { return t.Model })
 	also := api.Describe(models)
 	for path, item := range also.Paths {
 		if have, ok := d.paths[path].(object); ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // Holds implements search.Index.
@@ -34,9 +35,5 @@ func (c *corpus) held(docs []search.Document, which []int) (map[string]stamp, er
 		return nil, err
 	}
 	defer snap.Close()
-	ids := make([]string, len(which))
-	for n, i := range which {
-		ids[n] = docs[i].ID
-	}
-	return stamps(snap, ids)
+	return stamps(snap, seq.Map(which, func(i int) string { return docs[i].ID }))
 }

@@ -43,6 +43,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // Options of an index. The zero Options are good for one store on one cluster.
@@ -289,11 +290,7 @@ func (ix *Index) Refresh(ctx context.Context) error {
 // refresh makes everything that was written visible to searches. All indexes are tried, also after
 // an error.
 func (ix *Index) refresh(ctx context.Context, names []string) error {
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, ix.server.refresh(ctx, ix.spaces[name]))
-	}
-	return errors.Join(errs...)
+	return errors.Join(seq.Map(names, func(name string) error { return ix.server.refresh(ctx, ix.spaces[name]) })...)
 }
 
 // Close makes the cluster show what was written, and ends the index.
