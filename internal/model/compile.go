@@ -121,6 +121,33 @@ func (e *Entity) KeyNames() []string {
 	return out
 }
 
+// InputNames returns the names that a command may give: the attributes that are not computed, in the order of the file, and
+// then the names that stand only in the key.
+func (e *Entity) InputNames() (out []string) {
+	for _, a := range e.Attributes {
+		if a.Computed == nil {
+			out = append(out, a.Name)
+		}
+	}
+	for _, k := range e.KeyNames() {
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// MemberOf returns the object as whose member a command may give an attribute, and the attribute's name there. For an
+// attribute that is only given by itself they are "" and its name.
+func (e *Entity) MemberOf(name string) (member, rest string) {
+	for _, n := range e.Nested {
+		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
+			return n.Member, rest
+		}
+	}
+	return "", name
+}
+
 // required returns the names outside the optional tail.
 func (t *Template) required() []string {
 	n := 0

@@ -113,6 +113,9 @@ func appendPlace(b []byte, at place) []byte {
 	return value.AppendItem(b, it)
 }
 
+// keyText is a key as a text that no other key has.
+func keyText(k store.Key) string { return string(appendPlace(nil, place{key: &k})) }
+
 // parsePlace decodes what appendPlace encoded. The bytes come from a client, but with a good
 // signature; what cannot be decoded is of another version, and ErrCursor.
 func parsePlace(b []byte) (at place, err error) {
