@@ -140,7 +140,9 @@ type link struct {
 
 // models answers GET /v1.
 func (a *API) models(w http.ResponseWriter, r *http.Request) {
-	links := seq.Map(a.engines, func(e *query.Engine) link { return link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)} })
+	links := seq.Map(a.engines, func(e *query.Engine) link {
+		return link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)}
+	})
 	web.WriteJSON(w, map[string]any{"models": links})
 }
 

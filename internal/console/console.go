@@ -114,8 +114,8 @@ type Console struct {
 	talk    web.Talk
 	pages   *template.Template
 	handler http.Handler
-	tails   chan struct{} // has an element for each open tail
-	reading chan struct{} // has an element while recordings are read
+	tails   chan struct{}      // has an element for each open tail
+	reading chan struct{}      // has an element while recordings are read
 	courses map[string]*course // by model, as checks; no model is added later, so the maps need no lock
 	checks  map[string]*check
 	// token is in every form of this process, and the same for all readers: it proves that a form was rendered here, not

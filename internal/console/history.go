@@ -44,8 +44,8 @@ type history struct {
 	Until    string
 	Next     string // earlier lines
 	First    string
-	Other    *link  // the same from elsewhere
-	Ask      bool   // nothing else is at hand: the page says what to do
+	Other    *link // the same from elsewhere
+	Ask      bool  // nothing else is at hand: the page says what to do
 	Recorded bool
 }
 

@@ -143,7 +143,7 @@ func functions(m *Model) []*Function {
 	if m.File != "" {
 		at = "/var/task/" + m.File
 	}
-	tables := seq.Map(m.Tables, func(t *Table) string { return t.Def.Name+"=${"+t.name()+"}" })
+	tables := seq.Map(m.Tables, func(t *Table) string { return t.Def.Name + "=${" + t.name() + "}" })
 	common := []entry{is("WEIR_MODEL", at), is("WEIR_STAGE", ref(paramStage)), is("WEIR_TABLES", sub(strings.Join(tables, ",")))}
 	var cluster []entry
 	if m.Searches {

@@ -98,7 +98,9 @@ func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 		return nil, false
 	}
 	fixed := s.lookup(sc)
-	sets := seq.Map(list.Elements(), func(e value.Attr) map[string]value.Value { return map[string]value.Value{s.pick.bind.Field.Name: e.Value} })
+	sets := seq.Map(list.Elements(), func(e value.Attr) map[string]value.Value {
+		return map[string]value.Value{s.pick.bind.Field.Name: e.Value}
+	})
 	for name, enum := range s.pick.enums {
 		if b := s.Bound(name); b != nil && !s.value(b, sc).IsMissing() {
 			continue
