@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Checks templates that projector deploy template prints: those of CloudFormation and SAM with
-# cfn-lint, those of Terraform with a parser of its language. Arguments are models; without
-# any it checks internal/deploy/testdata and one built-in model.
+# Checks templates that projector deploy template prints with cfn-lint. Arguments are models;
+# without any it checks internal/deploy/testdata and one built-in model.
 #
 #   scripts/templates.sh
 #   scripts/templates.sh gallery wardrobe movienight viewing watchlists
@@ -17,19 +16,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 models=("$@")
 if [ ${#models[@]} = 0 ]; then
-	cp internal/deploy/testdata/* "$work/"
-	rm "$work/orders.yaml"
+	cp internal/deploy/testdata/cloudformation.yaml "$work/"
 	models=(movienight)
 fi
 "${GO:-go}" build -o "$work/projector" ./cmd/projector
 for m in "${models[@]}"; do
-	name=$work/$(basename "$m" .yaml)
-	"$work/projector" deploy template "$m" >"$name.cloudformation.yaml"
-	"$work/projector" deploy template "$m" --format sam >"$name.sam.yaml"
-	"$work/projector" deploy template "$m" --format terraform >"$name.tf"
+	"$work/projector" deploy template "$m" >"$work/$(basename "$m" .yaml).cloudformation.yaml"
 done
-[ -x bin/tools/hclfmt ] || "${GO:-go}" build -C .ci/tools -o ../../bin/tools/ github.com/hashicorp/hcl/v2/cmd/hclfmt
-bin/tools/hclfmt -check -require-no-change "$work"/*.tf >/dev/null
 
 need python3
 tool=$services/cfn-lint-$version

@@ -5,7 +5,7 @@
 // Each command is a struct whose fields are its arguments and flags, with the methods Help and
 // Run, as in cmd/projector. To read first:
 //
-//	put.go        commands from files: done in batches, refusals written down
+//	put.go        commands from files: done in batches, refusals printed
 //	serve.go      writes over HTTP; lambda.go is the same as a function, and for queues
 //	backfill.go   what rows were written without
 //	migrate.go    old rows into rows of the model
@@ -98,9 +98,6 @@ type data struct {
 func (d data) at() drivers.Place {
 	return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory, Stage: d.Deployment()}
 }
-
-// dir is the directory that the process has to itself, "" where rows are in a service.
-func (d data) dir() string { return d.at().Dir() }
 
 // output is the flag that says how results are printed.
 type output struct {

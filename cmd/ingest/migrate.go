@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/progress"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -23,11 +23,10 @@ import (
 type migrateCommand struct {
 	data
 	output
-	DryRun  bool   `env:"-" help:"Write nothing: count what would become of old rows."`
-	End     bool   `env:"-" help:"End the migration: nothing follows old rows any more."`
-	Rejects string `placeholder:"FILE" help:"Write which old rows are refused there instead of to stderr, one JSON object a line."`
-	Model   string `arg:"" help:"Name of a built-in model or path of a model file."`
-	Name    string `arg:"" help:"Name of a migration of the model."`
+	DryRun bool   `env:"-" help:"Write nothing: count what would become of old rows."`
+	End    bool   `env:"-" help:"End the migration: nothing follows old rows any more."`
+	Model  string `arg:"" help:"Name of a built-in model or path of a model file."`
+	Name   string `arg:"" help:"Name of a migration of the model."`
 }
 
 func (migrateCommand) Help() string {
@@ -45,7 +44,7 @@ refused and nothing is changed; it is moved when the value is free.
 
 It prints the number of old rows by outcome: moved, followed (moved before, and changed
 since), there (nothing to do), kept (the application has changed or deleted the migrated
-row), refused (with the reason, on stderr). If a row was refused, the exit code is 1;
+row), refused (with the reason, as a JSON object on stderr). If a row was refused, the exit code is 1;
 correct the old row, and it is moved.
 
   ingest migrate gallery v1 --dry-run
@@ -53,14 +52,9 @@ correct the old row, and it is moved.
   ingest migrate gallery v1 --end`
 }
 
-// Run prints the counts of all runs of the migration's scan. What is refused is written as it is found, so it is
+// Run prints the counts of all runs of the migration's scan. What is refused is printed as it is found, so it is
 // complete up to an interruption.
 func (c *migrateCommand) Run(p *program) (err error) {
-	if c.Rejects != "" {
-		if err := cli.CheckOutput(c.Rejects, c.dir(), c.Model); err != nil {
-			return err
-		}
-	}
 	s, err := p.open(c.data, []string{c.Model})
 	if err != nil {
 		return err
@@ -76,15 +70,6 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		return c.end(p, mover, g)
 	}
 	shown := progress.New(p.stderr, "rows read")
-	rejects := io.Writer(shown)
-	if c.Rejects != "" {
-		f, err := os.Create(c.Rejects)
-		if err != nil {
-			return cli.Usage("%v", err)
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		rejects = f
-	}
 	pages := 0
 	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
 	if c.DryRun {
@@ -98,7 +83,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 	var unsaid error // of what was refused
 	scan.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
 		if r.Outcome == migrate.Refused {
-			enc := json.NewEncoder(rejects)
+			enc := json.NewEncoder(shown)
 			enc.SetEscapeHTML(false)
 			unsaid = errors.Join(unsaid, enc.Encode(refusedRow{row.Table, rowText(m, row), m.ShownText(r.Reason)}))
 		}
@@ -137,7 +122,7 @@ func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	return db, func() { db.Close(); os.RemoveAll(dir) }, nil
 }
 
-// refusedRow is an old row that cannot be moved, as it is written down.
+// refusedRow is an old row that cannot be moved, as it is printed.
 type refusedRow struct {
 	Table  string          `json:"table"`
 	Row    json.RawMessage `json:"row"`
@@ -159,10 +144,7 @@ func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migratio
 
 // noMigration is the usage error for a migration that the model does not have, with those that it has.
 func noMigration(m *model.Model, name string) error {
-	var names []string
-	for _, g := range m.Migrations {
-		names = append(names, g.Name)
-	}
+	names := seq.Map(m.Migrations, func(g *model.Migration) string { return g.Name })
 	if len(names) == 0 {
 		return cli.Usage("%s has no migrations", m.Name)
 	}

@@ -17,9 +17,8 @@ import (
 type putCommand struct {
 	data
 	output
-	Rejects string   `placeholder:"FILE" help:"Write what is refused there instead of to stderr, one JSON object a line."`
-	Model   string   `arg:"" help:"Name of a built-in model or path of a model file."`
-	Files   []string `arg:"" optional:"" name:"file" help:"Files of commands, plain, .gz or .zst; - or none is stdin."`
+	Model string   `arg:"" help:"Name of a built-in model or path of a model file."`
+	Files []string `arg:"" optional:"" name:"file" help:"Files of commands, plain, .gz or .zst; - or none is stdin."`
 }
 
 func (putCommand) Help() string {
@@ -31,7 +30,7 @@ op is create (the row must not be there), put (create or replace what the
 application wrote), update (change the fields given; null removes one) or delete.
 With an idempotencyKey a command is done once, however often it is sent.
 
-A wrong command is refused, with file, line, field and reason; the others are done. If a
+A wrong command is refused, with file, line, field and reason, as a JSON object on stderr; the others are done. If a
 row already is as its create would make it, the create counts as unchanged, so an
 interrupted file may be put again. A file that is put twice changes nothing if each of
 its commands creates or puts another row, or has an idempotencyKey (for 48 hours); other
@@ -40,7 +39,7 @@ refused.
 
   ingest put gallery albums.jsonl
   ingest put gallery albums.jsonl --aws --stage prod --tables gallery=gallery-prod
-  zcat albums.jsonl.gz | ingest put gallery --rejects rejects.jsonl -o json`
+  zcat albums.jsonl.gz | ingest put gallery -o json 2>refused.jsonl`
 }
 
 const (
@@ -50,7 +49,7 @@ const (
 )
 
 // Run syncs the store before it prints, so what is printed as done survives a crash, also after an error.
-// The file of rejects must be none of those that are read. A refused command is exit code 1.
+// A refused command is exit code 1.
 func (c *putCommand) Run(p *program) (err error) {
 	files := c.Files
 	if len(files) == 0 {
@@ -68,18 +67,6 @@ func (c *putCommand) Run(p *program) (err error) {
 			return cli.Usage("%s is a directory; name the files in it", name)
 		}
 	}
-	rejects := p.stderr
-	if c.Rejects != "" {
-		if err := cli.CheckOutput(c.Rejects, c.dir(), append([]string{c.Model}, files...)...); err != nil {
-			return err
-		}
-		f, err := os.Create(c.Rejects)
-		if err != nil {
-			return cli.Usage("%v", err)
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		rejects = f
-	}
 	s, err := p.open(c.data, []string{c.Model})
 	if err != nil {
 		return err
@@ -87,7 +74,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	put := &putting{
 		program: p, writer: &ingest.Writer{Model: s.Models[0].Model, Store: s.Store, Again: true, Brief: true},
-		rejects: rejects, counts: map[ingest.Done]int{},
+		counts: map[ingest.Done]int{},
 	}
 	err = put.putFiles(files)
 	if serr := s.Store.Sync(p.ctx); err == nil {
@@ -111,7 +98,6 @@ func (c *putCommand) Run(p *program) (err error) {
 type putting struct {
 	*program
 	writer   *ingest.Writer
-	rejects  io.Writer
 	batch    []ingest.Command
 	from     []place
 	size     int
@@ -206,7 +192,7 @@ func (u *putting) flush() error {
 	return down
 }
 
-// rejected is a refused command as it is written down.
+// rejected is a refused command as it is printed.
 type rejected struct {
 	place
 	Op       ingest.Op `json:"op,omitempty"`
@@ -215,13 +201,13 @@ type rejected struct {
 	Problems []problem `json:"problems"`
 }
 
-// problem is one thing that is wrong with a command, as it is written down.
+// problem is one thing that is wrong with a command, as it is printed.
 type problem struct {
 	Field  string `json:"field,omitempty"` // an RFC 6901 pointer into the item
 	Reason string `json:"reason"`
 }
 
-// reject writes a refused command down, and counts it. Its error means that the file of refusals cannot be written.
+// reject prints a refused command, and counts it. Its error means that it cannot be printed.
 // Fields are named by JSON pointers (RFC 6901), as over HTTP.
 func (u *putting) reject(at place, c ingest.Command, err error) error {
 	u.refused++
@@ -233,7 +219,7 @@ func (u *putting) reject(at place, c ingest.Command, err error) error {
 			r.Problems = append(r.Problems, problem{p.Pointer, p.Reason})
 		}
 	}
-	enc := json.NewEncoder(u.rejects)
+	enc := json.NewEncoder(u.stderr)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(r)
 }

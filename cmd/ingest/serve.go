@@ -12,6 +12,7 @@ import (
 	"weir/internal/ingest"
 	"weir/internal/logs"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/web"
@@ -90,9 +91,8 @@ func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, er
 }
 
 // targets are the models with what writes their rows, in their order.
-func targets(s *system.System) (out []writeapi.Target) {
-	for _, part := range s.Models {
-		out = append(out, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
-	}
-	return out
+func targets(s *system.System) []writeapi.Target {
+	return seq.Map(s.Models, func(p *system.Part) writeapi.Target {
+		return writeapi.Target{Model: p.Model, Writer: &ingest.Writer{Model: p.Model, Store: s.Store}}
+	})
 }

@@ -6,17 +6,19 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/deploy"
+	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/system"
 )
 
 // deployTemplate prints a template. It reads model files only, needs no credentials, and writes no file.
 type deployTemplate struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Format string   `enum:"cloudformation,sam,terraform" env:"WEIR_TEMPLATE_FORMAT" default:"cloudformation" help:"What reads the template: cloudformation, sam or terraform (default ${default})."`
+	Format string   `hidden:"" env:"WEIR_TEMPLATE_FORMAT" default:"cloudformation"`
 }
 
 func (deployTemplate) Help() string {
-	return `Prints a template that makes what the models need on AWS: tables, functions with their
+	return `Prints a CloudFormation template that makes what the models need on AWS: tables, functions with their
 roles and event source mappings, queues, logs, alarms and a dashboard. It reads the models
 alone, and asks no service. The same models give the same template. The stage, names of
 tables, keys and where alarms go are parameters; tables that exist are used, if their
@@ -25,15 +27,31 @@ streams are given.
   projector deploy template gallery > template.yaml
   aws cloudformation deploy --template-file template.yaml --stack-name weir-gallery \
     --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
-  projector deploy template gallery --format terraform > weir.tf
+
+sam deploy takes the same file:
+
+  sam deploy --template-file template.yaml --stack-name weir-gallery --resolve-s3 \
+    --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
+
+So does Terraform, as a stack; above 51,200 bytes upload it, and set template_url:
+
+  resource "aws_cloudformation_stack" "weir" {
+    name          = "weir-gallery"
+    template_body = file("template.yaml")
+    capabilities  = ["CAPABILITY_IAM"]
+    parameters    = { CodeBucket = "my-packages", OpenSearchUrl = "https://..." }
+  }
 
 CloudFormation takes at most 51,200 bytes from a command, and 1 MB from a bucket. Above the first, the
-command says so: aws cloudformation deploy needs --s3-bucket then, sam deploy --resolve-s3.`
+command says so: aws cloudformation deploy needs --s3-bucket then.`
 }
 
 // Run asks no store. Models that cannot share one are a usage error, exit code 2. Nothing is
 // printed unless the whole template could be made.
 func (c *deployTemplate) Run(p *program) error {
+	if c.Format != "cloudformation" {
+		return usage("--format is %s, and templates are for CloudFormation alone: sam deploy takes the same file, and Terraform has it as an aws_cloudformation_stack, as --help shows", c.Format)
+	}
 	models, err := cli.Load(p.ctx, c.Models)
 	if err != nil {
 		return err
@@ -45,16 +63,15 @@ func (c *deployTemplate) Run(p *program) error {
 	if err != nil {
 		return templateError(err)
 	}
-	text, err := map[string]func() ([]byte, error){"cloudformation": plan.CloudFormation, "sam": plan.SAM, "terraform": plan.Terraform}[c.Format]()
+	text, err := plan.CloudFormation()
 	if err != nil {
 		return templateError(err)
 	}
 	if _, err := p.stdout.Write(text); err != nil {
 		return err
 	}
-	how := map[string]string{"cloudformation": "aws cloudformation deploy --s3-bucket BUCKET", "sam": "sam deploy --resolve-s3"}[c.Format]
-	if how != "" && len(text) > deploy.InlineBytes {
-		fmt.Fprintf(p.stderr, "the template has %d bytes, and CloudFormation takes %d of them from a command: deploy it from a bucket, with %s\n", len(text), deploy.InlineBytes, how)
+	if len(text) > deploy.InlineBytes {
+		fmt.Fprintf(p.stderr, "the template has %d bytes, and CloudFormation takes %d of them from a command: deploy it from a bucket, with aws cloudformation deploy --s3-bucket BUCKET\n", len(text), deploy.InlineBytes)
 	}
 	return nil
 }
@@ -91,10 +108,7 @@ func (c *deployDashboard) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, m := range models {
-		names = append(names, m.Name)
-	}
+	names := seq.Map(models, func(m *model.Model) string { return m.Name })
 	text := deploy.Grafana(names)
 	if c.Format == "prometheus" {
 		if text, err = deploy.PrometheusRules(names); err != nil {

@@ -24,6 +24,7 @@ import (
 	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/sample"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -112,10 +113,9 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	if err != nil {
 		return nil, nil, err
 	}
-	var targets []writeapi.Target
-	for _, part := range s.Models {
-		targets = append(targets, writeapi.Target{Model: part.Model, Writer: &ingest.Writer{Model: part.Model, Store: s.Store}})
-	}
+	targets := seq.Map(s.Models, func(p *system.Part) writeapi.Target {
+		return writeapi.Target{Model: p.Model, Writer: &ingest.Writer{Model: p.Model, Store: s.Store}}
+	})
 	writes, err := writeapi.New(targets, writeapi.Options{Log: log, Queries: true, Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return nil, nil, err
@@ -342,18 +342,14 @@ func counted(ctx context.Context, st store.Store, src *model.Source) (row, targe
 
 // parametersOf are the parameters by which the query finds the row, as a URL has them.
 func parametersOf(q *model.Query, row value.Item) string {
-	var out []string
-	for _, b := range q.Steps[0].With {
-		out = append(out, url.QueryEscape(b.Param)+"="+url.QueryEscape(value.Scalar(b.Field.Get(row))))
-	}
-	return strings.Join(out, "&")
+	return strings.Join(seq.Map(q.Steps[0].With, func(b model.Bind) string {
+		return url.QueryEscape(b.Param) + "=" + url.QueryEscape(value.Scalar(b.Field.Get(row)))
+	}), "&")
 }
 
 // keyParameters are the fields of the row's key, as a URL has them.
 func keyParameters(e *model.Entity, row value.Item) string {
-	var out []string
-	for _, name := range e.KeyNames() {
-		out = append(out, url.QueryEscape(name)+"="+url.QueryEscape(value.Scalar(e.Field(name).Get(row))))
-	}
-	return strings.Join(out, "&")
+	return strings.Join(seq.Map(e.KeyNames(), func(name string) string {
+		return url.QueryEscape(name) + "=" + url.QueryEscape(value.Scalar(e.Field(name).Get(row)))
+	}), "&")
 }

@@ -10,6 +10,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/doctor"
 	"weir/internal/drivers"
+	"weir/internal/seq"
 	"weir/internal/survey"
 	"weir/internal/system"
 )
@@ -106,10 +107,7 @@ func (x *examined) print(p *program, as string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	var counts []string
-	for _, v := range doctor.Verdicts {
-		counts = append(counts, fmt.Sprint(x.Verdicts[v], " ", v))
-	}
+	counts := seq.Map(doctor.Verdicts, func(v doctor.Verdict) string { return fmt.Sprint(x.Verdicts[v], " ", v) })
 	fmt.Fprintf(p.stderr, "%s: %s\n", x.Model, strings.Join(counts, ", "))
 	return nil
 }

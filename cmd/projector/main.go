@@ -15,7 +15,7 @@
 //	verify.go          derives again and compares; why.go explains
 //	dead.go            dead letters
 //	lambda.go          the program as a function: its environment, and its metrics
-//	deploy*.go         tables, and templates for CloudFormation, SAM and Terraform
+//	deploy*.go         tables, and a template for CloudFormation
 //	doctor.go          what stands in the way on AWS
 //	dev.go             everything in one process, with sample rows
 //

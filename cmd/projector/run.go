@@ -16,6 +16,7 @@ import (
 	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/status"
 	"weir/internal/system"
 	"weir/internal/web"
@@ -134,11 +135,8 @@ func buildsOf(of func(context.Context, string) (status.Status, error)) func(cont
 }
 
 // engines are the query engines of the models, in their order.
-func engines(s *system.System) (out []*query.Engine) {
-	for _, part := range s.Models {
-		out = append(out, part.Query)
-	}
-	return out
+func engines(s *system.System) []*query.Engine {
+	return seq.Map(s.Models, func(part *system.Part) *query.Engine { return part.Query })
 }
 
 // statuses returns the status of each model of a system, read at most once a second, without and with lags.
@@ -163,11 +161,8 @@ func spending(of func(context.Context, string) (status.Status, error), units fun
 }
 
 // modelNames are the names of the system's models, in their order.
-func modelNames(s *system.System) (out []string) {
-	for _, part := range s.Models {
-		out = append(out, part.Model.Name)
-	}
-	return out
+func modelNames(s *system.System) []string {
+	return seq.Map(s.Models, func(part *system.Part) string { return part.Model.Name })
 }
 
 // finishTime is how long what is still in the streams may take when all stops. The

@@ -191,14 +191,14 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 }
 
 // saysHowFar logs how far builds are and how long they last yet, until ctx is done.
-// The time left is by the rate since the last line.
 func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	pace := paces{}
+	first := map[string]int64{}
 	for {
-		if all, err := b.States(ctx); err == nil { // an error is the builder's too
-			for _, line := range pace.lines(all, b.Runner.Now()) {
+		all, _ := b.States(ctx) // an error is the builder's too
+		for i := range all {
+			if line := howFar(first, &all[i]); line != nil {
 				log.Info("building", append([]any{"model", b.Runner.Model.Name}, line...)...)
 			}
 		}
@@ -210,36 +210,21 @@ func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log 
 	}
 }
 
-// paces are how far builds were when this process saw them first, by entity and state. The time
-// left follows from the rows since then, because a build may have rested before.
-type paces map[string]pace
-
-// pace is how many rows were read at a moment.
-type pace struct {
-	rows int64
-	at   time.Time
-}
-
-// lines returns what the log says of builds that have come on since they were seen first. The
-// time left is that of the state, and is said where the store knows how many rows there are.
-func (p paces) lines(all build.States, now time.Time) (out [][]any) {
-	for i := range all {
-		s := &all[i]
-		id := s.Entity + " " + string(s.State)
-		first, seen := p[id]
-		if !seen {
-			p[id] = pace{s.Rows, now}
-			continue
-		}
-		if s.Rows == first.rows {
-			continue
-		}
-		line := []any{"entity", s.Entity, "state", s.State, "rows", s.Rows, "values", s.Puts}
-		if left := s.Of - s.Rows; left > 0 {
-			took := float64(now.Sub(first.at)) / float64(s.Rows-first.rows)
-			line = append(line, "of about", s.Of, "left", time.Duration(took*float64(left)).Round(time.Second))
-		}
-		out = append(out, line)
+// howFar returns what the log says of a build that has read rows since it was seen first, nil of any other. first has the
+// rows of each when it was seen first. The time left is that of the state, and is said where the store knows how many rows
+// there are.
+func howFar(first map[string]int64, s *build.State) []any {
+	id := s.Entity + " " + string(s.State)
+	rows, seen := first[id]
+	if !seen {
+		first[id] = s.Rows
 	}
-	return out
+	if !seen || rows == s.Rows {
+		return nil
+	}
+	line := []any{"entity", s.Entity, "state", s.State, "rows", s.Rows, "values", s.Puts}
+	if left := s.Left(); left > 0 {
+		line = append(line, "of about", s.Of, "left", left.Round(time.Second))
+	}
+	return line
 }

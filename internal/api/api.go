@@ -37,6 +37,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/query"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/web"
@@ -117,30 +118,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 
 // engine is the engine of a model, nil if there is none of that name.
 func (a *API) engine(model string) *query.Engine {
-	for _, e := range a.engines {
-		if e.Model.Name == model {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(a.engines, func(e *query.Engine) bool { return e.Model.Name == model })
 }
 
 // modelNames are the names of the models, never nil, for answers and hints.
 func (a *API) modelNames() []string {
-	names := []string{}
-	for _, e := range a.engines {
-		names = append(names, e.Model.Name)
-	}
-	return names
+	return seq.Map(a.engines, func(e *query.Engine) string { return e.Model.Name })
 }
 
 // queryNames are the names of a model's queries, never nil, in the order of its file.
 func queryNames(e *query.Engine) []string {
-	names := []string{}
-	for _, q := range e.Model.Queries {
-		names = append(names, q.Name)
-	}
-	return names
+	return seq.Map(e.Model.Queries, func(q *model.Query) string { return q.Name })
 }
 
 // link is a model or a query in a list. Parameters is nil for a model, and left out.
@@ -152,10 +140,9 @@ type link struct {
 
 // models answers GET /v1.
 func (a *API) models(w http.ResponseWriter, r *http.Request) {
-	links := []link{}
-	for _, e := range a.engines {
-		links = append(links, link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)})
-	}
+	links := seq.Map(a.engines, func(e *query.Engine) link {
+		return link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)}
+	})
 	web.WriteJSON(w, map[string]any{"models": links})
 }
 

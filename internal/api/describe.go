@@ -2,12 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
 
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/seq"
 )
 
 // object is a JSON object. Written as JSON its names are in order, so that the same model
@@ -56,26 +58,29 @@ func TypeSchema(t model.Type, given bool) object {
 
 // Description is the part of an OpenAPI 3.1 description that describes queries.
 // The caller owns the maps and may add to them, as writeapi does.
-type Description struct{ Paths, Schemas, Responses map[string]any }
+type Description struct{ Paths, Schemas map[string]any }
 
 // describe is the whole document, for a server that only answers queries.
 // It is made once, when the API is; requests get the same bytes.
 func (a *API) describe() ([]byte, error) {
-	var models []*model.Model
-	for _, e := range a.engines {
-		models = append(models, e.Model)
-	}
-	d := Describe(models)
-	d.Paths["/openapi.json"] = object{"get": object{
-		"operationId": "openapi", "summary": "This description.",
-		"responses": object{"200": object{"description": "It.", "content": JSONOf(object{"type": "object"})}, "401": problem(http.StatusUnauthorized)},
-	}}
-	d.Paths["/healthz"] = object{"get": object{
-		"operationId": "health", "summary": "Whether queries can be answered now.", "security": []object{},
-		"responses": object{"200": object{"description": "They can.", "content": JSONOf(object{"type": "object", "required": []string{"status"}})}, "503": problem(http.StatusServiceUnavailable)},
-	}}
-	doc := object{"paths": d.Paths, "components": object{"schemas": d.Schemas, "responses": d.Responses}}
+	d := Describe(seq.Map(a.engines, func(e *query.Engine) *model.Model { return e.Model }))
+	maps.Copy(d.Paths, OwnPaths("Whether queries can be answered now."))
+	doc := object{"paths": d.Paths, "components": object{"schemas": d.Schemas, "responses": Problems(Always)}}
 	return Document(doc, "Queries of models.", a.options.Keyed)
+}
+
+// OwnPaths describes the two paths that belong to no model.
+func OwnPaths(health string) map[string]any {
+	return object{
+		"/openapi.json": object{"get": object{
+			"operationId": "openapi", "summary": "This description.",
+			"responses": WithProblems(object{"200": object{"description": "It.", "content": JSONOf(object{"type": "object"})}}, 401, 421),
+		}},
+		"/healthz": object{"get": object{
+			"operationId": "health", "summary": health, "security": []object{},
+			"responses": WithProblems(object{"200": object{"description": "Yes.", "content": JSONOf(object{"type": "object", "required": []string{"status"}})}}, 503),
+		}},
+	}
 }
 
 // Document completes an OpenAPI 3.1 description that has paths and components, and returns it as JSON.
@@ -91,17 +96,49 @@ func Document(doc map[string]any, about string, keyed bool) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// problemTexts are the statuses of what goes wrong with a query, and what each says.
+// problemTexts are the statuses of what goes wrong, and what each says.
 var problemTexts = map[int]string{
-	http.StatusBadRequest:          "A parameter or the cursor is wrong; each is listed.",
-	http.StatusUnauthorized:        "A key is needed.",
-	http.StatusNotFound:            "There is no such model or query.",
-	http.StatusRequestURITooLong:   "The query string is too long.",
-	http.StatusMisdirectedRequest:  "The server is asked by a name that it does not have.",
-	http.StatusUnprocessableEntity: "The query would cost more than a page may.",
-	http.StatusTooManyRequests:     "Too much in a short time.",
-	http.StatusInternalServerError: "Something is wrong with the server.",
-	http.StatusServiceUnavailable:  "The store does not answer, or too much is asked at once.",
+	http.StatusBadRequest:            "The request is not one: no JSON, or a header, a parameter or a cursor that is wrong.",
+	http.StatusUnauthorized:          "A key is needed.",
+	http.StatusNotFound:              "There is no such row, or no such name.",
+	http.StatusConflict:              "The row exists, another has what must be unique, or a status would go back.",
+	http.StatusGone:                  "It was done before, by its idempotency key, and the row was removed since.",
+	http.StatusPreconditionFailed:    "The row is not the one that If-Match names.",
+	http.StatusRequestEntityTooLarge: "The body is too large, or the row would be.",
+	http.StatusRequestURITooLong:     "The query string is too long.",
+	http.StatusUnsupportedMediaType:  "The body is of another type.",
+	http.StatusMisdirectedRequest:    "The server is asked by a name that it does not have.",
+	http.StatusUnprocessableEntity:   "Fields are not right, and each is listed; or a query would cost more than a page may.",
+	http.StatusTooManyRequests:       "Too much in a short time.",
+	http.StatusInternalServerError:   "Something is wrong with the server.",
+	http.StatusServiceUnavailable:    "The store does not answer, or too much is asked at once; whether a write was done is not known: send it again.",
+}
+
+// Always are the problems that any request can meet.
+var Always = []int{400, 401, 404, 414, 421, 422, 429, 500, 503}
+
+// Problems are the responses with the statuses, as components, with the headers that each has.
+func Problems(statuses []int) map[string]any {
+	out := object{}
+	for _, status := range statuses {
+		r := object{"description": problemTexts[status], "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}}
+		switch status {
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			r["headers"] = object{"Retry-After": object{"description": "Seconds to wait.", "schema": object{"type": "string", "pattern": "^[0-9]+$"}}}
+		case http.StatusUnauthorized:
+			r["headers"] = object{"WWW-Authenticate": object{"schema": object{"type": "string"}}}
+		}
+		out["Problem"+strconv.Itoa(status)] = r
+	}
+	return out
+}
+
+// WithProblems adds references to the problems with the statuses, and returns responses.
+func WithProblems(responses map[string]any, statuses ...int) map[string]any {
+	for _, s := range statuses {
+		responses[strconv.Itoa(s)] = object{"$ref": "#/components/responses/Problem" + strconv.Itoa(s)}
+	}
+	return responses
 }
 
 // ProblemSchema is the schema of a problem, as of RFC 9457.
@@ -126,23 +163,13 @@ var ProblemSchema = object{
 	},
 }
 
-// problem is a reference to the response with a status; problemTexts has the status.
-func problem(status int) object {
-	return object{"$ref": "#/components/responses/Query" + strconv.Itoa(status)}
-}
-
 // JSONOf is content of JSON with a schema.
 func JSONOf(schema object) object { return object{"application/json": object{"schema": schema}} }
 
 // Describe describes the queries of models. It depends on nothing but the models, and the
 // same models give the same bytes.
 func Describe(models []*model.Model) Description {
-	d := Description{Paths: object{}, Schemas: object{"Problem": ProblemSchema}, Responses: object{}}
-	for status, about := range problemTexts {
-		d.Responses["Query"+strconv.Itoa(status)] = object{
-			"description": about, "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}},
-		}
-	}
+	d := Description{Paths: object{}, Schemas: object{"Problem": ProblemSchema}}
 	for _, m := range models {
 		for _, q := range m.Queries {
 			d.query(m, q)
@@ -157,24 +184,17 @@ func (d *Description) query(m *model.Model, q *model.Query) {
 	if len(q.Return) == 0 {
 		items = d.rows(m, q)
 	}
-	params := []object{}
-	for _, p := range query.Described(q) {
-		params = append(params, parameterOf(p))
-	}
-	params = append(params,
+	params := append(seq.Map(query.Described(q), parameterOf),
 		object{"name": "limit", "in": "query", "description": "The most rows of a page.", "schema": object{"type": "integer", "minimum": 1, "maximum": query.MaxLimit}},
 		object{"name": "cursor", "in": "query", "description": "The cursor of the page before.", "schema": object{"type": "string"}},
 		object{"name": "select", "in": "query", "description": "The attributes to answer, with commas between them.", "schema": object{"type": "string", "minLength": 1}})
-	responses := object{"200": object{
+	responses := WithProblems(object{"200": object{
 		"description": "A page. Only one without a cursor is the last.",
 		"headers":     object{Unfinished: object{"description": "Derivations, and the index of a search, whose build is not complete, or that read a table whose stream is off.", "schema": object{"type": "string"}}},
 		"content": JSONOf(object{"type": "object", "required": []string{"items"}, "properties": object{
 			"items": object{"type": "array", "items": items}, "cursor": object{"type": "string"},
 		}}),
-	}}
-	for status := range problemTexts {
-		responses[strconv.Itoa(status)] = problem(status)
-	}
+	}}, Always...)
 	d.Paths["/v1/"+m.Name+"/"+q.Name] = object{"get": object{
 		"operationId": "query." + m.Name + "." + q.Name, "summary": "The query " + q.Name + ".", "tags": []string{m.Name},
 		"parameters": params, "responses": responses,

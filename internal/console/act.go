@@ -1,41 +1,9 @@
 package console
 
 import (
-	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"net/http"
-	"sync"
-	"time"
-
-	"weir/internal/system"
 )
-
-// actions is what a console that may act has besides its pages.
-type actions struct {
-	// token is made at start and is the same for all readers: it proves that a form was rendered by
-	// this process, not which person sends it. Keys do that (package web).
-	token string        // which every form of this process carries
-	one   chan struct{} // has an element while an action is being done
-	// ctx ends when the console closes. Work that outlives its request, such as a recount, runs
-	// under it and not under the request's context.
-	ctx     context.Context
-	end     context.CancelFunc
-	working sync.WaitGroup
-	checks  map[string]*check // by model
-	busy    map[string]*busy
-}
-
-// newActions has an entry for each model from the start, so the maps are only read afterwards and
-// need no lock.
-func newActions(models []*system.Part) *actions {
-	ctx, end := context.WithCancel(context.Background())
-	a := &actions{token: rand.Text(), one: make(chan struct{}, 1), ctx: ctx, end: end, checks: map[string]*check{}, busy: map[string]*busy{}}
-	for _, p := range models {
-		a.checks[p.Model.Name], a.busy[p.Model.Name] = &check{}, &busy{}
-	}
-	return a
-}
 
 // maxForm is the most bytes of a form: a row has at most 400 KB, and each byte of it may be escaped.
 const maxForm = 1 << 20
@@ -75,48 +43,6 @@ func (c *Console) alone(r *request, action string, do func() error) error {
 	}
 	c.options.Log.Info("an action in the console", "model", r.part.Model.Name, "path", r.URL.Path, "action", action)
 	return do()
-}
-
-// work is what an action begins and what goes on by itself afterwards: at most one of a kind for a model.
-// The zero work has never begun. mu guards it, and what the type that embeds it has besides.
-type work struct {
-	mu      sync.Mutex
-	running bool
-	stop    context.CancelFunc
-	began   time.Time // of the last that began
-}
-
-// turn begins work if the form's action is the one named begin, and ends it if that is stop. To begin
-// what runs, and to stop what does not, changes nothing; any other action is 400.
-// ready is called under the lock before the work begins, and may refuse it. do does the work; it ends
-// soon after its context, which stop and the end of the console end. The answer does not wait for it.
-func (c *Console) turn(r *request, w *work, begin string, ready func() error, do func(ctx context.Context)) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch action := r.PostForm.Get("action"); {
-	case action == "stop":
-		if w.running {
-			w.stop()
-		}
-	case action != begin:
-		return errNoAction
-	case c.ctx.Err() != nil:
-		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
-	case !w.running:
-		if err := ready(); err != nil {
-			return err
-		}
-		ctx, stop := context.WithCancel(c.ctx)
-		w.running, w.stop, w.began = true, stop, time.Now()
-		c.working.Go(func() {
-			defer stop()
-			do(ctx)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.running = false
-		})
-	}
-	return nil
 }
 
 // isOwn reports whether a browser says that a request comes from a page of the same origin. A

@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync"
 	"time"
 
 	"weir/internal/model"
@@ -17,33 +19,34 @@ const (
 	listDiffering    = 200
 )
 
-// check is the last recount of a model's derived values, or the one that runs.
+// check is the last recount of a model's derived values, or the one that runs: at most one at a time.
 // What the last recount found stays until the next one begins, so a
 // page shows a whole result or one that grows.
 type check struct {
-	work
-	took    time.Duration
-	rows    int // read
-	checked int
-	differ  int
-	more    bool
-	// list has the first listDiffering differences; differ counts all of those that were compared,
-	// and more says that there were others which were not.
-	list   []scratch.Difference
-	cannot int            // values that cannot be computed
-	kept   map[string]int // scratch.Verify.NotCompared
-	err    error
+	mu      sync.Mutex // guards the following
+	running bool
+	stop    context.CancelFunc
+	began   time.Time // zero if none has begun
+	found   recounted
+}
+
+// recounted is what a recount has found until now.
+type recounted struct {
+	Rows, Checked int // rows read, and values compared
+	Differ        int
+	More          bool // there are differences that were not compared
+	// Differences has the first listDiffering ones.
+	Differences  []differenceLine
+	Cannot       int            // values that cannot be computed
+	Kept         map[string]int // scratch.Verify.NotCompared
+	Took, Failed string
 }
 
 // checkPage is a check as the page of health shows it.
 type checkPage struct {
-	Running, Done, More   bool
-	Began, Took, Failed   string
-	Rows, Checked, Cannot int
-	Kept                  map[string]int
-	Differ                int
-	Differences           []differenceLine
-	Action, Command       string
+	recounted
+	Running, Done          bool
+	Began, Action, Command string
 }
 
 // differenceLine is one difference of a recount, with what the row shows and what it should show.
@@ -53,16 +56,28 @@ type differenceLine struct {
 	Have, Want string
 }
 
-// verify begins a recount, or ends the one that runs.
-// A new one forgets what the last found.
+// verify begins a recount, or ends the one that runs. To begin while one runs, and to stop none, changes nothing.
+// A new one forgets what the last found. The answer does not wait for it: it ends by itself, or soon after the console.
 func (c *Console) verify(r *request) error {
 	k, part := c.checks[r.part.Model.Name], r.part
-	err := c.turn(r, &k.work, "verify", func() error {
-		k.took, k.rows, k.checked, k.differ, k.more, k.list, k.cannot, k.kept, k.err = 0, 0, 0, 0, false, nil, 0, nil, nil
-		return nil
-	}, func(ctx context.Context) { k.run(ctx, c.system, part) })
-	if err != nil {
-		return err
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch action := r.PostForm.Get("action"); {
+	case action == "stop":
+		if k.running {
+			k.stop()
+		}
+	case action != "verify":
+		return errNoAction
+	case c.ctx.Err() != nil:
+		return &mistake{http.StatusServiceUnavailable, "The program is stopping."}
+	case !k.running:
+		ctx, stop := context.WithCancel(c.ctx)
+		k.running, k.stop, k.began, k.found = true, stop, time.Now(), recounted{}
+		c.working.Go(func() {
+			defer stop()
+			k.run(ctx, c.system, part)
+		})
 	}
 	return r.done(r.path("/health") + "#verify")
 }
@@ -74,41 +89,35 @@ func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	v := scratch.Of(s, part)
 	v.Progress = func(rows int) {
 		k.mu.Lock()
-		k.rows = rows
+		k.found.Rows = rows
 		k.mu.Unlock()
 	}
 	more, err := v.Twice(ctx, compareDiffering, func(d scratch.Difference) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.differ++; len(k.list) < listDiffering {
-			k.list = append(k.list, d)
+		if k.found.Differ++; len(k.found.Differences) < listDiffering {
+			k.found.Differences = append(k.found.Differences, differenceOf(part.Model, &d))
 		}
 	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.took, k.checked, k.more, k.cannot, k.kept, k.err = time.Since(k.began), v.Checked, more, len(v.Unshown), v.NotCompared, err
+	f := &k.found
+	f.Took, f.Checked, f.More, f.Cannot, f.Kept, k.running = took(time.Since(k.began)), v.Checked, more, len(v.Unshown), v.NotCompared, false
+	switch {
+	case errors.Is(err, context.Canceled):
+		f.Failed = "It was stopped before it ended."
+	case err != nil:
+		f.Failed = "It failed: " + brief(err.Error(), longRunes)
+	}
 }
 
 // checkOf is a snapshot of the model's recount for the page, with the zero page if there has been
 // none since the program started.
 func (c *Console) checkOf(r *request) *checkPage {
-	k, m := c.checks[r.part.Model.Name], r.part.Model
+	k := c.checks[r.part.Model.Name]
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p := &checkPage{
-		Running: k.running, Done: !k.running && !k.began.IsZero(), More: k.more, Rows: k.rows, Checked: k.checked, Cannot: k.cannot, Kept: k.kept, Differ: k.differ, Began: stamp(&k.began), Took: took(k.took),
-		Action: r.path("/verify"), Command: m.Command("verify"),
-	}
-	switch {
-	case errors.Is(k.err, context.Canceled):
-		p.Failed = "It was stopped before it ended."
-	case k.err != nil:
-		p.Failed = "It failed: " + brief(k.err.Error(), longRunes)
-	}
-	for i := range k.list {
-		p.Differences = append(p.Differences, differenceOf(m, &k.list[i]))
-	}
-	return p
+	return &checkPage{k.found, k.running, !k.running && !k.began.IsZero(), stamp(&k.began), r.path("/verify"), r.part.Model.Command("verify")}
 }
 
 // differenceOf shows a difference.

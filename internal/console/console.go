@@ -47,6 +47,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -55,6 +56,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -112,10 +114,19 @@ type Console struct {
 	talk    web.Talk
 	pages   *template.Template
 	handler http.Handler
-	tails   chan struct{} // has an element for each open tail
-	reading chan struct{} // has an element while recordings are read
-	courses map[string]*course
-	*actions
+	tails   chan struct{}      // has an element for each open tail
+	reading chan struct{}      // has an element while recordings are read
+	courses map[string]*course // by model, as checks; no model is added later, so the maps need no lock
+	checks  map[string]*check
+	// token is in every form of this process, and the same for all readers: it proves that a form was rendered here, not
+	// which person sends it. Keys do that (package web).
+	token string
+	one   chan struct{} // has an element while an action is being done
+	// ctx ends when the console closes. Work that outlives its request, such as a recount, runs
+	// under it and not under the request's context.
+	ctx     context.Context
+	end     context.CancelFunc
+	working sync.WaitGroup
 }
 
 // maxSeconds limits the time that a page may take to be made.
@@ -131,9 +142,10 @@ func New(s *system.System, o Options) (*Console, error) {
 	if o.Activity == nil {
 		o.Activity = NewActivity(s.Models)
 	}
-	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), reading: make(chan struct{}, 1), courses: map[string]*course{}, actions: newActions(s.Models)}
+	c := &Console{system: s, options: o, talk: web.Talk{Log: o.Log}, tails: make(chan struct{}, maxTails), reading: make(chan struct{}, 1), courses: map[string]*course{}, checks: map[string]*check{}, token: rand.Text(), one: make(chan struct{}, 1)}
+	c.ctx, c.end = context.WithCancel(context.Background())
 	for _, p := range s.Models {
-		c.courses[p.Model.Name] = &course{}
+		c.courses[p.Model.Name], c.checks[p.Model.Name] = &course{}, &check{}
 	}
 	var err error
 	if c.pages, err = template.New("").Funcs(functions).ParseFS(pages, "pages/*.html"); err != nil {
@@ -155,7 +167,7 @@ func New(s *system.System, o Options) (*Console, error) {
 		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
 	}
 	for path, h := range map[string]func(*request) error{
-		"/kill": c.act(c.ifTry(c.kill)), "/busy": c.act(c.ifTry(c.makeBusy)), "/new/{entity}": c.act(c.ifTry(c.write)),
+		"/kill": c.act(c.ifTry(c.kill)), "/new/{entity}": c.act(c.ifTry(c.write)),
 		"/dead": c.act(c.retryAll), "/dead/{id}": c.act(c.actOnLetter), "/verify": c.act(c.verify), "/letter.json": asJSON(c.command(c.onLetter)),
 	} {
 		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(h))
@@ -170,7 +182,7 @@ func New(s *system.System, o Options) (*Console, error) {
 }
 
 // Close ends what the console does by itself, and what an action has begun, and waits for it.
-// A workload has its rows cleared first. Requests may still come: an action that would begin such
+// Requests may still come: an action that would begin such
 // work is then answered 503.
 func (c *Console) Close() {
 	c.end()

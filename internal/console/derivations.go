@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/status"
 )
 
@@ -221,11 +222,7 @@ func states(ds []derived) string {
 	for i := range ds {
 		n[ds[i].State]++
 	}
-	var out []string
-	for _, s := range slices.Sorted(maps.Keys(n)) {
-		out = append(out, fmt.Sprint(n[s], " ", s))
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(seq.Map(slices.Sorted(maps.Keys(n)), func(s string) string { return fmt.Sprint(n[s], " ", s) }), ", ")
 }
 
 // standStill marks streams that stand still, or of which a shard does, and what is derived from them.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"weir/internal/seq"
 )
 
 // graph is a drawing of the derivations: from the left, streams, source entities, derivations, and
@@ -89,11 +91,8 @@ func (c *column) place() (bottom int) {
 }
 
 // boxes are the boxes of a column that was placed.
-func (c *column) boxes() (out []node) {
-	for _, e := range c.order {
-		out = append(out, e.node)
-	}
-	return out
+func (c *column) boxes() []node {
+	return seq.Map(c.order, func(e *columnEnd) node { return e.node })
 }
 
 // middle is the height at which edges meet a box.

@@ -44,8 +44,8 @@ type history struct {
 	Until    string
 	Next     string // earlier lines
 	First    string
-	Others   []link // the same from elsewhere
-	Ask      bool   // nothing else is at hand: the page says what to do
+	Other    *link // the same from elsewhere
+	Ask      bool  // nothing else is at hand: the page says what to do
 	Recorded bool
 }
 
@@ -136,7 +136,7 @@ func (h *teller) showed(t *model.Table, r *events.Record) {
 	h.add(l, r.Time, text(is))
 }
 
-// fromRecordings is where records of a history may come from, besides the last ones that this process applied.
+// fromRecordings is the parameter for a history from recordings, not from the last records that this process applied.
 const fromRecordings = "recordings"
 
 // history fills in what changed the value: from the records that this process applied last or, if
@@ -150,22 +150,13 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 	if err != nil {
 		return err
 	}
-	places := []struct {
-		name, text string
-		from       Recordings
-	}{{"", "what this process applied last", nil}, {fromRecordings, "the recordings", c.options.Recordings[m.Name]}}
-	at := 0
-	for i := range places {
-		if p := &places[i]; p.from != nil && r.param("history") == p.name {
-			at = i
-		}
-	}
-	out := &history{Recorded: places[at].name == fromRecordings, Ask: c.options.Recordings[m.Name] == nil}
-	here := whyPath(m, ref, attr)
-	for i := range places {
-		if p := &places[i]; i != at && (i == 0 || p.from != nil) {
-			out.Others = append(out.Others, link{Text: p.text, Href: historyPath(here, p.name) + "#history"})
-		}
+	recordings, here := c.options.Recordings[m.Name], whyPath(m, ref, attr)
+	out := &history{Recorded: recordings != nil && r.param("history") == fromRecordings, Ask: recordings == nil}
+	if out.Recorded {
+		out.Other = &link{Text: "what this process applied last", Href: here + "#history"}
+		here += "&history=" + fromRecordings
+	} else if recordings != nil {
+		out.Other = &link{Text: "the recordings", Href: here + "&history=" + fromRecordings + "#history"}
 	}
 	select {
 	case c.reading <- struct{}{}:
@@ -173,25 +164,18 @@ func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref,
 	case <-r.ctx.Done():
 		return r.ctx.Err()
 	}
-	told := c.lived
-	if at > 0 {
-		told = func(r *request, out *history, h *teller) error { return c.recorded(r, out, h, places[at].from) }
+	if out.Recorded {
+		err = c.recorded(r, out, h, recordings)
+	} else {
+		err = c.lived(r, out, h)
 	}
-	if err := errors.Join(told(r, out, h), h.why.Close()); err != nil {
+	if err := errors.Join(err, h.why.Close()); err != nil {
 		return err
 	}
 	before, _ := strconv.Atoi(r.param("before"))
-	out.page(h, before, historyPath(here, places[at].name))
+	out.page(h, before, here)
 	p.History = out
 	return nil
-}
-
-// historyPath is the path of a page of why with a history from elsewhere.
-func historyPath(why, from string) string {
-	if from == "" {
-		return why
-	}
-	return why + "&history=" + from
 }
 
 // lived looks at the records that this process applied last.

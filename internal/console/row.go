@@ -10,6 +10,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/web"
@@ -94,12 +95,7 @@ func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 	if row != nil {
 		return t.Classify(row)
 	}
-	for _, e := range t.Entities {
-		if e.MatchKey(t.Item(ref.Key)) && e.Takes(ref.Key) {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(t.Entities, func(e *model.Entity) bool { return e.MatchKey(t.Item(ref.Key)) && e.Takes(ref.Key) })
 }
 
 // sort puts each attribute of a row into its list.

@@ -208,8 +208,7 @@ func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 
 // isKey reports whether an attribute is part of a key of the table or of an index.
 func isKey(t *model.Table, name string) bool {
-	is := func(k store.KeySchema) bool { return name == k.Partition.Name || name == k.Sort.Name }
-	return is(t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return is(ix.Key) })
+	return slices.ContainsFunc(t.KeyAttrs(), func(a store.KeyAttr) bool { return a.Name == name })
 }
 
 // columnsOf chooses the attributes that tell rows apart, leaving out what no row of the page has.

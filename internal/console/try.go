@@ -26,7 +26,6 @@ type Try struct {
 // tryPage has the tools.
 type tryPage struct {
 	Entities     []link
-	Busy         *busyPage
 	Kills        int
 	Killed       bool
 	Kill, Health string
@@ -35,7 +34,7 @@ type tryPage struct {
 // try is the page of tools: GET /console/{model}/try, in a console that may act and has them.
 // Rows of derived entities cannot be made by hand, and are not offered.
 func (c *Console) try(r *request) error {
-	p := tryPage{Kill: r.path("/kill"), Health: r.path("/health") + "#verify", Busy: c.busyOf(r)}
+	p := tryPage{Kill: r.path("/kill"), Health: r.path("/health") + "#verify"}
 	p.Kills, _ = strconv.Atoi(r.param("kills"))
 	p.Killed = p.Kills > 0
 	for _, e := range r.part.Model.Entities {

@@ -5,10 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 func (w *world) form(pairs ...string) url.Values {
@@ -67,7 +65,6 @@ func TestTriesAreRefused(t *testing.T) {
 	w := opened(t, Options{Write: true, Try: tools})
 	paths := map[string][]string{
 		"/console/shop/kill":       {"action", "kill"},
-		"/console/shop/busy":       {"action", "start", "rate", "5"},
 		"/console/shop/new/Review": {"action", "create", "field.product", "pot", "field.user", "ida", "field.stars", "4"},
 	}
 	for path, pairs := range paths {
@@ -81,8 +78,8 @@ func TestTriesAreRefused(t *testing.T) {
 			t.Errorf("%s without a token: %d", path, a.Code)
 		}
 	}
-	if killed != 0 || w.count() != 0 || w.c.busy["shop"].running {
-		t.Errorf("%d killed, %d rows, busy %v", killed, w.count(), w.c.busy["shop"].running)
+	if killed != 0 || w.count() != 0 {
+		t.Errorf("%d killed, %d rows", killed, w.count())
 	}
 	for name, o := range map[string]Options{"reading": {Try: tools}, "running": {Write: true}} {
 		w := opened(t, o)
@@ -97,45 +94,5 @@ func TestTriesAreRefused(t *testing.T) {
 	}
 	if a := w.post("/console/shop/kill", w.form("action", "kill"), nil); a.Code != http.StatusSeeOther || killed != 1 {
 		t.Errorf("from its own page: %d, %d killed", a.Code, killed)
-	}
-}
-
-// TestBusy: a workload touches its own rows alone, keeps to its rate, and leaves none behind.
-func TestBusy(t *testing.T) {
-	w := opened(t, Options{Write: true, Try: &Try{}})
-	mine := texts("product-1", "mine")
-	w.put("Product", mine)
-	if a := w.post("/console/shop/busy", w.form("action", "start", "rate", "501"), nil); a.Code != http.StatusBadRequest {
-		t.Errorf("too busy: %d", a.Code)
-	}
-	began := time.Now()
-	if a := w.post("/console/shop/busy", w.form("action", "start", "rate", "100"), nil); a.Code != http.StatusSeeOther {
-		t.Fatal(a.Code, a.Body)
-	}
-	if page := w.page("/console/shop/try"); !strings.Contains(page, "100 rows a second are written") {
-		t.Errorf("it does not say that it is busy:\n%s", page)
-	}
-	time.Sleep(600 * time.Millisecond)
-	if n := w.count(); n > 40 {
-		t.Errorf("%d rows", n)
-	}
-	w.post("/console/shop/busy", w.form("action", "stop"), nil)
-	b := w.c.busy["shop"]
-	for range 200 {
-		b.mu.Lock()
-		running := b.running
-		b.mu.Unlock()
-		if !running {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	most := int(time.Since(began).Seconds()*100) + 30
-	if b.running || b.writes < 20 || b.writes > most || b.failed != "" {
-		t.Errorf("running %v, %d writes of at most %d, %q", b.running, b.writes, most, b.failed)
-	}
-	rows, err := w.s.Store.Query(t.Context(), store.Query{Table: "shop-rows"})
-	if err != nil || len(rows.Rows) != 1 || !value.Equal(rows.Rows[0].Get("name"), mine.Get("name")) {
-		t.Errorf("left behind: %v, %v", rows.Rows, err)
 	}
 }

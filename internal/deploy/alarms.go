@@ -60,7 +60,6 @@ func (f *Function) mappingID(t *Table) string { return f.ID + t.ID + "Stream" }
 const lambdaMetrics = "AWS/Lambda"
 
 // failures, commands and refused are the queues of a model.
-// They are ids of resources, from which queue names of Terraform follow too.
 func (m *Model) failures() string { return m.ID + "Failures" }
 
 // commands is the identity of the queue that takes commands, in every template.
@@ -79,7 +78,7 @@ const namespace = measures.Namespace
 // Each names the section of operations.md that says what to do.
 func (m *Model) alarms() (out []alarm) {
 	for _, f := range m.Functions {
-		if f.Stream != nil {
+		if f.readsStreams() {
 			for _, percent := range measures.Warnings() {
 				out = append(out, alarm{
 					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", Minutes: 1, Threshold: retention / 100 * percent,
@@ -98,7 +97,7 @@ func (m *Model) alarms() (out []alarm) {
 			Help:   fmt.Sprintf("The function that %s is refused for five minutes: concurrency is used up. See A function is throttled in operations.md.", f.does()),
 			Metric: metric{Namespace: lambdaMetrics, Name: "Throttles", Statistic: "Sum", Function: f},
 		})
-		if f.Stream != nil {
+		if f.readsStreams() {
 			out = append(out, m.own(f)...)
 		}
 	}

@@ -2,8 +2,12 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -12,23 +16,11 @@ import (
 // and more than CloudFormation takes is ErrLarge.
 func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
 
-// SAM is the plan as a template of the Serverless Application Model, whose packages are files
-// beside it.
-// It differs from CloudFormation in the functions, their packages and their event sources alone. SAM makes a CloudFormation
-// template of it, so the limits are those of that one too.
-func (p *Plan) SAM() ([]byte, error) {
-	if _, err := p.CloudFormation(); err != nil {
-		return nil, err
-	}
-	return (&stack{plan: p, sam: true}).print()
-}
-
 // stack writes a template.
 // It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
 // look at errors.
 type stack struct {
 	plan      *Plan
-	sam       bool
 	resources []entry
 	has       map[string]bool
 	err       error
@@ -53,25 +45,6 @@ func optional(cond string, a any) node { return either(cond, a, ref("AWS::NoValu
 
 // block is optional for something long.
 func block(cond string, a any) node { return tagged("If", list(cond, a, ref("AWS::NoValue"))) }
-
-// sub is the text as a scalar, a Ref or a Sub, the plainest that will do. "${" in literals is escaped.
-func (t Text) sub() node {
-	var b strings.Builder
-	for _, p := range t {
-		if p.Param != "" {
-			b.WriteString("${" + p.Param + "}")
-		} else {
-			b.WriteString(strings.ReplaceAll(p.Literal, "${", "${!"))
-		}
-	}
-	switch {
-	case len(t) == 1 && t[0].Param != "":
-		return ref(t[0].Param)
-	case len(t) == 1:
-		return scalar(t[0].Literal)
-	}
-	return sub(b.String())
-}
 
 // when are the entries of a resource that is made for a function, under the function's condition if it has one.
 func (f *Function) when(entries ...entry) []entry {
@@ -114,14 +87,9 @@ func (s *stack) print() ([]byte, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	var transform any
-	if s.sam {
-		transform = "AWS::Serverless-2016-10-31"
-	}
-	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Transform", transform),
-		is("Description", "weir: "+s.plan.about()),
+	root := object(is("AWSTemplateFormatVersion", "2010-09-09"), is("Description", "weir: derives "+strings.Join(s.plan.names(), ", ")),
 		is("Parameters", s.parameters()), is("Conditions", s.conditions()), is("Resources", object(s.resources...)), is("Outputs", s.outputs()))
-	text, err := printed(s.plan.head(s.format()), root)
+	text, err := printed(s.plan.head(), root)
 	if err == nil {
 		err = fits(len(text), len(s.resources))
 	}
@@ -133,22 +101,14 @@ func fits(bytes, resources int) error {
 	if bytes <= MostBytes && resources <= MostResources {
 		return nil
 	}
-	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model, or use --format terraform", ErrLarge, bytes, resources, MostBytes, MostResources)
+	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model", ErrLarge, bytes, resources, MostBytes, MostResources)
 }
 
-// format is the name of the format as the command line has it.
-func (s *stack) format() string {
-	if s.sam {
-		return "sam"
-	}
-	return "cloudformation"
-}
-
-// parameters are those of the plan, and where the packages are unless SAM uploads them.
+// parameters are those of the plan.
 // A parameter without a default has to be given when the stack is made.
 func (s *stack) parameters() node {
 	var out []entry
-	for _, p := range s.plan.Parameters {
+	for _, p := range parameters(s.plan) {
 		kind, fallback := "String", any(p.Default)
 		if p.Number {
 			kind = "Number"
@@ -167,11 +127,6 @@ func (s *stack) parameters() node {
 			e = append(e, is("NoEcho", true))
 		}
 		out = append(out, is(p.Name, object(e...)))
-	}
-	if !s.sam {
-		out = append(out, is("CodeBucket", object(is("Type", "String"), is("Description", "The bucket with the packages of the functions."))),
-			is("ProjectorCode", object(is("Type", "String"), is("Default", "projector.zip"), is("Description", "The key of the projector's package."))),
-			is("IngestCode", object(is("Type", "String"), is("Default", "ingest.zip"), is("Description", "The key of ingest's package."))))
 	}
 	return object(out...)
 }
@@ -217,7 +172,7 @@ func (s *stack) tables() {
 // Where the table has to go, the stack keeps it: a deleted stack leaves its tables.
 func (s *stack) table(id, about, cond string, name node, t store.Table) {
 	var attributes, global, local []any
-	for _, k := range keyAttributes(&t) {
+	for _, k := range slices.SortedFunc(slices.Values(t.KeyAttrs()), func(a, b store.KeyAttr) int { return strings.Compare(a.Name, b.Name) }) {
 		attributes = append(attributes, short(object(is("AttributeName", k.Name), is("AttributeType", k.Type.Descriptor()))))
 	}
 	for _, ix := range t.Indexes {
@@ -256,7 +211,7 @@ func keySchema(k store.KeySchema) any {
 
 // queues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
 // A deleted stack leaves the queues. A command that is refused five times goes to the queue for
-// those.
+// those. Lambda asks for a visibility timeout of six times the function's.
 func (s *stack) queues(m *Model) {
 	queue := func(id, about string, more ...entry) {
 		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
@@ -267,41 +222,24 @@ func (s *stack) queues(m *Model) {
 	queue(m.failures(), "Which parts of streams Lambda gave up: records that are missing.")
 	queue(m.refused(), "Commands that were refused five times.")
 	queue(m.commands(), "Commands for model "+m.Name+", one JSON object a message.",
-		is("VisibilityTimeout", commandVisibility), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
+		is("VisibilityTimeout", 180), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
 }
 
 // function adds a function with its log group, role and event sources.
-// SAM makes the sources itself from the function's Events; the other form has a resource for each.
 func (s *stack) function(f *Function) {
 	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", f.when(is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
 		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))...)
 	s.role(f)
-	var env []entry
-	for _, v := range f.Env {
-		env = append(env, is(v.Name, v.Value.sub()))
-	}
 	e := []entry{
 		is("Description", "weir: "+f.does()),
 		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
-		is("Environment", object(is("Variables", object(env...)))),
+		is("Environment", object(is("Variables", object(f.Env...)))),
+		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))),
 	}
-	about := "It " + f.does() + "."
-	if s.sam {
-		e = append(e, is("CodeUri", strings.ToLower(strings.TrimSuffix(f.code(), "Code"))+".zip"))
-		if f.Process != Query {
-			e = append(e, is("Events", s.events(f)))
-		}
-		if f.hasURL() {
-			e = append(e, is("FunctionUrlConfig", object(is("AuthType", "AWS_IAM"))))
-		}
-		s.add(f.ID, about, "AWS::Serverless::Function", f.when(is("Properties", object(e...)))...)
-		return
-	}
-	e = append(e, is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))))
-	s.add(f.ID, about, "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
+	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
 	if f.hasURL() {
 		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))...)
 	}
@@ -309,60 +247,28 @@ func (s *stack) function(f *Function) {
 	case Query:
 		return
 	case Ingest:
-		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))
+		// A message that fails comes again by itself.
+		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
+			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))))))
 		return
-	case Rows:
-		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", tickHelp), is("ScheduleExpression", tickRate),
+	case Rows: // the schedule: see package lambda, tick.go
+		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", "Looks whether the streams are read, and goes on with long lists."), is("ScheduleExpression", "rate(1 minute)"),
 			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
 		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
 			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
 	}
+	// Retries have no end: a record that cannot be used becomes a dead letter, so only failures of a service are tried again.
+	// A tumbling window makes Lambda name the shard, by which ledgers keep positions. Above a parallelization factor of 1,
+	// Lambda keeps the order of each item only, which positions by shard do not bear.
 	for _, t := range f.Model.Tables {
-		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(append([]entry{is("FunctionName", ref(f.ID)), is("EventSourceArn", s.stream(t))}, s.mapping(f)...)...)))
+		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)),
+			is("EventSourceArn", either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))),
+			is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", 1000), is("MaximumBatchingWindowInSeconds", 1), is("TumblingWindowInSeconds", 60),
+			is("ParallelizationFactor", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
+			is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1),
+			is("DestinationConfig", object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))),
+			is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))))
 	}
-}
-
-// stream is the stream of a table, made or given.
-func (s *stack) stream(t *Table) node {
-	return either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))
-}
-
-// mapping is how a stream is read. Retries have no end: a record that cannot be used becomes a
-// dead letter, so only failures of a service are tried again.
-func (s *stack) mapping(f *Function) []entry {
-	e := []entry{is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", f.Stream.Batch), is("MaximumBatchingWindowInSeconds", f.Stream.Window)}
-	if f.Stream.Tumbling > 0 {
-		e = append(e, is("TumblingWindowInSeconds", f.Stream.Tumbling))
-	}
-	failures := object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))
-	if s.sam {
-		failures = object(is("OnFailure", object(is("Type", "SQS"), is("Destination", getAtt(f.Model.failures(), "Arn")))))
-	}
-	return append(e, is("ParallelizationFactor", f.Stream.Parallel), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
-		is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1), is("DestinationConfig", failures),
-		is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))
-}
-
-// messages is how the queue of commands is read: a message that fails comes again by itself.
-func (s *stack) messages() []entry {
-	return []entry{is("BatchSize", commandBatch), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures")))}
-}
-
-// events are the sources of a function, as SAM has them.
-// A function of ingest takes the messages of its model's queue, any other the streams of its
-// tables.
-func (s *stack) events(f *Function) node {
-	if f.Process == Ingest {
-		return object(is("Messages", object(is("Type", "SQS"), is("Properties", object(append([]entry{is("Queue", getAtt(f.Model.commands(), "Arn"))}, s.messages()...)...)))))
-	}
-	var out []entry
-	if f.Process == Rows {
-		out = append(out, is("Tick", object(is("Type", "Schedule"), is("Properties", object(is("Description", tickHelp), is("Schedule", tickRate))))))
-	}
-	for _, t := range f.Model.Tables {
-		out = append(out, is(t.ID+"Stream", object(is("Type", "DynamoDB"), is("Properties", object(append([]entry{is("Stream", s.stream(t))}, s.mapping(f)...)...)))))
-	}
-	return object(out...)
 }
 
 // role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
@@ -479,16 +385,8 @@ func (s *stack) alarm(a alarm) {
 
 // dashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
 func (s *stack) dashboard(m *Model) {
-	text := &yamlBlock{m.dashboard(dashboardNames{
-		region: "${AWS::Region}", schema: "${Schema}", filter: "${Filter}",
-		function: func(f *Function) string {
-			if f.When != "" {
-				return "${" + string(f.Process) + "}"
-			}
-			return "${" + f.ID + "}"
-		},
-		queue: func(id string) string { return "${" + id + ".QueueName}" },
-	})}
+	text := scalar(m.dashboard())
+	text.Style = yaml.LiteralStyle
 	var optional []entry
 	for _, f := range m.Functions {
 		if f.When != "" {
@@ -498,7 +396,7 @@ func (s *stack) dashboard(m *Model) {
 	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table", "weir,Stage,Model,Table")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
 	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
 		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
-		is("DashboardBody", tagged("Sub", list(text.node(), names))))))
+		is("DashboardBody", tagged("Sub", list(text, names))))))
 }
 
 // outputs are what a program that writes to the models, or asks, has to know: URLs and queues.
@@ -512,4 +410,39 @@ func (s *stack) outputs() node {
 			is(m.ID+"QueryUrl", object(is("Condition", paramQueries+"Now"), is("Description", "Where model "+m.Name+" answers queries."), is("Value", getAtt(m.ID+"QueryUrl", "FunctionUrl")))))
 	}
 	return object(out...)
+}
+
+// viaService are the services that use a key in the place of a process.
+var viaService = map[Resource]string{DataKey: "dynamodb", QueueKey: "sqs"}
+
+// searches reports whether a model has searches.
+// A plan without searches has no parameter for a cluster, and no function that needs one.
+func (p *Plan) searches() bool {
+	return slices.ContainsFunc(p.Models, func(m *Model) bool { return m.Searches })
+}
+
+// names are the names of the models, in the order given.
+func (p *Plan) names() []string {
+	return seq.Map(p.Models, func(m *Model) string { return m.Name })
+}
+
+// head is the comment that a template begins with.
+// It has no time and no version, so that a template changes only when what it makes does.
+func (p *Plan) head() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Made by projector deploy template %s. Make it again when the model\n# changes, and read the difference.\n", strings.Join(p.names(), " "))
+	for _, m := range p.Models {
+		if m.File != "" {
+			fmt.Fprintf(&b, "# The packages of the functions hold the file of model %s as %s, beside the program bootstrap.\n", m.Name, m.File)
+		}
+	}
+	return b.String()
+}
+
+// projection is the ProjectionType of an index.
+func projection(ix *store.Index) string {
+	if ix.KeysOnly {
+		return "KEYS_ONLY"
+	}
+	return "ALL"
 }

@@ -1,6 +1,6 @@
 // Package deploy describes what a model needs on AWS: tables, functions with their event
-// source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan; CloudFormation,
-// SAM and Terraform print it. The same models give the same bytes.
+// source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan, and
+// CloudFormation prints it. The same models give the same bytes.
 //
 // What differs between two deployments of a template is a parameter of it: the stage, the names
 // of tables, keys. Nothing in the plan knows an account.
@@ -11,9 +11,7 @@
 //	parameters.go       what a deployment chooses
 //	policy.go           what each kind of process may do, and why
 //	alarms.go           the alarms; dashboard.go: the dashboard
-//	form.go             what both languages need
-//	cloudformation.go   the plan for CloudFormation and SAM, over yaml.go
-//	terraform.go        the plan for Terraform, over hcl.go
+//	cloudformation.go   the plan for CloudFormation, over yaml.go
 //
 // A name in a template is the identity of a thing in a deployment: changing one makes the tool
 // delete the thing and create another, so names only change with the model's.
@@ -27,6 +25,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -43,14 +42,12 @@ var ErrLarge = errors.New("the template is too large for CloudFormation")
 // ErrName means that two things of the models would have one name in a template.
 var ErrName = errors.New("two things would have one name in the template")
 
-// Plan is what the models need, before it has the form of a tool.
-// It is not changed after Of, so it may be printed in several formats.
+// Plan is what the models need. It is not changed after Of.
 type Plan struct {
 	Models []*Model
 	// Tables are those of the models in the order of the models, each once; weir's own is not among
 	// them, since each template has it.
-	Tables     []*Table // of all models
-	Parameters []Parameter
+	Tables []*Table // of all models
 }
 
 // Model is one model's part.
@@ -86,10 +83,12 @@ type Function struct {
 	Timeout int // seconds
 	// Env has no key of the write side, which asks IAM. The URL of a cluster may hold a password, so
 	// its parameter is one that tools keep out of logs.
-	Env    []Variable
-	Stream *Mapping // nil for one that takes commands or answers queries
-	When   string   // the parameter that says "true" if it is to be made, "" for always
+	Env  []entry
+	When string // the parameter that says "true" if it is to be made, "" for always
 }
+
+// readsStreams reports whether a function is fed by its model's streams.
+func (f *Function) readsStreams() bool { return f.Process == Rows }
 
 // hasURL reports whether a function is asked over HTTP.
 func (f *Function) hasURL() bool { return f.Process == Ingest || f.Process == Query }
@@ -114,45 +113,11 @@ func (f *Function) code() string {
 	return "ProjectorCode"
 }
 
-// Mapping is how a function reads each stream of its model.
-// Parallel is 1: above it Lambda keeps the order of each item only, which positions by shard do not bear.
-// Records are retried without a limit, and a part of a batch may be answered
-// (ReportBatchItemFailures); both languages write that, so it is not chosen here.
-type Mapping struct {
-	Batch, Window int // records; seconds that a batch may be gathered
-	Tumbling      int // seconds, 0 for none
-	Parallel      int
-}
-
-// The schedule of a function that derives rows: see package lambda, tick.go.
-const (
-	tickRate = "rate(1 minute)"
-	tickHelp = "Looks whether the streams are read, and goes on with long lists."
-)
-
-// Variable is a variable of a function's environment.
-type Variable struct {
-	Name  string
-	Value Text
-}
-
-// Text is text with parameters in it.
-// A template writes it in its own syntax: literals are escaped there, so they may have any characters.
-type Text []Piece
-
-// Piece is a literal, or the value of the parameter with the name Param.
-type Piece struct{ Literal, Param string }
-
-// literal is text without parameters; given is the value of one.
-func literal(s string) Text { return Text{{Literal: s}} }
-func given(p string) Text   { return Text{{Param: p}} }
-
 // Of returns the plan for models whose tables are all different.
 // It reads nothing but the models. Two tables or models whose names differ only in characters that templates do not
 // allow are ErrName.
 func Of(models []*model.Model) (*Plan, error) {
 	p := &Plan{}
-	search := false
 	for _, m := range models {
 		part := &Model{ID: pascal(m.Name), Name: m.Name, Searches: len(m.Searches) > 0}
 		if m.Arg != "" && m.Arg != m.Name {
@@ -164,10 +129,8 @@ func Of(models []*model.Model) (*Plan, error) {
 			part.Tables = append(part.Tables, &Table{ID: pascal(t.Name), Def: def})
 		}
 		part.Functions = functions(part)
-		search = search || part.Searches
 		p.Models, p.Tables = append(p.Models, part), append(p.Tables, part.Tables...)
 	}
-	p.Parameters = parameters(p, search)
 	return p, p.distinct()
 }
 
@@ -180,33 +143,19 @@ func functions(m *Model) []*Function {
 	if m.File != "" {
 		at = "/var/task/" + m.File
 	}
-	var tables Text
-	for i, t := range m.Tables {
-		between := ","
-		if i == 0 {
-			between = ""
-		}
-		tables = append(tables, Piece{Literal: between + t.Def.Name + "="}, Piece{Param: t.name()})
-	}
-	common := []Variable{{"WEIR_MODEL", literal(at)}, {"WEIR_STAGE", given(paramStage)}, {"WEIR_TABLES", tables}}
-	derives := append(slices.Clone(common), Variable{"WEIR_DERIVE_IN", given(paramDerive)})
+	tables := seq.Map(m.Tables, func(t *Table) string { return t.Def.Name + "=${" + t.name() + "}" })
+	common := []entry{is("WEIR_MODEL", at), is("WEIR_STAGE", ref(paramStage)), is("WEIR_TABLES", sub(strings.Join(tables, ",")))}
+	var cluster []entry
 	if m.Searches {
-		derives = append(derives, Variable{"WEIR_OPENSEARCH", given(paramURL)})
+		cluster = []entry{is("WEIR_OPENSEARCH", ref(paramURL))}
 	}
-	out := []*Function{{
-		ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60, Env: derives,
-		// A tumbling window makes Lambda name the shard, by which ledgers keep positions.
-		Stream: &Mapping{Batch: 1000, Window: 1, Tumbling: 60, Parallel: 1},
-	}}
 	// The URLs ask IAM, so the functions need no keys.
-	open := append(slices.Clone(common), Variable{"WEIR_OPEN", literal("1")})
-	queries := append(slices.Clone(open), Variable{"WEIR_QUERIES", literal("1")})
-	if m.Searches {
-		queries = append(queries, Variable{"WEIR_OPENSEARCH", given(paramURL)})
+	open := slices.Concat(common, []entry{is("WEIR_OPEN", "1")})
+	return []*Function{
+		{ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60, Env: slices.Concat(common, []entry{is("WEIR_DERIVE_IN", ref(paramDerive))}, cluster)},
+		{ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30, Env: open},
+		{ID: m.ID + "Query", Process: Query, Model: m, Memory: 512, Timeout: 30, Env: slices.Concat(open, []entry{is("WEIR_QUERIES", "1")}, cluster), When: paramQueries},
 	}
-	return append(out,
-		&Function{ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30, Env: open},
-		&Function{ID: m.ID + "Query", Process: Query, Model: m, Memory: 512, Timeout: 30, Env: queries, When: paramQueries})
 }
 
 // distinct returns an error if two things have one name.

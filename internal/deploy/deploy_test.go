@@ -35,11 +35,6 @@ func plan(t *testing.T, names ...string) *Plan {
 	return p
 }
 
-// forms are what a plan is printed as, by the file's name.
-func forms(p *Plan) map[string]func() ([]byte, error) {
-	return map[string]func() ([]byte, error){"cloudformation.yaml": p.CloudFormation, "sam.yaml": p.SAM, "terraform.tf": p.Terraform}
-}
-
 func builtIn(t *testing.T) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../models/*.yaml")
@@ -52,32 +47,30 @@ func builtIn(t *testing.T) (out []string) {
 	return out
 }
 
-// TestTemplates: the templates of a model are those of testdata, whenever they are made.
+// TestTemplates: the template of a model is that of testdata, whenever it is made.
 func TestTemplates(t *testing.T) {
-	for name := range forms(plan(t, "testdata/orders.yaml")) {
-		path := filepath.Join("testdata", name)
-		for range 2 {
-			got, err := forms(plan(t, "testdata/orders.yaml"))[name]()
-			if err != nil {
+	const path = "testdata/cloudformation.yaml"
+	for range 2 {
+		got, err := plan(t, "testdata/orders.yaml").CloudFormation()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(path, got, 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if *update {
-				if err := os.WriteFile(path, got, 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got) != string(want) {
-				t.Errorf("%s has changed: go test ./internal/deploy -update, and read the difference", path)
-			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("%s has changed: go test ./internal/deploy -update, and read the difference", path)
 		}
 	}
 }
 
-// TestNamesOfTemplates: whatever a template of CloudFormation names is in it or is AWS's, and
+// TestNamesOfTemplates: whatever a template names is in it or is AWS's, and
 // what a deployment may choose changes something.
 func TestNamesOfTemplates(t *testing.T) {
 	all := builtIn(t)
@@ -86,13 +79,11 @@ func TestNamesOfTemplates(t *testing.T) {
 		plans = append(plans, plan(t, one))
 	}
 	for _, p := range plans {
-		for _, name := range []string{"cloudformation.yaml", "sam.yaml"} {
-			text, err := forms(p)[name]()
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkNames(t, name, text)
+		text, err := p.CloudFormation()
+		if err != nil {
+			t.Fatal(err)
 		}
+		checkNames(t, strings.Join(p.names(), " "), text)
 	}
 }
 
@@ -129,14 +120,7 @@ func checkNames(t *testing.T, name string, text []byte) {
 	names := func(n string, line int) {
 		of, _, _ := strings.Cut(n, ".")
 		used[of] = true
-		url, ofFunction := strings.CutSuffix(of, "Url")
-		ofEvent := false // SAM makes a mapping of an event, with the names of both
-		for id := range has {
-			event, is := strings.CutPrefix(of, id)
-			ofEvent = ofEvent || is && strings.HasSuffix(event, "Stream")
-		}
-		bySAM := name == "sam.yaml" && (ofFunction && has[url] || ofEvent)
-		if !has[of] && !strings.HasPrefix(of, "AWS::") && !bySAM {
+		if !has[of] && !strings.HasPrefix(of, "AWS::") {
 			t.Errorf("%s:%d: there is no %s", name, line, of)
 		}
 	}
@@ -187,53 +171,6 @@ func checkNames(t *testing.T, name string, text []byte) {
 	}
 }
 
-var (
-	declared = regexp.MustCompile(`(?m)^(variable|resource|data) "([^"]+)"(?: "([^"]+)")? \{`)
-	ofLocals = regexp.MustCompile(`(?s)\nlocals \{\n(.*?)\n\}`)
-	named    = regexp.MustCompile(`\b(var|local|data\.aws_\w+|aws_\w+)\.(\w+)`)
-	strs     = regexp.MustCompile(`(?m)^\s*(description|alarm_description|error_message)\s+=.*$|^\s*#.*$`)
-)
-
-// TestNamesOfTerraform: whatever it names is in it, and each variable is used.
-func TestNamesOfTerraform(t *testing.T) {
-	plans := []*Plan{plan(t, "testdata/orders.yaml"), plan(t, builtIn(t)...)}
-	for _, one := range builtIn(t) {
-		plans = append(plans, plan(t, one))
-	}
-	for _, p := range plans {
-		out, err := p.Terraform()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, has, used := string(out), map[string]bool{}, map[string]bool{}
-		for _, m := range declared.FindAllStringSubmatch(text, -1) {
-			key := map[string]string{"variable": "var." + m[2], "resource": m[2] + "." + m[3], "data": "data." + m[2] + "." + m[3]}[m[1]]
-			if has[key] {
-				t.Errorf("%s is there twice", key)
-			}
-			has[key] = true
-		}
-		for _, line := range strings.Split(ofLocals.FindStringSubmatch(text)[1], "\n") {
-			has["local."+strings.TrimSpace(strings.SplitN(line, "=", 2)[0])] = true
-		}
-		// A variable that only its own validation names does nothing.
-		text = regexp.MustCompile(`(?m)^    condition .*$`).ReplaceAllString(strs.ReplaceAllString(text, ""), "")
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
-			if used[m[0]] = true; !has[m[0]] {
-				t.Errorf("there is no %s", m[0])
-			}
-		}
-		for name := range has {
-			if (strings.HasPrefix(name, "var.") || strings.HasPrefix(name, "local.")) && !used[name] {
-				t.Errorf("%s does nothing", name)
-			}
-		}
-		if len(used) < 20 {
-			t.Errorf("only %d names are used", len(used))
-		}
-	}
-}
-
 // TestNamesThatMeet: names that a template cannot keep apart are refused.
 func TestNamesThatMeet(t *testing.T) {
 	table := func(name, table string) *model.Model {
@@ -254,14 +191,6 @@ func TestNamesThatMeet(t *testing.T) {
 	p, err := Of([]*model.Model{table("a1", "1st.rows"), table("a2", "other")})
 	if err != nil || p.Tables[0].ID != "T1stRows" || p.Models[1].ID != "A2" {
 		t.Error(p, err)
-	}
-	// Names that are two in CloudFormation, and one in Terraform.
-	p, err = Of([]*model.Model{table("a1", "AB"+"c"), table("a2", "Abc")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Terraform(); !errors.Is(err, ErrName) {
-		t.Error(err)
 	}
 }
 
@@ -295,8 +224,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestLarge: what CloudFormation would refuse is refused, also for SAM, which makes a template for it; Terraform has no
-// such limits.
+// TestLarge: what CloudFormation would refuse is refused.
 func TestLarge(t *testing.T) {
 	var models []*model.Model
 	for i := range 12 {
@@ -314,16 +242,11 @@ func TestLarge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]func(*Plan) ([]byte, error){"CloudFormation": (*Plan).CloudFormation, "SAM": (*Plan).SAM} {
-		if _, err := of(all); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "make a template for each model") {
-			t.Errorf("%s of many: %v", name, err)
-		}
-		if _, err := of(few); err != nil {
-			t.Errorf("%s of two: %v", name, err)
-		}
+	if _, err := all.CloudFormation(); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "make a template for each model") {
+		t.Errorf("many: %v", err)
 	}
-	if _, err := all.Terraform(); err != nil {
-		t.Error(err)
+	if _, err := few.CloudFormation(); err != nil {
+		t.Errorf("two: %v", err)
 	}
 	for _, c := range []struct {
 		bytes, resources int

@@ -95,8 +95,8 @@ func (c *checked) pointer(name string) string {
 	if at, ok := c.at[name]; ok {
 		return at
 	}
-	if at, ok := c.inMember(name); ok {
-		return at
+	if member, rest := c.MemberOf(name); member != "" {
+		return Pointer(member, rest)
 	}
 	return Pointer(name)
 }

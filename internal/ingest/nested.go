@@ -1,10 +1,6 @@
 package ingest
 
-import (
-	"strings"
-
-	"weir/internal/value"
-)
+import "weir/internal/value"
 
 // flat is the item with the members of nested objects under the names of their
 // attributes. It notes where they were given, so that problems point there.
@@ -45,14 +41,4 @@ func (f *form) nested(member string) (prefix string) {
 		}
 	}
 	return ""
-}
-
-// inMember is the pointer to an attribute that is given within an object.
-func (f *form) inMember(name string) (at string, ok bool) {
-	for _, n := range f.Nested {
-		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
-			return Pointer(n.Member, rest), true
-		}
-	}
-	return "", false
 }

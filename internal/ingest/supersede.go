@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/condition"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -64,10 +65,7 @@ func (c *checked) superseded() (store.Ref, bool) {
 // noted is the list of times with those given and one more, each in its place; known
 // says that the one more was in the list before.
 func noted(had, given, at value.Value) (_ value.Value, known bool) {
-	var out []value.Value
-	for _, e := range had.Elements() {
-		out = append(out, e.Value)
-	}
+	out := seq.Map(had.Elements(), func(e value.Attr) value.Value { return e.Value })
 	note := func(t value.Value) (known bool) {
 		if slices.ContainsFunc(out, func(v value.Value) bool { return sameTime(v, t) }) {
 			return true

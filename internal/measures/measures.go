@@ -11,6 +11,8 @@ package measures
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // Type is how the values of a metric are read.
@@ -285,11 +287,8 @@ func All() []*Metric {
 }
 
 // Names are the names of the labels.
-func (m *Metric) Names() (out []string) {
-	for _, l := range m.Labels {
-		out = append(out, l.Name)
-	}
-	return out
+func (m *Metric) Names() []string {
+	return seq.Map(m.Labels, func(l Label) string { return l.Name })
 }
 
 // Has reports whether the metric has a label.

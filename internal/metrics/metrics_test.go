@@ -222,9 +222,8 @@ func TestThousandShards(t *testing.T) {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	n := strings.Count(got, "\nweir_")
-	if most, _ := measures.Series(measures.Sizes{Models: 1, Tables: len(m.Tables), Shards: 1000, Derivations: len(m.Derivations()), Builds: 1}); n > most {
-		t.Errorf("%d series are served, and the list says at most %d", n, most)
+	if n := strings.Count(got, "\nweir_"); n > 400 {
+		t.Errorf("%d series are served", n)
 	}
 }
 

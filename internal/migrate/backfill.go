@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -204,10 +205,7 @@ func (b *Backfill) other(counts map[string]int, f Filling) {
 // read.
 // Every row of todo is counted once: as written, as refused, or in again.
 func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
-	ws := make([]store.Write, len(todo))
-	for i := range todo {
-		ws[i] = todo[i].write()
-	}
+	ws := seq.Map(todo, func(f Filling) store.Write { return f.write() })
 	out := make([]store.Outcome, len(ws))
 	if !b.DryRun {
 		if out, err = b.Store.Write(ctx, ws); err != nil {

@@ -14,6 +14,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -33,10 +34,7 @@ type held struct {
 // claims and, for the first n claims, also the rows that the index returns.
 func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest.Claim, n int) ([]held, error) {
 	out := make([]held, len(claims))
-	refs := make([]store.Ref, len(claims))
-	for i := range claims {
-		refs[i] = claims[i].Ref
-	}
+	refs := seq.Map(claims, func(c ingest.Claim) store.Ref { return c.Ref })
 	rows, err := readAll(ctx, db, refs)
 	if err != nil {
 		return nil, err
@@ -209,10 +207,7 @@ func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item,
 // claimAll returns the claims that are to be read again: another writer came in
 // between, or an earlier row of the page has the value too.
 func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[string]int) (again []claiming, err error) {
-	claims := make([]ingest.Claim, len(todo))
-	for i := range todo {
-		claims[i] = todo[i].Claim
-	}
+	claims := seq.Map(todo, func(c claiming) ingest.Claim { return c.Claim })
 	// A dry run takes no claims, so the next row has to ask the index.
 	n := 0
 	if b.DryRun {

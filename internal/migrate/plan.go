@@ -8,6 +8,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -87,11 +88,7 @@ func (p *plan) oldMark() string { return mark(p.targets(), projections.WrittenSt
 
 // targets names the rows that the old row becomes, for its mark.
 func (p *plan) targets() string {
-	var refs []string
-	for _, d := range p.made {
-		refs = append(refs, owntable.RowText(d.Row))
-	}
-	return strings.Join(refs, "\n")
+	return strings.Join(seq.Map(p.made, func(d projections.Moved) string { return owntable.RowText(d.Row) }), "\n")
 }
 
 // reads returns the rows that the plan needs.

@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"weir/internal/seq"
+)
 
 // checkAny reports an "any" that a query cannot use: it must be in the first step of a
 // list, and its fields must be single values that are not hidden and that the index holds.
@@ -65,8 +69,8 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	if sa != nil && sa.Template.String() != sb.Template.String() {
 		c.partitionOnly(s, sa, sb, w)
 	}
-	used := mapped(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
-	for _, name := range append(used, mapped(s.Where, func(f Filter) string { return f.Field.Name })...) {
+	used := seq.Map(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
+	for _, name := range append(used, seq.Map(s.Where, func(f Filter) string { return f.Field.Name })...) {
 		switch {
 		case !c.has(e, name):
 			c.report(w.pos, "", "%s has no field %q", e.Name, name)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -204,7 +205,7 @@ func (k *KeyTemplate) gives(v value.Value) bool {
 // valueOf returns the tally that an attribute of the entity shows, nil for none.
 // What the set of a group names are tallies of its row, and among these.
 func (c *compiler) valueOf(e *Entity, attr string) *Tally {
-	return findFirst(e.Values, func(t *Tally) bool { return t.Attr == attr })
+	return seq.Find(e.Values, func(t *Tally) bool { return t.Attr == attr })
 }
 
 // keyPos returns the place of a template in the file, or of the declared attribute that

@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"weir/internal/seq"
+)
 
 // schema returns the templates of the key that a step reads by. sorted is false if that
 // key has no sort key.
@@ -113,7 +117,7 @@ func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
 	}
 	next := ""
 	if _, sort, _ := s.schema(); sort != nil {
-		next = findFirst(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
+		next = seq.Find(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
 	}
 	at := d.below[len(d.below)-1].name.pos
 	switch name := s.Below.Field.Name; {

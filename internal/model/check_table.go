@@ -77,7 +77,7 @@ func checkTTL(c *compiler, t *Table) {
 		return
 	}
 	c.attributeName(at)
-	if slices.ContainsFunc(keyAttrs(t), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
+	if slices.ContainsFunc(t.KeyAttrs(), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
 		c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
 	}
 	for _, e := range t.Entities {

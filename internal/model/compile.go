@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // compiler makes the plan out of the declarations. It reports what it cannot compile, and
@@ -70,7 +72,7 @@ func (c *compiler) entity(w word) *Entity {
 	}
 	e := c.Entity(w.text)
 	if e == nil {
-		c.refuseUnknown(w, mapped(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
+		c.refuseUnknown(w, seq.Map(c.Entities, func(e *Entity) string { return e.Name }), "there is no entity %q", w.text)
 	}
 	return e
 }
@@ -117,6 +119,33 @@ func (e *Entity) KeyNames() []string {
 		}
 	}
 	return out
+}
+
+// InputNames returns the names that a command may give: the attributes that are not computed, in the order of the file, and
+// then the names that stand only in the key.
+func (e *Entity) InputNames() (out []string) {
+	for _, a := range e.Attributes {
+		if a.Computed == nil {
+			out = append(out, a.Name)
+		}
+	}
+	for _, k := range e.KeyNames() {
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// MemberOf returns the object as whose member a command may give an attribute, and the attribute's name there. For an
+// attribute that is only given by itself they are "" and its name.
+func (e *Entity) MemberOf(name string) (member, rest string) {
+	for _, n := range e.Nested {
+		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
+			return n.Member, rest
+		}
+	}
+	return "", name
 }
 
 // required returns the names outside the optional tail.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,7 +21,7 @@ func (c *compiler) compileEntities() {
 		}
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
-		e.Attributes = mapped(d.Attributes, c.attribute)
+		e.Attributes = seq.Map(d.Attributes, c.attribute)
 		c.keys(e, d)
 		e.Where = c.tests(e, d.Where, true)
 		if d.Expires.given() {
@@ -33,7 +34,7 @@ func (c *compiler) compileEntities() {
 // methods work.
 // The model's only table need not be named.
 func (c *compiler) table(e *Entity, d *entityDecl) {
-	known := mapped(c.Tables, func(t *Table) string { return t.Name })
+	known := seq.Map(c.Tables, func(t *Table) string { return t.Name })
 	switch {
 	case d.Table.given():
 		if e.Table = c.Table(d.Table.text); e.Table == nil {
@@ -55,7 +56,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.attributeName(d.name)
-	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: mapped(d.Enum, func(w word) string { return w.text })}
+	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: seq.Map(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
 	}
@@ -80,8 +81,11 @@ func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 // A key of an index for which the entity has no template leaves its rows out of that index:
 // DynamoDB's indexes are sparse.
 func (c *compiler) keys(e *Entity, d *entityDecl) {
-	attrs := keyAttrs(e.Table)
-	known := mapped(attrs, func(a store.KeyAttr) string { return a.Name })
+	attrs := e.Table.KeyAttrs()
+	if len(attrs) == 0 { // of a broken entity
+		attrs = make([]store.KeyAttr, 1)
+	}
+	known := seq.Map(attrs, func(a store.KeyAttr) string { return a.Name })
 	for _, k := range d.Key {
 		if !c.broken[e] {
 			c.refuseUnknown(k.name, known, "%q is no key attribute of table %s", k.name.text, e.Table.Name)
@@ -148,22 +152,6 @@ const maxTemplate = 512
 // identity returns the template that is one name and nothing else.
 func identity(name string) *Template {
 	return &Template{text: "{" + name + "}", parts: []part{{slot: 0}}, tail: 1, names: []string{name}}
-}
-
-// keyAttrs returns the key attributes of a table and its indexes, each once, the table's
-// own first. The result is never empty.
-func keyAttrs(t *Table) []store.KeyAttr {
-	all := []store.KeyAttr{t.Key.Partition, t.Key.Sort}
-	for _, ix := range t.Indexes {
-		all = append(all, ix.Key.Partition, ix.Key.Sort)
-	}
-	out := all[:1:1]
-	for _, a := range all[1:] {
-		if a.Name != "" && !slices.ContainsFunc(out, func(b store.KeyAttr) bool { return b.Name == a.Name }) {
-			out = append(out, a)
-		}
-	}
-	return out
 }
 
 // typed returns a value of the file in the form in which rows hold that field.

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -42,7 +43,7 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}
-	e.Keys = mapped(keyAttrs(t), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
+	e.Keys = seq.Map(t.KeyAttrs(), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
 	t.Entities = []*Entity{e}
 	c.Old = append(c.Old, t)
 	return e

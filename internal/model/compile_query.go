@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -61,7 +62,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
 		return false
 	}
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
-	filters := mapped(q.Search.Filters, func(f *Field) string { return f.Name })
+	filters := seq.Map(q.Search.Filters, func(f *Field) string { return f.Name })
 	for _, p := range d.With {
 		if c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
 			continue
@@ -129,7 +130,7 @@ func (c *compiler) byIndex(s *Step, w word) bool {
 	}
 	t := s.Entity.Table
 	s.Index = t.Index(w.text)
-	return !c.refuseUnknown(w, mapped(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
+	return !c.refuseUnknown(w, seq.Map(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
 }
 
 // bind compiles how a field is fixed: to a constant, to a field of the row of the step

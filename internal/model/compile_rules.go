@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -31,7 +32,7 @@ func (c *compiler) compileRules() {
 			}
 			e.New = append(e.New, New{p.name.text, p.value.text})
 		}
-		e.Nested = mapped(d.Flatten, func(p pair) Nested { return Nested{p.name.text, p.value.text} })
+		e.Nested = seq.Map(d.Flatten, func(p pair) Nested { return Nested{p.name.text, p.value.text} })
 		if d.Once != nil {
 			e.Once = c.onceOf(e, d.Once)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/condition"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -34,7 +35,7 @@ func (f *Filter) Holds(v value.Value, args map[string]value.Value) bool {
 				continue
 			}
 			if t.Values = []value.Value{arg}; arg.Kind() == value.List {
-				t.Values = mapped(arg.Elements(), func(e value.Attr) value.Value { return e.Value })
+				t.Values = seq.Map(arg.Elements(), func(e value.Attr) value.Value { return e.Value })
 			}
 		}
 		if !t.Holds(v) {

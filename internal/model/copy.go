@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // copyKind derives rows from rows: copies, history (keep), and feeds, which make a row for
@@ -113,7 +115,7 @@ func (c *compiler) row(r *RowRule) {
 	r.Source = source
 	source.Rules = append(source.Rules, r)
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
-	r.Keep = mapped(d.Keep, func(w word) string { return events[w.text] })
+	r.Keep = seq.Map(d.Keep, func(w word) string { return events[w.text] })
 	r.Where = c.tests(source, d.Where, false)
 	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
 	for _, s := range d.Set {

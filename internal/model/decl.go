@@ -1,6 +1,10 @@
 package model
 
-import "strings"
+import (
+	"strings"
+
+	"weir/internal/seq"
+)
 
 // modelDecl is a model file as it was read, before anything in it is looked up. What cannot be read is reported and left
 // out, and reading goes on, so that one run of lint shows as many mistakes as possible.
@@ -98,7 +102,7 @@ func (d *entityDecl) listed() bool {
 
 // template returns what the file has for a key attribute, nil for nothing.
 func (d *entityDecl) template(attr string) *keyTemplateDecl {
-	return findFirst(d.Key, func(k *keyTemplateDecl) bool { return k.name.text == attr })
+	return seq.Find(d.Key, func(k *keyTemplateDecl) bool { return k.name.text == attr })
 }
 
 // keyTemplateDecl is the template of a key attribute: a text, or a map.
@@ -180,7 +184,7 @@ type pair struct{ name, value word }
 
 // pairs reads a map of names to texts.
 func (n node) pairs(what string) []pair {
-	return mapped(n.entries(what), func(e entry) pair { return pair{e.name, e.value.text(what)} })
+	return seq.Map(n.entries(what), func(e entry) pair { return pair{e.name, e.value.text(what)} })
 }
 
 // text is word, but reports what YAML takes for a number or a boolean.

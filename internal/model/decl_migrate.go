@@ -1,5 +1,7 @@
 package model
 
+import "weir/internal/seq"
+
 // migrationDecl declares how rows of an older form become rows of the model. The old rows
 // are those of an entity, or all rows of another table.
 type migrationDecl struct {
@@ -32,12 +34,12 @@ func (d *migrationDecl) check() {
 		d.missing("into", "into: {ENTITY: {name: field of the old row}}, or into: [ENTITY, ENTITY]")
 		return
 	case n.isMap():
-		d.into = mapped(n.entries(d.what("into")), func(e entry) *rowDecl {
+		d.into = seq.Map(n.entries(d.what("into")), func(e entry) *rowDecl {
 			return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: e.name}}, Set: e.madeOf()}
 		})
 	default:
 		d.one = true
-		d.into = mapped(n.words(d.what("into")), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
+		d.into = seq.Map(n.words(d.what("into")), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
 	}
 	if len(d.into) == 0 && d.Into.given() {
 		d.Into.wrong(d.what("into"), "the entities that old rows become")
@@ -49,7 +51,7 @@ func (e entry) madeOf() sets {
 	if !e.value.given() {
 		return nil
 	}
-	return mapped(e.value.entries("what "+e.name.text+" is made of"), func(in entry) setDecl {
+	return seq.Map(e.value.entries("what "+e.name.text+" is made of"), func(in entry) setDecl {
 		return setDecl{name: in.name, value: in.value.constant("the value of " + in.name.text)}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/condition"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -76,8 +77,8 @@ func (d *Derivation) Sets(e *Entity, attr string) bool {
 // Each call computes them again, hashes included; a caller that needs them often keeps them.
 func (m *Model) Derivations() []Derivation {
 	out := slices.Concat(
-		mapped(m.Tallies, (*Tally).derivation), m.ruleDerivations(), mapped(m.Statuses, (*Status).derivation),
-		mapped(m.Latest, (*Latest).derivation), mapped(m.Searches, (*Search).derivation),
+		seq.Map(m.Tallies, (*Tally).derivation), m.ruleDerivations(), seq.Map(m.Statuses, (*Status).derivation),
+		seq.Map(m.Latest, (*Latest).derivation), seq.Map(m.Searches, (*Search).derivation),
 	)
 	for i := range out {
 		d := &out[i]
@@ -148,7 +149,7 @@ type defined []string
 
 // line is a word and its parts, quoted, so that no part can look like two.
 func line(word string, parts ...string) string {
-	return word + " " + strings.Join(mapped(parts, strconv.Quote), " ")
+	return word + " " + strings.Join(seq.Map(parts, strconv.Quote), " ")
 }
 
 // add appends a line.
@@ -311,7 +312,7 @@ func (s *Status) derivation() Derivation {
 		of.assigns("to", st.To)
 		of.assigns("set", st.Set)
 		if len(st.Set) > 1 { // their order says which row is the latest
-			of.add("latest by", mapped(st.Set, func(a Assign) string { return a.Name })...)
+			of.add("latest by", seq.Map(st.Set, func(a Assign) string { return a.Name })...)
 		}
 		if st.List != nil {
 			of.add("each", st.List.Name, string(st.List.Type))
@@ -344,8 +345,8 @@ func (s *Search) derivation() Derivation {
 	for _, f := range s.Text { // in the order in which a document has them
 		x.within("text", f.definition())
 	}
-	x.anyOrder("filter", mapped(s.Filters, (*Field).definition))
-	x.anyOrder("sort", mapped(s.Sorts, (*Field).definition))
+	x.anyOrder("filter", seq.Map(s.Filters, (*Field).definition))
+	x.anyOrder("sort", seq.Map(s.Sorts, (*Field).definition))
 	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x}
 }
 
@@ -353,7 +354,7 @@ func (s *Search) derivation() Derivation {
 // entity's name decides nothing.
 func (e *Entity) identity() (x defined) {
 	x.add("table", e.Table.Name)
-	x = append(x, mapped(e.PrimaryKey(), func(k *KeyTemplate) string { return k.definition("key") })...)
+	x = append(x, seq.Map(e.PrimaryKey(), func(k *KeyTemplate) string { return k.definition("key") })...)
 	x.tests("row", e.Where)
 	return x
 }
@@ -366,7 +367,7 @@ func (k *KeyTemplate) definition(word string) string {
 // made is what decides what a row that a rule makes has, besides what the rule sets.
 func (e *Entity) made() defined {
 	x := e.identity()
-	x.anyOrder("index key", mapped(e.Keys[len(e.PrimaryKey()):], func(k *KeyTemplate) defined { return defined{k.definition("index key")} }))
+	x.anyOrder("index key", seq.Map(e.Keys[len(e.PrimaryKey()):], func(k *KeyTemplate) defined { return defined{k.definition("index key")} }))
 	var all []defined
 	for i := range e.Table.Indexes {
 		key := e.Table.Indexes[i].Key // its attributes are set together, or none is
@@ -428,7 +429,7 @@ func (f *Field) definition() (x defined) {
 
 // tests adds tests, all of which must hold.
 func (t *defined) tests(word string, tests []Test) {
-	t.anyOrderOnce(word, mapped(tests, func(c Test) defined {
+	t.anyOrderOnce(word, seq.Map(tests, func(c Test) defined {
 		one := c.Field.definition()
 		one.condition(c.Is)
 		return one
@@ -444,19 +445,19 @@ func (t *defined) condition(is condition.Condition) {
 		t.add("of", constants(is[0].Values)...)
 		return
 	}
-	t.anyOrder("term", mapped(is, func(term condition.Term) defined {
+	t.anyOrder("term", seq.Map(is, func(term condition.Term) defined {
 		return defined{line(term.Op.String(), append([]string{fmt.Sprint(term.As)}, constants(term.Values)...)...)}
 	}))
 }
 
 // constants returns values as texts, sorted, each once.
 func constants(vs []value.Value) []string {
-	return sortedOnce(mapped(vs, constant))
+	return sortedOnce(seq.Map(vs, constant))
 }
 
 // assigns adds names with their values.
 func (t *defined) assigns(word string, assigns []Assign) {
-	t.anyOrder(word, mapped(assigns, func(a Assign) defined {
+	t.anyOrder(word, seq.Map(assigns, func(a Assign) defined {
 		one := defined{line("name", a.Name)}
 		one.within("value", a.Expr.definition())
 		return one

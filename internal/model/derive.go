@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // kind is one kind of derivation in the language. Each kind has its own file with its part
@@ -31,8 +33,8 @@ type derivations []derivation
 
 func (list *derivations) read(n node, what string) {
 	for _, e := range n.entries(what) {
-		keys := mapped(e.value.entries("a derivation"), func(in entry) string { return in.name.text })
-		k := findFirst(kinds, func(k *kind) bool {
+		keys := seq.Map(e.value.entries("a derivation"), func(in entry) string { return in.name.text })
+		k := seq.Find(kinds, func(k *kind) bool {
 			return slices.ContainsFunc(k.keys, func(key string) bool { return slices.Contains(keys, key) })
 		})
 		switch {

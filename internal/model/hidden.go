@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -116,7 +117,7 @@ func (m *Model) shownValue(v value.Value) value.Value {
 	case value.Map:
 		return value.OfMap(m.shownInside(v.Item()))
 	case value.List:
-		return value.OfList(mapped(v.Elements(), func(e value.Attr) value.Value { return m.shownValue(e.Value) })...)
+		return value.OfList(seq.Map(v.Elements(), func(e value.Attr) value.Value { return m.shownValue(e.Value) })...)
 	}
 	return v
 }

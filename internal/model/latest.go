@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -49,13 +50,13 @@ func (l *Latest) Greatest() bool { return l.Kind == keyMax || l.Kind == keyLates
 
 // Attributes returns the attributes that it writes.
 func (l *Latest) Attributes() []string {
-	return mapped(l.Set, func(a Assign) string { return a.Name })
+	return seq.Map(l.Set, func(a Assign) string { return a.Name })
 }
 
 // Recomputes returns the names of what rows of the entity show of facts: statuses and the
 // latest of rows. They are computed and shown together.
 func (e *Entity) Recomputes() []string {
-	return append(mapped(e.Statuses, func(s *Status) string { return s.Name }), mapped(e.Latest, func(l *Latest) string { return l.Name })...)
+	return append(seq.Map(e.Statuses, func(s *Status) string { return s.Name }), seq.Map(e.Latest, func(l *Latest) string { return l.Name })...)
 }
 
 // IsRecomputed reports whether rows of the entity show anything of facts.
@@ -173,7 +174,7 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
 		case c.valueOf(e, a.Name) != nil:
 			c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
-		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
 			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
 		case a.Name == e.Table.TTL:
 			c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)

@@ -1,5 +1,7 @@
 package model
 
+import "weir/internal/seq"
+
 // Migration turns rows of an older form into rows of the model, while applications go on
 // writing both. An old row becomes one row of each entity in Makes. With OneOf it becomes a
 // row of only that entity whose Where it passes.
@@ -26,12 +28,12 @@ type Making struct {
 
 // InPlace returns the Making that replaces the old row, nil if old rows stay.
 func (m *Migration) InPlace() *Making {
-	return findFirst(m.Makes, func(mk *Making) bool { return mk.InPlace })
+	return seq.Find(m.Makes, func(mk *Making) bool { return mk.InPlace })
 }
 
 // Migration returns the migration with the name, nil if there is none.
 func (m *Model) Migration(name string) *Migration {
-	return findFirst(m.Migrations, func(g *Migration) bool { return g.Name == name })
+	return seq.Find(m.Migrations, func(g *Migration) bool { return g.Name == name })
 }
 
 // AllTables returns the model's tables, followed by those that are only migrated from.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"weir/internal/condition"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -372,17 +373,17 @@ type Bind struct {
 // Table returns the table with the name, nil if there is none. It also finds tables that are
 // only migrated from.
 func (m *Model) Table(name string) *Table {
-	return findFirst(m.AllTables(), func(t *Table) bool { return t.Name == name })
+	return seq.Find(m.AllTables(), func(t *Table) bool { return t.Name == name })
 }
 
 // Entity returns the entity with the name, nil if there is none.
 func (m *Model) Entity(name string) *Entity {
-	return findFirst(m.Entities, func(e *Entity) bool { return e.Name == name })
+	return seq.Find(m.Entities, func(e *Entity) bool { return e.Name == name })
 }
 
 // Query returns the query with the name, nil if there is none.
 func (m *Model) Query(name string) *Query {
-	return findFirst(m.Queries, func(q *Query) bool { return q.Name == name })
+	return seq.Find(m.Queries, func(q *Query) bool { return q.Name == name })
 }
 
 // Classify returns the entity of a row of the table, nil for none. The row passes the
@@ -485,17 +486,17 @@ func (e *Entity) Spells(name string) bool {
 
 // KeyTemplate returns the template of a key attribute, nil if the entity has none.
 func (e *Entity) KeyTemplate(attr string) *KeyTemplate {
-	return findFirst(e.Keys, func(k *KeyTemplate) bool { return k.Attr.Name == attr })
+	return seq.Find(e.Keys, func(k *KeyTemplate) bool { return k.Attr.Name == attr })
 }
 
 // Attribute returns the declared attribute with the name, nil if there is none.
 func (e *Entity) Attribute(name string) *Attribute {
-	return findFirst(e.Attributes, func(a *Attribute) bool { return a.Name == name })
+	return seq.Find(e.Attributes, func(a *Attribute) bool { return a.Name == name })
 }
 
 // attributeNames returns the names of the declared attributes, in the order of the file.
 func (e *Entity) attributeNames() []string {
-	return mapped(e.Attributes, func(a *Attribute) string { return a.Name })
+	return seq.Map(e.Attributes, func(a *Attribute) string { return a.Name })
 }
 
 // Field resolves a name of this entity's rows and never returns nil. A name that is neither
@@ -552,7 +553,7 @@ func keyAttrType(k store.KeyType) Type {
 
 // keyNamed returns the primary key attribute whose template consists of this name alone.
 func (e *Entity) keyNamed(name string) *KeyTemplate {
-	return findFirst(e.PrimaryKey(), func(k *KeyTemplate) bool { return k.Template.Whole() && k.Template.names[0] == name })
+	return seq.Find(e.PrimaryKey(), func(k *KeyTemplate) bool { return k.Template.Whole() && k.Template.names[0] == name })
 }
 
 // Key builds the primary key from the values of its names. It reports false if a value is

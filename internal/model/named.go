@@ -1,24 +1,5 @@
 package model
 
-import "slices"
-
-// mapped returns a list of a function's results for the elements of a list, in its order.
-func mapped[T, R any](list []T, of func(T) R) []R {
-	out := make([]R, len(list))
-	for i, x := range list {
-		out[i] = of(x)
-	}
-	return out
-}
-
-// findFirst returns the first element of a list of which is returns true, the zero value if there is none.
-func findFirst[T any](list []T, is func(T) bool) (found T) {
-	if i := slices.IndexFunc(list, is); i >= 0 {
-		found = list[i]
-	}
-	return found
-}
-
 // placed is a part of the file that has a name with its place.
 type placed interface{ called() word }
 

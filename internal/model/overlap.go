@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -180,7 +181,7 @@ func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
 	}
 	for i := range e.Where {
 		if listed := e.Where[i].Listed(); whereToo && of != nil && len(listed) > 0 && sameField(e.Where[i].Field, of) {
-			return append(out, mapped(listed, func(v value.Value) string { return "=" + value.Scalar(v) + "\x00" })) // it begins no other
+			return append(out, seq.Map(listed, func(v value.Value) string { return "=" + value.Scalar(v) + "\x00" })) // it begins no other
 		}
 	}
 	return append(out, []string{"="})

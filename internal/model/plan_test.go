@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -96,14 +97,14 @@ func (p *printer) entity(e *Entity) {
 			p.line("  %s else %s.%s by %s links %s used=%v", o.Name, o.Of.Name, field(o.Field), assigns(o.Key), fieldList(o.Links), o.Used)
 		}
 	}
-	back := mapped(e.Values, func(t *Tally) string { return "value " + t.Name })
-	back = append(back, mapped(e.Sources, func(s *Source) string { return "source of " + s.Tally.Name })...)
-	back = append(back, mapped(e.Rules, func(r *RowRule) string { return "makes " + r.Name })...)
-	back = append(back, mapped(e.Follow, func(f *Follow) string { return "followed by " + f.Rule.Name + "." + f.Attr })...)
-	back = append(back, mapped(e.Statuses, func(s *Status) string { return "moves " + s.Name })...)
-	back = append(back, mapped(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Status.Name })...)
-	back = append(back, mapped(e.Others, func(o *Others) string { return "stands for " + o.Name })...)
-	back = append(back, mapped(e.Search, func(s *Search) string { return "in " + s.Name })...)
+	back := seq.Map(e.Values, func(t *Tally) string { return "value " + t.Name })
+	back = append(back, seq.Map(e.Sources, func(s *Source) string { return "source of " + s.Tally.Name })...)
+	back = append(back, seq.Map(e.Rules, func(r *RowRule) string { return "makes " + r.Name })...)
+	back = append(back, seq.Map(e.Follow, func(f *Follow) string { return "followed by " + f.Rule.Name + "." + f.Attr })...)
+	back = append(back, seq.Map(e.Statuses, func(s *Status) string { return "moves " + s.Name })...)
+	back = append(back, seq.Map(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Status.Name })...)
+	back = append(back, seq.Map(e.Others, func(o *Others) string { return "stands for " + o.Name })...)
+	back = append(back, seq.Map(e.Search, func(s *Search) string { return "in " + s.Name })...)
 	if len(back) > 0 {
 		p.line("  %s", strings.Join(back, ", "))
 	}
@@ -149,7 +150,7 @@ func (p *printer) query(q *Query) {
 			p.line("    any %s", binds(s.Any))
 		}
 		if len(s.Also) > 0 {
-			p.line("    also %v", mapped(s.Also, func(e *Entity) string { return e.Name }))
+			p.line("    also %v", seq.Map(s.Also, func(e *Entity) string { return e.Name }))
 		}
 	}
 }
@@ -219,14 +220,14 @@ func field(f *Field) string {
 	return fmt.Sprintf("%s(%s)", f.Name, f.Type)
 }
 
-func fieldList(fs []*Field) []string { return mapped(fs, field) }
+func fieldList(fs []*Field) []string { return seq.Map(fs, field) }
 
 func tests(ts []Test) string {
 	var b strings.Builder
 	for _, t := range ts {
 		fmt.Fprintf(&b, " %s", field(t.Field))
 		for _, term := range t.Is {
-			fmt.Fprintf(&b, " %s %s", term.Op, mapped(term.Values, text))
+			fmt.Fprintf(&b, " %s %s", term.Op, seq.Map(term.Values, text))
 		}
 	}
 	return b.String()

@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // Search is an index of one entity's rows. A row is in it while it passes Where.
@@ -88,10 +90,10 @@ func (c *compiler) fields(e *Entity, ws []word) []*Field {
 
 // search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
-	s := findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
+	s := seq.Find(c.Searches, func(s *Search) bool { return s.Name == w.text })
 	reported := slices.ContainsFunc(c.decl.Search, func(d *searchDecl) bool { return d.name.text == w.text })
 	if s == nil && !reported && w.given() {
-		c.refuseUnknown(w, mapped(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
+		c.refuseUnknown(w, seq.Map(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -177,7 +178,7 @@ func (c *compiler) setNames(t *Tally, at pos) {
 // listed returns the values to which the entity's where limits a name in the key, none if
 // it sets no limit.
 func (e *Entity) listed(name string) []value.Value {
-	t := findFirst(e.keyTests(), func(t Test) bool { return t.Field.Name == name })
+	t := seq.Find(e.keyTests(), func(t Test) bool { return t.Field.Name == name })
 	return t.Listed()
 }
 

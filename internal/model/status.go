@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // statusKind derives a status: an attribute that moves along its enum in steps.
@@ -238,7 +240,7 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
 		return nil
 	}
-	o.Links = mapped(rest, of.Field)
+	o.Links = seq.Map(rest, of.Field)
 	return o
 }
 
@@ -400,10 +402,10 @@ func (c *compiler) tested(e *Entity) (out []use) {
 		}
 	}
 	field := func(t Test) *Field { return t.Field }
-	add(e.Name, e.decl.name.pos, mapped(e.Where, field)...)
+	add(e.Name, e.decl.name.pos, seq.Map(e.Where, field)...)
 	for _, r := range c.reads {
 		if r.of == e {
-			add(r.what, cmp.Or(r.word, r.at), mapped(r.in.Where, field)...)
+			add(r.what, cmp.Or(r.word, r.at), seq.Map(r.in.Where, field)...)
 		}
 	}
 	for _, l := range e.LatestOf {

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"weir/internal/aggregate"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
-	keys: mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
+	keys: seq.Map(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
 	check: func(c *compiler) {
 		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
@@ -20,7 +21,7 @@ var tallyKind = kind{
 
 // aggregateOf returns the aggregate with a keyword, nil if there is none.
 func aggregateOf(keyword string) *aggregate.Aggregate {
-	return findFirst(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
+	return seq.Find(aggregate.All, func(a *aggregate.Aggregate) bool { return a.Keyword == keyword })
 }
 
 // Tally aggregates rows of some entities into an attribute of another entity's rows.
@@ -173,7 +174,7 @@ func (c *compiler) tally(t *Tally) {
 // keyed lets an index use the value itself as its key. The attribute is then the key
 // attribute and needs no template.
 func (c *compiler) keyed(e *Entity, t *Tally) {
-	for _, a := range keyAttrs(e.Table) {
+	for _, a := range e.Table.KeyAttrs() {
 		if a.Name == t.Attr && e.KeyTemplate(a.Name) == nil && !c.broken[e] {
 			e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
 		}

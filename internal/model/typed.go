@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/calendar"
 	"weir/internal/condition"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -93,13 +94,13 @@ func (in *Input) Uses(row value.Item) bool {
 
 // reads returns all fields that are read.
 func (in *Input) reads() []*Field {
-	return append(mapped(in.Where, func(t Test) *Field { return t.Field }), in.Fields...)
+	return append(seq.Map(in.Where, func(t Test) *Field { return t.Field }), in.Fields...)
 }
 
 // inputs sets the fields that each derivation reads, and returns all of them. TestInputsAreWhole finds a field that is missing there.
 func (m *Model) inputs() []reading {
-	all := slices.Concat(mapped(m.Tallies, (*Tally).inputs), mapped(m.Statuses, (*Status).inputs), mapped(m.Latest, (*Latest).inputs),
-		mapped(m.Rows, (*RowRule).inputs), mapped(m.Follows, (*Follow).inputs), mapped(m.Searches, (*Search).inputs))
+	all := slices.Concat(seq.Map(m.Tallies, (*Tally).inputs), seq.Map(m.Statuses, (*Status).inputs), seq.Map(m.Latest, (*Latest).inputs),
+		seq.Map(m.Rows, (*RowRule).inputs), seq.Map(m.Follows, (*Follow).inputs), seq.Map(m.Searches, (*Search).inputs))
 	return slices.Concat(all...)
 }
 
@@ -259,7 +260,7 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 // which zone times are that name none.
 func (c *compiler) form(a *Attribute, d *attributeDecl) {
 	a.Whole = d.Whole
-	if of := forms[a.Type]; d.As.given() && len(of) > 0 && !c.refuseUnknown(d.As, mapped(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text) {
+	if of := forms[a.Type]; d.As.given() && len(of) > 0 && !c.refuseUnknown(d.As, seq.Map(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text) {
 		a.As = As(d.As.text)
 	}
 	if !d.Zone.given() || a.Type != TypeTime {

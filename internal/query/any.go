@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/condition"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -97,10 +98,9 @@ func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
 		return nil, false
 	}
 	fixed := s.lookup(sc)
-	sets := []map[string]value.Value{}
-	for _, e := range list.Elements() {
-		sets = append(sets, map[string]value.Value{s.pick.bind.Field.Name: e.Value})
-	}
+	sets := seq.Map(list.Elements(), func(e value.Attr) map[string]value.Value {
+		return map[string]value.Value{s.pick.bind.Field.Name: e.Value}
+	})
 	for name, enum := range s.pick.enums {
 		if b := s.Bound(name); b != nil && !s.value(b, sc).IsMissing() {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -23,10 +24,7 @@ func newReturned(q *model.Query, of *step) []returned {
 			r.size = newList(r.Size, of)
 		}
 		if d := r.Distinct; d != nil {
-			var fields []*model.Field
-			for _, a := range d.Key {
-				fields = append(fields, d.Entity.Field(a.Name))
-			}
+			fields := seq.Map(d.Key, func(a model.Assign) *model.Field { return d.Entity.Field(a.Name) })
 			r.distinct = partition(d.Entity, fields, d.Key, of)
 		}
 		out = append(out, r)

@@ -24,13 +24,7 @@ import (
 // or walked past. It cannot be made or changed without the secret, nor used with
 // another query.
 //
-// A place's bytes are its form ('o', 'u' or 's') and then
-//
-//	o  each scan's key and index entry, outermost first
-//	u  the key
-//	s  the index's own cursor
-//
-// where a key is two values, and a value is its kind, its length and its text.
+// A place's bytes are the stored form of an item (value.AppendItem).
 
 const (
 	// The shortest secret, how many bytes of a cursor sign it, and the longest cursor that is looked at.
@@ -81,7 +75,7 @@ func (s *seal) open(cursor string) (place, error) {
 // cursor is good for the request that it came from and no other.
 func (s *seal) sign(b []byte) []byte {
 	h := hmac.New(sha256.New, s.secret)
-	write(h, "weir cursor 1", s.model, s.query)
+	write(h, "weir cursor 2", s.model, s.query)
 	for _, name := range slices.Sorted(maps.Keys(s.params)) {
 		write(h, name, s.params[name])
 	}
@@ -92,107 +86,56 @@ func (s *seal) sign(b []byte) []byte {
 // write hashes texts so that no others have the same hash.
 func write(h hash.Hash, texts ...string) {
 	for _, t := range texts {
-		h.Write(appendText(nil, t))
+		h.Write(append(binary.AppendUvarint(nil, uint64(len(t))), t...))
 	}
 }
 
-// appendText appends a text after its length.
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
+// The names of an item that is a place.
+const (
+	afterHit = "s" // the index's own cursor
+	afterRow = "u" // the key of a row
+	atRow    = "o" // the key and the index entry of a scan; one for each scan, outermost first
+)
 
 // appendPlace encodes where an answer goes on: after a document, at an unfinished row, or after
-// the rows that several partitions have given so far. The first byte says which.
+// the rows that several partitions have given so far. A key without a sort key has a Missing one.
 func appendPlace(b []byte, at place) []byte {
+	var it value.Item
 	switch {
 	case at.after != "":
-		return append(append(b, 's'), at.after...)
+		it = value.Item{{Name: afterHit, Value: value.OfString(at.after)}}
 	case at.key != nil:
-		return appendKey(append(b, 'u'), *at.key)
+		it = value.Item{{Name: afterRow, Value: value.OfList(at.key.Partition, at.key.Sort)}}
 	}
-	b = append(b, 'o')
 	for _, c := range at.at {
-		b = appendKey(appendKey(b, c.Key), c.Entry)
+		it = append(it, value.Attr{Name: atRow, Value: value.OfList(c.Key.Partition, c.Key.Sort, c.Entry.Partition, c.Entry.Sort)})
 	}
-	return b
+	return value.AppendItem(b, it)
 }
 
-// appendKey appends a key, whose sort key may be missing.
-// Each part is its kind, and its text unless it is missing.
-func appendKey(b []byte, k store.Key) []byte {
-	for _, v := range [...]value.Value{k.Partition, k.Sort} {
-		b = append(b, byte(v.Kind()))
-		if !v.IsMissing() {
-			b = appendText(b, v.Text())
-		}
-	}
-	return b
-}
+// keyText is a key as a text that no other key has.
+func keyText(k store.Key) string { return string(appendPlace(nil, place{key: &k})) }
 
 // parsePlace decodes what appendPlace encoded. The bytes come from a client, but with a good
 // signature; what cannot be decoded is of another version, and ErrCursor.
 func parsePlace(b []byte) (at place, err error) {
-	if len(b) < 2 {
+	it, rest, err := value.DecodeItem(b)
+	if err != nil || len(rest) > 0 || len(it) == 0 {
 		return place{}, ErrCursor
 	}
-	p := parser{rest: b[1:]}
-	switch b[0] {
-	case 's':
-		at.after = string(b[1:])
-	case 'u':
-		k := p.key()
-		at.key, p.bad = &k, p.bad || len(p.rest) > 0
-	case 'o':
-		for len(p.rest) > 0 && !p.bad {
-			at.at = append(at.at, store.Cursor{Key: p.key(), Entry: p.key()})
+	for i, a := range it {
+		switch vs := a.Value.Elements(); {
+		case a.Name == afterHit && len(it) == 1 && a.Value.Text() != "":
+			at.after = a.Value.Text()
+		case a.Name == afterRow && len(it) == 1 && len(vs) == 2:
+			at.key = &store.Key{Partition: vs[0].Value, Sort: vs[1].Value}
+		case a.Name == atRow && len(at.at) == i && len(vs) == 4:
+			at.at = append(at.at, store.Cursor{Key: store.Key{Partition: vs[0].Value, Sort: vs[1].Value}, Entry: store.Key{Partition: vs[2].Value, Sort: vs[3].Value}})
+		default:
+			return place{}, ErrCursor
 		}
-	default:
-		p.bad = true
-	}
-	if p.bad {
-		return place{}, ErrCursor
 	}
 	return at, nil
-}
-
-// parser reads the bytes of a place; bad says that they are none.
-type parser struct {
-	rest []byte
-	bad  bool
-}
-
-// key decodes what appendKey appended.
-func (p *parser) key() store.Key { return store.Key{Partition: p.value(), Sort: p.value()} }
-
-// value decodes a value, or notes that the bytes are bad; then it and all later calls return
-// nothing.
-func (p *parser) value() value.Value {
-	if p.bad = p.bad || len(p.rest) == 0; p.bad {
-		return value.Value{}
-	}
-	kind := value.Kind(p.rest[0])
-	p.rest = p.rest[1:]
-	if kind == value.Missing {
-		return value.Value{}
-	}
-	n, w := binary.Uvarint(p.rest)
-	if p.bad = w <= 0 || n > uint64(len(p.rest)-w); p.bad {
-		return value.Value{}
-	}
-	text := string(p.rest[w : w+int(n)])
-	p.rest = p.rest[w+int(n):]
-	switch kind {
-	case value.String:
-		return value.OfString(text)
-	case value.Binary:
-		return value.OfBinary(text)
-	case value.Number:
-		v, err := value.ParseNumber(text)
-		p.bad = err != nil
-		return v
-	}
-	p.bad = true
-	return value.Value{}
 }
 
 // secretBytes is the length of a new secret.
@@ -211,13 +154,10 @@ func LoadSecret(ctx context.Context, s store.Store) ([]byte, error) {
 	}
 	fresh := make([]byte, secretBytes)
 	rand.Read(fresh)
-	out, err := s.Write(ctx, []store.Write{owntable.SetSecret(fresh)})
-	if err == nil {
-		err = out[0].Err
-	}
+	made, err := store.WriteRow(ctx, s, owntable.SetSecret(fresh))
 	switch {
 	case errors.Is(err, store.ErrCondition): // another was first
-		return owntable.DecodeSecret(out[0].Row)
+		return owntable.DecodeSecret(made)
 	case err != nil:
 		return nil, fmt.Errorf("make the secret of cursors: %w", err)
 	}

@@ -17,7 +17,7 @@ func (r *run) distinct(ctx context.Context, from place) ([]value.Item, place, er
 	keys := map[string]store.Key{}
 	w := &walk{run: r, ctx: ctx, keep: func(k store.Key) {
 		if from.key == nil || compareKeys(k, *from.key) > 0 {
-			keys[string(appendKey(nil, k))] = k
+			keys[keyText(k)] = k
 		}
 	}}
 	if _, err := w.descend(0, []found{{}}, nil); err != nil {

@@ -59,8 +59,6 @@ func (f *fake) remove(table string, k store.Key) {
 	f.rows[table] = slices.DeleteFunc(f.rows[table], func(have value.Item) bool { return f.keyOf(table, have) == keyText(k) })
 }
 
-func keyText(k store.Key) string { return string(appendKey(nil, k)) }
-
 func (f *fake) keyOf(table string, row value.Item) string {
 	k, _ := f.tables[table].KeyOf(row)
 	return keyText(k)

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -38,12 +39,7 @@ func rebind(e *model.Entity, binds []model.Bind) []model.Bind {
 
 // kind is the step of the row's kind, nil where the row does not belong.
 func (s *step) kind(row value.Item, sc scope, now time.Time) *step {
-	for _, k := range s.kinds {
-		if k.belongs(row, sc, now) {
-			return k
-		}
-	}
-	return nil
+	return seq.Find(s.kinds, func(k *step) bool { return k.belongs(row, sc, now) })
 }
 
 // outside is the row as people see it.
@@ -126,10 +122,7 @@ func Select(row value.Item, names []string) value.Item {
 // kindOf is the step of the row's kind by what the row is, nil where the step reads
 // one kind.
 func (s *step) kindOf(row value.Item) *step {
-	for _, k := range s.kinds {
-		if k.sparse && k.matchesKeys(row) || !k.sparse && k.Entity.Table.Classify(row) == k.Entity {
-			return k
-		}
-	}
-	return nil
+	return seq.Find(s.kinds, func(k *step) bool {
+		return k.sparse && k.matchesKeys(row) || !k.sparse && k.Entity.Table.Classify(row) == k.Entity
+	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -16,10 +17,7 @@ import (
 // adds to each removal the condition that no replay writes the row meanwhile. A crash
 // afterwards leaves marks of rows that still exist; these have no effect.
 func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Table, removals []store.Write) error {
-	refs := make([]store.Ref, len(removals))
-	for i := range removals {
-		refs[i] = removals[i].Ref
-	}
+	refs := seq.Map(removals, func(w store.Write) store.Ref { return w.Ref })
 	rows, err := s.Get(ctx, refs)
 	if err != nil {
 		return fmt.Errorf("reading rows that have expired: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -87,7 +88,7 @@ func (s *sample) learn() {
 		}
 	}
 	for _, e := range s.model.Entities {
-		for _, name := range fields(e) {
+		for _, name := range e.InputNames() {
 			if of := owners[name]; len(of) == 1 {
 				s.links.join(field{of[0], name}, field{e, name})
 			}
@@ -129,22 +130,6 @@ func (s *sample) asked(e *model.Entity, tests []model.Test) {
 	}
 }
 
-// fields returns the names that commands may give.
-func fields(e *model.Entity) []string {
-	var out []string
-	for _, a := range e.Attributes {
-		if a.Computed == nil { // else the model computes it, and commands must not give it
-			out = append(out, a.Name)
-		}
-	}
-	for _, k := range e.KeyNames() {
-		if !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
 // rows returns the create commands for an entity, each with a different key.
 func (s *sample) rows(e *model.Entity) []ingest.Command {
 	n := alone
@@ -154,7 +139,7 @@ func (s *sample) rows(e *model.Entity) []ingest.Command {
 	var out []ingest.Command
 	for i := range n {
 		var attrs []value.Attr
-		for _, name := range fields(e) {
+		for _, name := range e.InputNames() {
 			if s.wanted(e, name) {
 				attrs = append(attrs, value.Attr{Name: name, Value: s.value(e, name, s.turn(e, name, i), i)})
 			}
@@ -220,12 +205,10 @@ func (s *sample) wanted(e *model.Entity, name string) bool {
 // owner returns the entity whose ids a field holds, nil for none.
 func (s *sample) owner(f field) *model.Entity {
 	root := s.links.root(f)
-	for _, e := range s.model.Entities {
-		if keys := e.KeyNames(); !e.Derived && len(keys) == 1 && s.links.root(field{e, keys[0]}) == root {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(s.model.Entities, func(e *model.Entity) bool {
+		keys := e.KeyNames()
+		return !e.Derived && len(keys) == 1 && s.links.root(field{e, keys[0]}) == root
+	})
 }
 
 // value returns the kth value of a field, for row i.

@@ -112,6 +112,22 @@ func (d *Document) Check() error {
 	return nil
 }
 
+// Group sorts documents, by their places in docs, by the index of each, which a driver finds by its name. errs has why a
+// document is in no group: there is no such index, or no index takes it.
+func Group[I comparable](docs []Document, index func(name string) (I, error)) (groups map[I][]int, errs []error) {
+	groups, errs = map[I][]int{}, make([]error, len(docs))
+	for i := range docs {
+		of, err := index(docs[i].Index)
+		if err == nil {
+			err = docs[i].Check()
+		}
+		if errs[i] = err; err == nil {
+			groups[of] = append(groups[of], i)
+		}
+	}
+	return groups, errs
+}
+
 // Query is a search request.
 type Query struct {
 	Index string

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"weir/internal/owntable"
+	"weir/internal/seq"
 )
 
 // Default is the stage that is meant if none is named.
@@ -83,11 +84,7 @@ func (s Stage) Prefix() string {
 
 // Map is the map of tables as a flag has it, "" for none.
 func (s Stage) Map() string {
-	var pairs []string
-	for _, p := range s.Tables {
-		pairs = append(pairs, p.Logical+"="+p.Real)
-	}
-	return strings.Join(pairs, ",")
+	return strings.Join(seq.Map(s.Tables, func(p Pair) string { return p.Logical + "=" + p.Real }), ",")
 }
 
 // name is the stage's name for people.

@@ -12,16 +12,11 @@ import (
 // for, and less often: streams have limits too, which the readers of the records share.
 // Use one for each model. It may be used from several goroutines.
 type Recent struct {
-	of   *system.System
-	part *system.Part
-	now  func() time.Time
-	turn chan struct{} // full while one reads
-	at   time.Time
-	last Status
-
-	lagTurn chan struct{} // full while one reads lags, for which no status waits
-	lagsAt  time.Time
-	lags    lags
+	of     *system.System
+	part   *system.Part
+	now    func() time.Time
+	status reading[Status]
+	lags   reading[lags] // for which no status waits
 }
 
 // For how long a reading answers, and one of the lags.
@@ -32,57 +27,49 @@ const (
 
 // NewRecent returns the reader of a model's status. now tells the time that passes.
 func NewRecent(s *system.System, part *system.Part, now func() time.Time) *Recent {
-	return &Recent{of: s, part: part, now: now, turn: make(chan struct{}, 1), lagTurn: make(chan struct{}, 1)}
+	return &Recent{s, part, now, reading[Status]{turn: make(chan struct{}, 1)}, reading[lags]{turn: make(chan struct{}, 1)}}
 }
 
 // Status returns the status without lags as it was at most a second before the call, or a newer one. An
 // error is not kept: the next call reads again.
 func (r *Recent) Status(ctx context.Context) (Status, error) {
-	if err := take(ctx, r.turn); err != nil {
-		return Status{}, err
-	}
-	defer func() { <-r.turn }()
-	if began := r.now(); stale(r.at, began, recentFor) {
-		is, err := known(ctx, r.of, r.part)
-		if err != nil {
-			return Status{}, err
-		}
-		r.at, r.last = began, is
-	}
-	return r.last, nil
+	return r.status.get(ctx, r.now, recentFor, func() (Status, error) { return known(ctx, r.of, r.part) })
 }
 
 // Lagging returns the status with lags, which may be 10 seconds older.
 func (r *Recent) Lagging(ctx context.Context) (Status, error) {
 	is, err := r.Status(ctx)
-	if err == nil {
-		err = take(ctx, r.lagTurn)
-	}
 	if err != nil {
 		return Status{}, err
 	}
-	defer func() { <-r.lagTurn }()
-	if began := r.now(); stale(r.lagsAt, began, lagsFor) {
-		lags, err := lagsOf(ctx, r.part, &is)
-		if err != nil {
-			return Status{}, err
-		}
-		r.lagsAt, r.lags = began, lags
+	all, err := r.lags.get(ctx, r.now, lagsFor, func() (lags, error) { return lagsOf(ctx, r.part, &is) })
+	if err != nil {
+		return Status{}, err
 	}
-	return is.with(r.lags, r.part.Model), nil
+	return is.with(all, r.part.Model), nil
 }
 
-// take takes a turn, or returns the error of ctx if that ends before.
-func take(ctx context.Context, turn chan<- struct{}) error {
+// reading is what was read last.
+type reading[T any] struct {
+	turn chan struct{} // full while one reads
+	at   time.Time
+	last T
+}
+
+// get returns what was read at most so long before the call, or reads again. It returns the error of ctx if that ends
+// while another call reads.
+func (r *reading[T]) get(ctx context.Context, now func() time.Time, life time.Duration, read func() (T, error)) (is T, err error) {
 	select {
-	case turn <- struct{}{}:
-		return nil
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return is, ctx.Err()
 	}
-}
-
-// stale reports whether what was read at a time no longer answers.
-func stale(at, now time.Time, after time.Duration) bool {
-	return at.IsZero() || now.Before(at) || now.Sub(at) >= after
+	if began := now(); r.at.IsZero() || began.Before(r.at) || began.Sub(r.at) >= life {
+		if is, err = read(); err != nil {
+			return is, err
+		}
+		r.at, r.last = began, is
+	}
+	return r.last, nil
 }

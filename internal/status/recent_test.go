@@ -58,7 +58,7 @@ func TestRecentStatus(t *testing.T) {
 		}
 		c.at = c.at.Add(time.Second)
 	}
-	recent.turn <- struct{}{} // one reads, and the call does not wait for longer than its context
+	recent.status.turn <- struct{}{} // one reads, and the call does not wait for longer than its context
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := recent.Status(ctx); !errors.Is(err, context.Canceled) {

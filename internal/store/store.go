@@ -44,6 +44,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"weir/internal/events"
@@ -128,6 +129,20 @@ func (t *Table) Index(name string) *Index {
 		}
 	}
 	return nil
+}
+
+// KeyAttrs returns the attributes of the keys of the table and its indexes, each once, the table's own first.
+func (t *Table) KeyAttrs() (out []KeyAttr) {
+	all := []KeyAttr{t.Key.Partition, t.Key.Sort}
+	for _, ix := range t.Indexes {
+		all = append(all, ix.Key.Partition, ix.Key.Sort)
+	}
+	for _, a := range all {
+		if a.Name != "" && !slices.ContainsFunc(out, func(b KeyAttr) bool { return b.Name == a.Name }) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // Key is the primary key of a row. Sort is Missing if the table has no sort key.
@@ -412,6 +427,16 @@ func GetRow(ctx context.Context, s Getter, ref Ref) (value.Item, error) {
 		return nil, err
 	}
 	return rows[0], nil
+}
+
+// WriteRow does one write. It returns the row of its Outcome, if that has one, also with an error, which is that of the
+// store or of the Outcome.
+func WriteRow(ctx context.Context, s Store, w Write) (value.Item, error) {
+	out, err := s.Write(ctx, []Write{w})
+	if err != nil {
+		return nil, err
+	}
+	return out[0].Row, out[0].Err
 }
 
 // Querier is the part of a Store that Pages needs.

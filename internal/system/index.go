@@ -17,6 +17,7 @@ import (
 	"weir/internal/projections/document"
 	"weir/internal/query"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -262,17 +263,14 @@ func (s *System) read(ctx context.Context, g *generation) (row owntable.Generati
 // write replaces the row of a generation, durably. The error wraps store.ErrCondition if
 // another program has changed it.
 func (s *System) write(ctx context.Context, at store.Ref, was, next owntable.GenerationRow) (owntable.GenerationRow, error) {
-	out, err := s.Store.Write(ctx, []store.Write{was.Becomes(at, next)})
-	if err == nil {
-		err = out[0].Err
-	}
+	row, err := store.WriteRow(ctx, s.Store, was.Becomes(at, next))
 	if err != nil {
 		return was, fmt.Errorf("write what is in the search indexes: %w", err)
 	}
 	if err := s.Store.Sync(ctx); err != nil {
 		return was, err
 	}
-	return owntable.DecodeGeneration(out[0].Row)
+	return owntable.DecodeGeneration(row)
 }
 
 // change changes the row of a generation as often as it takes. do returns false if there is
@@ -296,12 +294,7 @@ func (s *System) change(ctx context.Context, g *generation, do func(*owntable.Ge
 
 // generationOf returns the generation of a model of the system, nil without search.
 func (s *System) generationOf(m *model.Model) *generation {
-	for _, g := range s.generations {
-		if g.model == m {
-			return g
-		}
-	}
-	return nil
+	return seq.Find(s.generations, func(g *generation) bool { return g.model == m })
 }
 
 // rowsOf yields the generations of a model.

@@ -41,6 +41,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -252,11 +253,7 @@ func Tables(models []*model.Model) ([]store.Table, error) {
 
 // names are the names of fields, in their order.
 func names(fs []*model.Field) []string {
-	var out []string
-	for _, f := range fs {
-		out = append(out, f.Name)
-	}
-	return out
+	return seq.Map(fs, func(f *model.Field) string { return f.Name })
 }
 
 // Show makes everything that was applied before the call visible to searches. Without it, a
@@ -419,11 +416,8 @@ func unless(err, other error) error {
 }
 
 // RealTables are the names that the model's tables have in the deployment, in the model's order.
-func (s *System) RealTables(part *Part) (out []string) {
-	for _, t := range part.Model.Tables {
-		out = append(out, s.Names.Real(t.Name))
-	}
-	return out
+func (s *System) RealTables(part *Part) []string {
+	return seq.Map(part.Model.Tables, func(t *model.Table) string { return s.Names.Real(t.Name) })
 }
 
 // Builder returns the builder of all that can be built of the model.

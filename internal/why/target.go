@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -162,11 +163,7 @@ func typed(e *model.Entity, name, text string) (value.Value, error) {
 
 // entities lists the model's entities for a message, in the model's order.
 func entities(m *model.Model) string {
-	var names []string
-	for _, e := range m.Entities {
-		names = append(names, e.Name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(seq.Map(m.Entities, func(e *model.Entity) string { return e.Name }), ", ")
 }
 
 // keyNames returns the names that make up an entity's key, in order.
@@ -190,10 +187,7 @@ func form(e *model.Entity) string {
 // Known returns the rows of the addresses that a user may mean. It leaves out keys under
 // which the store holds a different row. A single address is returned without a read.
 func Known(ctx context.Context, db store.Store, all []Address) (out []store.Ref, err error) {
-	refs := make([]store.Ref, len(all))
-	for i := range all {
-		refs[i] = all[i].Row
-	}
+	refs := seq.Map(all, func(a Address) store.Ref { return a.Row })
 	if len(refs) == 1 {
 		return refs, nil
 	}

@@ -2,21 +2,16 @@ package writeapi
 
 import (
 	"maps"
-	"net/http"
-	"strconv"
 
 	"weir/internal/api"
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // describe is the OpenAPI 3.1 description of the API. It depends on nothing but the
 // models, and the same models give the same bytes.
 func (a *API) describe(keyed, queries bool) ([]byte, error) {
-	d := &description{
-		paths:     object{"/openapi.json": openapiPath, "/healthz": healthPath},
-		schemas:   object{"Problem": api.ProblemSchema, "Results": resultsSchema},
-		responses: object{},
-	}
+	d := &description{paths: api.OwnPaths("Whether rows can be written now."), schemas: object{"Problem": api.ProblemSchema, "Results": resultsSchema}}
 	tags := []object{}
 	for _, t := range a.targets {
 		for _, e := range t.entities {
@@ -28,20 +23,14 @@ func (a *API) describe(keyed, queries bool) ([]byte, error) {
 	if queries {
 		d.queries(a.targets)
 	}
-	for status, about := range problems {
-		d.responses[responseName(status)] = problemResponse(status, about)
-	}
-	components := object{"schemas": d.schemas, "responses": d.responses, "headers": headers}
+	components := object{"schemas": d.schemas, "responses": api.Problems(append(ofWrites, api.Always...)), "headers": headers}
 	return api.Document(object{"tags": tags, "paths": d.paths, "components": components}, about, keyed)
 }
 
 // queries adds the paths of queries, which Beside answers at the same address. A GET of a name
 // that is both a query and an entity is the query.
 func (d *description) queries(targets []*target) {
-	var models []*model.Model
-	for _, t := range targets {
-		models = append(models, t.Model)
-	}
+	models := seq.Map(targets, func(t *target) *model.Model { return t.Model })
 	also := api.Describe(models)
 	for path, item := range also.Paths {
 		if have, ok := d.paths[path].(object); ok {
@@ -51,51 +40,16 @@ func (d *description) queries(targets []*target) {
 		d.paths[path] = item
 	}
 	maps.Copy(d.schemas, also.Schemas)
-	maps.Copy(d.responses, also.Responses)
 }
 
 // about is the description's text for people.
 const about = "Writes of rows, checked against their models. Fields of the key may be given in the body, as query parameters, or both ways alike."
 
 // description gathers the parts of the document. Two entities never share a schema's name within a model.
-type description struct{ paths, schemas, responses object }
+type description struct{ paths, schemas object }
 
-// problems are the statuses of what goes wrong, and what each says.
-var problems = map[int]string{
-	http.StatusBadRequest:            "The request is not one: no JSON, or a header that says nothing.",
-	http.StatusUnauthorized:          "A key is needed.",
-	http.StatusNotFound:              "There is no such row, or no such name.",
-	http.StatusMethodNotAllowed:      "The method is not possible here.",
-	http.StatusConflict:              "The row exists, another has what must be unique, or a status would go back.",
-	http.StatusGone:                  "It was done before, by its idempotency key, and the row was removed since.",
-	http.StatusPreconditionFailed:    "The row is not the one that If-Match names.",
-	http.StatusRequestEntityTooLarge: "The body is too large, or the row would be.",
-	http.StatusRequestURITooLong:     "The query string is too long.",
-	http.StatusUnsupportedMediaType:  "The body is of another type.",
-	http.StatusMisdirectedRequest:    "The server is asked by a name that it does not have.",
-	http.StatusUnprocessableEntity:   "Fields are not right; each is listed.",
-	http.StatusTooManyRequests:       "Too much in a short time.",
-	http.StatusInternalServerError:   "Something is wrong with the server.",
-	http.StatusServiceUnavailable:    "The store does not answer, and whether it was written is not known: send it again.",
-}
-
-// always are the problems that any request can meet.
-var always = []int{400, 401, 404, 414, 421, 422, 429, 500, 503}
-
-// responseName is the name of the component for a status.
-func responseName(status int) string { return "Problem" + strconv.Itoa(status) }
-
-// problemResponse is the component itself, with the headers that this status has.
-func problemResponse(status int, about string) object {
-	r := object{"description": about, "content": object{"application/problem+json": object{"schema": ref("schemas", "Problem")}}}
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		r["headers"] = object{"Retry-After": ref("headers", "Retry-After")}
-	case http.StatusUnauthorized:
-		r["headers"] = object{"WWW-Authenticate": ref("headers", "WWW-Authenticate")}
-	}
-	return r
-}
+// ofWrites are the problems that only writes can meet.
+var ofWrites = []int{409, 410, 412, 413, 415}
 
 // ref is a reference to a component.
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
@@ -105,8 +59,6 @@ var headers = object{
 	"ETag":                object{"description": "The row's revision.", "schema": object{"type": "string"}},
 	"Location":            object{"description": "The path of the row.", "schema": object{"type": "string", "format": "uri-reference"}},
 	"Idempotent-Replayed": object{"description": "true where the answer is of the same request before.", "schema": object{"type": "string", "enum": []string{"true"}}},
-	"Retry-After":         object{"description": "Seconds to wait.", "schema": object{"type": "string", "pattern": "^[0-9]+$"}},
-	"WWW-Authenticate":    object{"schema": object{"type": "string"}},
 }
 
 // resultsSchema describes outcome. A field that is added there has to be added here.
@@ -125,25 +77,6 @@ var resultsSchema = object{
 			"problem":  ref("schemas", "Problem"),
 		},
 	}}},
-}
-
-// openapiPath and healthPath describe the two paths that belong to no model.
-var openapiPath = object{"get": object{
-	"operationId": "openapi", "summary": "This description.",
-	"responses": withProblems(object{"200": object{"description": "It.", "content": api.JSONOf(object{"type": "object"})}}, 401, 421),
-}}
-
-var healthPath = object{"get": object{
-	"operationId": "health", "summary": "Whether rows can be written now.", "security": []object{},
-	"responses": withProblems(object{"200": object{"description": "They can.", "content": api.JSONOf(object{"type": "object", "required": []string{"status"}})}}, 503),
-}}
-
-// withProblems adds references to the problems of the statuses, and returns responses.
-func withProblems(responses object, statuses ...int) object {
-	for _, s := range statuses {
-		responses[strconv.Itoa(s)] = ref("responses", responseName(s))
-	}
-	return responses
 }
 
 // entity describes the path of an entity's rows.
@@ -170,7 +103,7 @@ func (d *description) entity(m *model.Model, e *entity) {
 	op := func(verb, summary string, params []object, responses object, statuses ...int) object {
 		return object{
 			"operationId": verb + "." + name, "summary": summary, "tags": []string{m.Name + "." + e.Name},
-			"parameters": params, "responses": withProblems(withProblems(responses, always...), statuses...),
+			"parameters": params, "responses": api.WithProblems(api.WithProblems(responses, api.Always...), statuses...),
 		}
 	}
 	body := func(schema string, types ...string) object {
@@ -240,7 +173,7 @@ func (d *description) batch(t *target) {
 	d.paths["/v1/"+t.Model.Name+"/batch"] = object{"post": object{
 		"operationId": "batch." + name, "summary": "Many commands; each is answered by itself.",
 		"requestBody": object{"required": true, "content": content},
-		"responses": withProblems(withProblems(object{"200": object{"description": "What became of each.", "content": api.JSONOf(ref("schemas", "Results"))}},
-			always...), 413, 415),
+		"responses": api.WithProblems(api.WithProblems(object{"200": object{"description": "What became of each.", "content": api.JSONOf(ref("schemas", "Results"))}},
+			api.Always...), 413, 415),
 	}}
 }

@@ -3,7 +3,6 @@ package writeapi
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"weir/internal/api"
 	"weir/internal/model"
@@ -13,24 +12,6 @@ import (
 // object is a JSON object. Written as JSON its names are in order, so that the same
 // model gives the same bytes.
 type object = map[string]any
-
-// fields are the names that people give, in order: the attributes, but for those that
-// are computed, and what stands only in the key.
-// The order is that of the model's file, so a description changes only with its model.
-func (e *entity) fields() []string {
-	var out []string
-	for _, a := range e.Attributes {
-		if a.Computed == nil {
-			out = append(out, a.Name)
-		}
-	}
-	for _, k := range e.keys {
-		if !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
-}
 
 // field is the schema of a field as it is given.
 // The schema is the caller's to change. It allows what the writer accepts, and no less.
@@ -83,7 +64,7 @@ func orNull(s object) object {
 // not give what no query returns.
 func (e *entity) whole(create bool) object {
 	props, required := object{}, []string{}
-	for _, name := range e.fields() {
+	for _, name := range e.InputNames() {
 		if e.needs(name, create) {
 			props[name] = e.field(name)
 			required = append(required, name)
@@ -126,7 +107,7 @@ func (e *entity) nest(props object, required []string) object {
 	out, needed := object{}, []string{}
 	inner, innerNeeded := map[string]object{}, map[string][]string{}
 	for name, schema := range props {
-		member, rest := e.member(name)
+		member, rest := e.MemberOf(name)
 		switch {
 		case member == "":
 			out[name] = schema
@@ -138,7 +119,7 @@ func (e *entity) nest(props object, required []string) object {
 		}
 	}
 	for _, name := range required {
-		member, rest := e.member(name)
+		member, rest := e.MemberOf(name)
 		if member == "" {
 			needed = append(needed, name)
 			continue
@@ -154,26 +135,16 @@ func (e *entity) nest(props object, required []string) object {
 	return closed(out, needed)
 }
 
-// member is the object that an attribute may be given in, and its name there.
-func (e *entity) member(name string) (member, rest string) {
-	for _, n := range e.Nested {
-		if rest, ok := strings.CutPrefix(name, n.Prefix+"."); ok {
-			return n.Member, rest
-		}
-	}
-	return "", name
-}
-
 // puts reports whether a put has to give other fields than a create.
 func (e *entity) puts() bool {
-	return slices.ContainsFunc(e.fields(), func(name string) bool { return e.needs(name, true) != e.needs(name, false) })
+	return slices.ContainsFunc(e.InputNames(), func(name string) bool { return e.needs(name, true) != e.needs(name, false) })
 }
 
 // merge is the schema of what is merged into a row: null removes a field that need
 // not be there.
 func (e *entity) merge() object {
 	props := object{}
-	for _, name := range e.fields() {
+	for _, name := range e.InputNames() {
 		if slices.Contains(e.keys, name) {
 			continue // the query string names the row
 		}

@@ -33,6 +33,7 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 	"weir/internal/web"
 )
@@ -129,22 +130,12 @@ func (a *API) Has(model, entity string) bool {
 
 // target is the target of a model, nil if there is none of that name.
 func (a *API) target(name string) *target {
-	for _, t := range a.targets {
-		if t.Model.Name == name {
-			return t
-		}
-	}
-	return nil
+	return seq.Find(a.targets, func(t *target) bool { return t.Model.Name == name })
 }
 
 // entity is an entity that may be written, nil for one that weir writes alone or that does not exist.
 func (t *target) entity(name string) *entity {
-	for _, e := range t.entities {
-		if e.Name == name {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(t.entities, func(e *entity) bool { return e.Name == name })
 }
 
 // Do does commands. What is answered as done survives a crash.

@@ -37,7 +37,7 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 **Environment.** The variable of a flag is its name in capitals behind ` + "`WEIR_`" + `: ` + "`WEIR_DATA`" + ` is ` + "`--data`" + `,
 ` + "`WEIR_WRITE_BUDGET`" + ` is ` + "`--write-budget`" + `, ` + "`WEIR_AWS=true`" + ` is ` + "`--aws`" + `. The help
 of each command names the variable behind each flag. Where a flag means something else for another command, the variable has the command's
-name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_TEMPLATE_FORMAT`, `WEIR_DASHBOARD_FORMAT`" + `. Keys are no flag, since others can read command
+name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_DASHBOARD_FORMAT`" + `. Keys are no flag, since others can read command
 lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
 single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--prune`" + `.
 

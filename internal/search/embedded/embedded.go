@@ -175,17 +175,7 @@ func (ix *Index) corpus(name string) (*corpus, error) {
 // Apply implements search.Index. Changes of concurrent calls share a commit. Apply may
 // read the texts and values of documents for a while after ctx has ended.
 func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	errs := make([]error, len(docs))
-	groups := map[*corpus][]int{}
-	for i := range docs {
-		c, err := ix.corpus(docs[i].Index)
-		if err == nil {
-			err = docs[i].Check()
-		}
-		if errs[i] = err; err == nil {
-			groups[c] = append(groups[c], i)
-		}
-	}
+	groups, errs := search.Group(docs, ix.corpus)
 	var wg sync.WaitGroup
 	for c, which := range groups {
 		wg.Go(func() {

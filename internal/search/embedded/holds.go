@@ -2,21 +2,20 @@ package embedded
 
 import (
 	"context"
+	"errors"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // Holds implements search.Index.
 func (ix *Index) Holds(_ context.Context, docs []search.Document) ([]bool, error) {
-	out, groups := make([]bool, len(docs)), map[string][]int{}
-	for i := range docs {
-		groups[docs[i].Index] = append(groups[docs[i].Index], i)
+	out := make([]bool, len(docs))
+	groups, errs := search.Group(docs, ix.corpus)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
-	for name, which := range groups {
-		c, err := ix.corpus(name)
-		if err != nil {
-			return nil, err
-		}
+	for c, which := range groups {
 		held, err := c.held(docs, which)
 		if err != nil {
 			return nil, err
@@ -36,9 +35,5 @@ func (c *corpus) held(docs []search.Document, which []int) (map[string]stamp, er
 		return nil, err
 	}
 	defer snap.Close()
-	ids := make([]string, len(which))
-	for n, i := range which {
-		ids[n] = docs[i].ID
-	}
-	return stamps(snap, ids)
+	return stamps(snap, seq.Map(which, func(i int) string { return docs[i].ID }))
 }

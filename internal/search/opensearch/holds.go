@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,18 +13,16 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // Holds implements search.Index. It reads documents by their ids, which needs no
 // refresh.
 func (ix *Index) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
-	out, groups := make([]bool, len(docs)), map[*space][]int{}
-	for i := range docs {
-		sp, err := ix.space(docs[i].Index)
-		if err != nil {
-			return nil, err
-		}
-		groups[sp] = append(groups[sp], i)
+	out := make([]bool, len(docs))
+	groups, errs := search.Group(docs, ix.space)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	for sp, all := range groups {
 		for which := range slices.Chunk(all, maxBulk) {
@@ -59,10 +58,7 @@ func (sp *space) hasSame(d *search.Document, have map[string]any) (bool, error) 
 // readSources reads documents by their ids in one request and returns each as the cluster has it, nil for one that it does not
 // have. It is a read from the shard itself, so it sees writes that no search shows yet.
 func (s *server) readSources(ctx context.Context, sp *space, docs []search.Document, which []int) ([]map[string]any, error) {
-	ids := make([]string, len(which))
-	for n, i := range which {
-		ids[n] = docs[i].ID
-	}
+	ids := seq.Map(which, func(i int) string { return docs[i].ID })
 	body, err := json.Marshal(object{"ids": ids})
 	if err != nil {
 		return nil, err

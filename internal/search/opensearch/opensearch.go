@@ -43,6 +43,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // Options of an index. The zero Options are good for one store on one cluster.
@@ -223,17 +224,7 @@ func (ix *Index) space(name string) (*space, error) {
 // Apply implements search.Index. Acknowledged changes are on the disks of the cluster,
 // and can be found within the index's refresh interval.
 func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	errs := make([]error, len(docs))
-	groups := map[*space][]int{}
-	for i := range docs {
-		sp, err := ix.space(docs[i].Index)
-		if err == nil {
-			err = docs[i].Check()
-		}
-		if errs[i] = err; err == nil {
-			groups[sp] = append(groups[sp], i)
-		}
-	}
+	groups, errs := search.Group(docs, ix.space)
 	var wg sync.WaitGroup
 	for sp, which := range groups {
 		wg.Go(func() {
@@ -299,11 +290,7 @@ func (ix *Index) Refresh(ctx context.Context) error {
 // refresh makes everything that was written visible to searches. All indexes are tried, also after
 // an error.
 func (ix *Index) refresh(ctx context.Context, names []string) error {
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, ix.server.refresh(ctx, ix.spaces[name]))
-	}
-	return errors.Join(errs...)
+	return errors.Join(seq.Map(names, func(name string) error { return ix.server.refresh(ctx, ix.spaces[name]) })...)
 }
 
 // Close makes the cluster show what was written, and ends the index.

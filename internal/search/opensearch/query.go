@@ -13,6 +13,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // maxPage is the maximum of hits that a cluster returns at a time, unless configured
@@ -160,10 +161,7 @@ func after(p *search.Plan) []any {
 // query is the OpenSearch query of a plan, with search.Score as its score.
 // Documents of deleted rows (x) are never found. With a sort nothing is scored, which saves OpenSearch the work.
 func (sp *space) query(p *search.Plan) object {
-	must := []object{}
-	for _, w := range p.Words {
-		must = append(must, word(p, w, false))
-	}
+	must := seq.Map(p.Words, func(w string) object { return word(p, w, false) })
 	if !p.Every() {
 		must = append(must, word(p, p.Last, true))
 	}

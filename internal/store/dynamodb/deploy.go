@@ -16,7 +16,6 @@ import (
 	"weir/internal/doctor"
 	"weir/internal/parallel"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 var _ store.Deployer = (*Store)(nil)
@@ -227,24 +226,10 @@ func (s *Store) enableTTL(ctx context.Context, t *store.Table) error {
 // It has no other attributes, because CreateTable refuses those that no key uses. The order is that
 // of the names, so the same table gives the same request.
 func definitions(t *store.Table) (out []types.AttributeDefinition) {
-	kinds := map[string]value.Kind{}
-	for _, k := range schemas(t) {
-		kinds[k.Partition.Name], kinds[k.Sort.Name] = k.Partition.Type, k.Sort.Type
-	}
-	delete(kinds, "")
-	for name, kind := range kinds {
-		out = append(out, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeType(kind.Descriptor())})
+	for _, k := range t.KeyAttrs() {
+		out = append(out, types.AttributeDefinition{AttributeName: aws.String(k.Name), AttributeType: types.ScalarAttributeType(k.Type.Descriptor())})
 	}
 	slices.SortFunc(out, func(a, b types.AttributeDefinition) int { return strings.Compare(*a.AttributeName, *b.AttributeName) })
-	return out
-}
-
-// schemas are the keys of a table and of its indexes, the table's own first.
-func schemas(t *store.Table) []store.KeySchema {
-	out := []store.KeySchema{t.Key}
-	for i := range t.Indexes {
-		out = append(out, t.Indexes[i].Key)
-	}
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -36,11 +37,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err 
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
-	out := make([]value.Item, len(refs))
-	for i := range refs {
-		out[i] = g.rows[idOf(refs[i].Table, refs[i].Key)]
-	}
-	return out, nil
+	return seq.Map(refs, func(r store.Ref) value.Item { return g.rows[idOf(r.Table, r.Key)] }), nil
 }
 
 // getting is one call of Get.

@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/parallel"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -54,10 +55,7 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 		return nil, fmt.Errorf("the streams of %s: %w", table, streamError(err))
 	}
 	of, _, _ := strings.Cut(arns[0], beforeLabel)
-	var others []string
-	for _, label := range met {
-		others = append(others, of+beforeLabel+label)
-	}
+	others := seq.Map(met, func(label string) string { return of + beforeLabel + label })
 	for _, arn := range s.remember(table, others, nil) {
 		_, label, _ := strings.Cut(arn, beforeLabel)
 		labels = append(labels, label)

@@ -1,17 +1,62 @@
-package writelambda
+package writeapi
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"weir/internal/ingest"
-	"weir/internal/writeapi"
+	"weir/internal/web"
 )
+
+// ErrEvent says that an event is neither of HTTP (web.ErrEvent) nor of SQS.
+var ErrEvent = errors.New("the event is neither a request nor messages of SQS")
+
+// Lambda is the API as a Lambda function: of HTTP events, as package web reads them, by the same handler that a server
+// has, and of batches of an SQS queue, whose messages are commands.
+//
+// A queue's event source mapping needs FunctionResponseTypes ReportBatchItemFailures.
+// A message that is refused stays refused: it is answered as failed, so that the
+// queue gives it again as often as its redrive policy says and then moves it to its
+// dead-letter queue, whole. There it can be looked at; the function's log has the
+// reason. A queue without a redrive policy gives it again until its retention ends.
+type Lambda struct {
+	HTTP http.Handler
+	// Queue takes the commands of messages; nil where the function has several models,
+	// since a command does not name one.
+	Queue Writer
+	Log   *slog.Logger
+}
+
+// Invoke handles one event: of an HTTP API (either format), a load balancer, or a queue. Work stops before the
+// invocation's end (web.InTime), so that there is time to answer. An error that wraps ErrEvent is about an event of
+// another kind; of a queue's event, messages that failed are in the answer, and only these come again.
+func (h *Lambda) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	var kind struct {
+		Records []struct {
+			EventSource string `json:"eventSource"`
+		}
+	}
+	if err := json.Unmarshal(payload, &kind); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	if len(kind.Records) > 0 && kind.Records[0].EventSource == "aws:sqs" {
+		ctx, cancel := web.InTime(ctx)
+		defer cancel()
+		return h.queue(ctx, payload)
+	}
+	out, err := web.AnswerEvent(ctx, h.HTTP, payload)
+	if errors.Is(err, web.ErrEvent) {
+		err = fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	return out, err
+}
 
 // message is one message of a queue, and what became of it.
 type message struct {
@@ -23,7 +68,7 @@ type message struct {
 // queue does the commands of a batch of messages and answers with those that failed.
 // An error is of the whole batch, and nothing of it was done; what fails of one message is in the answer, and Lambda
 // delivers that message again.
-func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
+func (h *Lambda) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Queue == nil {
 		return nil, errors.New("messages of a queue name no model, and this function has several; give it one in WEIR_MODEL")
 	}
@@ -36,7 +81,7 @@ func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
 		if e.Records[i].MessageId == "" {
 			return nil, fmt.Errorf("%w: a message has no id", ErrEvent)
 		}
-		all[i] = read(&e.Records[i])
+		all[i] = readMessage(&e.Records[i])
 	}
 	stopped := map[string]bool{}
 	for _, some := range rounds(all) {
@@ -53,9 +98,9 @@ func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// read takes a message's command. A queue gives a message more than once: one without
+// readMessage takes a message's command. A queue gives a message more than once: one without
 // an idempotency key has its message's id for it.
-func read(m *events.SQSMessage) *message {
+func readMessage(m *events.SQSMessage) *message {
 	out := &message{SQSMessage: m}
 	if out.command, out.failed = ingest.ReadCommand([]byte(m.Body)); out.failed == nil && out.command.IdempotencyKey == "" {
 		out.command.IdempotencyKey = "sqs:" + m.MessageId
@@ -90,7 +135,7 @@ func rounds(all []*message) (out [][]*message) {
 }
 
 // do does a round, but for messages of groups that stopped.
-func (h *Handler) do(ctx context.Context, some []*message, stopped map[string]bool) {
+func (h *Lambda) do(ctx context.Context, some []*message, stopped map[string]bool) {
 	var cs []ingest.Command
 	var of []*message
 	for _, m := range some {
@@ -102,7 +147,7 @@ func (h *Handler) do(ctx context.Context, some []*message, stopped map[string]bo
 		}
 	}
 	if len(cs) > 0 {
-		for i, res := range writeapi.Do(ctx, h.Queue, cs) {
+		for i, res := range Do(ctx, h.Queue, cs) {
 			of[i].failed = res.Err
 		}
 	}

@@ -1,0 +1,21 @@
+// Package seq has what package slices lacks.
+package seq
+
+import "slices"
+
+// Map returns a list of a function's results for the elements of a list, in its order. It is never nil.
+func Map[T, R any](list []T, of func(T) R) []R {
+	out := make([]R, len(list))
+	for i, x := range list {
+		out[i] = of(x)
+	}
+	return out
+}
+
+// Find returns the first element of a list of which is returns true, the zero value if there is none.
+func Find[T any](list []T, is func(T) bool) (found T) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		found = list[i]
+	}
+	return found
+}
