@@ -13,8 +13,8 @@ type Field struct {
 	Always bool
 }
 
-// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above
-// each and then by the path of the field.
+// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above each and then by the path
+// of the field. A line may have several fields of one type: | `a`, `b?` | number | what they are |.
 func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -27,17 +27,23 @@ func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 			section = strings.TrimSpace(name)
 		}
 		cells := strings.Split(line, "|")
-		if !strings.HasPrefix(section, program+" ") || len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
+		if !strings.HasPrefix(section, program+" ") || len(cells) != 5 || !strings.HasPrefix(cells[1], " `") {
 			continue
 		}
 		if page[section] == nil {
 			page[section] = map[string]Field{}
 		}
-		path := strings.Trim(cells[1], " `")
-		if _, twice := page[section][path]; twice {
-			t.Errorf("%s has %s twice", section, path)
+		kind := strings.TrimSpace(cells[2])
+		if strings.HasSuffix(kind, "s") {
+			kind = "list of " + kind
 		}
-		page[section][path] = Field{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]) == "always"}
+		for name := range strings.SplitSeq(strings.TrimSpace(cells[1]), ", ") {
+			path, optional := strings.CutSuffix(strings.Trim(name, "`"), "?")
+			if _, twice := page[section][path]; twice {
+				t.Errorf("%s has %s twice", section, path)
+			}
+			page[section][path] = Field{kind, !optional}
+		}
 	}
 	return page
 }
