@@ -13,7 +13,7 @@ import (
 var guideSections = map[string]string{
 	"model": "The file", "table": "Tables", "index": "Indexes", "entity": "Entities", "key-template": "Keys", "attribute": "Attributes",
 	"once": "Once", "supersede": "Supersede", "test": "Conditions", "parameter": "Parameters in conditions", "tally": "Tallies", "latest": "Latest of rows", "steps": "Status",
-	"stage": "Stages of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
+	"stage": "Steps of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
 	"group": "Groups", "time-bucket": "Time buckets", "group-value": "Values of a group",
 	"follow": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",
 	"returned-value": "Returned values",
