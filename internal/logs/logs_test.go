@@ -29,12 +29,12 @@ const (
 func guidePage() string {
 	var b strings.Builder
 	var others []string
-	b.WriteString("| event | level | means |\n|---|---|---|\n")
+	b.WriteString("| event | means |\n|---|---|\n")
 	for _, e := range events {
 		if e.Level < slog.LevelWarn || e.Means == "nothing to do" || e.Means == "tried again" {
 			others = append(others, "`"+e.Name+"`")
 		} else {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, e.Level, e.Means)
+			fmt.Fprintf(&b, "| `%s` | %s |\n", e.Name, e.Means)
 		}
 	}
 	fmt.Fprintf(&b, "\nNothing is to be done for %s, and `%s`, a line of a library.\n", strings.Join(others, ", "), other)
