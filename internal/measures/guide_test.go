@@ -14,10 +14,14 @@ func guidePage() string {
 	b.WriteString("| in a function's log | is | alarm when |\n|---|---|---|\n")
 	for _, m := range measures.All() {
 		for _, l := range m.Log {
+			is := l.Help
+			if l.Unit != "Count" {
+				is += ", in " + strings.ToLower(l.Unit)
+			}
 			if l.Alarm == "" {
-				quietLogs = append(quietLogs, fmt.Sprintf("`%s` (%s)", l.Name, l.Help))
+				quietLogs = append(quietLogs, fmt.Sprintf("`%s` (%s)", l.Name, is))
 			} else {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.Name, l.Help, l.Alarm)
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.Name, is, l.Alarm)
 			}
 		}
 		switch named := fmt.Sprintf("`%s`%s", m.Name, labelsOf(m)); {
