@@ -137,21 +137,10 @@ func lifecycleLines(t *testing.T) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "| what you do | what happens |\n|---|---|\n")
-	table, list, ok := strings.Cut(table, "\n\nThese need nothing more:\n\n")
-	if !ok {
-		t.Fatal("docs/guide/lifecycle.md has no table, or no list below it")
-	}
-	for line := range strings.Lines(table) {
-		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		lines = append(lines, cell)
-	}
-	for line := range strings.Lines(list) {
-		item, is := strings.CutPrefix(line, "- ")
-		if !is {
-			break
-		}
-		lines = append(lines, item)
+	_, section, _ := strings.Cut(string(text), "| what you do | what happens |\n|---|---|\n")
+	section, _, _ = strings.Cut(section, "\n\n**")
+	for _, m := range regexp.MustCompile(`(?m)^(?:\| (.*?) \| |- (.*))`).FindAllStringSubmatch(section, -1) {
+		lines = append(lines, m[1]+m[2])
 	}
 	return lines
 }

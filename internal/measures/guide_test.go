@@ -10,30 +10,19 @@ import (
 // alarm. A test compares it with the page, so no metric can be added without its line.
 func guidePage() string {
 	var b, processes strings.Builder
-	var quietLogs, quiet []string
-	b.WriteString("| in a function's log | is | alarm when |\n|---|---|---|\n")
+	var quiet []string
+	b.WriteString("| in a function's log | unit | is | alarm when |\n|---|---|---|---|\n")
 	for _, m := range measures.All() {
 		for _, l := range m.Log {
-			is := l.Help
-			if l.Unit != "Count" {
-				is += ", in " + strings.ToLower(l.Unit)
-			}
-			if l.Alarm == "" {
-				quietLogs = append(quietLogs, fmt.Sprintf("`%s` (%s)", l.Name, is))
-			} else {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.Name, is, l.Alarm)
-			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", l.Name, l.Unit, l.Help, l.Alarm)
 		}
-		switch named := fmt.Sprintf("`%s`%s", m.Name, labelsOf(m)); {
-		case m.Name == "":
-		case m.Alarm == "":
-			quiet = append(quiet, named)
-		default: // the page explains the rest below its tables
-			alarm, _, _ := strings.Cut(m.Alarm, ". ")
+		alarm, _, _ := strings.Cut(m.Alarm, ". ") // the page explains the rest below its tables
+		if named := fmt.Sprintf("`%s`%s", m.Name, labelsOf(m)); alarm != "" {
 			fmt.Fprintf(&processes, "| %s | %s |\n", named, alarm)
+		} else if m.Name != "" {
+			quiet = append(quiet, named)
 		}
 	}
-	fmt.Fprintf(&b, "\nWithout an alarm: %s.\n", strings.Join(quietLogs, ", "))
 	fmt.Fprintf(&b, "\n| metric of a process | alarm when |\n|---|---|\n%s", processes.String())
 	fmt.Fprintf(&b, "\nWithout an alarm: %s.\n", strings.Join(quiet, "; "))
 	b.WriteString("\n| label | its values |\n|---|---|\n")
@@ -46,8 +35,6 @@ func guidePage() string {
 			}
 		}
 	}
-	all, shards := measures.Series(measures.Sizes{Models: 1, Tables: 3, Shards: 1000, Derivations: 20, Builds: 2})
-	fmt.Fprintf(&b, "\nA process with 1,000 shards of a model with 3 tables and 20 derivations has at most %d series, of which %d are by shard.\n", all, shards)
 	return b.String()
 }
 

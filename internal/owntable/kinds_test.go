@@ -90,13 +90,8 @@ func TestKindsAreListed(t *testing.T) {
 			break
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if len(cells) != 3 {
-			t.Errorf("the guide's line has %d cells: %s", len(cells), line)
-		}
-		for i, cell := range cells {
-			if strings.TrimSpace(cell) == "" {
-				t.Errorf("the guide's line has nothing in cell %d: %s", i+1, line)
-			}
+		if len(cells) != 3 || slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) == "" }) {
+			t.Errorf("the guide's line has not three cells, each with a text: %s", line)
 		}
 		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(cells[0], -1) {
 			inGuide[m[1]] = true
