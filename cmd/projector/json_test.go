@@ -184,7 +184,7 @@ func fieldsOf(to map[string]clitest.Field, under string, is reflect.Type) {
 		kind, path := kindOf(f.Type), under+name
 		to[path] = clitest.Field{Kind: kind, Always: more == ""}
 		switch kind {
-		case "list of objects":
+		case "objects":
 			fieldsOf(to, path+"[].", f.Type)
 		case "object":
 			if is := f.Type; is.Kind() == reflect.Struct || is.Kind() == reflect.Pointer {
@@ -204,7 +204,7 @@ func kindOf(is reflect.Type) string {
 	case is == reflect.TypeFor[json.RawMessage](), is.Kind() == reflect.Map, is.Kind() == reflect.Struct:
 		return "object"
 	case is.Kind() == reflect.Slice:
-		return "list of " + kindOf(is.Elem()) + "s"
+		return kindOf(is.Elem()) + "s"
 	case is.Kind() == reflect.String:
 		return "string"
 	case is.Kind() == reflect.Bool:
@@ -234,7 +234,7 @@ func printedOf(t *testing.T, section string, page map[string]clitest.Field, unde
 				t.Errorf("%s printed %s: %v, on the page %+v", section, under+name, x, f)
 			}
 			seen++
-			if f.Kind == "list of objects" {
+			if f.Kind == "objects" {
 				seen += printedOf(t, section, page, under+name+"[].", x)
 			}
 		}

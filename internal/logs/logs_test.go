@@ -24,14 +24,20 @@ const (
 	begin, end = "<!-- events: go test ./internal/logs -says -->\n", "<!-- end of events -->\n"
 )
 
-// guidePage is the part of docs/guide/operations.md that lists the events.
+// guidePage is the part of docs/guide/operations.md that lists the events: a line for each that a person may have to act
+// on, and the names of the others.
 func guidePage() string {
 	var b strings.Builder
-	b.WriteString("| event | level | means |\n|---|---|---|\n")
+	var others []string
+	b.WriteString("| event | means |\n|---|---|\n")
 	for _, e := range events {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.Name, e.Level, e.Means)
+		if e.Level < slog.LevelWarn || e.Means == "nothing to do" || e.Means == "tried again" {
+			others = append(others, "`"+e.Name+"`")
+		} else {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", e.Name, e.Means)
+		}
 	}
-	fmt.Fprintf(&b, "| `%s` | any | a line of a library |\n", other)
+	fmt.Fprintf(&b, "\nNothing is to be done for %s, and `%s`, a line of a library.\n", strings.Join(others, ", "), other)
 	return b.String()
 }
 

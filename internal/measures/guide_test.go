@@ -6,35 +6,35 @@ import (
 	"weir/internal/measures"
 )
 
-// guidePage is the part of docs/guide/operations.md that lists the metrics.
-// A test compares it with the page, so no metric can be added without its line.
+// guidePage is the part of docs/guide/operations.md that lists the metrics: those in a function's log first, each with its
+// alarm. A test compares it with the page, so no metric can be added without its line.
 func guidePage() string {
-	var b strings.Builder
-	b.WriteString("| metric, by its labels | of | question | alarm when |\n|---|---|---|---|\n")
-	for _, m := range measures.All() {
-		if m.Name == "" {
-			continue
-		}
-		fmt.Fprintf(&b, "| `%s`%s | %s, %s | %s | %s |\n", m.Name, labelsOf(m), m.Type, m.Unit, m.Asks, m.Alarm)
-	}
-	b.WriteString("\n| in a function's log | unit | is | question | alarm when |\n|---|---|---|---|---|\n")
+	var b, processes strings.Builder
+	var quiet []string
+	b.WriteString("| in a function's log | unit | is | alarm when |\n|---|---|---|---|\n")
 	for _, m := range measures.All() {
 		for _, l := range m.Log {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", l.Name, l.Unit, l.Help, m.Asks, l.Alarm)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", l.Name, l.Unit, l.Help, l.Alarm)
+		}
+		alarm, _, _ := strings.Cut(m.Alarm, ". ") // the page explains the rest below its tables
+		if named := fmt.Sprintf("`%s`%s", m.Name, labelsOf(m)); alarm != "" {
+			fmt.Fprintf(&processes, "| %s | %s |\n", named, alarm)
+		} else if m.Name != "" {
+			quiet = append(quiet, named)
 		}
 	}
+	fmt.Fprintf(&b, "\n| metric of a process | alarm when |\n|---|---|\n%s", processes.String())
+	fmt.Fprintf(&b, "\nWithout an alarm: %s.\n", strings.Join(quiet, "; "))
 	b.WriteString("\n| label | its values |\n|---|---|\n")
 	seen := map[measures.Label]bool{}
 	for _, m := range measures.All() {
 		for _, l := range m.Labels {
-			if !seen[l] {
+			if !seen[l] && l.Most > 1 { // the others have the names of what they are
 				seen[l] = true
 				fmt.Fprintf(&b, "| `%s`%s | %s |\n", l.Name, metricOf(l, m), l.Values)
 			}
 		}
 	}
-	all, shards := measures.Series(measures.Sizes{Models: 1, Tables: 3, Shards: 1000, Derivations: 20, Builds: 2})
-	fmt.Fprintf(&b, "\nNo label has a value that rows decide. A process that holds 1,000 shards of a model with 3 tables and 20 derivations has at most\n%d series, of which %d are by shard: the other shards are in the totals alone.\n", all, shards)
 	return b.String()
 }
 

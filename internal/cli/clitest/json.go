@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ type Field struct {
 	Always bool
 }
 
-// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above
-// each and then by the path of the field.
+// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above each and then by the path
+// of the field. A line may have several fields of one type: | `a`, `b?` | number | what they are |.
 func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -25,20 +26,19 @@ func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "## "); ok {
 			section = strings.TrimSpace(name)
-		}
-		cells := strings.Split(line, "|")
-		if !strings.HasPrefix(section, program+" ") || len(cells) != 6 || !strings.HasPrefix(cells[1], " `") {
-			continue
-		}
-		if page[section] == nil {
 			page[section] = map[string]Field{}
 		}
-		path := strings.Trim(cells[1], " `")
-		if _, twice := page[section][path]; twice {
-			t.Errorf("%s has %s twice", section, path)
+		if cells := strings.Split(line, "|"); section != "" && len(cells) == 5 && strings.HasPrefix(cells[1], " `") {
+			for name := range strings.SplitSeq(strings.TrimSpace(cells[1]), ", ") {
+				path, optional := strings.CutSuffix(strings.Trim(name, "`"), "?")
+				if _, twice := page[section][path]; twice {
+					t.Errorf("%s has %s twice", section, path)
+				}
+				page[section][path] = Field{strings.TrimSpace(cells[2]), !optional}
+			}
 		}
-		page[section][path] = Field{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]) == "always"}
 	}
+	maps.DeleteFunc(page, func(section string, _ map[string]Field) bool { return !strings.HasPrefix(section, program+" ") })
 	return page
 }
 
@@ -57,7 +57,7 @@ func KindOf(said string, v any) string {
 		return "number"
 	case []any:
 		if len(v) > 0 {
-			return "list of " + KindOf("", v[0]) + "s"
+			return KindOf("", v[0]) + "s"
 		}
 		return said
 	case map[string]any:
