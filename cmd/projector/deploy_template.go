@@ -14,7 +14,7 @@ import (
 // deployTemplate prints a template. It reads model files only, needs no credentials, and writes no file.
 type deployTemplate struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
-	Format string   `hidden:"" env:"WEIR_TEMPLATE_FORMAT" default:"cloudformation"`
+	Format string   `hidden:"" env:"WEIR_TEMPLATE_FORMAT"`
 }
 
 func (deployTemplate) Help() string {
@@ -49,7 +49,7 @@ command says so: aws cloudformation deploy needs --s3-bucket then.`
 // Run asks no store. Models that cannot share one are a usage error, exit code 2. Nothing is
 // printed unless the whole template could be made.
 func (c *deployTemplate) Run(p *program) error {
-	if c.Format != "cloudformation" {
+	if c.Format != "" && c.Format != "cloudformation" {
 		return usage("--format is %s, and templates are for CloudFormation alone: sam deploy takes the same file, and Terraform has it as an aws_cloudformation_stack, as --help shows", c.Format)
 	}
 	models, err := cli.Load(p.ctx, c.Models)

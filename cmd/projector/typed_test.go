@@ -134,7 +134,7 @@ func mainTyped() {
 }
 
 // untyped are files with other commands: the command that made a template, with the names of its models.
-var untyped = []string{"../../internal/deploy/form.go"}
+var untyped = []string{"../../internal/deploy/cloudformation.go"}
 
 // TestCommandsOfMessages: each command in a string of the product's code can be typed as it stands, with MODEL for a model, so none
 // is put together but by Command, and each verb that Command is called with is one. Of help texts, examples are commands.
