@@ -222,7 +222,7 @@ func TestThousandShards(t *testing.T) {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	if n := strings.Count(got, "\nweir_"); n > 4 {
+	if n := strings.Count(got, "\nweir_"); n > 160 {
 		t.Errorf("%d series are served", n)
 	}
 }
