@@ -287,8 +287,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		f := live.Open(part.Runner, live.Options{
 			Lease: c.Lease, Window: c.Window, Log: log, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
 		})
-		of.Shards(f.Status)
-		of.Stopped(f.Stopped)
+		of.Shards, of.Stopped = f.Status, f.Stopped
 		held[part.Model.Name] = f
 	}
 	return func(ctx context.Context, part *system.Part) error {

@@ -44,8 +44,8 @@ func (c *serving) begin(p *program) (end func(), err error) {
 func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget.Writes, mode consoleMode, o console.Options) (_ *web.Server, end func(), err error) {
 	plain, lagging := statuses(s)
 	o.Status, o.Units = plain, func() []budget.Use { return usesOf(s, writes) }
-	told.Writes(func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() })
-	told.Builds(buildsOf(plain))
+	told.Writes = func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() }
+	told.Builds = buildsOf(plain)
 	handler, err := api.New(engines(s), api.Options{Log: o.Log, Status: anyStatus(spending(lagging, o.Units)), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return nil, nil, usage("%v", err)

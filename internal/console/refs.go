@@ -22,26 +22,15 @@ func keyText(v value.Value) string {
 // An empty text is Missing, which no key attribute can be; a table without a sort key has the
 // attribute "" and takes nothing.
 func keyValue(a store.KeyAttr, s string) (value.Value, error) {
-	bad := func(want string) error {
-		return &mistake{http.StatusBadRequest, a.Name + " must be " + want + "."}
-	}
-	switch {
-	case a.Name == "" || s == "":
+	if a.Name == "" || s == "" {
 		return value.Value{}, nil
-	case a.Type == value.Number:
-		v, err := value.ParseNumber(s)
-		if err != nil {
-			return v, bad("a number")
-		}
-		return v, nil
-	case a.Type == value.Binary:
-		b, err := base64.StdEncoding.DecodeString(s)
-		if err != nil {
-			return value.Value{}, bad("a binary in base64")
-		}
-		return value.OfBinary(string(b)), nil
 	}
-	return value.OfString(s), nil
+	v, err := value.ParseAs(a.Type, s)
+	if err != nil {
+		want := map[value.Kind]string{value.Number: "a number", value.Binary: "a binary in base64"}[a.Type]
+		return value.Value{}, &mistake{http.StatusBadRequest, a.Name + " must be " + want + "."}
+	}
+	return v, nil
 }
 
 // rowLink links a row, with its key as the text.

@@ -98,10 +98,10 @@ func (s *stack) print() ([]byte, error) {
 
 // fits holds a template to the limits of CloudFormation.
 func fits(bytes, resources int) error {
-	if bytes <= MostBytes && resources <= MostResources {
+	if bytes <= mostBytes && resources <= mostResources {
 		return nil
 	}
-	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model", ErrLarge, bytes, resources, MostBytes, MostResources)
+	return fmt.Errorf("%w: it has %d bytes and %d resources, and may have %d and %d; make a template for each model", ErrLarge, bytes, resources, mostBytes, mostResources)
 }
 
 // parameters are those of the plan.

@@ -32,8 +32,8 @@ import (
 // Limits of CloudFormation. A template above InlineBytes is uploaded to a bucket by the command that deploys it.
 const (
 	InlineBytes   = 51_200
-	MostBytes     = 1 << 20
-	MostResources = 500
+	mostBytes     = 1 << 20
+	mostResources = 500
 )
 
 // ErrLarge means that CloudFormation would refuse the template.

@@ -251,7 +251,7 @@ func TestLarge(t *testing.T) {
 	for _, c := range []struct {
 		bytes, resources int
 		ok               bool
-	}{{MostBytes, MostResources, true}, {MostBytes + 1, 1, false}, {1, MostResources + 1, false}} {
+	}{{mostBytes, mostResources, true}, {mostBytes + 1, 1, false}, {1, mostResources + 1, false}} {
 		if err := fits(c.bytes, c.resources); (err == nil) != c.ok {
 			t.Errorf("%d bytes and %d resources: %v", c.bytes, c.resources, err)
 		}

@@ -1,7 +1,7 @@
 package deploy
 
-// Parameter is what a deployment chooses. A name is part of what users script, and stays.
-type Parameter struct {
+// parameter is what a deployment chooses. A name is part of what users script, and stays.
+type parameter struct {
 	Name, Help string
 	Default    string
 	// Required says that there is no default.
@@ -35,9 +35,9 @@ const (
 // parameters returns the parameters of a plan, in the order in which people are asked for them.
 // The order is part of the template. A parameter is only added with a default, so that a template
 // which is made again deploys with the values of before.
-func parameters(p *Plan) []Parameter {
+func parameters(p *Plan) []parameter {
 	const arn = `^(arn:.+)?$`
-	out := []Parameter{
+	out := []parameter{
 		{Name: paramStage, Default: "default", Pattern: `^[a-z0-9-]{1,32}$`,
 			Help: "The deployment, such as prod. weir's own table is weir in the stage default, and weir-STAGE in others."},
 		{Name: paramOwn, Default: "true", Choices: []string{"true", "false"},
@@ -47,23 +47,23 @@ func parameters(p *Plan) []Parameter {
 	}
 	for _, t := range p.Tables {
 		out = append(out,
-			Parameter{Name: t.name(), Default: t.Def.Name, Pattern: `^[A-Za-z0-9_.-]{3,255}$`, Help: "The name of the model's table " + t.Def.Name + "."},
-			Parameter{Name: t.stream(), Pattern: arn, Help: "The stream of the table " + t.Def.Name + " if it exists already, with new and old images. Empty: the template makes the table."})
+			parameter{Name: t.name(), Default: t.Def.Name, Pattern: `^[A-Za-z0-9_.-]{3,255}$`, Help: "The name of the model's table " + t.Def.Name + "."},
+			parameter{Name: t.stream(), Pattern: arn, Help: "The stream of the table " + t.Def.Name + " if it exists already, with new and old images. Empty: the template makes the table."})
 	}
 	if p.searches() {
 		out = append(out,
-			Parameter{Name: paramURL, Required: true, Secret: true, Pattern: `^https?://.+$`, Help: "The URL of the OpenSearch cluster."},
-			Parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
+			parameter{Name: paramURL, Required: true, Secret: true, Pattern: `^https?://.+$`, Help: "The URL of the OpenSearch cluster."},
+			parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
 	}
 	return append(out,
-		Parameter{Name: paramQueries, Default: "false", Choices: []string{"true", "false"}, Help: "true for a function with a URL that answers the queries of each model. The URL asks IAM."},
-		Parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
-		Parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
-		Parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},
-		Parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},
-		Parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
-		Parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."},
-		Parameter{Name: "CodeBucket", Required: true, Help: "The bucket with the packages of the functions."},
-		Parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The key of the projector's package."},
-		Parameter{Name: "IngestCode", Default: "ingest.zip", Help: "The key of ingest's package."})
+		parameter{Name: paramQueries, Default: "false", Choices: []string{"true", "false"}, Help: "true for a function with a URL that answers the queries of each model. The URL asks IAM."},
+		parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
+		parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
+		parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},
+		parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},
+		parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
+		parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."},
+		parameter{Name: "CodeBucket", Required: true, Help: "The bucket with the packages of the functions."},
+		parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The key of the projector's package."},
+		parameter{Name: "IngestCode", Default: "ingest.zip", Help: "The key of ingest's package."})
 }

@@ -26,26 +26,32 @@ import (
 // Path is the URL path under which metrics are served.
 const Path = "/metrics"
 
-// Metrics are the metrics of one process, with a registry of their own. All methods may be
-// called concurrently.
+// Metrics are the metrics of one process, with a registry of their own. Its functions are set, and models added, before
+// the metrics are served.
 type Metrics struct {
+	// Writes reports the units of each table, and why requests were sent again. Every scrape calls it; nil for nothing.
+	Writes func() ([]budget.Use, map[budget.Cause]int64)
+	// Builds reports the builds of a model. Every scrape calls it; nil for nothing.
+	Builds func(ctx context.Context, model string) ([]status.Build, error)
+
 	registry                                        *prometheus.Registry
 	records, derivations, gaps, old, errors, leases *prometheus.CounterVec
 	batches, delays                                 *prometheus.HistogramVec
 
-	mu     sync.Mutex
 	models []*Model
-	writes func() ([]budget.Use, map[budget.Cause]int64)
-	builds func(context.Context, string) ([]status.Build, error)
 }
 
-// Model are the metrics of one model. All methods may be called concurrently.
+// Model are the metrics of one model. All methods may be called concurrently. The functions are set before the metrics are
+// served.
 type Model struct {
-	all    *Metrics
-	run    *runner.Runner
-	shards func() []live.Status
-	still  func() []live.Stopped
-	names  []string // of the derivations
+	// Shards reports the shards which this process holds. Every scrape calls it; nil leaves the shard metrics out.
+	Shards func() []live.Status
+	// Stopped reports what stands still. Every scrape calls it; nil for nothing.
+	Stopped func() []live.Stopped
+
+	all   *Metrics
+	run   *runner.Runner
+	names []string // of the derivations
 
 	mu      sync.Mutex
 	dead    map[string]int
@@ -109,8 +115,6 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	}
 	m.gaps.WithLabelValues(name)
 	m.old.WithLabelValues(name)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.models = append(m.models, o)
 	return o
 }
@@ -159,35 +163,6 @@ func (o *Model) Noted(n live.Note) {
 	}
 }
 
-// Shards sets the function that reports the shards which this process holds. Every scrape
-// calls it; until it is set, the shard metrics are left out.
-func (o *Model) Shards(status func() []live.Status) {
-	o.all.mu.Lock()
-	defer o.all.mu.Unlock()
-	o.shards = status
-}
-
-// Stopped sets the function that reports what stands still. Every scrape calls it.
-func (o *Model) Stopped(still func() []live.Stopped) {
-	o.all.mu.Lock()
-	defer o.all.mu.Unlock()
-	o.still = still
-}
-
-// Writes sets the function that reports the units of each table, and why requests were sent again. Every scrape calls it.
-func (m *Metrics) Writes(uses func() ([]budget.Use, map[budget.Cause]int64)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.writes = uses
-}
-
-// Builds sets the function that reports the builds of a model. Every scrape calls it.
-func (m *Metrics) Builds(of func(ctx context.Context, model string) ([]status.Build, error)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.builds = of
-}
-
 // gauges collects the metrics that are looked up when Prometheus scrapes.
 type gauges Metrics
 
@@ -228,11 +203,8 @@ func one(m *measures.Metric, v float64, labels ...string) prometheus.Metric {
 // Collect reads what has no counter when it is scraped, so that a gauge is never older than the
 // request.
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
-	g.mu.Lock()
-	models, writes, builds := g.models, g.writes, g.builds
-	g.mu.Unlock()
-	if writes != nil {
-		uses, again := writes()
+	if g.Writes != nil {
+		uses, again := g.Writes()
 		for why, n := range again {
 			c <- one(&measures.Retries, float64(n), string(why))
 		}
@@ -248,10 +220,10 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for _, o := range models {
-		g.model(o, c)
-		if builds != nil {
-			o.building(builds, c)
+	for _, o := range g.models {
+		o.collect(c)
+		if g.Builds != nil {
+			o.building(g.Builds, c)
 		}
 	}
 }
@@ -273,8 +245,8 @@ func (o *Model) building(builds func(context.Context, string) ([]status.Build, e
 	}
 }
 
-// model collects what is looked up of a model.
-func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
+// collect collects what is looked up of a model.
+func (o *Model) collect(c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
 	dead, pending, err := o.waiting()
 	if err != nil {
@@ -286,17 +258,14 @@ func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 	if err == nil && len(o.run.Model.Searches) > 0 {
 		c <- one(&measures.Pending, float64(pending), name)
 	}
-	g.mu.Lock()
-	shards, still := o.shards, o.still
-	g.mu.Unlock()
-	if still != nil {
-		all := still()
+	if o.Stopped != nil {
+		all := o.Stopped()
 		for _, s := range all[:min(len(all), measures.MaxShards)] {
 			c <- one(&measures.Stopped, 1, name, s.Table, s.Shard)
 		}
 	}
-	if shards != nil {
-		o.behind(shards(), c)
+	if o.Shards != nil {
+		o.behind(o.Shards(), c)
 	}
 }
 

@@ -35,14 +35,17 @@ func AppendPlain(b []byte, v Value) []byte {
 }
 
 // AppendPlainItem appends the item as a plain JSON object, sorted by name.
-func AppendPlainItem(b []byte, it Item) []byte {
+func AppendPlainItem(b []byte, it Item) []byte { return appendObject(b, it, AppendPlain) }
+
+// appendObject appends the item as a JSON object, with its values in a form.
+func appendObject(b []byte, it Item, form func([]byte, Value) []byte) []byte {
 	b = append(b, '{')
 	for i, a := range it {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(appendQuoted(b, a.Name), ':')
-		b = AppendPlain(b, a.Value)
+		b = form(b, a.Value)
 	}
 	return append(b, '}')
 }
@@ -84,17 +87,7 @@ func AppendTyped(b []byte, v Value) []byte {
 }
 
 // AppendTypedItem appends the item in DynamoDB JSON, sorted by name.
-func AppendTypedItem(b []byte, it Item) []byte {
-	b = append(b, '{')
-	for i, a := range it {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendQuoted(b, a.Name), ':')
-		b = AppendTyped(b, a.Value)
-	}
-	return append(b, '}')
-}
+func AppendTypedItem(b []byte, it Item) []byte { return appendObject(b, it, AppendTyped) }
 
 // appendBase64 appends bytes as a JSON text in base64 (RFC 4648, with padding), as DynamoDB's JSON
 // has them.

@@ -1,5 +1,7 @@
 package value
 
+import "encoding/base64"
+
 // Scalar returns the text of a value for use inside a key: the text of a string or number,
 // "true" or "false" for a boolean, and "" for any other kind.
 func Scalar(v Value) string {
@@ -13,4 +15,17 @@ func Scalar(v Value) string {
 		return "false"
 	}
 	return ""
+}
+
+// ParseAs returns the value of a kind that a text is: a number as people write it, a binary in base64, and for every other
+// kind the text itself.
+func ParseAs(kind Kind, text string) (Value, error) {
+	switch kind {
+	case Number:
+		return ParseNumber(text)
+	case Binary:
+		b, err := base64.StdEncoding.DecodeString(text)
+		return OfBinary(string(b)), err
+	}
+	return OfString(text), nil
 }

@@ -2,7 +2,6 @@ package why
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -126,22 +125,11 @@ func keyValue(k store.KeyAttr, v any) value.Value {
 	if v == nil {
 		return value.Value{}
 	}
-	text := fmt.Sprint(v)
-	switch k.Type {
-	case value.Number:
-		n, err := value.ParseNumber(text)
-		if err != nil {
-			return value.Value{}
-		}
-		return n
-	case value.Binary:
-		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return value.Value{}
-		}
-		return value.OfBinary(string(b))
+	is, err := value.ParseAs(k.Type, fmt.Sprint(v))
+	if err != nil {
+		return value.Value{}
 	}
-	return value.OfString(text)
+	return is
 }
 
 // typed converts a value that a user typed into the field's type.
@@ -152,11 +140,11 @@ func typed(e *model.Entity, name, text string) (value.Value, error) {
 			return v, nil
 		}
 	case model.TypeBinary:
-		b, err := base64.StdEncoding.DecodeString(text)
+		v, err := value.ParseAs(value.Binary, text)
 		if err != nil {
-			return value.Value{}, fmt.Errorf("%s is a binary, which is written in base64: %w", name, err)
+			return v, fmt.Errorf("%s is a binary, which is written in base64: %w", name, err)
 		}
-		return value.OfBinary(string(b)), nil
+		return v, nil
 	}
 	return value.OfString(text), nil
 }
