@@ -45,6 +45,9 @@ func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for _, m := range all {
 		if m.failed != nil {
+			if refusal := (*ingest.Refusal)(nil); errors.As(m.failed, &refusal) && h.Model != nil {
+				m.failed = refusal.Shown(h.Model)
+			}
 			h.Log.Warn("a message is not done", "message", m.MessageId, "op", string(m.command.Op), "entity", m.command.Entity,
 				"received", m.Attributes["ApproximateReceiveCount"], "error", m.failed)
 			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"weir/internal/model"
 	"weir/internal/web"
 	"weir/internal/writeapi"
 )
@@ -32,6 +33,7 @@ type Handler struct {
 	// Queue takes the commands of messages; nil where the function has several models,
 	// since a command does not name one.
 	Queue writeapi.Writer
+	Model *model.Model // of Queue; the log has nothing that it hides
 	Log   *slog.Logger
 }
 
