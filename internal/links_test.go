@@ -51,6 +51,40 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// pageNamed is a page of the documentation in a program's text, with the heading that it may name.
+var pageNamed = regexp.MustCompile(`(docs/[a-z/-]+\.md)(?:, (?:\\")?([A-Z][A-Za-z ]+))?`)
+
+// TestPagesOfMessages: each page that a text of the programs names is there, with the heading that it names.
+func TestPagesOfMessages(t *testing.T) {
+	named := 0
+	for _, root := range []string{"../cmd", "../internal"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range pageNamed.FindAllStringSubmatch(string(text), -1) {
+				page := filepath.Join("..", m[1])
+				switch _, none := os.Stat(page); {
+				case none != nil:
+					t.Errorf("%s names %s: %v", path, m[1], none)
+				case m[2] != "" && !anchors(prose(t, page))[strings.ReplaceAll(strings.ToLower(m[2]), " ", "-")]:
+					t.Errorf("%s names %q of %s, which has no such heading", path, m[2], m[1])
+				case m[2] != "":
+					named++
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if named < 5 {
+		t.Errorf("%d headings are named", named)
+	}
+}
+
 // prose is a page without its blocks of code.
 func prose(t *testing.T, page string) string {
 	text, err := os.ReadFile(page)

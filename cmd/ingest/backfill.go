@@ -63,9 +63,9 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	b.Each = func(f migrate.Filling) {
 		switch {
 		case f.Reason != "":
-			fmt.Fprintf(shown, "ingest: refused: %s %s: %s\n", f.Entity.Name, rowText(m, f.Row), m.ShownText(f.Reason))
+			fmt.Fprintf(shown, "ingest: refused: %s %s: %s\n", f.Entity.Name, rowText(m, f.Row), f.Reason)
 		case c.DryRun && len(f.Gets) > 0 && fresh(seen, f):
-			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, value.NewItem(f.Gets...))})
+			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, m.Shown(f.Entity, value.NewItem(f.Gets...)))})
 		}
 	}
 	filled, err := b.Run(p.ctx)

@@ -62,7 +62,7 @@ func (p *program) handler() (*writeapi.Lambda, *system.System, error) {
 	}
 	h := &writeapi.Lambda{HTTP: web.Access{Keys: keys, Open: os.Getenv(envOpen) == "1"}.Wrap(api), Log: log}
 	if all := targets(s); len(all) == 1 {
-		h.Queue = all[0].Writer
+		h.Queue, h.Model = all[0].Writer, all[0].Model
 	}
 	return h, s, nil
 }

@@ -215,7 +215,7 @@ func (u *putting) reject(at place, c ingest.Command, err error) error {
 	var refusal *ingest.Refusal
 	if errors.As(err, &refusal) {
 		r.Kind = refusal.Kind.String()
-		for _, p := range refusal.Problems {
+		for _, p := range refusal.Shown(u.writer.Model).Problems {
 			r.Problems = append(r.Problems, problem{p.Pointer, p.Reason})
 		}
 	}

@@ -62,7 +62,8 @@ func (c *serveCommand) Run(p *program) (err error) {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), handler, log)
+	_, size := s.Room()
+	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), size, handler, log)
 	if err != nil {
 		return cli.Usage("%v", err)
 	}

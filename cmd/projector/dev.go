@@ -94,7 +94,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	if err := c.samples(p, s); err != nil {
 		return err
 	}
-	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), handler, log)
+	_, size := s.Room()
+	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), size, handler, log)
 	if err != nil {
 		return usage("%v", err)
 	}

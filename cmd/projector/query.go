@@ -160,6 +160,9 @@ func pages(limit int, ask func(limit int, cursor string) (answerPage, error), un
 				unfinished(page.unfinished)
 				unfinished = func([]string) {} // once
 			}
+			if limit > 0 && len(page.rows) > left {
+				page.rows = page.rows[:left]
+			}
 			for _, row := range page.rows {
 				if !yield(row, nil) {
 					return

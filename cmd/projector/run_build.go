@@ -50,6 +50,12 @@ func (c *runCommand) start(p *program, s *system.System) error {
 // startValues is start for what is derived on rows.
 func (c *runCommand) startValues(p *program, s *system.System) error {
 	err := s.Start(p.ctx)
+	if err == nil { // the program before this one may have ended while it retired something
+		for _, part := range s.Models {
+			err = errors.Join(err, part.Builder().SettleRetired(p.ctx))
+		}
+		return err
+	}
 	if c.Build == "never" || !errors.Is(err, catalog.ErrUnbuilt) && !errors.Is(err, catalog.ErrDefinition) && !errors.Is(err, catalog.ErrUnknown) {
 		return err
 	}

@@ -60,7 +60,8 @@ func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), pages, o.Log)
+	_, size := s.Room()
+	server, err := c.Serve(c.Addr, web.Limits{Rate: c.Rate}, s.OpenFiles(), size, pages, o.Log)
 	if err != nil {
 		end()
 		return nil, nil, usage("%v", err)

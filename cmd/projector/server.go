@@ -19,6 +19,7 @@ import (
 	"weir/internal/api"
 	"weir/internal/cli"
 	"weir/internal/model"
+	"weir/internal/query"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/web"
@@ -35,8 +36,35 @@ type running struct {
 // large it may be: a page has about 4 MB of rows, and reading takes several times an answer's bytes.
 const (
 	answerTime = time.Minute
-	answerSize = 40 << 20
+	answerSize = 20 << 20
 )
+
+// rowsOf are the rows of a page, each an object in one line.
+type rowsOf []json.RawMessage
+
+// errNotRows is the error for what no server of weir answers as the rows of a page.
+var errNotRows = errors.New("not the rows of a page")
+
+// UnmarshalJSON reads an array of objects. It stops at what is none, and at more than a page may have, so that what
+// it makes takes no more than the text.
+func (rows *rowsOf) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return errNotRows
+	}
+	for *rows = (rowsOf{}); d.More(); {
+		var row json.RawMessage
+		if err := d.Decode(&row); err != nil || !bytes.HasPrefix(row, []byte("{")) || len(*rows) == query.MaxLimit {
+			return errNotRows
+		}
+		var line bytes.Buffer
+		if err := json.Compact(&line, row); err != nil {
+			return err
+		}
+		*rows = append(*rows, line.Bytes())
+	}
+	return nil
+}
 
 // asker asks a server. Make it with running.asker.
 type asker struct {
@@ -156,7 +184,7 @@ func (a *asker) refused(status int, body []byte) error {
 	var said web.Problem
 	detail := http.StatusText(status)
 	if json.Unmarshal(body, &said) == nil && said.Detail != "" {
-		detail = said.Detail
+		detail = fmt.Sprintf("%.1000s", said.Detail)
 	}
 	switch {
 	case status == http.StatusUnauthorized && a.key == "":
@@ -180,8 +208,8 @@ func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int
 		ask.Set("cursor", cursor)
 	}
 	var page struct {
-		Items  *[]json.RawMessage `json:"items"`
-		Cursor string             `json:"cursor"`
+		Items  *rowsOf `json:"items"`
+		Cursor string  `json:"cursor"`
 	}
 	said, err := a.get(ctx, path, ask, &page)
 	if err == nil && page.Items == nil {
@@ -196,6 +224,9 @@ func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int
 	}
 	return out, nil
 }
+
+// mostEmpty is how many pages without a row may follow each other: each of them has looked at many rows.
+const mostEmpty = 10_000
 
 // ask prints the answer of a server, in the forms that Run prints.
 func (c *queryCommand) ask(p *program, params map[string]string, limit int) error {
@@ -224,5 +255,15 @@ func (c *queryCommand) ask(p *program, params map[string]string, limit int) erro
 		ask.Set("select", strings.Join(c.Only, ","))
 	}
 	path := "/v1/" + url.PathEscape(m.Name) + "/" + url.PathEscape(c.Name)
-	return c.print(p, m, limit, func(limit int, cursor string) (answerPage, error) { return a.page(p.ctx, path, ask, limit, cursor) })
+	empty := 0 // pages without a row, one after the other
+	return c.print(p, m, limit, func(limit int, cursor string) (answerPage, error) {
+		page, err := a.page(p.ctx, path, ask, limit, cursor)
+		if empty++; len(page.rows) > 0 {
+			empty = 0
+		}
+		if err == nil && empty == mostEmpty && page.cursor != "" {
+			err = fmt.Errorf("the server %s gives %d pages without a row, one after the other, and more", a.base, mostEmpty)
+		}
+		return page, err
+	})
 }

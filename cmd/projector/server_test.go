@@ -92,8 +92,39 @@ func TestServerWithoutEnd(t *testing.T) {
 			}
 		}
 	}}}
-	if code, _, said := endless.asks(t); code == exitGood || !strings.Contains(said, "more than 40 MB") {
+	if code, _, said := endless.asks(t); code == exitGood || !strings.Contains(said, "more than 20 MB") {
 		t.Errorf("%d: %s", code, said)
+	}
+}
+
+// TestServerOfRows: an answer whose rows are no objects, or more than were asked for, is not printed as one, whatever it would
+// take to read, and each row is a line.
+func TestServerOfRows(t *testing.T) {
+	for name, items := range map[string]string{
+		"numbers": `[1]`, "null": `[{"n":1},null]`, "texts": `["a"]`, "lists": `[[]]`, "no array": `{"n":1}`, "a text": `"[]"`, "nothing": `null`,
+		"many": `[{}` + strings.Repeat(`,{}`, 1000) + `]`, "very many": `[0` + strings.Repeat(`,0`, 9<<20) + `]`,
+	} {
+		a := &answers{give: []http.HandlerFunc{answer(200, `{"items":`+items+`}`)}}
+		if code, out, said := a.asks(t); code != exitUsage || out != "" || !strings.Contains(said, "does not answer as a server of weir does") {
+			t.Errorf("%s: %d %s %s", name, code, out, said)
+		}
+	}
+	a := &answers{give: []http.HandlerFunc{answer(200, "{\"items\":[{\n\"n\": \"a b\"\r\n},{\"n\":2},{\"n\":3}],\"cursor\":\"c\"}")}}
+	if code, out, said := a.asks(t, "limit=2"); code != exitGood || out != "{\"n\":\"a b\"}\n{\"n\":2}\n" || len(a.asked) != 1 {
+		t.Errorf("%d %s %s", code, out, said)
+	}
+}
+
+// TestServerOfEmptyPages: pages without rows, each of which names another, end with an error.
+func TestServerOfEmptyPages(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		answer(200, `{"items":[],"cursor":"`+strconv.Itoa(asked)+`"}`)(w, nil)
+	}))
+	defer s.Close()
+	if code, said := runs(t, "query", "gallery", "albums", "--server", s.URL); code != 3 || asked != mostEmpty || !strings.Contains(said, "10000 pages without a row") {
+		t.Errorf("%d after %d pages: %s", code, asked, said)
 	}
 }
 

@@ -217,24 +217,43 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 }
 
 // Retire notes that the model no longer has what the builder's program does not derive, and returns the names of that. Rows
-// keep what it has shown. Dead letters that only said that it cannot be shown are deleted. What building says is as for
-// catalog.Program.Retire.
+// keep what it has shown. Dead letters that only said that it cannot be shown are deleted (SettleRetired). What building says
+// is as for catalog.Program.Retire.
 func (b *Builder) Retire(ctx context.Context, building bool) (retired []string, err error) {
 	retired, err = b.Runner.Catalog.Retire(ctx, building)
-	if err != nil || len(retired) == 0 {
-		return retired, err
+	if err == nil {
+		err = b.SettleRetired(ctx)
+	}
+	return retired, err
+}
+
+// lately is for how long after its retirement the letters of a derivation are settled.
+const lately = 24 * time.Hour
+
+// SettleRetired deletes the dead letters which say that what was retired lately cannot be shown. Retire does so, too: call this
+// where a program that retired may have ended before it had.
+func (b *Builder) SettleRetired(ctx context.Context) error {
+	row, err := b.Runner.Catalog.Row(ctx)
+	if err != nil {
+		return err
+	}
+	var into []*model.Entity // nil for one that the model no longer has
+	for name, is := range row.Derivations {
+		if is.State == owntable.Retired && b.Runner.Now().Sub(is.Since) <= lately {
+			of, _, _ := strings.Cut(name, ".")
+			into = append(into, b.Runner.Model.Entity(of))
+		}
+	}
+	if len(into) == 0 {
+		return nil
 	}
 	ids, err := b.Runner.Unshown(ctx, func(at store.Ref) bool {
-		return slices.ContainsFunc(retired, func(name string) bool {
-			of, _, _ := strings.Cut(name, ".")
-			e := b.Runner.Model.Entity(of)
-			return e == nil || e.CanBe(at)
-		})
+		return slices.ContainsFunc(into, func(e *model.Entity) bool { return e == nil || e.CanBe(at) })
 	})
 	if err != nil {
-		return retired, err
+		return err
 	}
-	return retired, b.Runner.RetryUnshown(ctx, ids, func() error { return nil })
+	return b.Runner.RetryUnshown(ctx, ids, func() error { return nil })
 }
 
 // Announce enters the builds in the catalog. From the next batch on, consumers count in

@@ -68,6 +68,39 @@ func letterWithoutTarget(t *testing.T, text string) {
 	letters("below its max", 0)
 }
 
+// TestRetirementDies: a program that retires a derivation and ends before it has settled the letters about it leaves them to the
+// next that begins, or that retires.
+func TestRetirementDies(t *testing.T) {
+	text := strings.Replace(films, "max: 100", "max: 2", 1)
+	for _, again := range []string{"Retire", "SettleRetired"} {
+		f := open(t, load(t, text))
+		f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie", "title", "one")
+		for user := range 5 {
+			f.write("PK", fmt.Sprint("USER#", user), "SK", "RATING#1", "type", "Rating", "movie", "1", "mood", fmt.Sprint("mood ", user))
+		}
+		f.catchUp()
+		if n := len(f.dead()); n != 1 {
+			t.Fatalf("%d letters", n)
+		}
+		f.with(load(t, strings.Replace(films, moods, "", 1)))
+		if is, err := f.runner().Catalog.Retire(t.Context(), false); err != nil || len(is) != 1 { // and the program ends
+			t.Fatal(is, err)
+		}
+		if n := len(f.dead()); n != 1 {
+			t.Fatalf("%d letters of what is retired", n)
+		}
+		if again == "Retire" {
+			f.retired()
+		} else {
+			f.ok(f.builder().SettleRetired(t.Context()))
+		}
+		if left := f.dead(); len(left) > 0 {
+			t.Errorf("%s: %+v", again, left)
+		}
+		f.verified()
+	}
+}
+
 func (f *fixture) theMovie() store.Ref {
 	key, _ := f.model.Tables[0].KeyOf(value.NewItem(value.Attr{Name: "PK", Value: value.OfString("MOVIE#1")}, value.Attr{Name: "SK", Value: value.OfString("METADATA")}))
 	return store.Ref{Table: f.table, Key: key}

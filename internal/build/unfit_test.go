@@ -99,3 +99,28 @@ func TestUnfitRowsAreBounded(t *testing.T) {
 		t.Errorf("after they were read again: %v", again)
 	}
 }
+
+// TestUnfitHides: what a build says of a row that it cannot use does not tell a hidden value, nor what is computed from one.
+func TestUnfitHides(t *testing.T) {
+	f := open(t, load(t, `model: films
+tables: {films: {key: [PK, SK]}}
+entities:
+  Movie: {where: {type: Movie}, key: {PK: "MOVIE#{id}", SK: METADATA}, attributes: {spent: {type: number, hidden: true}}}
+  Sum: {where: {type: Sum}, key: {PK: "SUM#{id}", SK: ALL}, attributes: {spent: {type: number, hidden: true}}}
+  Sale:
+    where: {type: Sale}
+    key: {PK: "MOVIE#{id}", SK: "SALE#{nr}"}
+    attributes: {pieces: number, cost: {type: number, hidden: true}}
+derive:
+  Sum: {group: Sale, by: {id: id}, set: {spent: {sum: cost * pieces}}}
+`))
+	f.write("PK", "MOVIE#1", "SK", "SALE#1", "type", "Sale", "pieces", 900_000_000, "cost", 4711)
+	f.unread()
+	f.unbuilt()
+	b := f.builder(allNames(f.model)...)
+	_, err := b.Run(t.Context())
+	f.ok(err)
+	if all := b.Unfit(""); len(all) != 1 || !strings.Contains(all[0].Why, "cost * pieces is the number (hidden), not") {
+		t.Errorf("%+v", all)
+	}
+}

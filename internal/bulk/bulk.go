@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -62,6 +63,7 @@ type Bulk struct {
 	derived  int                  // how many records there were the last time
 	grown    int                  // and by how many bytes each of them made the window grow
 	said     []func()             // what the caller is told when the window lands
+	saying   int                  // about how many bytes that takes
 	entries  int                  // of the window
 	landed   int
 }
@@ -189,25 +191,28 @@ func (b *Bulk) begin() {
 	again := *b.to
 	again.Store, again.Runner, again.Summary, again.InOrder = b.load, b.run, replay.Summary{}, true
 	again.Gap = func(g replay.Gap) {
-		b.say(func() {
-			if b.to.Gap != nil {
-				b.to.Gap(g)
-			}
-		})
+		if b.to.Gap != nil {
+			g.Row.Key = store.Key{Partition: g.Row.Key.Partition.Clone(), Sort: g.Row.Key.Sort.Clone()}
+			b.say(len(g.Reason)+len(g.Row.Key.Partition.Text())+len(g.Row.Key.Sort.Text()), func() { b.to.Gap(g) })
+		}
 	}
-	again.Bad = func(e events.Entry, err error) {
-		b.say(func() {
-			if b.to.Bad != nil {
-				b.to.Bad(e, err)
-			}
-		})
+	again.Bad = func(e events.Entry, err error) { // of which only place and reason are kept
+		if b.to.Bad != nil {
+			at, why := events.Entry{Location: e.Location}, errors.New(strings.Clone(err.Error()))
+			b.say(len(why.Error()), func() { b.to.Bad(at, why) })
+		}
 	}
 	b.replay = &again
 }
 
-// say keeps what the caller is told about the present record until the window has landed: a window that is
-// given up says nothing, because its records come again.
-func (b *Bulk) say(what func()) { b.said = append(b.said, what) }
+// say keeps what the caller is told about the present record, with so many bytes of text, until the window has landed: a
+// window that is given up says nothing, because its records come again.
+func (b *Bulk) say(size int, what func()) {
+	b.said, b.saying = append(b.said, what), b.saying+size+sayingBytes
+}
+
+// sayingBytes is what the telling of one record takes besides its text.
+const sayingBytes = 256
 
 // Close gives up what has not landed. After an error of the Bulk, too, nothing of it is left.
 func (b *Bulk) Close() error {
@@ -283,10 +288,15 @@ func (b *Bulk) full(ctx context.Context, err error) error {
 	switch {
 	case err != nil:
 		return live(err)
-	case b.load.Bytes() < b.size.Memory && (b.reduced == nil || b.reduced.Len() < b.size.Disk):
+	case !b.isFull():
 		return nil
 	}
 	return b.land(ctx)
+}
+
+// isFull reports whether the window takes the memory that it may have, or its records the disk.
+func (b *Bulk) isFull() bool {
+	return b.load.Bytes()+b.saying >= b.size.Memory || b.reduced != nil && b.reduced.Len() >= b.size.Disk
 }
 
 // reduce takes a batch that is being prepared, nil for none. A batch that is written record by
@@ -410,7 +420,7 @@ func (b *Bulk) commit(ctx context.Context) error {
 		}
 	}
 	b.landed += b.entries
-	b.replay.Summary, b.said, b.entries = replay.Summary{}, nil, 0
+	b.replay.Summary, b.said, b.saying, b.entries = replay.Summary{}, nil, 0, 0
 	return nil
 }
 

@@ -121,10 +121,10 @@ func (h *teller) explain(ctx context.Context, e *events.Entry, table string) err
 // showed takes in a record of the target itself, if it shows another value of the attribute.
 func (h *teller) showed(t *model.Table, r *events.Record) {
 	key, ok := t.KeyOf(r.Keys)
-	was, is := r.Old.Get(h.attr), r.New.Get(h.attr)
-	if !ok || !projections.SameRow(store.Ref{Table: t.Name, Key: key}, h.target) || value.Equal(was, is) {
+	if !ok || !projections.SameRow(store.Ref{Table: t.Name, Key: key}, h.target) || value.Equal(r.Old.Get(h.attr), r.New.Get(h.attr)) {
 		return
 	}
+	was, is := h.m.Shown(t.Classify(r.Old), r.Old).Get(h.attr), h.m.Shown(t.Classify(r.New), r.New).Get(h.attr)
 	old, now := brief(text(was), 60), brief(text(is), 60)
 	l := historyLine{Time: stamp(&r.Time), Event: r.Event(), Row: rowLink(h.m, h.target), Value: now, Added: "shows it"}
 	if old != "" {

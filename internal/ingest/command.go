@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"weir/internal/model"
 	"weir/internal/value"
 )
 
@@ -116,6 +118,20 @@ func (p Problem) String() string {
 		return p.Reason
 	}
 	return p.Pointer + " " + p.Reason
+}
+
+// Shown returns the refusal of a text that is no command as it may leave, for a reader other than its sender: a pointer stops
+// at the name of an attribute that the model hides, and the reason quotes nothing of it.
+func (r *Refusal) Shown(m *model.Model) *Refusal {
+	out := *r
+	out.Problems = slices.Clone(r.Problems)
+	for i := range out.Problems {
+		p := &out.Problems[i]
+		if at, hides := m.ShownPointer(p.Pointer); hides {
+			p.Pointer, p.Reason = at, m.ShownText(p.Reason)
+		}
+	}
+	return &out
 }
 
 // Error lists the first problems of the command in one line, and counts the rest; servers answer with the list.

@@ -13,14 +13,20 @@ import (
 )
 
 // convert turns a value as a command gives it into one as rows hold it. The reason says
-// why it cannot, "" if it can.
+// why it cannot, "" if it can; it does not tell a value of a hidden attribute.
 // v is never changed; out may share its memory.
 func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	if out, reason = typed(a, v); reason == "" {
-		out = a.Store(out)
+		return a.Store(out), ""
+	}
+	if want, _, quotes := strings.Cut(reason, notThis); quotes && a.Hidden {
+		reason = want + notThis + model.HiddenText
 	}
 	return out, reason
 }
+
+// notThis stands in a reason before the value that was given.
+const notThis = ", not "
 
 // typed turns a value as a command gives it into one of the attribute's type.
 func typed(a *model.Attribute, v value.Value) (out value.Value, reason string) {
@@ -65,7 +71,7 @@ func unless(ok bool, v value.Value, want string) string {
 	if ok {
 		return ""
 	}
-	return want + ", not " + describe(v)
+	return want + notThis + describe(v)
 }
 
 // text reads a string attribute: it replaces legacy words by today's, and checks the
@@ -81,15 +87,18 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 		}
 	}
 	if len(a.Enum) > 0 && !slices.Contains(a.Enum, s) {
-		if meant := model.Meant(s, a.Enum); meant != "" {
+		if meant := model.Meant(s, a.Enum); meant != "" && !a.Hidden {
 			return v, "is never " + quoted(s) + meant
 		}
-		return v, "must be one of " + strings.Join(a.Enum, ", ") + ", not " + quoted(s)
+		return v, "must be one of " + strings.Join(a.Enum, ", ") + notThis + quoted(s)
 	}
 	if a.Max == 0 || len(s) <= a.Max {
 		return v, ""
 	}
-	if n := utf8.RuneCountInString(s); n > a.Max {
+	switch n := utf8.RuneCountInString(s); {
+	case n > a.Max && a.Hidden:
+		return v, "has more than the " + number(a.Max) + " characters that are possible"
+	case n > a.Max:
 		return v, "has " + number(n) + " characters, " + number(a.Max) + " are possible"
 	}
 	return v, ""

@@ -65,6 +65,8 @@ func ReadCommand(line []byte) (c Command, err error) {
 		c.Item = v.Item()
 	case value.Missing:
 		say("item is missing: the fields of the row")
+	case value.String: // which may be the whole item
+		say("item must be an object, not a text")
 	default:
 		say("item must be an object, not " + describe(v))
 	}
@@ -91,7 +93,11 @@ func inItem(err error) error {
 			if rest, ok := strings.CutPrefix(p.Pointer, "/item"); ok {
 				p.Pointer = rest
 			} else if p.Pointer != "" {
-				p.Reason, p.Pointer = p.Pointer+" "+p.Reason, ""
+				member, inside, _ := strings.Cut(p.Pointer[1:], "/")
+				if p.Pointer = ""; inside != "" {
+					member += " has a value that"
+				}
+				p.Reason = "/" + member + " " + p.Reason
 			}
 		}
 	}

@@ -1,6 +1,12 @@
 package ingest
 
-import "weir/internal/value"
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/model"
+	"weir/internal/value"
+)
 
 // flat is the item with the members of nested objects under the names of their
 // attributes. It notes where they were given, so that problems point there.
@@ -17,7 +23,7 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 			out = append(out, a)
 			continue
 		case a.Value.Kind() != value.Map:
-			r.add(Pointer(a.Name), "must be an object, not "+describe(a.Value))
+			r.add(Pointer(a.Name), c.noObject(prefix, a.Value))
 			continue
 		}
 		for _, m := range a.Value.Item() {
@@ -30,6 +36,14 @@ func (c *checked) flat(it value.Item, r *Refusal) value.Item {
 		}
 	}
 	return value.NewItem(out...)
+}
+
+// noObject is the reason for refusing a value in place of an object, which quotes it unless a member is hidden.
+func (c *checked) noObject(prefix string, v value.Value) string {
+	if slices.ContainsFunc(c.Attributes, func(a *model.Attribute) bool { return a.Hidden && strings.HasPrefix(a.Name, prefix+".") }) {
+		v = value.OfString(model.HiddenText)
+	}
+	return unless(false, v, "must be an object")
 }
 
 // nested is the prefix that a member of a request stands for, "" if it is none of the flattened

@@ -41,7 +41,7 @@ type Filling struct {
 	Row    store.Ref
 	Gets   []value.Attr
 	Other  []value.Attr // keys of indexes that differ in the row; the values are the model's
-	Reason string       // why it gets nothing; "" if it does
+	Reason string       // why it gets nothing, without what the model hides; "" if it does
 
 	now value.Item
 }
@@ -226,7 +226,7 @@ func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, co
 			continue
 		case errors.Is(err, store.ErrRefused):
 			counts[refusedCount]++
-			f.Reason = err.Error()
+			f.Reason = b.Model.ShownText(err.Error())
 		default:
 			return nil, fmt.Errorf("filling %s: %w", f.Row, err)
 		}

@@ -345,7 +345,13 @@ func (s *Search) derivation() Derivation {
 	for _, f := range s.Text { // in the order in which a document has them
 		x.within("text", f.definition())
 	}
-	x.anyOrder("filter", seq.Map(s.Filters, (*Field).definition))
+	x.anyOrder("filter", seq.Map(s.Filters, func(f *Field) defined {
+		of := f.definition()
+		if f.Type == TypeCommas {
+			of.add("elements") // without that, documents have the whole text
+		}
+		return of
+	}))
 	x.anyOrder("sort", seq.Map(s.Sorts, (*Field).definition))
 	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x}
 }

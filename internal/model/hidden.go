@@ -3,6 +3,7 @@ package model
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir/internal/owntable"
@@ -103,7 +104,7 @@ func (m *Model) shownInside(row value.Item) value.Item {
 	}
 	out := slices.Clone(row)
 	for i, a := range out {
-		if slices.ContainsFunc(m.Entities, func(e *Entity) bool { return e.Hides(a.Name) }) {
+		if m.hidesAnywhere(a.Name) {
 			out[i].Value = value.OfString(HiddenText)
 		} else {
 			out[i].Value = m.shownValue(a.Value)
@@ -126,13 +127,59 @@ func (m *Model) shownValue(v value.Value) value.Value {
 // with "about", and one that is there instead of something else with "not". A quote that was cut off goes to the end.
 var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+|(, not )-?[0-9.][^\s,]*`)
 
-// ShownText returns the text of an error as it may leave. Where the model hides anything, what the text
-// quotes is left out, since nothing says of which attribute it is.
+// pathText is a path in a text: names with periods between them, in quotes where they have other characters, and places in lists,
+// such as NewImage.tags[3].name. A colon behind it is not part of the last name.
+var pathText = regexp.MustCompile(pathName + `(?:\.` + pathName + `|\[\d+\])+`)
+
+const pathName = `(?:"(?:[^"\\]|\\.)*(?:"|\\?$)|[^ .\[\]"\\]+)`
+
+// pathParts are the names and places of a path, each with the period before it.
+var pathParts = regexp.MustCompile(`\.?` + pathName + `|\[\d+\]`)
+
+// ShownText returns the text of an error as it may leave. Where the model hides anything, a path in it stops at the name
+// of a hidden attribute, since keys of a map are part of its value, and what the text quotes is left out, since nothing
+// says of which attribute it is.
 func (m *Model) ShownText(text string) string {
 	if !m.Hides() {
 		return text
 	}
-	return quotedText.ReplaceAllString(text, "${1}"+HiddenText)
+	return quotedText.ReplaceAllString(pathText.ReplaceAllStringFunc(text, m.shownPath), "${1}"+HiddenText)
+}
+
+// shownPath is a path of a text up to the name of a hidden attribute of any entity.
+func (m *Model) shownPath(path string) string {
+	path, colon := strings.CutSuffix(path, ":")
+	for _, at := range pathParts.FindAllStringIndex(path, -1) {
+		name := strings.TrimPrefix(path[at[0]:at[1]], ".")
+		if plain, err := strconv.Unquote(name); err == nil {
+			name = plain
+		}
+		if m.hidesAnywhere(name) {
+			path = path[:at[1]]
+			break
+		}
+	}
+	if colon {
+		path += ":"
+	}
+	return path
+}
+
+// ShownPointer is an RFC 6901 pointer into a row up to the name of a hidden attribute of any entity. hides reports whether it
+// has one.
+func (m *Model) ShownPointer(pointer string) (shown string, hides bool) {
+	parts := strings.Split(pointer, "/")
+	for i, name := range parts {
+		if i > 0 && m.hidesAnywhere(strings.NewReplacer("~1", "/", "~0", "~").Replace(name)) {
+			return strings.Join(parts[:i+1], "/"), true
+		}
+	}
+	return pointer, false
+}
+
+// hidesAnywhere reports whether an entity of the model hides attributes of the name.
+func (m *Model) hidesAnywhere(name string) bool {
+	return slices.ContainsFunc(m.Entities, func(e *Entity) bool { return e.Hides(name) })
 }
 
 // fieldFor is field for a name whose value goes into an attribute, which may itself be hidden.

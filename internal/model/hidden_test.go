@@ -315,3 +315,34 @@ func TestHiddenIsOfTheDefinition(t *testing.T) {
 		}
 	}
 }
+
+// TestPathsStopAtHidden: of a path in a text, or of a pointer, nothing is left behind the name of a hidden attribute.
+func TestPathsStopAtHidden(t *testing.T) {
+	text := construct{"", []string{"attribute", "secretMap: {type: map, hidden: true}\n      a.secret: {type: map, hidden: true}"}}
+	m, open := mustParse(t, "hidden", text.fill(true)), mustParse(t, "hidden", text.fill(false))
+	for path, want := range map[string]string{
+		"NewImage.secretMap.MARK":                 "NewImage.secretMap",
+		"NewImage.secretMap.a[3].MARK":            "NewImage.secretMap",
+		`NewImage.secretMap."MARK. [1] \"MARK\""`: "NewImage.secretMap",
+		"NewImage.secretMap.MARK:MARK\tMARK":      "NewImage.secretMap",
+		"OldImage.secretList[4711]":               "OldImage.secretList",
+		`NewImage."a.secret".MARK`:                "NewImage." + HiddenText,
+		"NewImage.list[0].secretMap.MARK":         "NewImage.list[0].secretMap",
+		"secretMap.MARK":                          "secretMap",
+		"NewImage.list[0].text":                   "NewImage.list[0].text",
+		"NewImage.text.secretNot":                 "NewImage.text.secretNot",
+	} {
+		const why = ": N: expected a string, found a number of 1.5"
+		if got := m.ShownText("one.jsonl: " + path + why); got != "one.jsonl: "+want+why {
+			t.Errorf("%s is shown as %s", path, got)
+		}
+		if got := open.ShownText(path); got != path {
+			t.Errorf("where nothing is hidden, %s is shown as %s", path, got)
+		}
+	}
+	for at, want := range map[string]string{"/secretMap/MARK/0": "/secretMap", "/list/0/secretMap/MARK": "/list/0/secretMap", "/list/0/text": "/list/0/text", "/a.secret/x": "/a.secret", "": ""} {
+		if got, hides := m.ShownPointer(at); got != want || hides != strings.Contains(want, "secret") {
+			t.Errorf("%s is shown as %s, %v", at, got, hides)
+		}
+	}
+}

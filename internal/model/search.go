@@ -112,7 +112,7 @@ func checkSearches(c *compiler, s *Search) {
 	}{
 		{d.Text, []Type{TypeNumber, TypeBoolean, TypeFlag, TypeBinary, TypeMap, TypeNumbers, TypeCommas}, "has no words"},
 		{d.Filters, []Type{TypeMap, TypeBinary, TypeNumbers}, "is compared to nothing"},
-		{d.Sorts, []Type{TypeList, TypeMap, TypeStrings, TypeNumbers, TypeBinary, TypeBoolean, TypeFlag}, "has no order"},
+		{d.Sorts, []Type{TypeList, TypeMap, TypeStrings, TypeNumbers, TypeCommas, TypeBinary, TypeBoolean, TypeFlag}, "has no order"},
 	} {
 		for _, w := range use.names {
 			if f := s.Of.Field(w.text); slices.Contains(use.not, f.Type) {

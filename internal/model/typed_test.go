@@ -375,3 +375,26 @@ func TestLocalTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestCommasInSearch: a search index has the elements of a text that lists values with commas, which is part of its definition, and a
+// list has no order.
+func TestCommasInSearch(t *testing.T) {
+	text := func(typ, search string) string {
+		return `model: m
+tables: {rows: {key: [PK, SK]}}
+entities:
+  A: {where: {k: A}, key: {PK: "A#{id}", SK: A}, attributes: {text: string, tags: ` + typ + `}}
+search:
+  all: {of: A, text: [text], ` + search + `}
+`
+	}
+	hash := func(typ string) string {
+		return mustParse(t, typ, text(typ, "filters: [tags]")).Derivations()[0].Hash
+	}
+	if hash("commas") == hash("string") {
+		t.Error("a text and a list of texts have one definition")
+	}
+	if _, err := Parse("m.yaml", []byte(text("commas", "sorts: [tags]"))); err == nil || !strings.Contains(err.Error(), "tags is a commas and has no order") {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,10 @@
 package model
 
-import "weir/internal/value"
+import (
+	"strings"
+
+	"weir/internal/value"
+)
 
 // Type is the type of an attribute, in the words of the model file.
 type Type string
@@ -29,6 +33,19 @@ func scalar(t Type) bool {
 		return false
 	}
 	return true
+}
+
+// Elements returns a value of the field as queries and filters compare it: of a text that lists values with commas between
+// them the list of these, without the blanks around each; any other as it is.
+func (f *Field) Elements(v value.Value) value.Value {
+	if f.Type != TypeCommas || v.Kind() != value.String {
+		return v
+	}
+	var vs []value.Value
+	for part := range strings.SplitSeq(v.Text(), ",") {
+		vs = append(vs, value.OfString(strings.TrimSpace(part)))
+	}
+	return value.OfList(vs...)
 }
 
 // fits reports a value that cannot be part of the key of the row that it should find: one of another type, or a

@@ -23,25 +23,12 @@ func (s *step) anyHolds(row value.Item, sc scope) bool {
 			continue
 		}
 		asked = true
-		have := apart(b.Field, s.read(b.Field, row))
+		have := b.Field.Elements(s.read(b.Field, row))
 		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return condition.Asked(have, e.Value) }) {
 			return true
 		}
 	}
 	return !asked
-}
-
-// apart is a field's value; of one that lists values with commas between them, the
-// list.
-func apart(f *model.Field, v value.Value) value.Value {
-	if f.Type != model.TypeCommas || v.Kind() != value.String {
-		return v
-	}
-	var vs []value.Value
-	for part := range strings.SplitSeq(v.Text(), comma) {
-		vs = append(vs, value.OfString(strings.TrimSpace(part)))
-	}
-	return value.OfList(vs...)
 }
 
 // pick is how rows are found by keys that lists of values make: each name of the

@@ -87,7 +87,7 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 	if want.IsMissing() {
 		return b.Param != "" // only an optional one is not given
 	}
-	have := apart(b.Field, s.read(b.Field, row))
+	have := b.Field.Elements(s.read(b.Field, row))
 	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
 }
 

@@ -205,7 +205,7 @@ type shelf struct {
 
 func (s *shelf) Search(_ context.Context, q search.Query) ([]search.Hit, error) {
 	s.calls++
-	schema := search.Schema{Name: q.Index, Filters: []string{"brand", "shop", "tag", "stars", "hot"}, Sorts: []string{"at", "stars"}}
+	schema := search.Schema{Name: q.Index, Filters: []string{"brand", "shop", "tag", "stars", "hot", "tags"}, Sorts: []string{"at", "stars"}}
 	plan, err := schema.Plan(q)
 	if err != nil {
 		return nil, err

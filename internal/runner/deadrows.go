@@ -108,27 +108,28 @@ func (r *Runner) holding(ctx context.Context, id string) (*Runner, Dead, error) 
 	return replaced, old, nil
 }
 
-// deadByID reads a dead letter with all its parts, or returns ErrNoDead.
+// deadByID reads a dead letter with all its parts, or returns ErrNoDead. A letter of which parts are missing is read again: it
+// may have been deleted since its head was read, and kept again.
 func (r *Runner) deadByID(ctx context.Context, id string) (Dead, error) {
-	head, err := r.GetRow(ctx, r.letter(id))
-	if err != nil {
-		return Dead{}, err
-	}
-	if head == nil {
-		return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
-	}
-	l := owntable.LetterFrom(head)
-	parts, err := r.Get(ctx, l.BodyParts(r.Model.Name))
-	if err != nil {
-		return Dead{}, err
-	}
-	if unread := l.ReadBody(head, parts); unread != nil {
-		if head, err = r.GetRow(ctx, r.letter(id)); err == nil && head == nil { // deleted meanwhile, with its parts
-			unread = ErrNoDead
+	var unread error
+	for range MaxRounds {
+		head, err := r.GetRow(ctx, r.letter(id))
+		if err != nil {
+			return Dead{}, err
 		}
-		return Dead{}, errors.Join(fmt.Errorf("%s: its record: %w", id, unread), err)
+		if head == nil {
+			return Dead{}, fmt.Errorf("%s: %w", id, ErrNoDead)
+		}
+		l := owntable.LetterFrom(head)
+		parts, err := r.Get(ctx, l.BodyParts(r.Model.Name))
+		if err != nil {
+			return Dead{}, err
+		}
+		if unread = l.ReadBody(head, parts); unread == nil {
+			return r.deadOf(&l), nil
+		}
 	}
-	return r.deadOf(&l), nil
+	return Dead{}, fmt.Errorf("%s: its record: %w", id, unread)
 }
 
 // Gaps returns the dead letters of gaps that were named and not discarded.

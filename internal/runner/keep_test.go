@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -183,6 +184,45 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 	must(t, r.Discard(t.Context(), id))
 	if page, err := s.Query(t.Context(), store.Query{Table: owntable.TableName}); err != nil || len(page.Rows) > 0 {
 		t.Error(len(page.Rows), err)
+	}
+}
+
+// afterGets does something after each Get, one after the other.
+type afterGets struct {
+	store.Store
+	do []func()
+}
+
+func (s *afterGets) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := s.Store.Get(ctx, refs)
+	if len(s.do) > 0 {
+		do := s.do[0]
+		s.do = s.do[1:]
+		do()
+	}
+	return rows, err
+}
+
+// TestKeptAgainBetweenReads: a letter that is deleted when its head was read, and kept again when its parts were, is found whole.
+func TestKeptAgainBetweenReads(t *testing.T) {
+	h := keptHarness(t)
+	defer h.close()
+	id, err := h.runner(nil).KeepDead(t.Context(), parted())
+	must(t, err)
+	discard := func() { must(t, h.runner(nil).Discard(t.Context(), id)) }
+	keep := func() {
+		_, err := h.runner(nil).KeepDead(t.Context(), parted())
+		must(t, err)
+	}
+	for _, do := range [][]func(){{discard, keep}, {discard, keep, discard, keep}} {
+		r := &runner.Runner{Model: h.model, Store: &afterGets{h.store, do}, Now: time.Now}
+		if d, err := r.DeadByID(t.Context(), id); err != nil || d.Raw != parted().Raw {
+			t.Error(len(d.Raw), err)
+		}
+	}
+	r := &runner.Runner{Model: h.model, Store: &afterGets{h.store, []func(){discard}}, Now: time.Now}
+	if _, err := r.DeadByID(t.Context(), id); !errors.Is(err, runner.ErrNoDead) {
+		t.Error(err)
 	}
 }
 

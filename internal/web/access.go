@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"weir/internal/memory"
 	"weir/internal/openfiles"
 )
 
@@ -197,10 +198,10 @@ const calls = 2
 
 // Serve listens on an address for a handler, behind the access that they ask for. An
 // address that others reach needs keys, or --open. need is what keeps files open
-// beside the connections: connections get what it leaves.
+// beside the connections: connections get what it leaves. size is the memory of the process, of which bodies get their share.
 // The server listens when Serve returns, and answers from Run on. The caller closes it. Errors are mistakes in the
 // flags, or an address that cannot be had.
-func (f Flags) Serve(addr string, l Limits, need openfiles.Need, h http.Handler, log *slog.Logger) (*Server, error) {
+func (f Flags) Serve(addr string, l Limits, need openfiles.Need, size memory.Size, h http.Handler, log *slog.Logger) (*Server, error) {
 	keys, err := OpenKeys(f.KeysFile, os.Getenv(EnvKeys), log)
 	if err != nil {
 		return nil, err
@@ -212,6 +213,7 @@ func (f Flags) Serve(addr string, l Limits, need openfiles.Need, h http.Handler,
 	if err != nil {
 		return nil, err
 	}
+	bounds.Bodies = int(size.Share(defaultBodies))
 	s, err := Listen(addr, bounds, nil, log)
 	if err != nil {
 		return nil, fmt.Errorf("%w; say where to serve with --addr HOST:PORT", err)

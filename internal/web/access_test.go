@@ -241,7 +241,7 @@ func TestAddresses(t *testing.T) {
 		{"nowhere", Flags{}, 0, "", "--addr"},
 	} {
 		t.Setenv(EnvKeys, c.keys)
-		s, err := c.flags.Serve(c.addr, Limits{c.rate}, openfiles.Need{}, ok, slog.New(slog.DiscardHandler))
+		s, err := c.flags.Serve(c.addr, Limits{c.rate}, openfiles.Need{}, 0, ok, slog.New(slog.DiscardHandler))
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%+v: %v", c, err)
 		}

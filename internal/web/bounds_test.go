@@ -20,6 +20,9 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"weir/internal/memory"
+	"weir/internal/openfiles"
 )
 
 // served is a server with small bounds and a key, until the test ends. A request to
@@ -251,6 +254,20 @@ func TestBodiesAreBounded(t *testing.T) {
 	s.want("no body", s.ask(s.dial("127.0.0.1"), "/x", withKey), 200)
 	close(s.leave)
 	until(t, func() bool { return len(s.load.pieces) == 0 })
+}
+
+// TestBodiesAreOfTheMemory: bodies have a share of the process's memory, and at least one has room.
+func TestBodiesAreOfTheMemory(t *testing.T) {
+	for size, want := range map[memory.Size]int{0: 8 << 20, memory.Default: 8 << 20, memory.Least: 4 << 20, memory.GB: 32 << 20, memory.MB: longestBody + piece} {
+		s, err := Flags{Open: true}.Serve("127.0.0.1:0", Limits{}, openfiles.Need{}, size, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cap(s.load.pieces) * piece; got != want {
+			t.Errorf("%v: %d bytes of bodies, want %d", size, got, want)
+		}
+		s.Close()
+	}
 }
 
 // trickle begins n uploads of which hardly anything comes.

@@ -28,7 +28,7 @@ type Bounds struct {
 const (
 	defaultConnections = 1024
 	defaultRequests    = 128
-	defaultBodies      = 8 << 20 // what is read from a body, and the answer, take several times its bytes
+	defaultBodies      = 8 << 20 // of 256 MB of memory; what is read from a body, and the answer, take up to 20 times its bytes
 	defaultHeaders     = 12 << 20
 	defaultWait        = 2 * time.Second
 )

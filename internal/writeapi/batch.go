@@ -91,7 +91,7 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 		c, err := ingest.ReadCommand(text)
 		switch {
 		case err != nil:
-			out[i] = a.outcome(t, c, ingest.Result{Err: malformed(err)})
+			out[i] = a.outcome(t, c, ingest.Result{Err: malformed(t.Model, err)})
 		case t.entity(c.Entity) == nil:
 			p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s that may be written", c.Entity, t.Model.Name))
 			p.Detail += model.Meant(c.Entity, t.names)

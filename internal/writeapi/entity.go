@@ -27,11 +27,12 @@ const maxIdempotencyKey = 255
 // It is made once for each entity and not changed, so requests share it.
 type entity struct {
 	*model.Entity
-	keys []string
+	model *model.Model
+	keys  []string
 }
 
 // newEntity returns an entity with the names of its key's fields.
-func newEntity(e *model.Entity) *entity { return &entity{e, e.KeyNames()} }
+func newEntity(m *model.Model, e *model.Entity) *entity { return &entity{e, m, e.KeyNames()} }
 
 // typeOf is the type of a field as people give it.
 func (e *entity) typeOf(name string) model.Type {
@@ -77,7 +78,7 @@ func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (
 	}
 	if c.Item = key; len(body) > 0 || op != ingest.Delete {
 		if c.Item, err = ingest.ReadItem(body); err != nil {
-			return c, malformed(err)
+			return c, malformed(e.model, err)
 		}
 		if err := e.agree(c.Item, key); err != nil {
 			return c, err
@@ -87,12 +88,16 @@ func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (
 	return c, nil
 }
 
-// malformed is 400 for what is no JSON, other errors as they are.
-func malformed(err error) error {
-	if r, ok := err.(*ingest.Refusal); ok && r.Kind == ingest.NotJSON {
+// malformed is 400 for what is no JSON, and other errors without what the model hides.
+func malformed(m *model.Model, err error) error {
+	r, ok := err.(*ingest.Refusal)
+	switch {
+	case !ok:
+		return err
+	case r.Kind == ingest.NotJSON:
 		return refuse(http.StatusBadRequest, "not-json", "the body "+r.Problems[0].Reason)
 	}
-	return err
+	return r.Shown(m)
 }
 
 // agree refuses a body that names another row than the query string.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"weir/internal/ingest"
+	"weir/internal/model"
 	"weir/internal/web"
 )
 
@@ -31,6 +32,7 @@ type Lambda struct {
 	// Queue takes the commands of messages; nil where the function has several models,
 	// since a command does not name one.
 	Queue Writer
+	Model *model.Model // of Queue; the log has nothing that it hides
 	Log   *slog.Logger
 }
 
@@ -90,6 +92,9 @@ func (h *Lambda) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for _, m := range all {
 		if m.failed != nil {
+			if refusal := (*ingest.Refusal)(nil); errors.As(m.failed, &refusal) && h.Model != nil {
+				m.failed = refusal.Shown(h.Model)
+			}
 			h.Log.Warn("a message is not done", "message", m.MessageId, "op", string(m.command.Op), "entity", m.command.Entity,
 				"received", m.Attributes["ApproximateReceiveCount"], "error", m.failed)
 			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})

@@ -99,7 +99,7 @@ func New(targets []Target, o Options) (*API, error) {
 		one := &target{Target: t}
 		for _, e := range t.Model.Entities {
 			if !e.Derived {
-				one.entities = append(one.entities, newEntity(e))
+				one.entities = append(one.entities, newEntity(t.Model, e))
 				one.names = append(one.names, e.Name)
 			}
 		}

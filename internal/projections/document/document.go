@@ -120,7 +120,7 @@ func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) 
 	for _, fs := range [...][]*model.Field{s.Filters, s.Sorts} {
 		for _, f := range fs {
 			if v := f.Stored(row); !v.IsMissing() && !owntable.IsOurs(f.Name) {
-				d.Values[f.Name] = Value(f, v)
+				d.Values[f.Name] = Value(f, f.Elements(v))
 			}
 		}
 	}
