@@ -101,7 +101,7 @@ var impure = map[string][]string{
 var drivers = map[string][]string{
 	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded", "internal/sim"},
 	"github.com/blevesearch/":        {"internal/search/embedded"},
-	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/account"},
+	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/survey"},
 	"github.com/opensearch-project/": {"internal/search/opensearch"},
 	"go.opentelemetry.io/":           {"internal/traces"},
 }
@@ -295,11 +295,11 @@ func TestWhatIsLeftOut(t *testing.T) {
 	for from, out := range map[string][]string{
 		"cmd/projector": {"sim"},
 		"cmd/ingest":    {"sim"},
-		"cmd/function":  {"sim", "writeapi", "writelambda"},
+		"cmd/function":  {"sim", "writeapi"},
 		"system":        {"sim"},
-		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
-		"runner":        {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
-		"live":          {"sim", "migrate", "ingest", "query", "writeapi", "writelambda"},
+		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi"},
+		"runner":        {"sim", "migrate", "ingest", "query", "writeapi"},
+		"live":          {"sim", "migrate", "ingest", "query", "writeapi"},
 	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)

@@ -13,7 +13,7 @@ import (
 	"weir/internal/logs"
 	"weir/internal/system"
 	"weir/internal/web"
-	"weir/internal/writelambda"
+	"weir/internal/writeapi"
 )
 
 // The environment of a function, beside the keys of HTTP requests (web.EnvKeys).
@@ -37,7 +37,7 @@ func serveLambda(ctx context.Context, stderr io.Writer) int {
 
 // handler makes the function's handler from its environment, and opens the system, which the caller closes. Messages
 // of a queue are only taken if the function has one model, since a message names none.
-func (p *program) handler() (*writelambda.Handler, *system.System, error) {
+func (p *program) handler() (*writeapi.Lambda, *system.System, error) {
 	names := strings.FieldsFunc(os.Getenv(envModel), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(names) == 0 {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
@@ -60,7 +60,7 @@ func (p *program) handler() (*writelambda.Handler, *system.System, error) {
 		s.Close()
 		return nil, nil, cli.Usage("%v", err)
 	}
-	h := &writelambda.Handler{HTTP: web.Access{Keys: keys, Open: os.Getenv(envOpen) == "1"}.Wrap(api), Log: log}
+	h := &writeapi.Lambda{HTTP: web.Access{Keys: keys, Open: os.Getenv(envOpen) == "1"}.Wrap(api), Log: log}
 	if all := targets(s); len(all) == 1 {
 		h.Queue = all[0].Writer
 	}

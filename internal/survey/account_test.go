@@ -1,4 +1,4 @@
-package account_test
+package survey
 
 import (
 	"net/http"
@@ -9,12 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"weir/internal/account"
 	"weir/internal/doctor"
 )
 
 // world answers as STS and Lambda do. A path that it does not know is denied.
-func world(t *testing.T, answers map[string]string) *account.Account {
+func world(t *testing.T, answers map[string]string) *account {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
@@ -34,7 +33,7 @@ func world(t *testing.T, answers map[string]string) *account.Account {
 	}))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
-	return account.Open(aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+	return openAccount(aws.Config{Region: "eu-west-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 }
 
@@ -52,18 +51,18 @@ const (
 
 // TestIdentity: who calls, or the permission that is needed to know.
 func TestIdentity(t *testing.T) {
-	is := world(t, map[string]string{"/": caller}).Identity(t.Context())
+	is := world(t, map[string]string{"/": caller}).identity(t.Context())
 	if is.Unknown != "" || is.Is.ARN != "arn:aws:iam::1:user/me" || is.Is.Region != "eu-west-1" {
 		t.Errorf("%+v", is)
 	}
-	if is = world(t, nil).Identity(t.Context()); is.Unknown != "the permission sts:GetCallerIdentity" {
+	if is = world(t, nil).identity(t.Context()); is.Unknown != "the permission sts:GetCallerIdentity" {
 		t.Errorf("%+v", is)
 	}
 }
 
 // TestMappings: settings as Lambda says them; a function that may not be asked is not taken for another program.
 func TestMappings(t *testing.T) {
-	all := world(t, map[string]string{"/2015-03-31/event-source-mappings": mappings, "/2015-03-31/event-source-mappings/": mappings, "rows/configuration": rows}).Mappings(t.Context(), "arn:s")
+	all := world(t, map[string]string{"/2015-03-31/event-source-mappings": mappings, "/2015-03-31/event-source-mappings/": mappings, "rows/configuration": rows}).mappings(t.Context(), "arn:s")
 	if all.Unknown != "" || len(all.Is) != 4 {
 		t.Fatalf("%+v", all)
 	}
@@ -78,7 +77,7 @@ func TestMappings(t *testing.T) {
 	if is := all.Is[1]; is.Retries != 3 || is.MaxAge != -1 || is.Partial || is.Program.Unknown != "the permission lambda:GetFunctionConfiguration" {
 		t.Errorf("%+v", is)
 	}
-	if all = world(t, nil).Mappings(t.Context(), "arn:s"); all.Unknown != "the permission lambda:ListEventSourceMappings" {
+	if all = world(t, nil).mappings(t.Context(), "arn:s"); all.Unknown != "the permission lambda:ListEventSourceMappings" {
 		t.Errorf("%+v", all)
 	}
 }
@@ -86,11 +85,11 @@ func TestMappings(t *testing.T) {
 // TestElsewhere: where DynamoDB is not AWS's, the account of the credentials is not asked about another one's tables.
 func TestElsewhere(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
-	a := account.Open(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
-	if is := a.Identity(t.Context()); !strings.HasPrefix(is.Unknown, "AWS itself: http://127.0.0.1:1") {
+	a := openAccount(aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	if is := a.identity(t.Context()); !strings.HasPrefix(is.Unknown, "AWS itself: http://127.0.0.1:1") {
 		t.Errorf("%+v", is)
 	}
-	if is := a.Mappings(t.Context(), "arn:s"); !strings.HasPrefix(is.Unknown, "AWS itself: http://127.0.0.1:1") {
+	if is := a.mappings(t.Context(), "arn:s"); !strings.HasPrefix(is.Unknown, "AWS itself: http://127.0.0.1:1") {
 		t.Errorf("%+v", is)
 	}
 }

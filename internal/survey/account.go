@@ -1,6 +1,4 @@
-// Package account asks AWS for what an account says beside its tables: the caller, and the functions that read a
-// stream. It only reads.
-package account
+package survey
 
 import (
 	"context"
@@ -18,19 +16,20 @@ import (
 	"weir/internal/store/dynamodb"
 )
 
-// Account asks with the credentials of one configuration. It may be used by many goroutines.
+// account asks AWS for what an account says beside its tables: the caller, and the functions that read a
+// stream. It only reads, with the credentials of one configuration. It may be used by many goroutines.
 // Nothing is remembered between calls: each asks again.
-type Account struct {
+type account struct {
 	cfg    aws.Config
 	local  string // the endpoint of a DynamoDB that is not AWS's, "" for AWS
 	sts    *sts.Client
 	lambda *lambda.Client
 }
 
-// Open returns an account. It sends nothing. Where DynamoDB has an endpoint of its own, such as DynamoDB Local, the
+// openAccount returns an account. It sends nothing. Where DynamoDB has an endpoint of its own, such as DynamoDB Local, the
 // other services are asked only if they have one too: the account that the credentials name is not the one that matters.
-func Open(cfg aws.Config) *Account {
-	a := &Account{cfg: cfg}
+func openAccount(cfg aws.Config) *account {
+	a := &account{cfg: cfg}
 	at := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
 	if u, err := url.Parse(at); err == nil && at != "" && !strings.HasSuffix(u.Hostname(), ".amazonaws.com") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
 		a.local = at
@@ -41,17 +40,17 @@ func Open(cfg aws.Config) *Account {
 
 // elsewhere says what is needed where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
 // asked.
-func (a *Account) elsewhere(service string) string {
+func (a *account) elsewhere(service string) string {
 	if a.local == "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != "" {
 		return ""
 	}
 	return "AWS itself: " + a.local + " has tables alone"
 }
 
-// Identity is who calls.
+// identity is who calls.
 // Credentials that cannot be found, and a refused call, are Unknown with what is needed, and no
 // error.
-func (a *Account) Identity(ctx context.Context) doctor.Fact[doctor.Identity] {
+func (a *account) identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 	if _, err := a.cfg.Credentials.Retrieve(ctx); err != nil {
 		return doctor.Not[doctor.Identity]("credentials: set AWS_PROFILE, AWS_ACCESS_KEY_ID or a role (" + err.Error() + ")")
 	}
@@ -65,10 +64,10 @@ func (a *Account) Identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 	return doctor.Known(doctor.Identity{ARN: aws.ToString(out.Arn), Region: a.cfg.Region})
 }
 
-// Mappings are the functions on a stream, in the order in which Lambda lists them.
+// mappings are the functions on a stream, in the order in which Lambda lists them.
 // They include disabled mappings, and those of functions that are no programs of weir. An empty
 // list says that no function is on the stream.
-func (a *Account) Mappings(ctx context.Context, stream string) doctor.Fact[[]doctor.Mapping] {
+func (a *account) mappings(ctx context.Context, stream string) doctor.Fact[[]doctor.Mapping] {
 	if why := a.elsewhere("LAMBDA"); why != "" {
 		return doctor.Not[[]doctor.Mapping](why)
 	}
@@ -89,7 +88,7 @@ func (a *Account) Mappings(ctx context.Context, stream string) doctor.Fact[[]doc
 // mapping is one mapping, with the configuration of its function.
 // A function that is gone has a program without a model. If its configuration may not be read, the
 // program is Unknown: the function may be weir's.
-func (a *Account) mapping(ctx context.Context, m *types.EventSourceMappingConfiguration) doctor.Mapping {
+func (a *account) mapping(ctx context.Context, m *types.EventSourceMappingConfiguration) doctor.Mapping {
 	name := aws.ToString(m.FunctionArn)
 	out := doctor.Mapping{
 		ID: aws.ToString(m.UUID), Function: name[strings.LastIndexByte(name, ':')+1:], State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),

@@ -1,4 +1,4 @@
-package writelambda
+package writeapi
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"weir/internal/ingest"
-	"weir/internal/writeapi"
 )
 
 // message is one message of a queue, and what became of it.
@@ -23,20 +22,20 @@ type message struct {
 // queue does the commands of a batch of messages and answers with those that failed.
 // An error is of the whole batch, and nothing of it was done; what fails of one message is in the answer, and Lambda
 // delivers that message again.
-func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
+func (h *Lambda) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Queue == nil {
 		return nil, errors.New("messages of a queue name no model, and this function has several; give it one in WEIR_MODEL")
 	}
 	var e events.SQSEvent
 	if err := json.Unmarshal(payload, &e); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+		return nil, fmt.Errorf("%w: %w", errEvent, err)
 	}
 	all := make([]*message, len(e.Records))
 	for i := range e.Records {
 		if e.Records[i].MessageId == "" {
-			return nil, fmt.Errorf("%w: a message has no id", ErrEvent)
+			return nil, fmt.Errorf("%w: a message has no id", errEvent)
 		}
-		all[i] = read(&e.Records[i])
+		all[i] = readMessage(&e.Records[i])
 	}
 	stopped := map[string]bool{}
 	for _, some := range rounds(all) {
@@ -53,9 +52,9 @@ func (h *Handler) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// read takes a message's command. A queue gives a message more than once: one without
+// readMessage takes a message's command. A queue gives a message more than once: one without
 // an idempotency key has its message's id for it.
-func read(m *events.SQSMessage) *message {
+func readMessage(m *events.SQSMessage) *message {
 	out := &message{SQSMessage: m}
 	if out.command, out.failed = ingest.ReadCommand([]byte(m.Body)); out.failed == nil && out.command.IdempotencyKey == "" {
 		out.command.IdempotencyKey = "sqs:" + m.MessageId
@@ -90,7 +89,7 @@ func rounds(all []*message) (out [][]*message) {
 }
 
 // do does a round, but for messages of groups that stopped.
-func (h *Handler) do(ctx context.Context, some []*message, stopped map[string]bool) {
+func (h *Lambda) do(ctx context.Context, some []*message, stopped map[string]bool) {
 	var cs []ingest.Command
 	var of []*message
 	for _, m := range some {
@@ -102,7 +101,7 @@ func (h *Handler) do(ctx context.Context, some []*message, stopped map[string]bo
 		}
 	}
 	if len(cs) > 0 {
-		for i, res := range writeapi.Do(ctx, h.Queue, cs) {
+		for i, res := range Do(ctx, h.Queue, cs) {
 			of[i].failed = res.Err
 		}
 	}
