@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"weir/internal/bulk"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -337,8 +338,8 @@ func (w *world) scan(q store.Query) (rows []value.Item) {
 
 // derivedLetters counts the dead letters of what could not be derived.
 func (w *world) derivedLetters() (n int) {
-	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d runner.Dead) error {
-		if d.Kind != runner.DeadRecord && d.Kind != runner.DeadGap {
+	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d deadletter.Letter) error {
+		if d.Kind != deadletter.Record && d.Kind != deadletter.Gap {
 			n++
 		}
 		return nil

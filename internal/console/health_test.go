@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"weir/internal/budget"
+	"weir/internal/deadletter"
 	"weir/internal/live"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/status"
 )
 
@@ -239,7 +239,7 @@ func TestHealth(t *testing.T) {
 		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1"}: lag}})
 	}
 	w.wants("/console/shop/health", `No gap waits`)
-	if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
+	if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	body := w.wants("/console/shop/health",
@@ -300,7 +300,7 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 	}
 	w.c.courses["shop"].add(w.c.sampled(w.part, now))
 	for i := range mostGaps + 1 {
-		if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
+		if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
 			t.Fatal(err)
 		}
 	}

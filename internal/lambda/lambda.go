@@ -29,6 +29,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -317,11 +318,11 @@ func (h *Handler) jobs(ctx context.Context, w *work) error {
 func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error {
 	rec := e.Record
 	rec.Table = table
-	d := runner.Dead{
-		Kind: runner.DeadRecord, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
+	d := deadletter.Letter{
+		Kind: deadletter.Record, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
 		Time: rec.Time, Position: rec.Position, Raw: string(e.Bad.Raw), Record: owntable.RecordItem(&rec),
 	}
-	_, err := h.Runner.KeepDead(ctx, d)
+	_, err := h.Runner.Letters().Keep(ctx, d)
 	return err
 }
 

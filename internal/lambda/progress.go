@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -317,7 +318,7 @@ const emptyPages = 20
 
 // gap keeps the dead letter of records that are missing behind a position.
 func (h *Handler) gap(ctx context.Context, w *work, behind events.Position, what string) error {
-	_, err := h.Runner.KeepDead(ctx, runner.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
+	_, err := h.Runner.Letters().Keep(ctx, deadletter.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
 	return err
 }
 

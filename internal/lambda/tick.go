@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/live"
-	"weir/internal/runner"
 )
 
 // A schedule invokes the function each minute. That does what no event can: it finds out that no events come, and goes on with
@@ -79,7 +79,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 func (h *Handler) count(ctx context.Context, t *Tick) error {
 	t.Letters = map[string]int{}
 	n, enough := 0, errors.New("there are more")
-	err := h.Runner.Dead(ctx, func(d runner.Dead) error {
+	err := h.Runner.Dead(ctx, func(d deadletter.Letter) error {
 		t.Letters[d.Row.Table]++
 		if n++; n == mostLetters {
 			return enough

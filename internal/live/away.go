@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -78,7 +79,7 @@ const shardsNamed = 10
 
 // maybeGap is the dead letter of shards whose first records may have expired: those of one time from which on nothing is known are
 // one letter, also of several programs.
-func maybeGap(table string, shards []string, from, to time.Time) runner.Dead {
+func maybeGap(table string, shards []string, from, to time.Time) deadletter.Letter {
 	named := strings.Join(shards[:min(len(shards), shardsNamed)], ", ")
 	if n := len(shards) - shardsNamed; n > 0 {
 		named += fmt.Sprintf(" and %d more", n)
@@ -86,8 +87,8 @@ func maybeGap(table string, shards []string, from, to time.Time) runner.Dead {
 	if len(shards) == 0 {
 		named = "its shards, which cannot be read now,"
 	}
-	return runner.Dead{
-		Kind: runner.DeadGap, Target: "stream of " + table, Position: events.Position{}, Time: to.UTC(),
+	return deadletter.Letter{
+		Kind: deadletter.Gap, Target: "stream of " + table, Position: events.Position{}, Time: to.UTC(),
 		Source: "from " + from.UTC().Format(time.RFC3339) + " on",
 		Reason: fmt.Sprintf(
 			"records may be missing: for %[2]d hours, from %[3]s on, no process and no function is known to have read all shards of %[1]s, and a stream keeps its records for 24. Nothing shows that the end of %[4]s was read, or the first records, which may have expired. Run projector verify MODEL, which says what is wrong, or projector build MODEL --again (docs/guide/operations.md, After a gap)",
@@ -138,7 +139,7 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 	is.Table, is.Known = table, s.Seconds != nil || len(s.trimmed) > 0
 	for _, at := range s.trimmed {
 		is.Lag = retention
-		if err := keepGap(ctx, w.Run, w.Log, runner.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
+		if err := keepGap(ctx, w.Run, w.Log, deadletter.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
 			return is, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -48,9 +49,9 @@ func TestFirstRecordsExpired(t *testing.T) {
 			w.ahead = away
 			w.start(1)
 			w.seenAt(time.Now().Add(away - time.Hour))
-			var letters []runner.Dead
+			var letters []deadletter.Letter
 			run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
-			must(t, run.Dead(t.Context(), func(d runner.Dead) error {
+			must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
 				letters = append(letters, d)
 				return nil
 			}))
@@ -62,7 +63,7 @@ func TestFirstRecordsExpired(t *testing.T) {
 				}
 				return
 			}
-			if len(letters) != 1 || letters[0].Kind != runner.DeadGap || letters[0].Target != "stream of gallery" ||
+			if len(letters) != 1 || letters[0].Kind != deadletter.Gap || letters[0].Target != "stream of gallery" ||
 				!strings.Contains(letters[0].Reason, "projector build MODEL --again") || w.notes.Load() != 1 {
 				t.Fatalf("weir says %+v, in %d notes", letters, w.notes.Load())
 			}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/live"
 	"weir/internal/model"
@@ -402,7 +403,7 @@ func TestProcessesTakeOver(t *testing.T) {
 		must(t, <-w.procs[i].ended)
 	}
 	w.oneReaderEach()
-	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d runner.Dead) error {
+	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d deadletter.Letter) error {
 		t.Errorf("kept: %s: %s", d.Target, d.Reason)
 		return nil
 	}))
@@ -583,8 +584,8 @@ func TestGapIsSaid(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	gaps := map[string]bool{}
 	for len(gaps) < len(shards) && time.Now().Before(deadline) {
-		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind == runner.DeadGap {
+		must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+			if d.Kind == deadletter.Gap {
 				gaps[d.Target] = true
 			}
 			return nil
@@ -651,8 +652,8 @@ func (w *world) gaps(n int) {
 		if time.Now().After(deadline) || len(where) > n {
 			w.Fatalf("%d gaps are named, should be %d: %v", len(where), n, where)
 		}
-		must(w.T, run.Dead(context.Background(), func(d runner.Dead) error {
-			if d.Kind == runner.DeadGap {
+		must(w.T, run.Dead(context.Background(), func(d deadletter.Letter) error {
+			if d.Kind == deadletter.Gap {
 				where[d.Target+" "+d.Source] = true
 			}
 			return nil
@@ -689,8 +690,8 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	gaps, shown := map[string]bool{}, 0
 	for deadline := time.Now().Add(time.Minute); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		must(t, run.Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind == runner.DeadGap && strings.Contains(d.Reason, "gone before its end") {
+		must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+			if d.Kind == deadletter.Gap && strings.Contains(d.Reason, "gone before its end") {
 				gaps[d.Target] = true
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -103,7 +104,7 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, what 
 	if p.At != after || p.Done { // what follows was applied before this process got the lease
 		return runner.ErrElsewhere
 	}
-	return r.keepGap(ctx, runner.ShardGap(at.table, at.shard, after, what, r.run.Now()))
+	return r.keepGap(ctx, deadletter.ShardGap(at.table, at.shard, after, what, r.run.Now()))
 }
 
 // old is the age from which the records that are read are close to expiry.

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -384,8 +385,8 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 	}
 	h.until("the shards of the left table are named", named)
 	h.until("the right table", func() bool { return h.right("right", 1) == 8 })
-	letters := func() (all []runner.Dead) {
-		must(t, h.run.Dead(t.Context(), func(d runner.Dead) error {
+	letters := func() (all []deadletter.Letter) {
+		must(t, h.run.Dead(t.Context(), func(d deadletter.Letter) error {
 			all = append(all, d)
 			return nil
 		}))
@@ -404,7 +405,7 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 	h.tag("left")
 	h.until("the left table goes on", func() bool { return h.right("left", 1) == 8 && len(h.follows.Stopped()) == 0 })
 	all := letters()
-	if len(all) != 1 || all[0].Kind != runner.DeadGap || all[0].Target != "stream of left" || !strings.Contains(all[0].Reason, "projector build MODEL --again") {
+	if len(all) != 1 || all[0].Kind != deadletter.Gap || all[0].Target != "stream of left" || !strings.Contains(all[0].Reason, "projector build MODEL --again") {
 		t.Fatalf("weir says %+v", all)
 	}
 	for _, s := range shards {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -71,7 +72,7 @@ func (r *Reader) switched(ctx context.Context, table, met, label string) error {
 }
 
 // keepGap keeps a gap and counts it.
-func (r *Reader) keepGap(ctx context.Context, d runner.Dead) error {
+func (r *Reader) keepGap(ctx context.Context, d deadletter.Letter) error {
 	err := keepGap(ctx, r.run, r.opts.Log, d)
 	if err == nil {
 		r.note(Gap)
@@ -80,8 +81,8 @@ func (r *Reader) keepGap(ctx context.Context, d runner.Dead) error {
 }
 
 // keepGap saves a gap as a dead letter, where operators find it, and logs it.
-func keepGap(ctx context.Context, run *runner.Runner, log *slog.Logger, d runner.Dead) error {
-	id, err := run.KeepDead(ctx, d)
+func keepGap(ctx context.Context, run *runner.Runner, log *slog.Logger, d deadletter.Letter) error {
+	id, err := run.Letters().Keep(ctx, d)
 	if err == nil {
 		log.Error("gap", "of", d.Target, "records", d.Source, "reason", run.Model.Typed(d.Reason), "id", id)
 	}

@@ -13,8 +13,8 @@ import (
 	awsdb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 )
@@ -44,7 +44,7 @@ func (w *watched) process(way http.RoundTripper) *watched {
 func (w *watched) onlySwitched() {
 	w.Helper()
 	var gaps []string
-	must(w.T, w.run.Dead(w.Context(), func(d runner.Dead) error {
+	must(w.T, w.run.Dead(w.Context(), func(d deadletter.Letter) error {
 		gaps = append(gaps, d.Target+": "+d.Reason)
 		return nil
 	}))

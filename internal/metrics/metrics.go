@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/internal/budget"
+	"weir/internal/deadletter"
 	"weir/internal/live"
 	"weir/internal/logs"
 	"weir/internal/measures"
@@ -350,9 +351,9 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	dead = map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}
+	dead = map[string]int{string(deadletter.Gap): 0, string(deadletter.Parked): 0}
 	n := 0
-	err = o.run.Dead(ctx, func(d runner.Dead) error {
+	err = o.run.Dead(ctx, func(d deadletter.Letter) error {
 		dead[string(d.Kind)]++
 		if n++; n == maxKept {
 			return errEnough

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"weir/internal/budget"
+	"weir/internal/deadletter"
 	"weir/internal/live"
 	"weir/internal/measures"
 	"weir/internal/metrics"
@@ -37,7 +38,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	if _, err := run.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s", Time: time.Now()}); err != nil {
+	if _, err := run.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: "shard s", Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	all := metrics.New()

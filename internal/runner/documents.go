@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/search"
@@ -36,7 +37,7 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Cont
 	if err != nil {
 		return nil, 0, err
 	}
-	var ds []Dead
+	var ds []deadletter.Letter
 	lost := map[changeOf][]string{}
 	for i, e := range errs {
 		if e == nil {
@@ -52,7 +53,7 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Cont
 		}
 		ds = append(ds, deadDocument(&all.docs[i], &bs[at.batch].Changes[at.change], bs[at.batch].ShardKey, e))
 	}
-	return of, pending, r.KeepAll(ctx, ds)
+	return of, pending, r.Letters().KeepAll(ctx, ds)
 }
 
 // documents returns what a change asks of the search indexes.
@@ -111,10 +112,10 @@ func (a *asked) add(d search.Document, of changeOf) {
 }
 
 // deadDocument returns the dead letter for a document that the index refused.
-func deadDocument(d *search.Document, c *projections.Change, shardKey string, reason error) Dead {
-	return Dead{
-		Kind: DeadDocument, Target: d.Index + " " + d.ID, Row: c.Row, Reason: reason.Error(),
-		ShardKey: shardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
+func deadDocument(d *search.Document, c *projections.Change, shardKey string, reason error) deadletter.Letter {
+	return deadletter.Letter{
+		Kind: deadletter.Document, Target: d.Index + " " + d.ID, Row: c.Row, Reason: reason.Error(),
+		ShardKey: shardKey, Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
 	}
 }
 

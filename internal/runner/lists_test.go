@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -87,8 +88,8 @@ func TestFullListIsOneLetter(t *testing.T) {
 		t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
 	}
 	letters := 0
-	must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-		if letters++; d.Kind != runner.DeadImage || !strings.HasSuffix(d.Target, "|w") {
+	must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		if letters++; d.Kind != deadletter.Image || !strings.HasSuffix(d.Target, "|w") {
 			t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
 		}
 		return nil

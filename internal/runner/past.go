@@ -5,7 +5,6 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // A stream always creates new shards. So what weir keeps for a shard is deleted when the
@@ -42,20 +41,4 @@ func (r *Runner) ForgetShard(ctx context.Context, table, shard string, also ...s
 		return nil
 	}
 	return r.Store.Transact(ctx, also)
-}
-
-// EachOwn yields the rows of a partition of our own table, in the order of their sort keys. Reads are
-// strong, page by page, so two rows may be of different moments. The first error ends it.
-func (r *Runner) EachOwn(ctx context.Context, partition string, yield func(value.Item) error) error {
-	for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition)}) {
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if err := yield(row); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -173,13 +174,13 @@ func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntab
 	if err != nil {
 		return 0, err
 	}
-	var ds []Dead
+	var ds []deadletter.Letter
 	for i, e := range errs {
 		if e != nil {
 			ds = append(ds, deadDocument(&docs[i], &changes[i], shardKey, e))
 		}
 	}
-	return len(ds), r.KeepAll(ctx, ds)
+	return len(ds), r.Letters().KeepAll(ctx, ds)
 }
 
 // pendingChange is the insertion of the row of a document that is pending, without the row. Each index of a generation is of its

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -199,8 +200,8 @@ func TestPendingNever(t *testing.T) {
 	c, ok := projections.NewChange(s.model.Tables[0], &events.Record{Position: events.PositionOf(1), Keys: key, New: row})
 	_, n, err := s.runner(nil).Documents(t.Context(), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
 	letters := 0
-	must(t, s.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-		if letters++; d.Kind != runner.DeadDocument {
+	must(t, s.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		if letters++; d.Kind != deadletter.Document {
 			t.Errorf("%+v", d)
 		}
 		return nil

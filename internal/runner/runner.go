@@ -19,7 +19,7 @@
 //     it did not count these records before, and then what the row shows of it.
 //   - documents.go, pending.go, behind.go: documents are written behind their rows, or noted as pending.
 //   - park.go: what a ledger refuses is kept with its amounts, and retried.
-//   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
+//   - letters.go: what could not be used is kept whole, as a dead letter (package deadletter).
 //   - follower.go: when all that is done, the positions are saved.
 //
 // Beside the way of a batch:
@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/logs"
 	"weir/internal/model"
@@ -374,34 +375,14 @@ func (w *Work) results(to func(i int) *Result) {
 	}
 }
 
-// Write does writes whose conditions are expected to fail at times. It returns an outcome
-// for each. Any error other than a failed condition or a refusal ends the batch. Each of
-// the writes may happen twice (store.Write.Repeatable): the caller takes a failed
-// condition as it takes it when a batch is applied again. A caller that must know whether
-// its own write happened calls Once.
+// Write is store.WriteAgain in the runner's store: any other error than a failed condition or a refusal ends the batch.
 func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	for i := range ws {
-		ws[i].Repeatable = true
-	}
-	return r.Once(ctx, ws)
+	return store.WriteAgain(ctx, r.Store, ws)
 }
 
-// Once is Write for writes that must not happen twice. If the answer to one of them is
-// lost, the batch ends.
+// Once is store.WriteOnce in the runner's store. If the answer to one of the writes is lost, the batch ends.
 func (r *Runner) Once(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if len(ws) == 0 {
-		return nil, nil
-	}
-	out, err := r.Store.Write(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	for i := range out {
-		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
-			return nil, e
-		}
-	}
-	return out, nil
+	return store.WriteOnce(ctx, r.Store, ws)
 }
 
 // Get reads rows with strong consistency. Without refs it returns nothing and does no
@@ -454,11 +435,11 @@ func (r *Runner) Expiry() value.Value {
 
 // faults keeps dead letters for records with images that a derivation cannot use.
 func (w *Work) faults(ctx context.Context) error {
-	var ds []Dead
+	var ds []deadletter.Letter
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
 		w.Kept(w.FaultOf[i], f.Derivation)
-		ds = append(ds, Unusable(c, w.ShardKey, f.Derivation, f.Reason))
+		ds = append(ds, deadletter.Unusable(c, w.ShardKey, f.Derivation, f.Reason))
 	}
-	return w.KeepAll(ctx, ds)
+	return w.Letters().KeepAll(ctx, ds)
 }

@@ -248,16 +248,15 @@ func (r *Runner) Place(ctx context.Context, table, shard string) (Place, error) 
 // them err contains an error that wraps owntable.ErrRow.
 func (r *Runner) Places(ctx context.Context) (out []Place, err error) {
 	var bad []error
-	err = r.EachOwn(ctx, owntable.Checkpoints(r.Model.Name), func(row value.Item) error {
+	for row, err := range store.EachRow(ctx, r.Store, owntable.RowsOf(owntable.Checkpoints(r.Model.Name))) {
+		if err != nil {
+			return out, err
+		}
 		is, err := owntable.DecodeCheckpoint(row)
 		bad = append(bad, err)
 		out = append(out, Place{is.Table, is.Shard, is.At, is.Done, is.Missing, is.Expires})
-		return nil
-	})
-	if err == nil {
-		err = errors.Join(bad...)
 	}
-	return out, err
+	return out, errors.Join(bad...)
 }
 
 // StreamKept reads which streams of a table are known, and when their shards were last seen.

@@ -21,6 +21,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -261,9 +262,9 @@ func (s *Status) countUnsent(ctx context.Context, r *runner.Runner) error {
 		return nil
 	}
 	enough, left := errors.New("enough"), 10_000
-	err := r.Dead(ctx, func(d runner.Dead) error {
+	err := r.Dead(ctx, func(d deadletter.Letter) error {
 		rule, _, _ := strings.Cut(d.Target, "<")
-		if feed := feeds[rule]; feed != nil && d.Kind == runner.DeadNotification && d.Row.Table == "" {
+		if feed := feeds[rule]; feed != nil && d.Kind == deadletter.Notification && d.Row.Table == "" {
 			feed.Unsent++
 		}
 		if left--; left == 0 {

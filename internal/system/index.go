@@ -18,7 +18,6 @@ import (
 	"weir/internal/query"
 	"weir/internal/search"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
@@ -307,18 +306,16 @@ func (s *System) generationOf(m *model.Model) *generation {
 // rowsOf yields the generations of a model.
 // A row that does not have the form of this program is yielded as far as it could be read.
 func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(hash string, row owntable.GenerationRow) error) error {
-	for rows, err := range store.Pages(ctx, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}) {
+	for row, err := range store.EachRow(ctx, s.Store, owntable.RowsOf(owntable.Generations(m.Name))) {
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			is, err := owntable.DecodeGeneration(row)
-			if err != nil && !errors.Is(err, owntable.ErrRow) {
-				return err
-			}
-			if err := yield(owntable.GenerationOf(row), is); err != nil {
-				return err
-			}
+		is, err := owntable.DecodeGeneration(row)
+		if err != nil && !errors.Is(err, owntable.ErrRow) {
+			return err
+		}
+		if err := yield(owntable.GenerationOf(row), is); err != nil {
+			return err
 		}
 	}
 	return nil

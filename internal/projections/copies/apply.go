@@ -3,6 +3,7 @@ package copies
 import (
 	"context"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
@@ -21,13 +22,13 @@ func newPart(g *projections.Gathered) *part {
 }
 
 // Letters returns the kind of a row that its table refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadRow} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Row} }
 
 // Retry makes the rows that one change asked for from their source as it is now: what followed
 // the change may be missing in the stream for good. Entries of a history are made from the change.
 // Retry gives no followed value to other rows.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	c, err := r.ChangeOf(d)
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+	c, err := d.Change(r.Model)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 		}
 		kept = kept || refused
 	}
-	return r.Settle(ctx, d, kept)
+	return r.Letters().Settle(ctx, d, kept)
 }
 
 // split returns what makes entries of a history, and what makes copies. Deletions of copies are

@@ -3,6 +3,7 @@ package document
 import (
 	"context"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -32,11 +33,11 @@ func (p *part) Fold(i int, c *projections.Change) {
 func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
 
 // Letters returns the kind of a document that the index refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Document} }
 
 // Retry makes the documents that a change asked for from their row as it is now, at the change's position.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	c, err := r.ChangeOf(d)
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+	c, err := d.Change(r.Model)
 	if err != nil {
 		return err
 	}
@@ -50,5 +51,5 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	if err != nil {
 		return err
 	}
-	return r.Settle(ctx, d, kept > 0)
+	return r.Letters().Settle(ctx, d, kept > 0)
 }

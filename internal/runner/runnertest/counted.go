@@ -21,7 +21,7 @@ func Counted(ctx context.Context, r *runner.Runner) (n runner.Counts, err error)
 	past, err := owntable.DecodePast(gone)
 	n = runner.Counts(past)
 	var rows []value.Item
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name))}
+	q := owntable.RowsOf(owntable.Checkpoints(r.Model.Name))
 	for more := true; more && err == nil; more = q.After != nil {
 		var page store.Page
 		page, err = r.Store.Query(ctx, q)
