@@ -299,7 +299,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 		"system":        {"sim"},
 		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi"},
 		"runner":        {"sim", "migrate", "ingest", "query", "writeapi"},
-		"live":          {"sim", "migrate", "ingest", "query", "writeapi"},
+		"reader":        {"sim", "migrate", "ingest", "query", "writeapi"},
 	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)

@@ -21,6 +21,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/progress"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/sorter"
@@ -256,7 +257,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	written := make(chan struct{})
 	deriving := progress.New(p.stderr, "changes worked through")
 	var dead atomic.Int64
-	follower := runner.Follower{Runner: run, Report: func(n runner.Applied) {
+	follower := reader.Follower{Runner: run, Report: func(n reader.Applied) {
 		deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
 		dead.Add(int64(n.Dead))
 	}}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/deadletter"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -213,7 +214,7 @@ func TestCountedBesideTheSwitch(t *testing.T) {
 	f.rate(3, 0, "other") // the scan goes on, and the row has its mark
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.beside(func() { f.build(owntable.BuildLive, "Movie") })}
+	follower := reader.Follower{Runner: f.beside(func() { f.build(owntable.BuildLive, "Movie") })}
 	f.ok(follower.CatchUp(t.Context(), done))
 	f.compare()
 }

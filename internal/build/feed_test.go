@@ -10,7 +10,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/status"
 )
 
@@ -68,7 +68,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		ctx, end := context.WithCancel(f.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+			follower := reader.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
 			if err := follower.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				f.Error(err)
 			}

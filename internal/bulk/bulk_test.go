@@ -16,8 +16,8 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/scratch"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -102,7 +102,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: w.sys.Models[0].Runner}
+	f := reader.Follower{Runner: w.sys.Models[0].Runner}
 	must(w.t, f.CatchUp(context.Background(), done))
 }
 
@@ -326,14 +326,11 @@ func (w *world) text(row value.Item, keep func(string, value.Value) bool) string
 
 func (w *world) scan(q store.Query) (rows []value.Item) {
 	w.t.Helper()
-	for {
-		page, err := w.sys.Store.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), w.sys.Store, q) {
 		must(w.t, err)
-		rows = append(rows, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return rows
-		}
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 // derivedLetters counts the dead letters of what could not be derived.

@@ -484,10 +484,8 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 	}
 	if len(ws) > 1 {
 		err = c.store.Transact(ctx, ws)
-	} else if out, werr := c.store.Write(ctx, ws); werr != nil {
-		err = werr
 	} else {
-		err = out[0].Err
+		_, err = store.WriteRow(ctx, c.store, ws[0])
 	}
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil

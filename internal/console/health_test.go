@@ -12,8 +12,8 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/deadletter"
-	"weir/internal/live"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/status"
 )
 
@@ -34,15 +34,15 @@ func (w *world) wants(path string, patterns ...string) string {
 func TestGraphFlows(t *testing.T) {
 	lag, still, elsewhere := 70*time.Second, false, false
 	w := opened(t, Options{
-		Shards: func(string) []live.Status {
+		Shards: func(string) []reader.Status {
 			if elsewhere {
-				return []live.Status{{Table: "another", Shard: "s1"}}
+				return []reader.Status{{Table: "another", Shard: "s1"}}
 			}
-			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
+			return []reader.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
 		},
-		Stopped: func(string) []live.Stopped {
+		Stopped: func(string) []reader.Stopped {
 			if still {
-				return []live.Stopped{{Table: "shop-rows", Shard: "s2", Why: "the disk is full"}}
+				return []reader.Stopped{{Table: "shop-rows", Shard: "s2", Why: "the disk is full"}}
 			}
 			return nil
 		},
@@ -228,8 +228,8 @@ func TestSamples(t *testing.T) {
 // TestHealth: the page has the lag as a picture, the gaps, and the units.
 func TestHealth(t *testing.T) {
 	w := opened(t, Options{
-		Shards: func(string) []live.Status {
-			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: 7 * time.Second}}
+		Shards: func(string) []reader.Status {
+			return []reader.Status{{Table: "shop-rows", Shard: "s1", Unapplied: 7 * time.Second}}
 		},
 		Units: func() []budget.Use {
 			return []budget.Use{{Table: "shop-rows", Units: 1234, Throttled: 56, Waited: 3 * time.Second, Share: 400}, {Table: "weir", Units: 99}}
@@ -283,11 +283,11 @@ func TestTailSaysWhoWrote(t *testing.T) {
 
 // TestHealthSaysWhatIsCut: more shards, leases and gaps than a page shows are said.
 func TestHealthSaysWhatIsCut(t *testing.T) {
-	var shards []live.Status
+	var shards []reader.Status
 	for i := range maxSeries + 1 {
-		shards = append(shards, live.Status{Table: "shop-rows", Shard: fmt.Sprintf("s%03d", i)})
+		shards = append(shards, reader.Status{Table: "shop-rows", Shard: fmt.Sprintf("s%03d", i)})
 	}
-	w := opened(t, Options{Shards: func(string) []live.Status { return shards }})
+	w := opened(t, Options{Shards: func(string) []reader.Status { return shards }})
 	body := w.page("/console/shop/health")
 	for _, cut := range []string{"shards have one", "There may be more"} {
 		if strings.Contains(body, cut) {

@@ -166,12 +166,3 @@ func (b Box) Forget(ctx context.Context, d *Letter) error {
 	}
 	return nil
 }
-
-// Settle deletes a dead letter whose change was applied again, unless something of it was
-// refused and kept once more.
-func (b Box) Settle(ctx context.Context, d *Letter, kept bool) error {
-	if kept {
-		return fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
-	}
-	return b.Forget(ctx, d)
-}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/summed"
@@ -368,7 +369,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 // at its beginning if that is near and nothing was applied of the shard, which may descend from one that was cut.
 func (w *work) cut(f contribution.Fence, l *progress) contribution.Fence {
 	isNew := l.At.IsZero() && l.Last.IsZero()
-	return runner.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
+	return reader.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
 		for i := range w.entries {
 			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
 				return

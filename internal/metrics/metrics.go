@@ -17,9 +17,10 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/deadletter"
-	"weir/internal/live"
+	"weir/internal/documents"
 	"weir/internal/logs"
 	"weir/internal/measures"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/status"
 )
@@ -44,8 +45,8 @@ type Metrics struct {
 type Model struct {
 	all    *Metrics
 	run    *runner.Runner
-	shards func() []live.Status
-	still  func() []live.Stopped
+	shards func() []reader.Status
+	still  func() []reader.Stopped
 	names  []string // of the derivations
 
 	mu      sync.Mutex
@@ -105,7 +106,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 		}
 		o.names = append(o.names, d.Name)
 	}
-	for _, n := range []live.Note{live.Taken, live.Lost, live.Released} {
+	for _, n := range []reader.Note{reader.Taken, reader.Lost, reader.Released} {
 		m.leases.WithLabelValues(name, string(n))
 	}
 	m.gaps.WithLabelValues(name)
@@ -117,7 +118,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 }
 
 // Applied counts what was applied of a shard.
-func (o *Model) Applied(a runner.Applied) {
+func (o *Model) Applied(a reader.Applied) {
 	name := o.run.Model.Name
 	count := func(to *prometheus.CounterVec, n runner.Counts, labels ...string) {
 		for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
@@ -146,14 +147,14 @@ func observe(to prometheus.Observer, v float64, trace string) {
 }
 
 // Noted counts what a stream reader reported: a gap, a page close to expiry, what became of a lease, or a failure.
-func (o *Model) Noted(n live.Note) {
+func (o *Model) Noted(n reader.Note) {
 	name := o.run.Model.Name
 	switch n {
-	case live.Gap:
+	case reader.Gap:
 		o.all.gaps.WithLabelValues(name).Inc()
-	case live.Old:
+	case reader.Old:
 		o.all.old.WithLabelValues(name).Inc()
-	case live.Taken, live.Lost, live.Released:
+	case reader.Taken, reader.Lost, reader.Released:
 		o.all.leases.WithLabelValues(name, string(n)).Inc()
 	default:
 		o.all.errors.WithLabelValues(name, string(n)).Inc()
@@ -162,14 +163,14 @@ func (o *Model) Noted(n live.Note) {
 
 // Shards sets the function that reports the shards which this process holds. Every scrape
 // calls it; until it is set, the shard metrics are left out.
-func (o *Model) Shards(status func() []live.Status) {
+func (o *Model) Shards(status func() []reader.Status) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.shards = status
 }
 
 // Stopped sets the function that reports what stands still. Every scrape calls it.
-func (o *Model) Stopped(still func() []live.Stopped) {
+func (o *Model) Stopped(still func() []reader.Stopped) {
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.still = still
@@ -303,12 +304,12 @@ func (g *gauges) model(o *Model, c chan<- prometheus.Metric) {
 
 // behind collects how far shards are behind: by table, and of the worst ones by shard.
 // It sorts all in place.
-func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
+func (o *Model) behind(all []reader.Status, c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
-	tables := map[string]*live.Status{}
+	tables := map[string]*reader.Status{}
 	held := map[string]int{}
 	for _, t := range o.run.Model.Tables {
-		tables[t.Name] = &live.Status{}
+		tables[t.Name] = &reader.Status{}
 	}
 	for _, s := range all {
 		t := tables[s.Table]
@@ -322,7 +323,7 @@ func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
 		c <- one(&measures.Shards, float64(held[table]), name, table)
 		c <- one(&measures.Unapplied, t.Unapplied.Seconds(), name, table)
 	}
-	slices.SortStableFunc(all, func(a, b live.Status) int {
+	slices.SortStableFunc(all, func(a, b reader.Status) int {
 		return cmp.Compare(b.Unapplied, a.Unapplied)
 	})
 	for _, s := range all[:min(len(all), measures.MaxShards)] {
@@ -361,7 +362,7 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 		return nil
 	})
 	if err == nil || errors.Is(err, errEnough) {
-		pending, err = o.run.PendingDocuments(ctx, maxPending)
+		pending, err = documents.CountPending(ctx, o.run, maxPending)
 	}
 	if err != nil {
 		return nil, 0, err

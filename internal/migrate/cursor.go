@@ -79,11 +79,7 @@ func (c *cursor) note(ctx context.Context, w store.Write) error {
 	if c.dry {
 		return nil
 	}
-	out, err := c.Write(ctx, []store.Write{w})
-	if err == nil {
-		err = out[0].Err
-	}
-	if err != nil {
+	if _, err := store.WriteRow(ctx, c, w); err != nil {
 		return fmt.Errorf("noting how far the scan is: %w", err)
 	}
 	return nil

@@ -35,10 +35,7 @@ func (m *Mover) Started(ctx context.Context) (map[*model.Migration]bool, error) 
 // End ends a migration: from now on no made row follows its old row, and old rows may
 // be deleted.
 func (m *Mover) End(ctx context.Context, g *model.Migration) error {
-	out, err := m.Store.Write(ctx, []store.Write{{Ref: owntable.Migration(m.Model.Name, g.Name), Delete: true}})
-	if err == nil {
-		err = out[0].Err
-	}
+	_, err := store.WriteRow(ctx, m.Store, store.Write{Ref: owntable.Migration(m.Model.Name, g.Name), Delete: true})
 	return err
 }
 

@@ -211,13 +211,10 @@ func LoadSecret(ctx context.Context, s store.Store) ([]byte, error) {
 	}
 	fresh := make([]byte, secretBytes)
 	rand.Read(fresh)
-	out, err := s.Write(ctx, []store.Write{owntable.SetSecret(fresh)})
-	if err == nil {
-		err = out[0].Err
-	}
+	row, err = store.WriteRow(ctx, s, owntable.SetSecret(fresh))
 	switch {
 	case errors.Is(err, store.ErrCondition): // another was first
-		return owntable.DecodeSecret(out[0].Row)
+		return owntable.DecodeSecret(row)
 	case err != nil:
 		return nil, fmt.Errorf("make the secret of cursors: %w", err)
 	}

@@ -82,14 +82,3 @@ func SwitchedGap(r *Runner, s catalog.Switch) deadletter.Letter {
 		Reason: fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify MODEL, which says what is wrong (docs/guide/operations.md, After a gap)", s.Table, s.To),
 	}
 }
-
-// tablesOf returns the tables that pages were read from, each once.
-func tablesOf(pieces []piece) (out []string) {
-	seen := map[string]bool{}
-	for i := range pieces {
-		if t := pieces[i].place.table; !seen[t] && len(pieces[i].page.Records) > 0 {
-			seen[t], out = true, append(out, t)
-		}
-	}
-	return out
-}

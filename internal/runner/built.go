@@ -233,7 +233,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		if rows[0] == nil || r.Model.Table(target.Table).Classify(rows[0]) != e {
 			return nil
 		}
-		wr := in.PublishWrite(target, e, in.based(rows[1]))
+		wr := in.publishWrite(target, e, in.based(rows[1]))
 		again, err := false, error(nil)
 		if len(wr.Ops) > 0 && !Shows(rows[0], &wr) {
 			again, err = in.showBuilt(ctx, target, e, wr, rows[1])

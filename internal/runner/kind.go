@@ -39,9 +39,9 @@ type Kind interface {
 	Show(ctx context.Context, r *Runner, target store.Ref) error
 	// Letters returns the kinds of dead letters that Retry applies again.
 	Letters() []deadletter.Kind
-	// Retry applies again what a dead letter keeps, and deletes the letter with
-	// Runner.Letters().Forget once it is applied.
-	Retry(ctx context.Context, r *Runner, d *deadletter.Letter) error
+	// Retry applies again what a dead letter keeps. The runner deletes the letter then, unless something was
+	// refused, and so kept, once more.
+	Retry(ctx context.Context, r *Runner, d *deadletter.Letter) (kept bool, err error)
 	// Lists returns which rows of our own table are lists of the kind that may become jobs, by
 	// the first word of their partition keys; "" for none.
 	Lists() string
@@ -122,7 +122,9 @@ func (r *Runner) shower(e *model.Entity) Kind {
 func (Base) Letters() []deadletter.Kind { return nil }
 
 // Retry returns deadletter.ErrNoRetry. It is never called, because there are no Letters.
-func (Base) Retry(context.Context, *Runner, *deadletter.Letter) error { return deadletter.ErrNoRetry }
+func (Base) Retry(context.Context, *Runner, *deadletter.Letter) (bool, error) {
+	return false, deadletter.ErrNoRetry
+}
 
 // Lists returns "".
 func (Base) Lists() string { return "" }

@@ -14,6 +14,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -227,7 +228,7 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 		}
 	}
 	var still []string
-	f := runner.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
+	f := reader.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
 	step := f.Stepper()
 	for range 3 {
 		_, _, err := step.Step(t.Context())
@@ -274,7 +275,7 @@ func TestJobGoesOnAfterFailure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stop := make(chan struct{})
-	f := runner.Follower{Runner: r, Source: h.store, Stop: stop,
+	f := reader.Follower{Runner: r, Source: h.store, Stop: stop,
 		Stopped: func(_, shard, why string) {
 			if s.fails = why != ""; !s.fails {
 				close(stop)

@@ -109,10 +109,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		}
 		w.Kept(of[i])
 		c := &w.Changes[of[i]]
-		ds = append(ds, deadletter.Letter{
-			Kind: deadletter.Image, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			ShardKey: w.ShardKey, Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
-		})
+		ds = append(ds, deadletter.Unusable(c, w.ShardKey, "migration "+rows[i].Migration.Name, reason))
 	}
 	return w.Letters().KeepAll(ctx, ds)
 }

@@ -73,11 +73,10 @@ func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []pr
 // amounts, so it can be retried without the images of the record.
 func (w *Work) parked(t *projections.Target, s projections.Step, reason string) deadletter.Letter {
 	c := &w.Changes[s.Change]
-	d := deadletter.Letter{
+	return deadletter.Letter{
 		Kind: deadletter.Parked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
 		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: deadletter.KeysOf(c), Adds: s.Adds,
 	}
-	return d
 }
 
 // dropSeen leaves out the steps that the ledger has seen, whether counted or kept.
@@ -126,11 +125,18 @@ func (r *Runner) Retry(ctx context.Context, id string) error {
 	return r.addKept(ctx, &d)
 }
 
-// retryKind has the kind of projection retry a dead letter to which the letter belongs.
+// retryKind has the kind of projection to which a dead letter belongs retry it, and deletes the letter.
 func (r *Runner) retryKind(ctx context.Context, d *deadletter.Letter) error {
 	for _, k := range r.Kinds {
 		if slices.Contains(k.Letters(), d.Kind) {
-			return k.Retry(ctx, r, d)
+			kept, err := k.Retry(ctx, r, d)
+			if err == nil && kept {
+				err = fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
+			}
+			if err != nil {
+				return err
+			}
+			return r.Letters().Forget(ctx, d)
 		}
 	}
 	return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, deadletter.ErrNoRetry)
@@ -189,17 +195,6 @@ func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 	}
 }
 
-// ForgetKept deletes the dead letters with amounts that a target's ledger refused. Call it before the ledger is made what the rows say,
-// under the version that it has: a crash in between leaves the ledger as it was, and a letter that was retried meanwhile has raised the version.
-func (r *Runner) ForgetKept(ctx context.Context, target store.Ref) error {
-	return r.Letters().Each(ctx, func(d deadletter.Letter) error {
-		if d.Kind != deadletter.Parked || !projections.SameRow(d.Row, target) {
-			return nil
-		}
-		return r.Letters().Forget(ctx, &d)
-	})
-}
-
 // ShowLedger is show of a target that may refuse what its ledger says.
 func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
 	if err := r.show(ctx, target); !errors.Is(err, store.ErrRefused) {
@@ -247,7 +242,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	if k := r.shower(e); k != nil {
 		return k.Show(ctx, r, target)
 	}
-	wr := r.PublishWrite(target, e, r.based(ledger))
+	wr := r.publishWrite(target, e, r.based(ledger))
 	if len(wr.Ops) == 0 {
 		return nil
 	}

@@ -22,10 +22,10 @@ import (
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/deadletter"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -76,7 +76,7 @@ type Table struct {
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
 	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
-	Lag *live.Lag `json:"lag,omitempty"`
+	Lag *reader.Lag `json:"lag,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,

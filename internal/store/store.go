@@ -484,6 +484,15 @@ func WriteOnce(ctx context.Context, s Store, ws []Write) ([]Outcome, error) {
 	return out, nil
 }
 
+// WriteRow does one write. It returns the row that Write.Return asks for, and the error of the call or of the write.
+func WriteRow(ctx context.Context, s Store, w Write) (value.Item, error) {
+	out, err := s.Write(ctx, []Write{w})
+	if err != nil {
+		return nil, err
+	}
+	return out[0].Row, out[0].Err
+}
+
 // Prepare is called with removals before they happen. It may add to their conditions, or put
 // another removal of an expired row in the place of one. If it returns an error, none happens.
 type Prepare func(ctx context.Context, ws []Write) error

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"weir/internal/documents"
 	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -23,7 +24,7 @@ import (
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
 // is a search generation. Each generation has indexes of its own, and a row in the own table (owntable.GenerationRow). The
 // catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
-// reader with another generation is refused (runner.Runner.Indexed).
+// reader with another generation is refused (documents.Indexed).
 //
 // A generation is built in this order. A crash after any step leaves what the next program
 // goes on from:
@@ -185,7 +186,7 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		case row.Search == g.hash:
 			g.named.Store(true)
 		case g.named.Load():
-			_, err = p.Runner.Indexed(row)
+			_, err = documents.Indexed(p.Runner, row)
 		default:
 			err = s.name(ctx, g)
 		}
@@ -208,7 +209,7 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 		return err
 	}
 	if is, err := owntable.DecodeGeneration(other); err == nil && !is.Filled && s.now().Before(is.Until) {
-		_, err = g.part.Runner.Indexed(row)
+		_, err = documents.Indexed(g.part.Runner, row)
 		return fmt.Errorf("they are being built: %w", err)
 	}
 	return nil
@@ -261,17 +262,14 @@ func (s *System) read(ctx context.Context, g *generation) (row owntable.Generati
 // write replaces the row of a generation, durably. The error wraps store.ErrCondition if
 // another program has changed it.
 func (s *System) write(ctx context.Context, at store.Ref, was, next owntable.GenerationRow) (owntable.GenerationRow, error) {
-	out, err := s.Store.Write(ctx, []store.Write{was.Becomes(at, next)})
-	if err == nil {
-		err = out[0].Err
-	}
+	row, err := store.WriteRow(ctx, s.Store, was.Becomes(at, next))
 	if err != nil {
 		return was, fmt.Errorf("write what is in the search indexes: %w", err)
 	}
 	if err := s.Store.Sync(ctx); err != nil {
 		return was, err
 	}
-	return owntable.DecodeGeneration(out[0].Row)
+	return owntable.DecodeGeneration(row)
 }
 
 // change changes the row of a generation as often as it takes. do returns false if there is

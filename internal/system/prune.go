@@ -91,10 +91,7 @@ func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.Ge
 			}
 		}
 	}
-	out, err := s.Store.Write(ctx, []store.Write{row.Drop(owntable.Generation(p.Model.Name, is.Generation))})
-	if err == nil {
-		err = out[0].Err
-	}
+	_, err = store.WriteRow(ctx, s.Store, row.Drop(owntable.Generation(p.Model.Name, is.Generation)))
 	if errors.Is(err, store.ErrCondition) {
 		return fmt.Errorf("a program has begun to fill it: %w", err)
 	}

@@ -107,9 +107,6 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 
 // remember notes the id of a table that a replay made; an empty id says that it is about to.
 func remember(ctx context.Context, db store.Deployer, table, id string) error {
-	out, err := db.Write(ctx, []store.Write{owntable.SetMade(owntable.Made(table), id)})
-	if err == nil {
-		err = out[0].Err
-	}
+	_, err := store.WriteRow(ctx, db, owntable.SetMade(owntable.Made(table), id))
 	return err
 }

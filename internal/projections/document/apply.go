@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/internal/deadletter"
+	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -36,10 +37,10 @@ func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document {
 func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Document} }
 
 // Retry makes the documents that a change asked for from their row as it is now, at the change's position.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	c, err := d.Change(r.Model)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var pending []owntable.PendingRow
 	for _, s := range r.Model.Searches {
@@ -47,9 +48,6 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) e
 			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
 		}
 	}
-	kept, err := r.WritePending(ctx, d.ShardKey, pending)
-	if err != nil {
-		return err
-	}
-	return r.Letters().Settle(ctx, d, kept > 0)
+	refused, err := documents.WritePending(ctx, r, d.ShardKey, pending)
+	return refused > 0, err
 }

@@ -337,18 +337,18 @@ func refused(r *runner.Runner, kind deadletter.Kind, rule string, p *projections
 }
 
 // Retry writes a subscriber's row that was refused before, or sends a notification that had no lists.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	if d.Row.Table == "" {
-		return resend(ctx, r, d)
+		return false, resend(ctx, r, d)
 	}
 	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.ChangeRecord().New, Position: d.Position})})
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return fmt.Errorf("%s: %w", d.Target, out[0].Err)
+		return false, fmt.Errorf("%s: %w", d.Target, out[0].Err)
 	}
-	return r.Letters().Forget(ctx, d)
+	return false, nil
 }
 
 // resend sends a notification that had no lists (keepUnsent) to those who are in its list now.
@@ -386,7 +386,7 @@ func resend(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
 			return err
 		}
 	}
-	return r.Letters().Forget(ctx, d)
+	return nil
 }
 
 // Lists returns lists of subscribers.

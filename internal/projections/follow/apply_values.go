@@ -298,21 +298,21 @@ func unserved(r *runner.Runner, s serving, reason string) deadletter.Letter {
 }
 
 // Retry gives a follower the current value, if the follower still follows it.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	name, list := owntable.UnservedFrom(d.Record)
 	rows, err := r.Get(ctx, []store.Ref{owntable.FollowedList(list), d.Row})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := serve(list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
 		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
-			return fmt.Errorf("%s: %w", d.Target, err)
+			return false, fmt.Errorf("%s: %w", d.Target, err)
 		}
 	}
-	return r.Letters().Forget(ctx, d)
+	return false, nil
 }
 
 // listMark returns the mark by which a follower names the list that it is on.

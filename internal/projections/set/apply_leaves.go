@@ -347,7 +347,7 @@ func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, chan
 
 // Retry makes a row show its part of a set.
 // It takes the part of the set as it is now, not as it was when it was refused.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	for _, e := range r.Model.Entities {
 		if e.SetOf() == nil || e.Table.Name != d.Row.Table {
 			continue
@@ -363,11 +363,11 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) e
 		// A failed condition: another writer changed the row, so it is checked again
 		// anyway.
 		if err != nil && !errors.Is(err, store.ErrCondition) {
-			return fmt.Errorf("%s: %w", d.Target, err)
+			return false, fmt.Errorf("%s: %w", d.Target, err)
 		}
-		return r.Letters().Forget(ctx, d)
+		return false, nil
 	}
-	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, deadletter.ErrNoRetry)
+	return false, fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, deadletter.ErrNoRetry)
 }
 
 // leafWrite returns the write that makes a row show its node, unless the row shows

@@ -1,10 +1,9 @@
-package live
+package reader
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"weir/internal/catalog"
@@ -23,26 +22,11 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Following is the part that one process takes in a model's streams: it reads them, or stands by.
-// Its methods are called in the order Open, Start, Apply, Close; Status and Stopped at any time between.
-// Its methods may be called from many goroutines; Close once.
-type Following struct {
-	reader  *Reader
-	run     *runner.Runner
-	stop    context.CancelFunc
-	reading sync.WaitGroup
-}
-
-// Open reads and writes nothing. The caller calls Close when it is done.
-func Open(run *runner.Runner, o Options) *Following {
-	return &Following{reader: New(run, o), run: run, stop: func() {}}
-}
-
 // Start begins to take part: the process takes the lease if it is free.
-func (f *Following) Start() {
+func (r *Leased) Start() {
 	var ctx context.Context
-	ctx, f.stop = context.WithCancel(context.Background())
-	f.reading.Go(func() { f.reader.Run(ctx) })
+	ctx, r.stop = context.WithCancel(context.Background())
+	r.reading.Go(func() { r.Run(ctx) })
 }
 
 // Apply applies the records read so far and those still to come until ctx ends; then it
@@ -51,19 +35,19 @@ func (f *Following) Start() {
 //
 // If this program may not apply its rows, Apply ends with an error that wraps
 // catalog.ErrRefused. The caller calls Close, so that the right program gets the shards.
-func (f *Following) Apply(ctx context.Context) error {
+func (r *Leased) Apply(ctx context.Context) error {
 	applying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	pauses := pauses{log: f.reader.opts.Log, model: f.run.Model.Name}
-	follower := runner.Follower{Runner: f.run, Source: f.reader, Stop: ctx.Done(), Window: f.reader.opts.Window, Stopped: f.reader.stopped, Applied: f.reader.opts.Records, Report: func(a runner.Applied) {
-		if f.reader.opts.Applied != nil {
-			f.reader.opts.Applied(a)
+	pauses := pauses{log: r.opts.Log, model: r.run.Model.Name}
+	follower := Follower{Runner: r.run, Source: r, Stop: ctx.Done(), Window: r.opts.Window, Stopped: r.stopped, Applied: r.opts.Records, Report: func(a Applied) {
+		if r.opts.Applied != nil {
+			r.opts.Applied(a)
 		}
-		a.Warn(f.reader.opts.Log, f.run.Model)
+		a.Warn(r.opts.Log, r.run.Model)
 	}}
 	follower.Failed = func(moved bool, err error) (time.Duration, bool) {
-		f.reader.note(Applies)
+		r.note(Applies)
 		if errors.Is(err, catalog.ErrRefused) {
 			return 0, false
 		}
@@ -95,17 +79,17 @@ func (p *pauses) after(moved bool, err error) time.Duration {
 }
 
 // Close stops reading and releases the lease.
-func (f *Following) Close() {
-	f.stop()
-	f.reading.Wait()
+func (r *Leased) Close() {
+	r.stop()
+	r.reading.Wait()
 }
 
 // Follow reads and applies until ctx ends, and then returns nil; its errors are those of
-// Open and Apply. It is Open, Start, Apply and Close in one. After a kill, the next process goes on
+// Apply. It is NewLeased, Start, Apply and Close in one. After a kill, the next process goes on
 // from the checkpoints.
 func Follow(ctx context.Context, run *runner.Runner, o Options) error {
-	f := Open(run, o)
-	defer f.Close()
-	f.Start()
-	return f.Apply(ctx)
+	r := NewLeased(run, o)
+	defer r.Close()
+	r.Start()
+	return r.Apply(ctx)
 }

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
-	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -18,11 +17,11 @@ type page struct {
 	end   bool      // the shard ends behind it
 }
 
-// Read returns records of a shard. If this process does not have the lease, the error is runner.ErrElsewhere. If the
+// Read returns records of a shard. If this process does not have the lease, the error is errElsewhere. If the
 // records after the position have expired, it keeps a dead letter for the gap, and continues behind it.
-func (r *Reader) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+func (r *Leased) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	if r.holds() == 0 {
-		return store.Records{}, runner.ErrElsewhere
+		return store.Records{}, errElsewhere
 	}
 	at := place{table, shard}
 	read, err := r.run.Store.Read(ctx, table, shard, after, limit)
@@ -35,9 +34,9 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 		return store.Records{}, nil // the next listings say whether the shard is gone, or the table
 	}
 	if err != nil {
-		if !errors.Is(err, runner.ErrElsewhere) {
+		if !errors.Is(err, errElsewhere) {
 			r.note(Reads)
-			err = fmt.Errorf("%w: %w", runner.ErrShard, err)
+			err = fmt.Errorf("%w: %w", errShard, err)
 		}
 		return store.Records{}, err
 	}
@@ -46,7 +45,7 @@ func (r *Reader) Read(ctx context.Context, table, shard string, after events.Pos
 }
 
 // keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
-func (r *Reader) keep(at place, read store.Records) {
+func (r *Leased) keep(at place, read store.Records) {
 	p := page{end: read.End}
 	if len(read.Records) > 0 {
 		p.first = read.Records[0].Time
@@ -62,7 +61,7 @@ func (r *Reader) keep(at place, read store.Records) {
 }
 
 // isGone reports whether two listings in a row have not shown the shard.
-func (r *Reader) isGone(at place) bool {
+func (r *Leased) isGone(at place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gone[at] > 1
@@ -70,7 +69,7 @@ func (r *Reader) isGone(at place) bool {
 
 // resumeBehindGap records the gap and then continues at the oldest record that the stream
 // still has. If nothing was ever read of the shard, nothing can be missing.
-func (r *Reader) resumeBehindGap(ctx context.Context, at place, after events.Position, limit int) (store.Records, error) {
+func (r *Leased) resumeBehindGap(ctx context.Context, at place, after events.Position, limit int) (store.Records, error) {
 	oldest, err := r.run.Store.Horizon(ctx, at.table, at.shard)
 	if err != nil {
 		return store.Records{}, err
@@ -89,20 +88,20 @@ func (r *Reader) resumeBehindGap(ctx context.Context, at place, after events.Pos
 // gap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes
 // after a long pause may find that records have expired which others had applied: that is no gap, so it looks whether it
 // still has the lease.
-func (r *Reader) gap(ctx context.Context, at place, after events.Position, what string) error {
+func (r *Leased) gap(ctx context.Context, at place, after events.Position, what string) error {
 	fence := r.holds()
 	if fence == 0 {
-		return runner.ErrElsewhere
+		return errElsewhere
 	}
 	if ok, err := beat(ctx, r.run.Store, r.lease(), fence); err != nil || !ok {
-		return errors.Join(err, runner.ErrElsewhere)
+		return errors.Join(err, errElsewhere)
 	}
-	p, err := r.run.Place(ctx, at.table, at.shard)
+	p, err := ReadPlace(ctx, r.run, at.table, at.shard)
 	if err != nil {
 		return err
 	}
 	if p.At != after || p.Done { // what follows was applied before this process got the lease
-		return runner.ErrElsewhere
+		return errElsewhere
 	}
 	return r.keepGap(ctx, deadletter.ShardGap(at.table, at.shard, after, what, r.run.Now()))
 }
@@ -111,7 +110,7 @@ func (r *Reader) gap(ctx context.Context, at place, after events.Position, what 
 const old = 20 * time.Hour
 
 // alarm warns that the reader is so far behind that the records are close to expiry.
-func (r *Reader) alarm(at place, t time.Time) {
+func (r *Leased) alarm(at place, t time.Time) {
 	if age := r.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
 		r.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", at.table, "shard", at.shard, "age", age.Round(time.Minute))
 		r.note(Old)

@@ -1,4 +1,4 @@
-package live_test
+package reader_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"weir/internal/catalog"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 )
 
@@ -37,7 +37,7 @@ func TestRefusedProcessLeaves(t *testing.T) {
 		o := w.options()
 		o.Lease, o.List = time.Hour, 20*time.Millisecond
 		ended = make(chan error, 1)
-		go func() { ended <- live.Follow(ctx, run, o) }()
+		go func() { ended <- reader.Follow(ctx, run, o) }()
 		return stop, ended
 	}
 	picture := func(id string) {

@@ -1,4 +1,4 @@
-package runner
+package documents
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -23,7 +25,7 @@ import (
 // Indexed reports whether each document is to be written, or pending, from now on, by the catalog as it was read after the batch
 // was received. It is not while no index was begun, whose scan sees what was written before. The error wraps catalog.ErrRefused if the
 // documents are those of another definition.
-func (r *Runner) Indexed(row owntable.CatalogRow) (bool, error) {
+func Indexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 	switch {
 	case r.Index != nil && row.Search == r.Generation:
 		return true, nil
@@ -42,13 +44,13 @@ func (r *Runner) Indexed(row owntable.CatalogRow) (bool, error) {
 
 // offer gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error for each
 // that is refused.
-func (r *Runner) offer(ctx context.Context, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
+func offer(ctx context.Context, r *runner.Runner, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
 	if len(docs) == 0 {
 		return nil, 0, nil
 	}
 	var tried []error
 	if writing != nil {
-		if tried, err = r.ApplyDocuments(writing, docs); err == nil || ctx.Err() != nil {
+		if tried, err = Apply(writing, r, docs); err == nil || ctx.Err() != nil {
 			return tried, 0, err
 		}
 	}
@@ -73,8 +75,8 @@ func (r *Runner) offer(ctx context.Context, docs []search.Document, writing cont
 	return errs, len(ws), err
 }
 
-// PendingDocuments counts the documents that are pending, most at the most.
-func (r *Runner) PendingDocuments(ctx context.Context, most int) (n int, err error) {
+// CountPending counts the documents that are pending, most at the most.
+func CountPending(ctx context.Context, r *runner.Runner, most int) (n int, err error) {
 	for _, partition := range owntable.Pending(r.Model.Name, r.Generation) {
 		for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Limit: most}) {
 			if n += len(rows); err != nil || n >= most {
@@ -90,12 +92,12 @@ const catchUpAtOnce = 200
 
 // CatchUp writes the documents that are pending, until none is left or an index does not take one, which is the error. What the index
 // refuses becomes a dead letter. done is how many are not pending any more.
-func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
+func CatchUp(ctx context.Context, r *runner.Runner) (done int, err error) {
 	row, err := r.Admit(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
-	if indexed, err := r.Indexed(row); !indexed || err != nil {
+	if indexed, err := Indexed(r, row); !indexed || err != nil {
 		return 0, err
 	}
 	for _, partition := range owntable.Pending(r.Model.Name, r.Generation) {
@@ -104,7 +106,7 @@ func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
 			if err != nil {
 				return done, err
 			}
-			n, err := r.catchUp(ctx, rows)
+			n, err := catchUp(ctx, r, rows)
 			if done += n; err != nil {
 				return done, fmt.Errorf("documents are pending: %w", err)
 			}
@@ -114,18 +116,18 @@ func (r *Runner) CatchUp(ctx context.Context) (done int, err error) {
 }
 
 // catchUp writes the documents of a page. The notes were read before the rows of the model are.
-func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err error) {
+func catchUp(ctx context.Context, r *runner.Runner, rows []value.Item) (done int, err error) {
 	var notes []owntable.PendingRow
 	for _, row := range rows {
 		n, err := owntable.DecodePending(row)
 		if err != nil {
 			return 0, err
 		}
-		if _, ok := r.pendingChange(&n); ok { // else it stays pending, for a program that knows the index
+		if _, ok := pendingChange(r.Model, &n); ok { // else it stays pending, for a program that knows the index
 			notes = append(notes, n)
 		}
 	}
-	if _, err := r.WritePending(ctx, "", notes); err != nil {
+	if _, err := WritePending(ctx, r, "", notes); err != nil {
 		return 0, err
 	}
 	ws := make([]store.Write, len(notes))
@@ -143,12 +145,12 @@ func (r *Runner) catchUp(ctx context.Context, rows []value.Item) (done int, err 
 
 // WritePending writes documents as their rows are now, at the positions that were noted. A document that the index refuses becomes a dead
 // letter of the shard, "" for none: refused is how many. A document of an index that the model does not have is left out.
-func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntable.PendingRow) (refused int, err error) {
+func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []owntable.PendingRow) (refused int, err error) {
 	var notes []owntable.PendingRow
 	var changes []projections.Change
 	var refs []store.Ref
 	for _, n := range all {
-		if c, ok := r.pendingChange(&n); ok {
+		if c, ok := pendingChange(r.Model, &n); ok {
 			notes, changes, refs = append(notes, n), append(changes, c), append(refs, c.Row)
 		}
 	}
@@ -164,13 +166,13 @@ func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntab
 			continue
 		}
 		c.Is, c.New = c.Table.Classify(row), row
-		for _, d := range r.documents(c) {
+		for _, d := range r.DocumentsOf(c) {
 			if d.Index == n.Index {
 				docs[i] = d
 			}
 		}
 	}
-	errs, err := r.ApplyDocuments(ctx, docs)
+	errs, err := Apply(ctx, r, docs)
 	if err != nil {
 		return 0, err
 	}
@@ -185,9 +187,9 @@ func (r *Runner) WritePending(ctx context.Context, shardKey string, all []owntab
 
 // pendingChange is the insertion of the row of a document that is pending, without the row. Each index of a generation is of its
 // model.
-func (r *Runner) pendingChange(n *owntable.PendingRow) (c projections.Change, ok bool) {
-	derivation := r.searching(n.Index)
-	for _, s := range r.Model.Searches {
+func pendingChange(m *model.Model, n *owntable.PendingRow) (c projections.Change, ok bool) {
+	derivation := searching(m, n.Index)
+	for _, s := range m.Searches {
 		if key, err := search.ParseID(n.ID); err == nil && s.Derivation() == derivation {
 			return projections.Change{Table: s.Of.Table, Row: store.Ref{Table: s.Of.Table.Name, Key: key}, Position: n.Position, Record: &events.Record{Position: n.Position}}, true
 		}

@@ -1,31 +1,36 @@
-package runner
+package reader
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"weir/internal/budget"
 	"weir/internal/contribution"
+	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/logs"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
 // Follower reads the streams of a model's tables and has each batch applied: to the rows, and behind them to the search
-// indexes, beside the rows of later batches (behind.go). It keeps a checkpoint for every shard in our own table, and moves it
+// indexes, beside the rows of later batches (flush.go). It keeps a checkpoint for every shard in our own table, and moves it
 // after the effects of what it has read. After a crash it reads again from its checkpoints.
 type Follower struct {
-	Runner *Runner
+	Runner *runner.Runner
 	// Source is the source of the streams; nil means the runner's store.
 	Source store.Source
 	// Stop, when closed, ends the run after the batch that is being applied.
@@ -60,11 +65,27 @@ type Follower struct {
 // Applied is what was applied of one shard in one batch.
 type Applied struct {
 	Table string
-	Result
+	runner.Result
 	Records        int
 	Oldest, Newest time.Time // of the records, zero if they have none
 	Pending        int       // documents of the model that an index did not take in time
 	Trace          string    // the id of the batch's trace, "" if none is kept
+}
+
+// Warn logs how many records are dead letters, for the operator of the model's
+// follower.
+func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
+	if a.Pending > 0 {
+		log.Warn("an index does not take documents; they are pending", "model", m.Name, "documents", a.Pending)
+	}
+	if a.Dead == 0 {
+		return
+	}
+	said := []any{"model", m.Name, "changes", a.Dead, "see", m.Command("dead list")}
+	if a.Trace != "" {
+		said = append(said, logs.TraceID, a.Trace)
+	}
+	log.Warn("not everything could be derived", said...)
 }
 
 // reported describes what was applied of a piece.
@@ -84,9 +105,6 @@ func (p *piece) reported() Applied {
 	}
 	return a
 }
-
-// place names a shard.
-type place struct{ table, shard string }
 
 const (
 	// pageRecords is the most records that are read from a shard at a time, as many as a page of DynamoDB Streams has.
@@ -130,8 +148,8 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 // consumer is what a Follower knows of all shards.
 type consumer struct {
 	*Follower
-	rows       *Runner // applies the rows
-	jobs       *Jobs
+	rows       *runner.Runner // applies the rows
+	jobs       *runner.Jobs
 	did        bool // something was applied
 	catchingUp bool // it ends when it has caught up
 
@@ -151,7 +169,7 @@ type consumer struct {
 // from its checkpoint when the shard is first read.
 func (f *Follower) consumer() *consumer {
 	return &consumer{
-		Follower: f, rows: f.Runner.Reads(), jobs: &Jobs{Runner: f.Runner},
+		Follower: f, rows: f.Runner.Reads(), jobs: &runner.Jobs{Runner: f.Runner},
 		at: map[place]events.Position{}, ended: map[place]bool{}, seen: map[place]owntable.CheckpointRow{}, still: map[place]string{}, said: map[string]string{}, floors: map[place]contribution.Fence{}, refused: map[string]bool{},
 		leases: leases{map[place]int64{}, map[place]time.Time{}},
 	}
@@ -168,7 +186,7 @@ func (f *Follower) Stepper() *Stepper { return &Stepper{f.consumer()} }
 // The first step that reads no more records writes what is left.
 func (s *Stepper) Gather(records int) { s.c.gathers = records }
 
-// Step reads and applies a page of each shard, and does one step of jobs (Jobs). It returns
+// Step reads and applies a page of each shard, and does one step of jobs (runner.Jobs). It returns
 // the number of records, and whether jobs, or documents that are pending, are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) {
 	if n, left, err = s.c.step(ctx); err != nil {
@@ -206,14 +224,14 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 		}
 		pieces = append(pieces, p)
 	}
-	view, documents, err := c.admit(ctx, pieces)
+	view, indexed, err := c.admit(ctx, pieces)
 	if err != nil {
 		return err
 	}
-	if err = c.apply(ctx, pieces, view); err == nil && documents {
+	if err = c.apply(ctx, pieces, view); err == nil && indexed {
 		writing, cancel := context.WithTimeout(ctx, flushTime)
 		defer cancel()
-		_, _, err = c.Runner.Documents(ctx, batchesOf(pieces), writing)
+		_, _, err = documents.Write(ctx, c.Runner, batchesOf(pieces), writing)
 	}
 	return err
 }
@@ -226,10 +244,10 @@ func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
 	if left, err = c.jobs.Step(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
-	if still := new(StandingJobs); err != nil && !errors.As(err, &still) {
+	if still := new(runner.StandingJobs); err != nil && !errors.As(err, &still) {
 		return n, left, err
 	}
-	if c.Stopped != nil && err == nil && c.jobs.after != nil {
+	if c.Stopped != nil && err == nil && c.jobs.Midway() {
 		return n, left, nil // in the middle of a round nothing is known
 	}
 	return n, left, c.stands("jobs", err)
@@ -345,13 +363,7 @@ func (c *consumer) prompt() bool { return c.Prompt || !c.catchingUp }
 
 // pause waits for a while, until the channel is closed, or until the context ends.
 func pause(ctx context.Context, until <-chan struct{}, while time.Duration) error {
-	timer := time.NewTimer(while)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-until:
-	case <-ctx.Done():
-	}
+	wait(ctx, until, while)
 	return ctx.Err()
 }
 
@@ -411,10 +423,10 @@ type piece struct {
 	from    events.Position // behind which the page was read
 	page    store.Records
 	read    time.Time
-	counts  Result // of what is applied
-	pending int    // documents
-	view    *View  // by which it was applied
-	trace   string // of its batch, "" if none is kept
+	counts  runner.Result // of what is applied
+	pending int           // documents
+	view    *runner.View  // by which it was applied
+	trace   string        // of its batch, "" if none is kept
 }
 
 // last is where the checkpoint is behind the page.
@@ -467,7 +479,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 					err = fmt.Errorf("shard %s of %s: %w", s.ID, t.Name, err)
 				}
 			}
-			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, ErrShard)) && !ordered {
+			if (errors.Is(err, owntable.ErrRow) || errors.Is(err, errShard)) && !ordered {
 				open[s.ID], unread[at] = true, err
 				continue
 			}
@@ -578,7 +590,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 	}
 	p.page, err = c.source().Read(ctx, at.table, at.shard, p.from, c.pages.records(least, pageRecords))
 	c.pages.takes(p.page.Records)
-	if errors.Is(err, ErrElsewhere) {
+	if errors.Is(err, errElsewhere) {
 		delete(c.at, at)
 		return p, nil // the next pass sees the change
 	}
@@ -607,7 +619,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		return nil
 	}
 	return c.traced(ctx, pieces, func(in context.Context) error {
-		view, documents, err := c.admit(in, pieces)
+		view, indexed, err := c.admit(in, pieces)
 		if err != nil {
 			return err
 		}
@@ -617,7 +629,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 			atOnce = shardsAtOnce
 		}
 		for some := range slices.Chunk(pieces, atOnce) {
-			err := c.takeSome(in, some, view, documents)
+			err := c.takeSome(in, some, view, indexed)
 			if err == nil && c.next.full() {
 				err = c.startFlush(ctx) // which lasts longer than the batch
 			}
@@ -630,9 +642,9 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 }
 
 // takeSome is take for pages that are admitted.
-func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View, documents bool) error {
+func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *admitted, indexed bool) error {
 	err := c.apply(ctx, pieces, view)
-	if errors.Is(err, errOld) || errors.Is(err, ErrSwitched) {
+	if errors.Is(err, runner.ErrOld) || errors.Is(err, runner.ErrSwitched) {
 		for _, p := range pieces {
 			delete(c.at, p.place)
 		}
@@ -648,15 +660,15 @@ func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *View, doc
 		}
 	}
 	c.takesAgain()
-	return c.gather(ctx, pieces, documents)
+	return c.gather(ctx, pieces, indexed)
 }
 
 // apply applies pages to rows by a view, and notes the counts of each. Each page is a batch of its shard; where the
 // order of changes of all shards matters, it is several.
-func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) error {
+func (c *consumer) apply(ctx context.Context, pieces []piece, view *admitted) error {
 	batches := batchesOf(pieces)
 	for i := range pieces {
-		pieces[i].counts, pieces[i].view = Result{}, view.of(pieces[i].place)
+		pieces[i].counts, pieces[i].view = runner.Result{}, view.of(pieces[i].place)
 		batches[i].View = pieces[i].view
 	}
 	if c.keepsOrder() && len(pieces) > 1 {
@@ -681,10 +693,10 @@ func (c *consumer) apply(ctx context.Context, pieces []piece, view *View) error 
 const shardsAtOnce = 8
 
 // batchesOf returns a batch for each page.
-func batchesOf(pieces []piece) []Batch {
-	batches := make([]Batch, len(pieces))
+func batchesOf(pieces []piece) []runner.Batch {
+	batches := make([]runner.Batch, len(pieces))
 	for i, p := range pieces {
-		batches[i] = Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes(), DeadAt: p.counts.DeadAt}
+		batches[i] = runner.Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes(), DeadAt: p.counts.DeadAt}
 	}
 	return batches
 }
@@ -745,4 +757,27 @@ func (c *consumer) move(ctx context.Context, pieces []piece) error {
 func isAt(row value.Item, p events.Position) bool {
 	is, err := owntable.DecodeCheckpoint(row)
 	return err == nil && is.At == p
+}
+
+// traced does work on pages as a batch.
+func (c *consumer) traced(ctx context.Context, pieces []piece, work func(context.Context) error) error {
+	if c.Runner.Tracer == nil {
+		return work(ctx)
+	}
+	s := runner.Span{Name: runner.SpanBatch, Table: strings.Join(tablesOf(pieces), ",")}
+	for i := range pieces {
+		s.Items += len(pieces[i].page.Records)
+	}
+	return c.Runner.Traced(ctx, s, work)
+}
+
+// tablesOf returns the tables that pages were read from, each once.
+func tablesOf(pieces []piece) (out []string) {
+	seen := map[string]bool{}
+	for i := range pieces {
+		if t := pieces[i].place.table; !seen[t] && len(pieces[i].page.Records) > 0 {
+			seen[t], out = true, append(out, t)
+		}
+	}
+	return out
 }

@@ -1,10 +1,13 @@
-package runner
+package reader
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"weir/internal/documents"
 	"weir/internal/model"
+	"weir/internal/runner"
 )
 
 // Documents are written behind the rows of their records and beside the rows of later records, so no row waits for an index.
@@ -59,7 +62,7 @@ type flush struct {
 	hurry          func()    // ends the time of these
 
 	done    chan struct{}
-	adds    []Result // to those of the pieces
+	adds    []runner.Result // to those of the pieces
 	pending int
 	err     error
 }
@@ -124,26 +127,21 @@ func (h *behind) drop(at place) {
 	}
 }
 
-// searched reports whether rows of a table are in an index.
-func (r *Runner) searched(t *model.Table) bool {
-	for _, s := range r.Model.Searches {
-		if s.Of.Table == t {
-			return true
-		}
-	}
-	return false
+// isSearched reports whether rows of a table are in an index.
+func isSearched(t *model.Table, searches []*model.Search) bool {
+	return slices.ContainsFunc(searches, func(s *model.Search) bool { return s.Of.Table == t })
 }
 
 // gather takes in pages whose rows are applied. It moves the checkpoints of those that no index has anything of.
-func (c *consumer) gather(ctx context.Context, pieces []piece, documents bool) error {
+func (c *consumer) gather(ctx context.Context, pieces []piece, indexed bool) error {
 	var done []piece
 	for _, p := range pieces {
 		before := c.unsaved(p.place)
 		switch {
-		case before != nil && before.view.count() != p.view.count(): // what is not saved cannot be, since the fence is that of the later view
+		case before != nil && countOf(before.view) != countOf(p.view): // what is not saved cannot be, since the fence is that of the later view
 			c.drop(p.place)
 			delete(c.at, p.place)
-		case before != nil || documents && c.Runner.searched(p.table):
+		case before != nil || indexed && isSearched(p.table, c.Runner.Model.Searches):
 			c.next.add(p, c.Runner.Moment())
 		default:
 			done = append(done, p)
@@ -175,7 +173,7 @@ func (c *consumer) catchUp(ctx context.Context) {
 	k.owed, k.at, k.done = false, c.Runner.Moment(), make(chan struct{})
 	write := func(done chan struct{}) {
 		defer close(done)
-		_, k.err = c.Runner.CatchUp(ctx)
+		_, k.err = documents.CatchUp(ctx, c.Runner)
 	}
 	if c.beside {
 		go write(k.done)
@@ -262,7 +260,7 @@ func (c *consumer) startFlush(ctx context.Context) error {
 	write := func() {
 		defer close(h.done)
 		defer cancel()
-		h.adds, h.pending, h.err = c.Runner.Documents(ctx, batches, writing)
+		h.adds, h.pending, h.err = documents.Write(ctx, c.Runner, batches, writing)
 	}
 	if c.beside {
 		go write()

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -54,7 +55,7 @@ type state struct {
 
 // survey lists the shards of all tables, and after that the checkpoints: in this order it
 // sees a shard that another process begins although it was not listed yet.
-func (r *Reader) survey(ctx context.Context) (survey, error) {
+func (r *Leased) survey(ctx context.Context) (survey, error) {
 	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}, failed: map[string]error{}}
 	tables, err := r.run.Tables(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (r *Reader) survey(ctx context.Context) (survey, error) {
 	if err := cmp.Or(ctx.Err(), v.allFailed()); err != nil {
 		return v, err
 	}
-	places, err := r.run.Places(ctx)
+	places, err := ReadPlaces(ctx, r.run)
 	if err != nil && !errors.Is(err, owntable.ErrRow) {
 		return v, err
 	}
@@ -113,7 +114,7 @@ func (v *survey) allFailed() error {
 }
 
 // listing is what was last known of a table's shards.
-func (r *Reader) listing(table string) []store.Shard {
+func (r *Leased) listing(table string) []store.Shard {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.listed[table]
@@ -122,7 +123,7 @@ func (r *Reader) listing(table string) []store.Shard {
 // retire notes which finished shards are not listed, and removes those that have not been
 // listed for as long as Options.Retire. If several processes do this at once, it happens
 // once.
-func (r *Reader) retire(ctx context.Context, v survey) error {
+func (r *Leased) retire(ctx context.Context, v survey) error {
 	errs := []error{v.unread}
 	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
 		s := v.begun[p]
@@ -133,7 +134,7 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 		switch {
 		case !s.done || there && !noted:
 		case there || !noted:
-			errs = append(errs, r.run.Miss(ctx, p.table, p.shard, !there))
+			errs = append(errs, r.miss(ctx, p, !there))
 		case r.twice(p) && r.run.Now().Sub(s.missing) >= r.opts.Retire:
 			errs = append(errs, r.forgetShard(ctx, p))
 		}
@@ -142,7 +143,7 @@ func (r *Reader) retire(ctx context.Context, v survey) error {
 }
 
 // twice reports whether a finished shard was missing from two listings.
-func (r *Reader) twice(p place) bool {
+func (r *Leased) twice(p place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missing[p] > 1
@@ -150,8 +151,8 @@ func (r *Reader) twice(p place) bool {
 
 // forgetShard removes all that is kept of a shard that is over. It does nothing if another
 // process changes the shard's rows at the same time or has removed them before.
-func (r *Reader) forgetShard(ctx context.Context, p place) error {
-	switch err := r.run.ForgetShard(ctx, p.table, p.shard); {
+func (r *Leased) forgetShard(ctx context.Context, p place) error {
+	switch err := ForgetShard(ctx, r.run, p.table, p.shard); {
 	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):
 		return nil
 	case err != nil:
@@ -159,4 +160,29 @@ func (r *Reader) forgetShard(ctx context.Context, p place) error {
 	}
 	r.opts.Log.Info("a shard is over", "table", p.table, "shard", p.shard)
 	return nil
+}
+
+// miss records that the stream no longer lists a finished shard or, if missing is false,
+// that it lists the shard again. The record survives this process, for the one that
+// continues.
+func (r *Leased) miss(ctx context.Context, p place, missing bool) error {
+	at := owntable.Checkpoint(r.run.Model.Name, p.table, p.shard)
+	w := owntable.FindCheckpoint(at)
+	if missing {
+		w = owntable.MissCheckpoint(at, r.run.Now())
+	}
+	_, err := r.run.Write(ctx, []store.Write{w})
+	return err
+}
+
+// ForgetShard deletes the checkpoint of a shard that is over, and adds the checkpoint's counts to the past counts. Both are one
+// transaction, which fails if the checkpoint has changed meanwhile. From then on the shard is unknown,
+// and its positions are removed from each ledger at the ledger's next write.
+func ForgetShard(ctx context.Context, r *runner.Runner, table, shard string) error {
+	at := owntable.Checkpoint(r.Model.Name, table, shard).Ref
+	is, known, err := readCheckpoint(ctx, r, at)
+	if err != nil || !known {
+		return err
+	}
+	return r.Store.Transact(ctx, []store.Write{is.Drop(at), owntable.AddPast(owntable.Past(r.Model.Name), is.Counts)})
 }

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/runner"
-	"weir/internal/store"
 )
 
 // A shard of which something was read has a position, and the stream says whether it still has what comes after it. A shard of
@@ -29,12 +28,12 @@ const (
 
 // noteSeen notes that this process lists the shards of a table, and reads those that it has. If none has for too long, and there
 // are shards of which nothing was read, it keeps a dead letter first: after a crash in between, the next process keeps the same one.
-func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
+func (r *Leased) noteSeen(ctx context.Context, table string, v *survey) error {
 	now := r.run.Now()
 	if at, known := r.seen[table]; known && now.Sub(at).Abs() < seenEvery {
 		return nil
 	}
-	ref, kept, err := r.run.StreamKept(ctx, table)
+	ref, kept, err := ReadStream(ctx, r.run, table)
 	if err != nil {
 		return err
 	}
@@ -47,8 +46,7 @@ func (r *Reader) noteSeen(ctx context.Context, table string, v *survey) error {
 	case r.cannotRead(table, unread):
 		return nil
 	}
-	out, err := r.run.Store.Write(ctx, []store.Write{kept.Saw(ref, now, 0)})
-	if err = unlessCondition(out, err); err == nil {
+	if _, _, err = tryWrite(ctx, r.run.Store, kept.Saw(ref, now, 0), false); err == nil {
 		r.seen[table] = now
 	}
 	return err
@@ -65,7 +63,7 @@ func (v *survey) neverRead(table string) (out []string) {
 }
 
 // cannotRead reports whether this process cannot take or read one of some shards.
-func (r *Reader) cannotRead(table string, shards []string) bool {
+func (r *Leased) cannotRead(table string, shards []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(shards, func(id string) bool {
@@ -96,13 +94,6 @@ func maybeGap(table string, shards []string, from, to time.Time) deadletter.Lett
 	}
 }
 
-// Watch looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
-// that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints show it.
-type Watch struct {
-	Run *runner.Runner
-	Log *slog.Logger
-}
-
 // Watched is what a look shows of one table.
 type Watched struct {
 	Table string
@@ -111,17 +102,20 @@ type Watched struct {
 	Known bool
 }
 
-// Look looks at all tables. It keeps a dead letter for records that have expired before they were applied, and for shards that
+// Watch looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
+// that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints show it.
+//
+// It looks at all tables, and keeps a dead letter for records that have expired before they were applied, and for shards that
 // may have lost some, as nothing is known of them for 23 hours: the same letter as long as that lasts. Then it notes until when
 // all is applied. Any number of programs may look at the same time. A table at which it cannot look is not known, and the log
 // says why; the error is that of weir's own table.
-func (w *Watch) Look(ctx context.Context) (all []Watched, err error) {
-	places, err := w.Run.Places(ctx)
+func Watch(ctx context.Context, run *runner.Runner, log *slog.Logger) (all []Watched, err error) {
+	places, err := ReadPlaces(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range w.Run.Model.Tables {
-		is, err := w.look(ctx, t.Name, places)
+	for _, t := range run.Model.Tables {
+		is, err := watchTable(ctx, run, log, t.Name, places)
 		if err != nil {
 			return all, err
 		}
@@ -130,32 +124,32 @@ func (w *Watch) Look(ctx context.Context) (all []Watched, err error) {
 	return all, nil
 }
 
-// look looks at one table.
-func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (is Watched, err error) {
-	s, err := LookAt(ctx, w.Run, table, places)
+// watchTable looks at one table.
+func watchTable(ctx context.Context, run *runner.Runner, log *slog.Logger, table string, places []Place) (is Watched, err error) {
+	s, err := LookAt(ctx, run, table, places)
 	if err != nil {
 		return is, err
 	}
 	is.Table, is.Known = table, s.Seconds != nil || len(s.trimmed) > 0
 	for _, at := range s.trimmed {
 		is.Lag = retention
-		if err := keepGap(ctx, w.Run, w.Log, deadletter.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", w.Run.Now())); err != nil {
+		if err := keepGap(ctx, run, log, deadletter.ShardGap(table, at.Shard, at.At, "the stream has forgotten records after it that are not applied", run.Now())); err != nil {
 			return is, err
 		}
 	}
 	switch {
 	case !is.Known:
-		w.Log.Warn("how far a stream is applied is not known", "model", w.Run.Model.Name, "table", table, "error", s.Unknown)
+		log.Warn("how far a stream is applied is not known", "model", run.Model.Name, "table", table, "error", s.Unknown)
 	case s.Seconds != nil:
 		is.Lag = time.Duration(*s.Seconds * float64(time.Second))
 	}
-	ref, kept, err := w.Run.StreamKept(ctx, table)
+	ref, kept, err := ReadStream(ctx, run, table)
 	if err != nil {
 		return is, err
 	}
-	now := w.Run.Now()
+	now := run.Now()
 	if !kept.Seen.IsZero() && now.Sub(kept.Seen) >= unseenFor && (len(s.unread) > 0 || !is.Known) {
-		if err := keepGap(ctx, w.Run, w.Log, maybeGap(table, s.unread, kept.Seen, now)); err != nil {
+		if err := keepGap(ctx, run, log, maybeGap(table, s.unread, kept.Seen, now)); err != nil {
 			return is, err
 		}
 	}
@@ -163,15 +157,15 @@ func (w *Watch) look(ctx context.Context, table string, places []runner.Place) (
 	if s.assumed { // a record that was not seen is not older than its shard
 		upTo = now.Add(-max(is.Lag, openFor))
 	}
-	if !is.Known || is.Lag >= old || upTo.Before(kept.Seen) || !slices.ContainsFunc(places, func(p runner.Place) bool { return p.Table == table }) {
+	if !is.Known || is.Lag >= old || upTo.Before(kept.Seen) || !slices.ContainsFunc(places, func(p Place) bool { return p.Table == table }) {
 		upTo = kept.Seen // or nothing has read it yet
 	}
 	saw := kept.Saw(ref, upTo, s.Open)
 	if len(saw.Ops) == 0 {
 		return is, nil
 	}
-	out, err := w.Run.Store.Write(ctx, []store.Write{saw})
-	return is, unlessCondition(out, err)
+	_, _, err = tryWrite(ctx, run.Store, saw, false)
+	return is, err
 }
 
 // retention is how long a stream keeps a record.
@@ -179,7 +173,7 @@ const retention = 24 * time.Hour
 
 // Since returns until when nothing of a table can be lost, zero if no program has read or watched its stream yet; and whether that
 // is so long ago that a program has to look. It reads one row.
-func (w *Watch) Since(ctx context.Context, table string) (at time.Time, overdue bool, err error) {
-	_, kept, err := w.Run.StreamKept(ctx, table)
-	return kept.Seen, !kept.Seen.IsZero() && w.Run.Now().Sub(kept.Seen) >= unseenFor-time.Hour, err
+func Since(ctx context.Context, run *runner.Runner, table string) (at time.Time, overdue bool, err error) {
+	_, kept, err := ReadStream(ctx, run, table)
+	return kept.Seen, !kept.Seen.IsZero() && run.Now().Sub(kept.Seen) >= unseenFor-time.Hour, err
 }

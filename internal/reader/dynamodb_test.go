@@ -1,4 +1,4 @@
-package live_test
+package reader_test
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"weir/internal/events"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -68,7 +68,7 @@ func (w *watched) follow(retire time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- live.Follow(ctx, w.run, live.Options{
+		over <- reader.Follow(ctx, w.run, reader.Options{
 			Lease: time.Second, Poll: 20 * time.Millisecond, List: 50 * time.Millisecond, Retire: retire,
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -51,7 +51,7 @@ type halls struct {
 	*testing.T
 	store.Store
 	run        *runner.Runner
-	follows    *Following
+	follows    *Leased
 	streamless atomic.Bool  // the left table has no stream
 	off        atomic.Bool  // the left table's stream is off, and can still be read
 	second     atomic.Bool  // the left table has a second stream, with one shard, which may count from a lower number
@@ -190,7 +190,7 @@ func hallsIn(t *testing.T, m *model.Model, db store.Store) *halls {
 
 // start begins to follow.
 func (h *halls) start() {
-	h.follows = Open(h.run, Options{
+	h.follows = NewLeased(h.run, Options{
 		Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	h.follows.Start()

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"errors"
@@ -33,8 +33,7 @@ type Status struct {
 
 // Status returns the status of each shard that this process reads, sorted by table and
 // shard. It is empty while the process stands by.
-func (f *Following) Status() (out []Status) {
-	r := f.reader
+func (r *Leased) Status() (out []Status) {
 	if r.holds() == 0 {
 		return nil
 	}
@@ -57,8 +56,7 @@ func (f *Following) Status() (out []Status) {
 }
 
 // StandsBy reports whether another process reads, and which.
-func (f *Following) StandsBy() (owner string, standing bool) {
-	r := f.reader
+func (r *Leased) StandsBy() (owner string, standing bool) {
 	if r.holds() != 0 {
 		return "", false
 	}
@@ -76,11 +74,11 @@ type Stopped struct {
 
 // Stopped returns what stands still at present, sorted by table and shard.
 // A shard that stands still for several reasons is in it once.
-func (f *Following) Stopped() (out []Stopped) {
-	f.reader.mu.Lock()
-	defer f.reader.mu.Unlock()
+func (r *Leased) Stopped() (out []Stopped) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	seen := map[place]bool{}
-	for at, why := range f.reader.still {
+	for at, why := range r.still {
 		if !seen[at.place] {
 			seen[at.place], out = true, append(out, Stopped{at.table, at.shard, why})
 		}
@@ -106,7 +104,7 @@ type fault struct {
 
 // stands notes that a table or a shard cannot go on, or, without an error, that it can. It
 // logs each once.
-func (r *Reader) stands(step string, p place, err error) {
+func (r *Leased) stands(step string, p place, err error) {
 	why := ""
 	if err != nil {
 		why = err.Error()
@@ -131,7 +129,7 @@ func (r *Reader) stands(step string, p place, err error) {
 }
 
 // stopped is stands for what a Follower says.
-func (r *Reader) stopped(table, shard, why string) {
+func (r *Leased) stopped(table, shard, why string) {
 	var err error
 	if why != "" {
 		err = errors.New(why)
@@ -141,7 +139,7 @@ func (r *Reader) stopped(table, shard, why string) {
 }
 
 // note reports something that happened, if the owner of the reader wants to know.
-func (r *Reader) note(n Note) {
+func (r *Leased) note(n Note) {
 	if r.opts.Noted != nil {
 		r.opts.Noted(n)
 	}

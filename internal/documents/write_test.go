@@ -1,10 +1,11 @@
-package runner
+package documents
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 )
@@ -31,8 +32,8 @@ func (syncedStore) Sync(context.Context) error { return nil }
 // TestFullIndex: an index that takes nothing is not asked again for each document.
 func TestFullIndex(t *testing.T) {
 	x := &fullIndex{}
-	r := &Runner{Store: syncedStore{}, Index: x}
-	if _, err := r.ApplyDocuments(context.Background(), make([]search.Document, 2000)); err == nil || x.calls != 2 {
+	r := &runner.Runner{Store: syncedStore{}, Index: x}
+	if _, err := Apply(context.Background(), r, make([]search.Document, 2000)); err == nil || x.calls != 2 {
 		t.Errorf("%d calls, %v", x.calls, err)
 	}
 }

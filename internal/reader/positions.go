@@ -1,4 +1,4 @@
-package runner
+package reader
 
 import (
 	"context"
@@ -8,24 +8,25 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// Shared is a Source that several processes have, of which one reads at a time. One Follower reads all shards of any
+// shared is a Source that several processes have, of which one reads at a time. One Follower reads all shards of any
 // other Source.
-type Shared interface {
+type shared interface {
 	store.Source
 	// Fence returns the fence of our present lease, or 0 if we have none. Each lease has a greater number than every
 	// earlier one, whichever process holds it.
 	Fence() int64
 }
 
-// ErrShard marks an error of Read on a Shared source that is only this shard's.
-var ErrShard = errors.New("the shard stands still")
+// errShard marks an error of Read on a shared source that is only this shard's.
+var errShard = errors.New("the shard stands still")
 
-// ErrElsewhere is the error of Read on a Shared source of which we have no lease, or none any longer.
-var ErrElsewhere = errors.New("another process reads this shard")
+// errElsewhere is the error of Read on a shared source of which we have no lease, or none any longer.
+var errElsewhere = errors.New("another process reads this shard")
 
 // source is the Source that the Follower was given, or all shards of the store's own streams.
 func (f *Follower) source() store.Source {
@@ -48,11 +49,11 @@ const lookEvery = time.Second
 // hold reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
 // checkpoint, which another process may have moved.
 func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
-	shared, ok := c.source().(Shared)
+	source, ok := c.source().(shared)
 	if !ok || c.ended[at] {
 		return true, nil
 	}
-	now := shared.Fence()
+	now := source.Fence()
 	if now == 0 {
 		delete(c.at, at)
 		delete(c.held, at)
@@ -67,15 +68,21 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	return true, nil
 }
 
-// resume reads the saved checkpoint of a shard into memory.
-func (c *consumer) resume(ctx context.Context, at place) error {
-	rows, err := c.checkpointRows(ctx, []place{at})
+// resume reads the saved checkpoints of shards into memory. The error wraps owntable.ErrRow if one cannot be read; then the others
+// are read all the same.
+func (c *consumer) resume(ctx context.Context, all ...place) error {
+	rows, err := c.checkpointRows(ctx, all)
 	if err != nil {
 		return err
 	}
-	is, err := owntable.DecodeCheckpoint(rows[0])
-	if err == nil {
-		c.resumes(at, is)
+	for i, at := range all {
+		is, bad := owntable.DecodeCheckpoint(rows[i])
+		if bad != nil {
+			err = bad
+			continue
+		}
+		c.at[at], c.ended[at], c.seen[at] = is.At, is.Done, is
+		delete(c.floors, at)
 	}
 	return err
 }
@@ -108,12 +115,6 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 	return rows, nil
 }
 
-// resumes notes a checkpoint as it was read.
-func (c *consumer) resumes(at place, is owntable.CheckpointRow) {
-	c.at[at], c.ended[at], c.seen[at] = is.At, is.Done, is
-	delete(c.floors, at)
-}
-
 // resumeAll does for many shards what resume does for each, with few calls: a process that starts, or
 // takes over from another one, resumes all of its shards at once. A checkpoint that cannot be
 // read is left to resume. A child is left until its parent is listed no more.
@@ -128,8 +129,8 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 		for _, s := range shards {
 			at := place{t.Name, s.ID}
 			_, known := c.at[at]
-			if shared, ok := c.source().(Shared); ok {
-				fence := shared.Fence()
+			if source, ok := c.source().(shared); ok {
+				fence := source.Fence()
 				known = known && c.held[at] == fence || fence == 0
 			}
 			if !known && !c.ended[at] && !listed[s.Parent] {
@@ -146,23 +147,10 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 			return err
 		}
 	}
-	rows, err := c.checkpointRows(ctx, all)
-	if err != nil {
+	if err := c.resume(ctx, all...); !errors.Is(err, owntable.ErrRow) {
 		return err
 	}
-	for i, at := range all {
-		if is, err := owntable.DecodeCheckpoint(rows[i]); err == nil {
-			c.resumes(at, is)
-		}
-	}
 	return nil
-}
-
-// Begin makes the checkpoint of a shard that is being read. From then on the shard's children wait for it, and if its stream drops the
-// shard, that is noticed, even if none of its records is applied yet.
-func (r *Runner) Begin(ctx context.Context, table, shard string) error {
-	_, err := r.Write(ctx, []store.Write{owntable.BeginCheckpoint(owntable.Checkpoint(r.Model.Name, table, shard))})
-	return err
 }
 
 // look finds out whether a shard that another process reads is finished.
@@ -170,7 +158,7 @@ func (c *consumer) look(ctx context.Context, at place) error {
 	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
-	is, _, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
+	is, _, err := readCheckpoint(ctx, c.Runner, c.checkpoint(at).Ref)
 	if err == nil {
 		c.looked[at] = c.Runner.Moment()
 		c.ended[at] = is.Done
@@ -178,8 +166,8 @@ func (c *consumer) look(ctx context.Context, at place) error {
 	return err
 }
 
-// saved reads a checkpoint, and reports whether the checkpoint exists.
-func (r *Runner) saved(ctx context.Context, at store.Ref) (owntable.CheckpointRow, bool, error) {
+// readCheckpoint reads a checkpoint, and reports whether the checkpoint exists.
+func readCheckpoint(ctx context.Context, r *runner.Runner, at store.Ref) (owntable.CheckpointRow, bool, error) {
 	row, err := r.GetRow(ctx, at)
 	if err != nil {
 		return owntable.CheckpointRow{}, false, err
@@ -191,14 +179,14 @@ func (r *Runner) saved(ctx context.Context, at store.Ref) (owntable.CheckpointRo
 // awaits reports whether a shard must wait for a parent that the stream no longer lists,
 // because another process may still be applying the parent's records.
 func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[string]bool) (bool, error) {
-	if _, shared := c.source().(Shared); !shared || parent == "" || listed[parent] {
+	if _, is := c.source().(shared); !is || parent == "" || listed[parent] {
 		return false, nil
 	}
 	at := place{table, parent}
 	if c.ended[at] {
 		return false, nil
 	}
-	is, known, err := c.Runner.saved(ctx, c.checkpoint(at).Ref)
+	is, known, err := readCheckpoint(ctx, c.Runner, c.checkpoint(at).Ref)
 	if err != nil {
 		return true, err
 	}
@@ -210,7 +198,7 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 // process may read.
 func (c *consumer) finish(ctx context.Context, at place) error {
 	if c.at[at].IsZero() {
-		if _, shared := c.source().(Shared); !shared {
+		if _, is := c.source().(shared); !is {
 			return nil
 		}
 	}
@@ -237,16 +225,16 @@ type Place struct {
 	Expires bool // a function moved it last
 }
 
-// Place returns how far the model has come in one shard.
-func (r *Runner) Place(ctx context.Context, table, shard string) (Place, error) {
-	is, _, err := r.saved(ctx, owntable.Checkpoint(r.Model.Name, table, shard).Ref)
+// ReadPlace returns how far the model has come in one shard.
+func ReadPlace(ctx context.Context, r *runner.Runner, table, shard string) (Place, error) {
+	is, _, err := readCheckpoint(ctx, r, owntable.Checkpoint(r.Model.Name, table, shard).Ref)
 	return Place{table, shard, is.At, is.Done, is.Missing, is.Expires}, err
 }
 
-// Places returns all shards that were read from, except those that were forgotten.
+// ReadPlaces returns all shards that were read from, except those that were forgotten.
 // Shards with unreadable checkpoints are included, without a position, and for each of
 // them err contains an error that wraps owntable.ErrRow.
-func (r *Runner) Places(ctx context.Context) (out []Place, err error) {
+func ReadPlaces(ctx context.Context, r *runner.Runner) (out []Place, err error) {
 	var bad []error
 	for row, err := range store.EachRow(ctx, r.Store, owntable.RowsOf(owntable.Checkpoints(r.Model.Name))) {
 		if err != nil {
@@ -259,8 +247,8 @@ func (r *Runner) Places(ctx context.Context) (out []Place, err error) {
 	return out, errors.Join(bad...)
 }
 
-// StreamKept reads which streams of a table are known, and when their shards were last seen.
-func (r *Runner) StreamKept(ctx context.Context, table string) (at store.Ref, is owntable.StreamRow, err error) {
+// ReadStream reads which streams of a table are known, and when their shards were last seen.
+func ReadStream(ctx context.Context, r *runner.Runner, table string) (at store.Ref, is owntable.StreamRow, err error) {
 	at = owntable.Stream(r.Model.Name, table)
 	row, err := r.GetRow(ctx, at)
 	if err == nil {
@@ -269,17 +257,17 @@ func (r *Runner) StreamKept(ctx context.Context, table string) (at store.Ref, is
 	return at, is, err
 }
 
-// Oldest returns the time of the oldest record of the model's streams that is not
+// OldestRecord returns the time of the oldest record of the model's streams that is not
 // applied, zero if all are applied. It reads a record of each shard, so it is for a
 // store that answers at once.
-func (r *Runner) Oldest(ctx context.Context) (at time.Time, err error) {
+func OldestRecord(ctx context.Context, r *runner.Runner) (at time.Time, err error) {
 	for _, t := range r.Model.Tables {
 		shards, err := r.Store.Shards(ctx, t.Name)
 		if err != nil {
 			return at, err
 		}
 		for _, shard := range shards {
-			place, err := r.Place(ctx, t.Name, shard.ID)
+			place, err := ReadPlace(ctx, r, t.Name, shard.ID)
 			if err != nil {
 				return at, err
 			}

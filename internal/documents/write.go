@@ -1,4 +1,7 @@
-package runner
+// Package documents writes what rows say into the search indexes, behind the rows, so that no row waits for an index. What an index
+// does not take in time becomes pending: our own table has a row for each such document until it is written (pending.go). An index
+// takes the newest position of a document, so everything here may be repeated, and done by several programs at a time.
+package documents
 
 import (
 	"context"
@@ -10,30 +13,31 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/runner"
 	"weir/internal/search"
 )
 
-// Documents applies the documents of batches whose rows are applied to the search indexes. In an index the
+// Write applies the documents of batches whose rows are applied to the search indexes. In an index the
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
 // applied any number of times. It notes those as pending that an index does not take until writing ends, or all of them
 // if that is nil (pending.go). A document that the index refuses becomes a dead letter; a
 // later change of its row that the index accepts puts the index right. It returns what to add to the result of each batch: its
 // searches, and the changes that became dead.
-func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Context) (of []Result, pending int, err error) {
+func Write(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing context.Context) (of []runner.Result, pending int, err error) {
 	var all asked
-	of = make([]Result, len(bs))
+	of = make([]runner.Result, len(bs))
 	for i, b := range bs {
 		for j := range b.Changes {
-			docs := r.documents(&b.Changes[j])
-			for _, name := range r.searchings(docs) {
-				of[i].of(name, Counts{Applied: 1})
+			docs := r.DocumentsOf(&b.Changes[j])
+			for _, name := range searchings(r.Model, docs) {
+				of[i].Count(name, runner.Counts{Applied: 1})
 			}
 			for _, d := range docs {
 				all.add(d, changeOf{i, j})
 			}
 		}
 	}
-	errs, pending, err := r.offer(ctx, all.docs, writing)
+	errs, pending, err := offer(ctx, r, all.docs, writing)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -44,10 +48,10 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Cont
 			continue
 		}
 		at := all.of[i]
-		if name := r.searching(all.docs[i].Index); !slices.Contains(lost[at], name) {
-			of[at.batch].of(name, Counts{Applied: -1, Dead: 1})
+		if name := searching(r.Model, all.docs[i].Index); !slices.Contains(lost[at], name) {
+			of[at.batch].Count(name, runner.Counts{Applied: -1, Dead: 1})
 			if len(lost[at]) == 0 && !slices.Contains(bs[at.batch].DeadAt, bs[at.batch].Changes[at.change].Position) {
-				of[at.batch].Counts.Add(Counts{Applied: -1, Dead: 1})
+				of[at.batch].Counts.Add(runner.Counts{Applied: -1, Dead: 1})
 			}
 			lost[at] = append(lost[at], name)
 		}
@@ -56,24 +60,16 @@ func (r *Runner) Documents(ctx context.Context, bs []Batch, writing context.Cont
 	return of, pending, r.Letters().KeepAll(ctx, ds)
 }
 
-// documents returns what a change asks of the search indexes.
-func (r *Runner) documents(c *projections.Change) (docs []search.Document) {
-	for _, k := range r.Kinds {
-		docs = append(docs, k.Documents(r.Model, c)...)
-	}
-	return docs
-}
-
 // searching is the derivation whose documents an index has: the model's name is in the name of an index, and not in that
 // of a derivation.
-func (r *Runner) searching(index string) string {
-	return model.SearchDerivation(strings.TrimPrefix(index, r.Model.Name+"-"))
+func searching(m *model.Model, index string) string {
+	return model.SearchDerivation(strings.TrimPrefix(index, m.Name+"-"))
 }
 
 // searchings are the derivations whose documents a change asks for, each once.
-func (r *Runner) searchings(docs []search.Document) (out []string) {
+func searchings(m *model.Model, docs []search.Document) (out []string) {
 	for i := range docs {
-		if name := r.searching(docs[i].Index); !slices.Contains(out, name) {
+		if name := searching(m, docs[i].Index); !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
@@ -119,25 +115,25 @@ func deadDocument(d *search.Document, c *projections.Change, shardKey string, re
 	}
 }
 
-// ApplyDocuments applies documents together, and then retries those that failed one by one,
+// Apply applies documents together, and then retries those that failed one by one,
 // because a failure of the whole request, or of another document, says nothing about a
 // document. It returns an error for each document that the index refuses. If it returns an error beside these, the others of them are of
 // documents that were not taken. The caller's
-// changes must be durable first, and ApplyDocuments waits for that: otherwise an index could keep
+// changes must be durable first, and Apply waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
-func (r *Runner) ApplyDocuments(ctx context.Context, docs []search.Document) (errs []error, err error) {
+func Apply(ctx context.Context, r *runner.Runner, docs []search.Document) (errs []error, err error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	err = r.Traced(ctx, Span{Name: SpanIndex, Items: len(docs)}, func(ctx context.Context) (err error) {
-		errs, err = r.applyDocuments(ctx, docs)
+	err = r.Traced(ctx, runner.Span{Name: runner.SpanIndex, Items: len(docs)}, func(ctx context.Context) (err error) {
+		errs, err = apply(ctx, r, docs)
 		return err
 	})
 	return errs, err
 }
 
-// applyDocuments is ApplyDocuments without its span.
-func (r *Runner) applyDocuments(ctx context.Context, docs []search.Document) ([]error, error) {
+// apply is Apply without its span.
+func apply(ctx context.Context, r *runner.Runner, docs []search.Document) ([]error, error) {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil, err
 	}

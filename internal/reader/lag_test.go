@@ -1,4 +1,4 @@
-package live_test
+package reader_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/live"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -60,14 +60,14 @@ func TestEmptyPages(t *testing.T) {
 	now := time.Now().Add(20 * time.Hour)
 	at := &sparse{Store: w.db}
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: at, Now: func() time.Time { return now }}
-	look := func(empty int) (s live.Sight) {
+	look := func(empty int) (s reader.Sight) {
 		at.empty = map[string]int{}
 		for _, sh := range shards() {
 			at.empty[sh.ID] = empty
 		}
-		places, err := run.Places(t.Context())
+		places, err := reader.ReadPlaces(t.Context(), run)
 		must(t, err)
-		s, err = live.LookAt(t.Context(), run, "gallery", places)
+		s, err = reader.LookAt(t.Context(), run, "gallery", places)
 		must(t, err)
 		return s
 	}
@@ -77,7 +77,7 @@ func TestEmptyPages(t *testing.T) {
 	for id := range at.empty {
 		at.empty[id] = 5
 	}
-	_, err := (&live.Watch{Run: run, Log: slog.New(slog.DiscardHandler)}).Look(t.Context())
+	_, err := reader.Watch(t.Context(), run, slog.New(slog.DiscardHandler))
 	must(t, err)
 	row, err := store.GetRow(t.Context(), w.db, owntable.Stream("gallery", "gallery"))
 	must(t, err)

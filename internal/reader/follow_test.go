@@ -1,4 +1,4 @@
-package live_test
+package reader_test
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/scratch"
@@ -42,7 +42,7 @@ type world struct {
 
 	forgetful atomic.Bool
 	notes     atomic.Int64 // of gaps
-	watched   atomic.Int64 // records handed to live.Options.Records
+	watched   atomic.Int64 // records handed to reader.Options.Records
 
 	mu    sync.Mutex
 	reads map[string][]string // who read each shard, in order
@@ -97,14 +97,14 @@ func (w *world) start(i int) {
 	ahead := w.ahead
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: p, Now: func() time.Time { return time.Now().Add(ahead) }}
 	go func() {
-		p.ended <- live.Follow(ctx, run, w.options())
+		p.ended <- reader.Follow(ctx, run, w.options())
 	}()
 }
 
-func (w *world) options() live.Options {
+func (w *world) options() reader.Options {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	return live.Options{Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n live.Note) {
-		if n == live.Gap {
+	return reader.Options{Lease: lease, Poll: 10 * time.Millisecond, Retire: time.Millisecond, List: lease / 5, Log: log, Noted: func(n reader.Note) {
+		if n == reader.Gap {
 			w.notes.Add(1)
 		}
 	}, Records: func(_ *model.Table, records []events.Record) { w.watched.Add(int64(len(records))) }}
@@ -208,7 +208,7 @@ func (p *process) Transact(ctx context.Context, ws []store.Write) error {
 func byReader() bool {
 	stack := make([]byte, 16<<10)
 	stack = stack[:runtime.Stack(stack, false)]
-	return bytes.Contains(stack, []byte("live.(*Reader).Read")) && !bytes.Contains(stack, []byte("resumeBehindGap"))
+	return bytes.Contains(stack, []byte("reader.(*Leased).Read")) && !bytes.Contains(stack, []byte("resumeBehindGap"))
 }
 
 func (p *process) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
@@ -330,7 +330,7 @@ func (w *world) checkpointed() {
 			w.Fatalf("%d shards have no checkpoint", len(shards))
 		}
 		shards = slices.DeleteFunc(shards, func(s store.Shard) bool {
-			p, err := run.Place(w.Context(), "gallery", s.ID)
+			p, err := reader.ReadPlace(w.Context(), run, "gallery", s.ID)
 			must(w.T, err)
 			return !p.At.IsZero()
 		})
@@ -540,12 +540,10 @@ func (w *world) keptOfShards() (n int) {
 
 // positions is how many positions the ledger with the most has.
 func (w *world) positions() (most int) {
-	for rows, err := range store.Pages(context.Background(), w.db, store.Query{Table: owntable.TableName}) {
+	for row, err := range store.EachRow(context.Background(), w.db, store.Query{Table: owntable.TableName}) {
 		must(w.T, err)
-		for _, row := range rows {
-			if strings.HasPrefix(row.Get("k").Text(), "ledger|") {
-				most = max(most, len(owntable.Positions(row)))
-			}
+		if strings.HasPrefix(row.Get("k").Text(), "ledger|") {
+			most = max(most, len(owntable.Positions(row)))
 		}
 	}
 	return most

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // A lease says which process reads a shard. Its row (owntable.LeaseRow) has a fence,
@@ -20,14 +21,12 @@ import (
 // process was first, ok is false and err is nil. The row says which process was first: no
 // two have the same name.
 func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
-	w := seen.Take(at, owner)
-	w.Repeatable = true
-	out, err := s.Write(ctx, []store.Write{w})
-	if err = unlessCondition(out, err); err != nil {
+	done, row, err := tryWrite(ctx, s, seen.Take(at, owner), true)
+	if err != nil {
 		return 0, false, err
 	}
-	now, err := owntable.DecodeLease(out[0].Row)
-	ok = err == nil && (out[0].Err == nil || now.Owner == owner && now.Fence == seen.Fence+1)
+	now, err := owntable.DecodeLease(row)
+	ok = err == nil && (done || now.Owner == owner && now.Fence == seen.Fence+1)
 	if !ok {
 		return 0, false, err
 	}
@@ -36,30 +35,24 @@ func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseR
 
 // beat renews a lease. If another process has taken it, ok is false and err is nil.
 func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
-	w := owntable.BeatLease(at, fence)
-	w.Repeatable = true
-	out, err := s.Write(ctx, []store.Write{w})
-	if err != nil || out[0].Err != nil {
-		return false, unlessCondition(out, err)
-	}
-	return true, nil
+	ok, _, err = tryWrite(ctx, s, owntable.BeatLease(at, fence), true)
+	return ok, err
 }
 
 // release gives a lease back, so that other processes need not wait for it to run out.
 func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
-	w := owntable.FreeLease(at, fence)
-	w.Repeatable = true
-	out, err := s.Write(ctx, []store.Write{w})
-	return unlessCondition(out, err)
+	_, _, err := tryWrite(ctx, s, owntable.FreeLease(at, fence), true)
+	return err
 }
 
-// unlessCondition is the error of a write. A failed condition is no error: another process
+// tryWrite does a conditional write, and returns the row that it has met or made. A failed condition is no error: another process
 // was first.
-func unlessCondition(out []store.Outcome, err error) error {
-	if err == nil && len(out) > 0 && !errors.Is(out[0].Err, store.ErrCondition) {
-		err = out[0].Err
+func tryWrite(ctx context.Context, s store.Store, w store.Write, repeatable bool) (done bool, row value.Item, err error) {
+	w.Repeatable = repeatable
+	if row, err = store.WriteRow(ctx, s, w); errors.Is(err, store.ErrCondition) {
+		return false, row, nil
 	}
-	return err
+	return err == nil, row, err
 }
 
 // watch is what this process has seen of a lease that another process holds.

@@ -1,17 +1,18 @@
-package runner
+package reader
 
 import (
 	"context"
 	"testing"
 
 	"weir/internal/model"
+	"weir/internal/runner"
 	"weir/internal/store"
 )
 
 // TestOffCostsNothing: without a Tracer and an Observer, work is done as if there were no spans: nothing is allocated
 // for them, and the work has the context of its caller.
 func TestOffCostsNothing(t *testing.T) {
-	r := &Runner{Model: &model.Model{Name: "gallery"}}
+	r := &runner.Runner{Model: &model.Model{Name: "gallery"}}
 	c := &consumer{Follower: &Follower{Runner: r}}
 	ctx, pieces := t.Context(), make([]piece, 3)
 	var of [3]store.Write
@@ -28,10 +29,10 @@ func TestOffCostsNothing(t *testing.T) {
 		if err := c.traced(ctx, pieces, work); err != nil {
 			t.Error(err)
 		}
-		if err := r.Traced(ctx, Span{Name: SpanBatch, Table: "gallery", Items: 3}, work); err != nil {
+		if err := r.Traced(ctx, runner.Span{Name: runner.SpanBatch, Table: "gallery", Items: 3}, work); err != nil {
 			t.Error(err)
 		}
-		if r.AppliedIn(ctx, Result{}) != "" {
+		if r.AppliedIn(ctx, runner.Result{}) != "" {
 			t.Error("it is in a trace")
 		}
 		in, end := observe.Begin(ctx, store.Call{Method: store.IsWrite, Of: of[:]})

@@ -1,11 +1,14 @@
-// Package live reads the streams of a model's tables in one of several processes: one of them
-// reads, and the others stand by. A runner.Follower reads from it (runner.Shared):
+// Package reader reads the streams of a model's tables. A Follower reads pages of each shard, has the runner apply
+// them to rows, has their documents written behind the rows, and moves the checkpoints last. Where several processes have
+// the streams, one of them reads, and the others stand by; then the Follower reads from a Leased:
 //
-//	stream ─▶ Reader ─▶ Follower
+//	stream ─▶ Leased ─▶ Follower ─▶ runner
 //
 // The process that reads has the model's lease (lease.go). The lease keeps two processes from doing the same
 // work; correct numbers do not depend on it. A process that has lost the lease and does not know it yet
 // may still apply what it has read: ledgers and rows take each change once, whichever process brings it.
+//
+// A batch writes all its effects first and its position last. A crash anywhere before that brings the whole batch again.
 //
 // In weir's own table:
 //
@@ -13,16 +16,26 @@
 //
 // What is kept of a shard is removed when the shard is over (retire.go).
 //
-// The files, from the lease to the record:
+// The files, from the record to its position:
 //
-//	reader.go    the rounds: the lease, and which shards there are
+//	follower.go  the rounds: a page of each shard, applied as a batch, and the checkpoint behind it
+//	pages.go     how much is read at a time; order.go: in which order, where the kinds need one
+//	view.go      the batch is admitted by the model's catalog, and its checkpoint is fenced
+//	flush.go     documents are written behind the rows, beside those of later batches
+//	positions.go checkpoints: where each shard is read on, also by a process that takes over
+//
+// And from the lease to the record:
+//
+//	leased.go    the rounds: the lease, and which shards there are
 //	lease.go     taking, renewing and giving back
 //	read.go      a page of a shard, and the gaps that it shows
 //	away.go      whether shards of which nothing was read may have lost records
 //	stream.go    which streams of a table are read, also one that was switched off
-//	follow.go    all of it as one thing to start and stop; status.go: how far it is
+//	follow.go    all of it as one thing to start and stop; status.go: how far it is; lag.go: how far behind
 //	retire.go    what is removed when a shard is over
-package live
+//
+// A Follower belongs to the one that runs it.
+package reader
 
 import (
 	"cmp"
@@ -45,7 +58,7 @@ import (
 	"weir/internal/store"
 )
 
-// Options are the options of a Reader. For each, the zero value
+// Options are the options of a Leased. For each, the zero value
 // stands for the default given here.
 type Options struct {
 	Lease  time.Duration // how long a silent holder keeps the lease; 0 is 30 s
@@ -54,12 +67,12 @@ type Options struct {
 	Poll   time.Duration // how often a shard without new records is polled; 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
-	// Window is runner.Follower.Window. It must be well below Lease.
+	// Window is Follower.Window. It must be well below Lease.
 	Window time.Duration
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
-	Applied func(runner.Applied)
-	// Records is runner.Follower.Applied.
+	Applied func(Applied)
+	// Records is Follower.Applied.
 	Records func(t *model.Table, records []events.Record)
 	// The rest replaces this machine in simulations; the zero values stand for this
 	// machine.
@@ -71,29 +84,31 @@ type Options struct {
 	Go func(part func()) (join func())
 }
 
-var _ runner.Shared = (*Reader)(nil)
+var _ shared = (*Leased)(nil)
 
-// Reader reads the streams of one model. Run must be running while a Follower uses it.
-type Reader struct {
-	run  *runner.Runner
-	opts Options
+// Leased is the part that one process takes in a model's streams: it reads them, by the model's lease, or stands by.
+// Start, Apply and Close are called in this order, and all three by whoever made it; Status and Stopped at any time between.
+// A Follower of its own may use it while Run is running.
+type Leased struct {
+	run     *runner.Runner
+	opts    Options
+	stop    context.CancelFunc
+	reading sync.WaitGroup
 
-	mu       sync.Mutex
-	fence    int64                    // of the lease that this process has, 0 for none
-	beatAt   time.Time                // when the last successful beat was sent
-	other    watch                    // the lease, as another process has it
-	listed   map[string][]store.Shard // of each table, as last listed
-	at       time.Time                // time of the last listing; zero forces another
-	unlisted map[string]error         // tables whose stream could not be listed last; nothing new of them is begun
-	still    map[fault]string         // why tables and shards stand still
-	gone     map[place]int            // unfinished and not listed: in how many listings
-	streams  map[string][]string      // the labels of each table's streams; only round uses it
-	seen     map[string]time.Time     // when it was last noted that a table's shards are listed; only round uses it
-	done     map[place]bool           // applied to its end
-	missing  map[place]int            // finished and not listed: in how many listings
-	pages    map[place]page           // the last page of each shard that was read
-	changed  chan struct{}
-	stale    chan struct{} // receives when the last listing of shards is out of date
+	mu      sync.Mutex
+	fence   int64                    // of the lease that this process has, 0 for none
+	beatAt  time.Time                // when the last successful beat was sent
+	other   watch                    // the lease, as another process has it
+	listed  map[string][]store.Shard // of each table, as last listed
+	at      time.Time                // time of the last listing; zero forces another
+	still   map[fault]string         // why tables and shards stand still
+	gone    map[place]int            // unfinished and not listed: in how many listings
+	streams map[string][]string      // the labels of each table's streams; only round uses it
+	seen    map[string]time.Time     // when it was last noted that a table's shards are listed; only round uses it
+	missing map[place]int            // finished and not listed: in how many listings
+	pages   map[place]page           // the last page of each shard that was read
+	changed chan struct{}
+	stale   chan struct{} // receives when the last listing of shards is out of date
 }
 
 // place names a shard.
@@ -104,18 +119,18 @@ func (p place) compare(o place) int {
 	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
 }
 
-// New returns a Reader of the streams of the runner's model. It reads nothing before Run,
-// and takes no lease. The Reader uses run as it is: its owner must not change it.
-func New(run *runner.Runner, o Options) *Reader {
+// NewLeased returns a Leased for the streams of the runner's model. It reads nothing before Run,
+// and takes no lease. The Leased uses run as it is: its owner must not change it.
+func NewLeased(run *runner.Runner, o Options) *Leased {
 	o.Lease, o.Poll = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.Poll, time.Second)
 	o.List, o.Retire = cmp.Or(o.List, 10*time.Second), cmp.Or(o.Retire, 2*time.Hour)
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	o.machine()
-	return &Reader{
-		run: run, opts: o,
-		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, done: map[place]bool{}, pages: map[place]page{},
+	return &Leased{
+		run: run, opts: o, stop: func() {},
+		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, pages: map[place]page{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
@@ -152,11 +167,11 @@ func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came 
 }
 
 // now is the monotonic time, from which ages are computed.
-func (r *Reader) now() time.Time { return r.run.Moment() }
+func (r *Leased) now() time.Time { return r.run.Moment() }
 
 // since is the time since t, by the clock that shows more of it: the monotonic clock may
 // stand still while a machine is suspended, the wall clock may be set.
-func (r *Reader) since(t time.Time) time.Duration {
+func (r *Leased) since(t time.Time) time.Duration {
 	now := r.now()
 	return max(now.Sub(t), now.Round(0).Sub(t))
 }
@@ -164,7 +179,7 @@ func (r *Reader) since(t time.Time) time.Duration {
 // Run takes the lease when it is free, renews it, and lists the shards, until ctx ends; then it releases
 // the lease. Errors of the services are logged and retried. The lease may expire while the errors
 // last.
-func (r *Reader) Run(ctx context.Context) {
+func (r *Leased) Run(ctx context.Context) {
 	ctx = budget.For(ctx, budget.Lease)
 	join := r.opts.Go(func() { // beats are sent however long a round takes
 		r.often(ctx, nil, func() {
@@ -186,7 +201,7 @@ func (r *Reader) Run(ctx context.Context) {
 
 // often calls do five times in the time of a lease, and whenever more delivers; in that case the last
 // listing of shards counts as out of date.
-func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
+func (r *Leased) often(ctx context.Context, more <-chan struct{}, do func()) {
 	for ctx.Err() == nil {
 		start := r.now()
 		do()
@@ -199,11 +214,11 @@ func (r *Reader) often(ctx context.Context, more <-chan struct{}, do func()) {
 }
 
 // lease is the row of the model's lease in the own table.
-func (r *Reader) lease() store.Ref { return owntable.Lease(r.run.Model.Name) }
+func (r *Leased) lease() store.Ref { return owntable.Lease(r.run.Model.Name) }
 
 // renew beats the lease if this process has it, and takes it if it is free.
 // Time counts from before the request, so that this process gives the lease up before another may take it.
-func (r *Reader) renew(ctx context.Context) error {
+func (r *Leased) renew(ctx context.Context) error {
 	r.mu.Lock()
 	fence := r.fence
 	r.mu.Unlock()
@@ -249,7 +264,7 @@ func (r *Reader) renew(ctx context.Context) error {
 }
 
 // has notes a lease that this process has from now on, 0 for none.
-func (r *Reader) has(fence int64, since time.Time) {
+func (r *Leased) has(fence int64, since time.Time) {
 	r.mu.Lock()
 	r.fence, r.beatAt, r.other = fence, since, watch{}
 	clear(r.pages)
@@ -259,7 +274,7 @@ func (r *Reader) has(fence int64, since time.Time) {
 }
 
 // holds returns the fence of the lease of this process, 0 if another may have it by now.
-func (r *Reader) holds() int64 {
+func (r *Leased) holds() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fence == 0 || r.since(r.beatAt) >= r.opts.Lease {
@@ -270,7 +285,7 @@ func (r *Reader) holds() int64 {
 
 // letGo releases the lease.
 // It has the time of one lease. If it fails, the lease is free when it has run out, so nothing depends on it.
-func (r *Reader) letGo() {
+func (r *Leased) letGo() {
 	r.mu.Lock()
 	fence := r.fence
 	r.mu.Unlock()
@@ -291,7 +306,7 @@ func (r *Reader) letGo() {
 // fresh. A process without the lease only lists.
 // Of a table that cannot be listed, what was known stays, and the others go on; the error is set only if all failed. It may be
 // called beside reading: what it learns is put in place under the lock, at once.
-func (r *Reader) list(ctx context.Context) error {
+func (r *Leased) list(ctx context.Context) error {
 	r.mu.Lock()
 	fresh := r.since(r.at) < r.opts.List
 	r.mu.Unlock()
@@ -333,16 +348,12 @@ func (r *Reader) list(ctx context.Context) error {
 }
 
 // learn puts what a survey found in place.
-func (r *Reader) learn(v *survey) {
+func (r *Leased) learn(v *survey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unlisted = v.failed
-	r.listed, r.at, r.done = v.listed, v.at, map[place]bool{}
+	r.listed, r.at = v.listed, v.at
 	gone, missing := map[place]int{}, map[place]int{}
 	for p, s := range v.begun {
-		if s.done {
-			r.done[p] = true
-		}
 		switch {
 		case v.there[p]:
 		case v.failed[p.table] != nil: // what is known of the table stays
@@ -363,7 +374,7 @@ func (r *Reader) learn(v *survey) {
 }
 
 // poke makes the reader list the shards again.
-func (r *Reader) poke() {
+func (r *Leased) poke() {
 	select {
 	case r.stale <- struct{}{}:
 	default:
@@ -371,7 +382,7 @@ func (r *Reader) poke() {
 }
 
 // wake signals the consumers that wait for records.
-func (r *Reader) wake() {
+func (r *Leased) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.changed)
@@ -379,11 +390,11 @@ func (r *Reader) wake() {
 }
 
 // Fence is the fence of this process's lease, 0 if it has none.
-func (r *Reader) Fence() int64 { return r.holds() }
+func (r *Leased) Fence() int64 { return r.holds() }
 
 // Shards lists all shards of a table as the last listing showed them. Before them it lists those that
 // the stream lists no more although they are not applied to their end.
-func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err error) {
+func (r *Leased) Shards(_ context.Context, table string) (out []store.Shard, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.since(r.at) > listLife {
@@ -399,7 +410,7 @@ func (r *Reader) Shards(_ context.Context, table string) (out []store.Shard, err
 }
 
 // Trim does nothing if this process does not have the lease.
-func (r *Reader) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
+func (r *Leased) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
 	if r.holds() == 0 {
 		return nil
 	}
@@ -407,13 +418,13 @@ func (r *Reader) Trim(ctx context.Context, table, shard string, upTo events.Posi
 }
 
 // Changed returns a channel that is closed when shards are listed or the lease changes hands.
-func (r *Reader) Changed(string) (<-chan struct{}, error) {
+func (r *Leased) Changed(string) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed, nil
 }
 
 // Tip adds the lag of polling to the lag of the store.
-func (r *Reader) Tip() store.Tip {
+func (r *Leased) Tip() store.Tip {
 	return store.Tip{Lag: 3*r.opts.Poll + r.run.Store.Tip().Lag}
 }

@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 // sameStream records a gap if a table has another stream than it had. After a crash before
 // the labels are saved, the same gap is recorded again, which changes nothing. If another
 // process saves labels at the same time, this one sees them when it next lists the shards.
-func (r *Reader) sameStream(ctx context.Context, table string) error {
+func (r *Leased) sameStream(ctx context.Context, table string) error {
 	labels, err := r.run.Store.Streams(ctx, table)
 	if err != nil || slices.Equal(labels, r.streams[table]) {
 		return err
 	}
-	ref, kept, err := r.run.StreamKept(ctx, table)
+	ref, kept, err := ReadStream(ctx, r.run, table)
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,8 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 		}
 	}
 	if !slices.Equal(met, labels) {
-		out, err := r.run.Store.Write(ctx, []store.Write{kept.Becomes(ref, labels)})
-		if err != nil || out[0].Err != nil {
-			return unlessCondition(out, err)
+		if done, _, err := tryWrite(ctx, r.run.Store, kept.Becomes(ref, labels), false); !done {
+			return err
 		}
 	}
 	r.streams[table] = labels
@@ -55,7 +54,7 @@ func (r *Reader) sameStream(ctx context.Context, table string) error {
 // streamOff notes that a table stands still because its stream is off: what it has is read and applied all the same,
 // and what is written to the table now is in no stream. A stream that is on always has an open shard. What cannot be
 // found out now is found out with the next listing.
-func (r *Reader) streamOff(ctx context.Context, table string, shards []store.Shard) {
+func (r *Leased) streamOff(ctx context.Context, table string, shards []store.Shard) {
 	open := slices.ContainsFunc(shards, func(s store.Shard) bool { return !s.Closed })
 	if off, err := r.run.Off(ctx, table, open); err == nil {
 		r.stands(stepStream, place{table: table}, off)
@@ -64,7 +63,7 @@ func (r *Reader) streamOff(ctx context.Context, table string, shards []store.Sha
 
 // switched records the gap between a table's stream and the one before it. It fails if the
 // stream is that of another table under the same name.
-func (r *Reader) switched(ctx context.Context, table, met, label string) error {
+func (r *Leased) switched(ctx context.Context, table, met, label string) error {
 	if err := r.run.Start(ctx); err != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (r *Reader) switched(ctx context.Context, table, met, label string) error {
 }
 
 // keepGap keeps a gap and counts it.
-func (r *Reader) keepGap(ctx context.Context, d deadletter.Letter) error {
+func (r *Leased) keepGap(ctx context.Context, d deadletter.Letter) error {
 	err := keepGap(ctx, r.run, r.opts.Log, d)
 	if err == nil {
 		r.note(Gap)

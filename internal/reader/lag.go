@@ -1,4 +1,4 @@
-package live
+package reader
 
 import (
 	"context"
@@ -44,23 +44,23 @@ const openFor = 6 * time.Hour
 // Sight is what a look at the stream of a table shows.
 type Sight struct {
 	Lag
-	Open    int            // shards that still get records
-	trimmed []runner.Place // behind which the stream has forgotten records
-	assumed bool           // that shards which are open have no record, of which nothing was ever read
-	unread  []string       // shards that may have lost records without a sign: nothing was read of them, or they are not listed any more
+	Open    int      // shards that still get records
+	trimmed []Place  // behind which the stream has forgotten records
+	assumed bool     // that shards which are open have no record, of which nothing was ever read
+	unread  []string // shards that may have lost records without a sign: nothing was read of them, or they are not listed any more
 }
 
 // LookAt finds out how far the model is behind in a table: from the shards of its streams, and from up to where each is
 // applied (runner.Runner.Places). Of each shard it reads one record at the most, so it costs the same however much there is
 // to apply; of a shard whose child was begun it reads nothing, since a child is read after its parent. Only the end of ctx is
 // an error: what cannot be read is not known.
-func LookAt(ctx context.Context, run *runner.Runner, table string, places []runner.Place) (s Sight, err error) {
+func LookAt(ctx context.Context, run *runner.Runner, table string, places []Place) (s Sight, err error) {
 	shards, err := shardsOf(ctx, run, table)
 	if err != nil {
 		s.Unknown = err.Error()
 		return s, ctx.Err()
 	}
-	at := map[string]runner.Place{}
+	at := map[string]Place{}
 	for _, p := range places {
 		if p.Table != table {
 			continue
@@ -120,7 +120,7 @@ func LookAt(ctx context.Context, run *runner.Runner, table string, places []runn
 
 // shardsOf lists the shards of a table, also those of streams that were on before.
 func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Shard, error) {
-	_, is, err := run.StreamKept(ctx, table)
+	_, is, err := ReadStream(ctx, run, table)
 	if err != nil {
 		return nil, err
 	}
