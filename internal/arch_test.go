@@ -102,7 +102,7 @@ var impure = map[string][]string{
 var drivers = map[string][]string{
 	"github.com/cockroachdb/pebble":  {"internal/store/embedded", "internal/search/embedded", "internal/sim"},
 	"github.com/blevesearch/":        {"internal/search/embedded"},
-	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/account"},
+	"github.com/aws/aws-sdk-go-v2":   {"internal/store/dynamodb", "internal/search/opensearch", "internal/survey"},
 	"github.com/opensearch-project/": {"internal/search/opensearch"},
 	"go.opentelemetry.io/":           {"internal/traces"},
 }
@@ -300,7 +300,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 		"system":        {"sim"},
 		"lambda":        {"sim", "migrate", "ingest", "query", "writeapi"},
 		"runner":        {"sim", "migrate", "ingest", "query", "writeapi"},
-		"live":          {"sim", "migrate", "ingest", "query", "writeapi"},
+		"reader":        {"sim", "migrate", "ingest", "query", "writeapi"},
 	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)

@@ -11,7 +11,7 @@ import (
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/query"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	again "weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -92,7 +92,7 @@ func follow() {
 	act(os.Args[1], func(ctx context.Context, s *system.System, p *system.Part) error {
 		done := make(chan struct{})
 		close(done)
-		f := runner.Follower{Runner: p.Runner}
+		f := reader.Follower{Runner: p.Runner}
 		if err := f.CatchUp(ctx, done); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"weir/internal/ingest/ingesttest"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	again "weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -101,7 +101,7 @@ func noneDead(t *testing.T, s *system.System) {
 	p, done := s.Models[0], make(chan struct{})
 	close(done)
 	check(t, s.Reach(t.Context(), nil))
-	f := runner.Follower{Runner: p.Runner}
+	f := reader.Follower{Runner: p.Runner}
 	check(t, f.CatchUp(t.Context(), done))
 	page, err := s.Store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(p.Model.Name))})
 	check(t, err)

@@ -11,6 +11,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/ingest"
 	"weir/internal/interrupt"
+	"weir/internal/reader"
 )
 
 // putCommand writes what files of commands say.
@@ -82,7 +83,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	}
 	put.print(c.Output)
 	if part := s.Models[0]; !c.at().Store().Shared() && len(put.counts) > 0 {
-		if at, oerr := part.Runner.Oldest(p.ctx); oerr == nil && !at.IsZero() {
+		if at, oerr := reader.OldestRecord(p.ctx, part.Runner); oerr == nil && !at.IsZero() {
 			fmt.Fprintf(p.stderr, "ingest: nothing is derived from these rows yet; %s derives it\n", part.Model.Command("run"))
 		}
 	}

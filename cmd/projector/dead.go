@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/console"
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/system"
@@ -89,7 +90,7 @@ type stored struct {
 // eachLetter reads letters one by one, so a long list needs no memory.
 func (l stored) eachLetter(do func(console.Letter) error) (more bool, err error) {
 	r := l.s.Models[0].Runner
-	return false, r.Dead(l.ctx, func(d runner.Dead) error {
+	return false, r.Dead(l.ctx, func(d deadletter.Letter) error {
 		if l.only != nil && !l.only(runner.RowText(r.Model, d.Row)) {
 			return nil
 		}
@@ -247,7 +248,7 @@ func (c *deadRetry) Run(p *program) error {
 		stays := talk{out: p.stderr, more: "that stay"}
 		retry := func(l console.Letter) error {
 			done, err := in.actOn(l.ID, "retry")
-			if c.All && errors.Is(err, runner.ErrNoDead) { // it went with another one
+			if c.All && errors.Is(err, deadletter.ErrNoDead) { // it went with another one
 				return nil
 			}
 			if applied += done.Applied; done.Why != "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"weir/internal/console"
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 )
 
 // TestDeadOfServer: the commands on dead letters ask the process that has the directory, with its key. A console that
@@ -18,8 +18,8 @@ func TestDeadOfServer(t *testing.T) {
 	t.Setenv("WEIR_KEYS", "first-key-0123456789")
 	dir := t.TempDir()
 	s := openGallery(t, dir)
-	for _, d := range []runner.Dead{{Kind: runner.DeadGap, Target: "shard a", Reason: "records are missing"}, {Kind: runner.DeadGap, Target: "shard b", Reason: "records are missing"}} {
-		if _, err := s.Models[0].Runner.KeepDead(t.Context(), d); err != nil {
+	for _, d := range []deadletter.Letter{{Kind: deadletter.Gap, Target: "shard a", Reason: "records are missing"}, {Kind: deadletter.Gap, Target: "shard b", Reason: "records are missing"}} {
+		if _, err := s.Models[0].Runner.Letters().Keep(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}

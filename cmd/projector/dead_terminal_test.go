@@ -13,15 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 )
 
 // TestDeadOnTerminal: dead list fits the lines of a terminal, and prints all elsewhere.
 func TestDeadOnTerminal(t *testing.T) {
 	dir, target, reason := t.TempDir(), strings.Repeat("long ", 50), strings.Repeat("grün ", 60)+"end"
 	s := openGallery(t, dir)
-	for _, kind := range []runner.DeadKind{runner.DeadGap, runner.DeadNotification} {
-		if _, err := s.Models[0].Runner.KeepDead(t.Context(), runner.Dead{Kind: kind, Target: target, Reason: reason, Source: "file.json:1"}); err != nil {
+	for _, kind := range []deadletter.Kind{deadletter.Gap, deadletter.Notification} {
+		if _, err := s.Models[0].Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: kind, Target: target, Reason: reason, Source: "file.json:1"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
@@ -173,7 +174,7 @@ func openGallery(t *testing.T, dir string) *system.System {
 }
 
 // verified recounts what the function derived, and counts what it kept.
-func verified(t *testing.T, dir string) (kept []runner.Dead) {
+func verified(t *testing.T, dir string) (kept []deadletter.Letter) {
 	t.Helper()
 	s := openGallery(t, dir)
 	defer s.Close()
@@ -187,7 +188,7 @@ func verified(t *testing.T, dir string) (kept []runner.Dead) {
 	if err != nil || n > 0 || v.Checked < 500 {
 		t.Errorf("%d of %d values differ, %v", n, v.Checked, err)
 	}
-	if err := s.Models[0].Runner.Dead(t.Context(), func(d runner.Dead) error { kept = append(kept, d); return nil }); err != nil {
+	if err := s.Models[0].Runner.Dead(t.Context(), func(d deadletter.Letter) error { kept = append(kept, d); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return kept
@@ -297,7 +298,7 @@ func TestLambdaPayloads(t *testing.T) {
 	})
 	kept := verified(t, dir)
 	for _, d := range kept {
-		if d.Kind != runner.DeadRecord {
+		if d.Kind != deadletter.Record {
 			t.Errorf("kept %+v", d)
 		}
 	}

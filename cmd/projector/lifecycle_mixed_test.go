@@ -23,6 +23,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -65,7 +66,7 @@ func (l *life) with(m string, do func(*opened)) {
 
 // applies applies what is in the stream.
 func (o *opened) applies() error {
-	f, done := runner.Follower{Runner: o.Models[0].Runner}, make(chan struct{})
+	f, done := reader.Follower{Runner: o.Models[0].Runner}, make(chan struct{})
 	close(done)
 	return errors.Join(o.Start(o.life.Context()), o.Fill(o.life.Context(), nil), f.CatchUp(o.life.Context(), done))
 }
@@ -92,23 +93,16 @@ func (l *life) counted(shows ...string) {
 	orders, total := 0, 0
 	var shown []value.Item
 	l.store(func(db store.Store) {
-		q := store.Query{Table: "Shop"}
-		for {
-			page, err := db.Query(l.Context(), q)
+		for r, err := range store.EachRow(l.Context(), db, store.Query{Table: "Shop"}) {
 			if err != nil {
 				l.Fatal(err)
 			}
-			for _, r := range page.Rows {
-				switch r.Get("kind").Text() {
-				case "order":
-					n, _ := strconv.Atoi(r.Get("total").Text())
-					orders, total = orders+1, total+n
-				case "customer", "size":
-					shown = append(shown, r)
-				}
-			}
-			if q.After = page.Next; q.After == nil {
-				return
+			switch r.Get("kind").Text() {
+			case "order":
+				n, _ := strconv.Atoi(r.Get("total").Text())
+				orders, total = orders+1, total+n
+			case "customer", "size":
+				shown = append(shown, r)
 			}
 		}
 	})
@@ -166,9 +160,9 @@ func (l *life) copied() {
 		l.Fatal(err)
 	}
 	done, stop := make(chan struct{}), make(chan struct{})
-	var all, reader sync.WaitGroup
-	reader.Go(func() {
-		f := runner.Follower{Runner: s.Models[0].Runner, Prompt: true}
+	var all, reading sync.WaitGroup
+	reading.Go(func() {
+		f := reader.Follower{Runner: s.Models[0].Runner, Prompt: true}
 		if err := f.CatchUp(context.Background(), done); err != nil {
 			l.Error(err)
 		}
@@ -188,7 +182,7 @@ func (l *life) copied() {
 	close(stop)
 	all.Wait()
 	close(done)
-	reader.Wait()
+	reading.Wait()
 	l.to = nil
 	if err := s.Close(); err != nil {
 		l.Fatal(err)
@@ -404,7 +398,7 @@ func (l *life) pruned() {
 		r.Store = asleep
 		ended := make(chan error, 1)
 		go func() {
-			f, done := runner.Follower{Runner: &r}, make(chan struct{})
+			f, done := reader.Follower{Runner: &r}, make(chan struct{})
 			close(done)
 			ended <- f.CatchUp(l.Context(), done)
 		}()

@@ -31,6 +31,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/soaktest"
@@ -665,7 +666,7 @@ func (l *life) olderBeside() {
 		l.Fatal(err)
 	}
 	applies := func() error {
-		f, done := runner.Follower{Runner: s.Models[0].Runner}, make(chan struct{})
+		f, done := reader.Follower{Runner: s.Models[0].Runner}, make(chan struct{})
 		close(done)
 		return f.CatchUp(l.Context(), done)
 	}

@@ -36,6 +36,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/cli"
+	"weir/internal/deadletter"
 	"weir/internal/drivers"
 	"weir/internal/function"
 	"weir/internal/memory"
@@ -170,7 +171,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // codeOf is the exit code of errors that only this program has.
 // ok is false for errors that cli knows. A refusal that another command or a changed model resolves is exit code 2.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, openfiles.ErrFew, query.ErrNotFound, query.ErrParameter, query.ErrCursor, runner.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, openfiles.ErrFew, query.ErrNotFound, query.ErrParameter, query.ErrCursor, deadletter.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}
@@ -178,7 +179,7 @@ func codeOf(err error) (code int, ok bool) {
 	if drivers.IsMistake(err) {
 		return cli.Mistake, true
 	}
-	return cli.Check, errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands)
+	return cli.Check, errors.Is(err, deadletter.ErrNoRetry) || errors.Is(err, runner.ErrStands)
 }
 
 // data is the flags that say where rows and documents are.

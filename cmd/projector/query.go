@@ -13,6 +13,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -82,7 +83,7 @@ func (c *queryCommand) behind(p *program, r *runner.Runner) error {
 	if c.shared() {
 		return nil
 	}
-	switch at, err := r.Oldest(p.ctx); {
+	switch at, err := reader.OldestRecord(p.ctx, r); {
 	case errors.Is(err, store.ErrTrimmed):
 		fmt.Fprintf(p.stderr, "the stream has lost records that are not applied: %s says what is wrong\n", r.Model.Command("verify"))
 	case err != nil:

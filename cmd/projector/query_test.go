@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/sample"
 	"weir/internal/system"
 )
@@ -68,6 +68,6 @@ func TestQueryBehind(t *testing.T) {
 func catchUp(p *program, s *system.System) error {
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: s.Models[0].Runner}
+	f := reader.Follower{Runner: s.Models[0].Runner}
 	return f.CatchUp(p.ctx, done)
 }

@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"weir/internal/cli"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/progress"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/sorter"
@@ -234,7 +236,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 // been broken off after it stored one.
 func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay) error {
 	found := errors.New("a dead letter")
-	err := part.Runner.Dead(p.ctx, func(runner.Dead) error { return found })
+	err := part.Runner.Dead(p.ctx, func(deadletter.Letter) error { return found })
 	switch {
 	case errors.Is(err, found):
 		fmt.Fprintf(p.stderr, "there are dead letters: %s shows them\n", part.Model.Command("dead list"))
@@ -255,7 +257,7 @@ func (p *program) both(run *runner.Runner, writing *progress.Progress, write fun
 	written := make(chan struct{})
 	deriving := progress.New(p.stderr, "changes worked through")
 	var dead atomic.Int64
-	follower := runner.Follower{Runner: run, Report: func(n runner.Applied) {
+	follower := reader.Follower{Runner: run, Report: func(n reader.Applied) {
 		deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
 		dead.Add(int64(n.Dead))
 	}}

@@ -10,12 +10,11 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/console"
-	"weir/internal/live"
 	"weir/internal/metrics"
 	"weir/internal/parallel"
 	"weir/internal/progress"
 	"weir/internal/query"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/seq"
 	"weir/internal/status"
 	"weir/internal/system"
@@ -97,8 +96,8 @@ func (c *runCommand) Run(p *program) (err error) {
 	defer leaveStreams()
 	o := console.Options{Log: log, Activity: activity}
 	if held != nil {
-		o.Shards = func(model string) []live.Status { return held[model].Status() }
-		o.Stopped = func(model string) []live.Stopped { return held[model].Stopped() }
+		o.Shards = func(model string) []reader.Status { return held[model].Status() }
+		o.Stopped = func(model string) []reader.Stopped { return held[model].Stopped() }
 		o.Reader = func(model string) string {
 			owner, _ := held[model].StandsBy()
 			return owner
@@ -266,11 +265,11 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 // held has what the process follows of each model, and is nil without leases.
 // end closes what was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
-func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*live.Following) {
+func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*reader.Leased) {
 	if !c.shared() {
 		return alone(s, log, told, activity, c.remote(), newKillable()), func() {}, func() {}, nil
 	}
-	held = map[string]*live.Following{}
+	held = map[string]*reader.Leased{}
 	read = func() {
 		for _, f := range held {
 			f.Start()
@@ -284,7 +283,7 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	for _, part := range s.Models {
 		writes.Share(s.RealTables(part), 1) // one process reads
 		of := told.Of(part.Runner)
-		f := live.Open(part.Runner, live.Options{
+		f := reader.NewLeased(part.Runner, reader.Options{
 			Lease: c.Lease, Window: c.Window, Log: log, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
 		})
 		of.Shards, of.Stopped = f.Status, f.Stopped
@@ -339,7 +338,7 @@ func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told
 	patient, cancel := context.WithCancel(life)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
-	f := runner.Follower{Runner: part.Runner, Prompt: true, Applied: activity.Records(part.Model.Name), Report: func(a runner.Applied) {
+	f := reader.Follower{Runner: part.Runner, Prompt: true, Applied: activity.Records(part.Model.Name), Report: func(a reader.Applied) {
 		told.Applied(a)
 		a.Warn(log, part.Model)
 	}}

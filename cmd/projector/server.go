@@ -18,9 +18,9 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/cli"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/query"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/web"
 )
@@ -177,7 +177,7 @@ type absent struct{ error }
 func (e *absent) Unwrap() error { return e.error }
 
 // Is says that a letter which a server does not have is none.
-func (e *absent) Is(target error) bool { return target == runner.ErrNoDead }
+func (e *absent) Is(target error) bool { return target == deadletter.ErrNoDead }
 
 // refused is the error for an answer that is none.
 func (a *asker) refused(status int, body []byte) error {

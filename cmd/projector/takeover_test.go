@@ -21,6 +21,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -69,7 +70,7 @@ func TestTakeoverOnDynamoDB(t *testing.T) {
 	written := stop()
 	w.settles(m, db)
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	if err := run.Dead(t.Context(), func(d runner.Dead) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }); err != nil {
+	if err := run.Dead(t.Context(), func(d deadletter.Letter) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range w.procs {

@@ -12,7 +12,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/progress"
 	"weir/internal/projections"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/scratch"
 	"weir/internal/system"
 )
@@ -200,7 +200,7 @@ func (p *program) settle(s *system.System) error {
 	done := make(chan struct{})
 	close(done)
 	for _, part := range s.Models {
-		f := runner.Follower{Runner: part.Runner}
+		f := reader.Follower{Runner: part.Runner}
 		if err := f.CatchUp(p.ctx, done); err != nil {
 			return err
 		}

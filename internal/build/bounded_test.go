@@ -12,7 +12,9 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -51,9 +53,9 @@ func (f *fixture) count(generation int64, rows value.Value) (before value.Value)
 
 var hugeCount = value.MustNumber("1e100")
 
-func (f *fixture) dead() (out []runner.Dead) {
+func (f *fixture) dead() (out []deadletter.Letter) {
 	f.Helper()
-	f.ok(f.runner().Dead(f.Context(), func(d runner.Dead) error {
+	f.ok(f.runner().Dead(f.Context(), func(d deadletter.Letter) error {
 		out = append(out, d)
 		return nil
 	}))
@@ -85,7 +87,7 @@ func TestDeadLetters(t *testing.T) {
 			f.rate(9, 5, "m")
 			f.catchUp()
 			letters := f.dead()
-			if len(letters) != 1 || letters[0].Kind != runner.DeadParked {
+			if len(letters) != 1 || letters[0].Kind != deadletter.Parked {
 				t.Fatalf("%+v", letters)
 			}
 			f.count(generation, before)
@@ -212,7 +214,7 @@ func TestCountedBesideTheSwitch(t *testing.T) {
 	f.rate(3, 0, "other") // the scan goes on, and the row has its mark
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.beside(func() { f.build(owntable.BuildLive, "Movie") })}
+	follower := reader.Follower{Runner: f.beside(func() { f.build(owntable.BuildLive, "Movie") })}
 	f.ok(follower.CatchUp(t.Context(), done))
 	f.compare()
 }

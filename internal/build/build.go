@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -314,8 +315,8 @@ func (b *Builder) sendWaiting(ctx context.Context, build string) error {
 	if !is {
 		return nil
 	}
-	return b.Runner.Dead(ctx, func(d runner.Dead) error {
-		if d.Kind != runner.DeadNotification || d.Row.Table != "" || !strings.HasPrefix(d.Target, rule+"<") {
+	return b.Runner.Dead(ctx, func(d deadletter.Letter) error {
+		if d.Kind != deadletter.Notification || d.Row.Table != "" || !strings.HasPrefix(d.Target, rule+"<") {
 			return nil
 		}
 		return b.Runner.RetryUnshown(ctx, []string{d.ID}, func() error { return nil })

@@ -18,6 +18,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/scratch"
 	"weir/internal/store"
@@ -156,7 +157,7 @@ func (f *fixture) catchUp() {
 	f.Helper()
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}, Prompt: true}
+	follower := reader.Follower{Runner: f.runner(), Source: untrimmed{f.Store}, Prompt: true}
 	if f.stream != nil {
 		f.leases++
 		follower.Source = leased{f.Store, f.leases}
@@ -232,19 +233,12 @@ func (f *fixture) rows(table string) map[string]value.Item {
 	if table != owntable.TableName {
 		t = f.model.Table(table).Table
 	}
-	q := store.Query{Table: table}
-	for {
-		page, err := f.Store.Query(f.Context(), q)
+	for row, err := range store.EachRow(f.Context(), f.Store, store.Query{Table: table}) {
 		f.ok(err)
-		for _, row := range page.Rows {
-			key, _ := t.KeyOf(row)
-			out[string(value.AppendPlainItem(nil, t.Item(key)))] = row
-		}
-		if page.Next == nil {
-			return out
-		}
-		q.After = page.Next
+		key, _ := t.KeyOf(row)
+		out[string(value.AppendPlainItem(nil, t.Item(key)))] = row
 	}
+	return out
 }
 
 func load(t testing.TB, text string) *model.Model {
@@ -313,7 +307,7 @@ func TestUnbuilt(t *testing.T) {
 	f.unbuilt()
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.runner()}
+	follower := reader.Follower{Runner: f.runner()}
 	f.write("PK", "USER#1", "SK", "RATING#2", "type", "Rating", "movie", "1", "stars", 5, "mood", "m")
 	if err := follower.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrUnbuilt) || !strings.Contains(err.Error(), "projector build "+f.model.Name) {
 		t.Fatal(err)
@@ -361,7 +355,7 @@ func TestAdded(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	f.write("PK", "USER#1", "SK", "RATING#0")
-	follower := runner.Follower{Runner: f.runner()}
+	follower := reader.Follower{Runner: f.runner()}
 	if err := follower.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrUnbuilt) {
 		t.Fatal(err)
 	}
@@ -377,7 +371,7 @@ func TestAdded(t *testing.T) {
 	was := f.runner()
 	f.with(older)
 	f.write("PK", "USER#1", "SK", "RATING#9", "type", "Rating", "movie", "1", "stars", 2, "mood", "m")
-	follower = runner.Follower{Runner: f.runner()}
+	follower = reader.Follower{Runner: f.runner()}
 	if err := follower.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrUnknown) {
 		t.Errorf("the older program: %v", err)
 	}

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/status"
 )
 
@@ -67,7 +68,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		ctx, end := context.WithCancel(f.Context())
 		var done sync.WaitGroup
 		done.Go(func() {
-			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+			follower := reader.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
 			if err := follower.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 				f.Error(err)
 			}
@@ -117,11 +118,11 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		}
 	}
 	for _, d := range waiting {
-		if d.Kind != runner.DeadNotification || d.Target != "Entry<Post|ann" {
+		if d.Kind != deadletter.Notification || d.Target != "Entry<Post|ann" {
 			f.Errorf("%+v", d)
 		}
 	}
-	var late runner.Dead // a batch that began before the build was live keeps its letter only then
+	var late deadletter.Letter // a batch that began before the build was live keeps its letter only then
 	if change.letters {
 		late, err = f.runner().DeadByID(f.Context(), waiting[0].ID)
 		f.ok(err)
@@ -130,7 +131,7 @@ func (f *fixture) feedGoesOn(name string, n int) {
 		f.build(owntable.BuildLive, change.builds...)
 	}
 	if change.letters {
-		_, err = f.runner().KeepDead(f.Context(), late)
+		_, err = f.runner().Letters().Keep(f.Context(), late)
 		f.ok(err)
 	}
 	for i := 2 * n / 3; i < n; i++ {

@@ -9,6 +9,7 @@ import (
 	"weir/internal/contribution"
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -34,8 +35,8 @@ func (b beforeMove) Write(ctx context.Context, ws []store.Write) ([]store.Outcom
 type delayed struct {
 	*fixture
 	run    *runner.Runner
-	places []runner.Place
-	pages  []runner.Page
+	places []reader.Place
+	pages  []reader.Page
 }
 
 func (f *fixture) delayed() *delayed {
@@ -44,7 +45,7 @@ func (f *fixture) delayed() *delayed {
 	shards, err := f.Store.Shards(f.Context(), f.table)
 	f.ok(err)
 	for _, s := range shards {
-		p, err := l.run.Place(f.Context(), f.table, s.ID)
+		p, err := reader.ReadPlace(f.Context(), l.run, f.table, s.ID)
 		f.ok(err)
 		l.places = append(l.places, p)
 	}
@@ -62,7 +63,7 @@ func (l *delayed) took(match func(*events.Record) bool) {
 			rs = rs[:n]
 		}
 		if len(rs) > 0 {
-			l.pages = append(l.pages, runner.Page{Table: l.model.Table(p.Table), Shard: p.Shard, Records: rs})
+			l.pages = append(l.pages, reader.Page{Table: l.model.Table(p.Table), Shard: p.Shard, Records: rs})
 		}
 	}
 	if len(l.pages) == 0 {
@@ -73,7 +74,7 @@ func (l *delayed) took(match func(*events.Record) bool) {
 // goesOn applies the batch by the builds that there are now.
 func (l *delayed) goesOn() {
 	l.Helper()
-	l.ok((&runner.Follower{Runner: l.run}).Stepper().Again(l.Context(), l.now(), l.pages))
+	l.ok((&reader.Follower{Runner: l.run}).Stepper().Again(l.Context(), l.now(), l.pages))
 }
 
 // undeleted matches what is not a deletion.
@@ -127,7 +128,7 @@ func TestBatchOfAnOlderView(t *testing.T) {
 	}
 	r := *f.runner()
 	r.Store = beforeMove{f.Store, &do}
-	follower := runner.Follower{Runner: &r, Source: untrimmed{f.Store}}
+	follower := reader.Follower{Runner: &r, Source: untrimmed{f.Store}}
 	for range 3 {
 		if _, _, err := follower.Stepper().Step(t.Context()); err != nil {
 			t.Fatal(err)
@@ -149,7 +150,7 @@ func TestRecordBelowTheFloor(t *testing.T) {
 	late := f.delayed()
 	f.rate(7, 4, "m")
 	f.write("PK", "USER#1", "SK", "RATING#7")
-	prompt := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+	prompt := reader.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
 	catchUp := func() {
 		t.Helper()
 		done := make(chan struct{})

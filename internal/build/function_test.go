@@ -11,6 +11,7 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -210,7 +211,7 @@ func TestProcessBesideTheSwitch(t *testing.T) {
 	f, r := switched(t, false)
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: r}
+	follower := reader.Follower{Runner: r}
 	f.ok(follower.CatchUp(t.Context(), done))
 	f.compare()
 }

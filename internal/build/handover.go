@@ -69,7 +69,7 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 		for _, s := range shards {
 			all[s.ID] = contribution.Shard{Parent: s.Parent, Listed: true}
 		}
-		q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(b.Runner.Model.Name))}
+		q := owntable.RowsOf(owntable.Checkpoints(b.Runner.Model.Name))
 		err = b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
 			checkpoint, err := owntable.DecodeCheckpoint(row)
 			if err != nil || checkpoint.Table != t.Name {

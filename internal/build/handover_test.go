@@ -14,6 +14,7 @@ import (
 	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -101,14 +102,12 @@ func (leased) Spooled(string, string, events.Position, events.Position) ([]event
 	return nil, false, nil
 }
 
-var _ runner.Shared = leased{}
-
 func (leased) Beside() bool                                                { return false }
 func (leased) Trim(context.Context, string, string, events.Position) error { return nil }
 
 // follower is that of a new process.
-func (w *interleaved) follower(r *runner.Runner) *runner.Follower {
-	f := &runner.Follower{Runner: r}
+func (w *interleaved) follower(r *runner.Runner) *reader.Follower {
+	f := &reader.Follower{Runner: r}
 	if w.stream != nil {
 		w.leases++
 		f.Source = leased{r.Store, w.leases}
@@ -218,7 +217,7 @@ type jump struct {
 }
 
 func (f *fixture) jump(hours int64) {
-	places, err := f.runner().Places(f.Context())
+	places, err := reader.ReadPlaces(f.Context(), f.runner())
 	f.ok(err)
 	j := jump{by: time.Duration(hours) * time.Hour}
 	for _, p := range places {
@@ -274,7 +273,7 @@ func (f *fixture) handsOver() {
 		units.Store(0)
 		done := make(chan struct{})
 		close(done)
-		follower := runner.Follower{Runner: &r, Source: shifted{f.Store, f}}
+		follower := reader.Follower{Runner: &r, Source: shifted{f.Store, f}}
 		f.ok(follower.CatchUp(f.Context(), done))
 		f.compare()
 		return float64(units.Load()) / movies

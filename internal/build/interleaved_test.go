@@ -17,6 +17,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -93,7 +94,7 @@ type interleaved struct {
 	*scenario
 	d     *rand.Rand
 	begun bool
-	late  []*runner.Stepper // consumers that go on now and then
+	late  []*reader.Stepper // consumers that go on now and then
 }
 
 // scenario is what is derived in a schedule, what the application does, and what must come of
@@ -132,7 +133,7 @@ func (w *interleaved) act(depth int) {
 
 // follow lets a consumer, a new one or one that has waited, do some steps.
 func (w *interleaved) follow(depth int) {
-	var step *runner.Stepper
+	var step *reader.Stepper
 	if n := len(w.late); n > 0 && w.d.IntN(3) == 0 {
 		i := w.d.IntN(n)
 		step = w.late[i]

@@ -13,7 +13,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/soaktest"
 	"weir/internal/value"
 )
@@ -323,7 +323,7 @@ func (f *fixture) refused(when string) {
 	f.Helper()
 	done := make(chan struct{})
 	close(done)
-	follower := runner.Follower{Runner: f.runner()}
+	follower := reader.Follower{Runner: f.runner()}
 	if err := follower.CatchUp(f.Context(), done); !errors.Is(err, catalog.ErrRefused) {
 		f.Fatalf("%s: %v", when, err)
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -56,7 +56,7 @@ func letterFromBeforeGap(t *testing.T, m *model.Model, numbered bool, lost []any
 	f.write(task("name", strings.Repeat("long", 20))...)
 	f.catchUp()
 	letters := f.dead()
-	if len(letters) != 1 || letters[0].Kind != runner.DeadRow {
+	if len(letters) != 1 || letters[0].Kind != deadletter.Row {
 		t.Fatalf("%+v", letters)
 	}
 	for key, row := range f.rows(f.table) {

@@ -25,6 +25,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -323,7 +324,7 @@ func (f *fixture) processes(done <-chan struct{}) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			follower := runner.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
+			follower := reader.Follower{Runner: f.runner(), Source: untrimmed{f.Store}}
 			if err := follower.CatchUp(f.Context(), done); err != nil {
 				f.Error(err)
 			}

@@ -12,11 +12,12 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"weir/internal/bulk"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/scratch"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -101,7 +102,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: w.sys.Models[0].Runner}
+	f := reader.Follower{Runner: w.sys.Models[0].Runner}
 	must(w.t, f.CatchUp(context.Background(), done))
 }
 
@@ -325,20 +326,17 @@ func (w *world) text(row value.Item, keep func(string, value.Value) bool) string
 
 func (w *world) scan(q store.Query) (rows []value.Item) {
 	w.t.Helper()
-	for {
-		page, err := w.sys.Store.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), w.sys.Store, q) {
 		must(w.t, err)
-		rows = append(rows, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return rows
-		}
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 // derivedLetters counts the dead letters of what could not be derived.
 func (w *world) derivedLetters() (n int) {
-	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d runner.Dead) error {
-		if d.Kind != runner.DeadRecord && d.Kind != runner.DeadGap {
+	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d deadletter.Letter) error {
+		if d.Kind != deadletter.Record && d.Kind != deadletter.Gap {
 			n++
 		}
 		return nil

@@ -283,8 +283,7 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 // would lack what lies before the checkpoint.
 func (c *Catalog) lost(ctx context.Context, found Found) error {
 	moved := false
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(c.model.Name))}
-	for rows, err := range store.Pages(ctx, c.store, q) {
+	for rows, err := range store.Pages(ctx, c.store, owntable.RowsOf(owntable.Checkpoints(c.model.Name))) {
 		if err != nil {
 			return fmt.Errorf("looking for checkpoints of model %s: %w", c.model.Name, err)
 		}
@@ -485,10 +484,8 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 	}
 	if len(ws) > 1 {
 		err = c.store.Transact(ctx, ws)
-	} else if out, werr := c.store.Write(ctx, ws); werr != nil {
-		err = werr
 	} else {
-		err = out[0].Err
+		_, err = store.WriteRow(ctx, c.store, ws[0])
 	}
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil

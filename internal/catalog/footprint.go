@@ -93,17 +93,15 @@ func shapeOfRule(r *model.RowRule) owntable.Shape { return shapeOf(r.Into, r.Key
 
 // Footprints returns what all derivations have left that the model has or has had.
 func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err error) {
-	for rows, err := range store.Pages(ctx, c.store, owntable.Footprints(c.model.Name)) {
+	for row, err := range store.EachRow(ctx, c.store, owntable.Footprints(c.model.Name)) {
 		if err != nil {
 			return nil, fmt.Errorf("reading what derivations of model %s leave: %w", c.model.Name, err)
 		}
-		for _, row := range rows {
-			f, err := owntable.DecodeFootprint(row)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, f)
+		f, err := owntable.DecodeFootprint(row)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, f)
 	}
 	return out, nil
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -63,9 +63,9 @@ func (w *world) parks() (helped, image string) {
 	w.refuses()
 	for _, d := range w.letters() {
 		switch d.Kind {
-		case runner.DeadPublish:
+		case deadletter.Publish:
 			helped = d.ID
-		case runner.DeadImage:
+		case deadletter.Image:
 			image = d.ID
 		}
 	}
@@ -75,9 +75,9 @@ func (w *world) parks() (helped, image string) {
 	return helped, image
 }
 
-func (w *world) letters() (out []runner.Dead) {
+func (w *world) letters() (out []deadletter.Letter) {
 	w.t.Helper()
-	err := w.part.Runner.Dead(w.t.Context(), func(d runner.Dead) error { out = append(out, d); return nil })
+	err := w.part.Runner.Dead(w.t.Context(), func(d deadletter.Letter) error { out = append(out, d); return nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"weir/internal/budget"
-	"weir/internal/live"
+	"weir/internal/reader"
 	"weir/internal/status"
 	"weir/internal/system"
 	"weir/internal/web"
@@ -85,9 +85,9 @@ type Options struct {
 	Status func(ctx context.Context, model string) (status.Status, error)
 	// Shards returns the shards that this process reads of a model; nil for a store that one process has.
 	// It is called while a page is made and must not wait for a service.
-	Shards func(model string) []live.Status
+	Shards func(model string) []reader.Status
 	// Stopped returns what stands still of a model; nil for a store where nothing can.
-	Stopped func(model string) []live.Stopped
+	Stopped func(model string) []reader.Stopped
 	// Units returns the write units used of each table; nil where they are not counted.
 	Units func() []budget.Use
 	// Activity has what the followers of this process apply; nil is nothing.

@@ -15,7 +15,7 @@ import (
 
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/soaktest"
 	"weir/internal/status"
 	"weir/internal/store"
@@ -117,7 +117,7 @@ func (w *world) derive() {
 	w.t.Helper()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: w.part.Runner, Applied: w.seen.Records("shop")}
+	f := reader.Follower{Runner: w.part.Runner, Applied: w.seen.Records("shop")}
 	if err := f.CatchUp(w.t.Context(), done); err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/system"
 )
 
@@ -131,7 +132,7 @@ func (c *Console) shards(ctx context.Context, part *system.Part) (out []shardLag
 		}
 		return out, nil
 	}
-	places, err := part.Runner.Places(ctx)
+	places, err := reader.ReadPlaces(ctx, part.Runner)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 	"weir/internal/value"
 )
 
@@ -58,13 +58,13 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
 	counts := map[string]int{}
 	var err error
-	p.Read, p.More, err = r.eachLetter(func(d *runner.Dead) error {
+	p.Read, p.More, err = r.eachLetter(func(d *deadletter.Letter) error {
 		counts[string(d.Kind)]++
 		if p.Kind != "" && p.Kind != string(d.Kind) || len(p.Letters) == pageLetters {
 			return nil
 		}
 		target := d.Target
-		if d.Kind == runner.DeadImage && d.Row.Table != "" {
+		if d.Kind == deadletter.Image && d.Row.Table != "" {
 			target += " from " + r.part.Runner.Describe(d.Row)
 		}
 		p.Letters = append(p.Letters, r.letterLine(d, d.ID, target, 160))
@@ -80,8 +80,8 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 }
 
 // eachLetter hands over dead letters until do has enough, at most readLetters. more reports whether there may be others.
-func (r *request) eachLetter(do func(*runner.Dead) error) (read int, more bool, err error) {
-	err = r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+func (r *request) eachLetter(do func(*deadletter.Letter) error) (read int, more bool, err error) {
+	err = r.part.Runner.Dead(r.ctx, func(d deadletter.Letter) error {
 		if read == readLetters {
 			return errEnough
 		}
@@ -95,7 +95,7 @@ func (r *request) eachLetter(do func(*runner.Dead) error) (read int, more bool, 
 }
 
 // letterLine is a line of a list of dead letters, with a link to the letter. Its reason is cut to so many characters.
-func (r *request) letterLine(d *runner.Dead, text, target string, most int) deadLine {
+func (r *request) letterLine(d *deadletter.Letter, text, target string, most int) deadLine {
 	return deadLine{
 		ID: link{Text: text, Href: r.path("/dead/" + url.PathEscape(d.ID))}, Kind: string(d.Kind), Target: brief(target, cellRunes),
 		Reason: brief(d.Shown(r.part.Model).Reason, most), Time: stamp(&d.Time),
@@ -139,7 +139,7 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 }
 
 // recordText writes a letter's record in lines.
-func recordText(d *runner.Dead) string {
+func recordText(d *deadletter.Letter) string {
 	rec := d.ChangeRecord()
 	return imageText("keys", rec.Keys) + imageText("old", rec.Old) + imageText("new", rec.New)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/internal/budget"
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 	"weir/internal/status"
 )
 
@@ -158,11 +158,11 @@ const mostGaps = 20
 
 // gaps lists the gaps among the first dead letters.
 func (p *healthPage) gaps(r *request) (err error) {
-	_, p.More, err = r.eachLetter(func(d *runner.Dead) error {
+	_, p.More, err = r.eachLetter(func(d *deadletter.Letter) error {
 		if len(p.Gaps) == mostGaps {
 			return errEnough
 		}
-		if d.Kind == runner.DeadGap {
+		if d.Kind == deadletter.Gap {
 			p.Gaps = append(p.Gaps, r.letterLine(d, d.Target, "", longRunes))
 		}
 		return nil

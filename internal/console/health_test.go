@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"weir/internal/budget"
-	"weir/internal/live"
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/status"
 )
 
@@ -34,15 +34,15 @@ func (w *world) wants(path string, patterns ...string) string {
 func TestGraphFlows(t *testing.T) {
 	lag, still, elsewhere := 70*time.Second, false, false
 	w := opened(t, Options{
-		Shards: func(string) []live.Status {
+		Shards: func(string) []reader.Status {
 			if elsewhere {
-				return []live.Status{{Table: "another", Shard: "s1"}}
+				return []reader.Status{{Table: "another", Shard: "s1"}}
 			}
-			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
+			return []reader.Status{{Table: "shop-rows", Shard: "s1", Unapplied: lag}, {Table: "shop-rows", Shard: "s2"}}
 		},
-		Stopped: func(string) []live.Stopped {
+		Stopped: func(string) []reader.Stopped {
 			if still {
-				return []live.Stopped{{Table: "shop-rows", Shard: "s2", Why: "the disk is full"}}
+				return []reader.Stopped{{Table: "shop-rows", Shard: "s2", Why: "the disk is full"}}
 			}
 			return nil
 		},
@@ -228,8 +228,8 @@ func TestSamples(t *testing.T) {
 // TestHealth: the page has the lag as a picture, the gaps, and the units.
 func TestHealth(t *testing.T) {
 	w := opened(t, Options{
-		Shards: func(string) []live.Status {
-			return []live.Status{{Table: "shop-rows", Shard: "s1", Unapplied: 7 * time.Second}}
+		Shards: func(string) []reader.Status {
+			return []reader.Status{{Table: "shop-rows", Shard: "s1", Unapplied: 7 * time.Second}}
 		},
 		Units: func() []budget.Use {
 			return []budget.Use{{Table: "shop-rows", Units: 1234, Throttled: 56, Waited: 3 * time.Second, Share: 400}, {Table: "weir", Units: 99}}
@@ -239,7 +239,7 @@ func TestHealth(t *testing.T) {
 		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1"}: lag}})
 	}
 	w.wants("/console/shop/health", `No gap waits`)
-	if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
+	if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	body := w.wants("/console/shop/health",
@@ -283,11 +283,11 @@ func TestTailSaysWhoWrote(t *testing.T) {
 
 // TestHealthSaysWhatIsCut: more shards, leases and gaps than a page shows are said.
 func TestHealthSaysWhatIsCut(t *testing.T) {
-	var shards []live.Status
+	var shards []reader.Status
 	for i := range maxSeries + 1 {
-		shards = append(shards, live.Status{Table: "shop-rows", Shard: fmt.Sprintf("s%03d", i)})
+		shards = append(shards, reader.Status{Table: "shop-rows", Shard: fmt.Sprintf("s%03d", i)})
 	}
-	w := opened(t, Options{Shards: func(string) []live.Status { return shards }})
+	w := opened(t, Options{Shards: func(string) []reader.Status { return shards }})
 	body := w.page("/console/shop/health")
 	for _, cut := range []string{"shards have one", "There may be more"} {
 		if strings.Contains(body, cut) {
@@ -300,7 +300,7 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 	}
 	w.c.courses["shop"].add(w.c.sampled(w.part, now))
 	for i := range mostGaps + 1 {
-		if _, err := w.part.Runner.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
+		if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -41,19 +41,19 @@ derive:
 		}
 	}
 	w.derive()
-	keep := []runner.Dead{
-		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `not a DynamoDB number: "geheim"`, Raw: "geheim"},
-		{Kind: runner.DeadPublish, Target: "cut", Row: pot, Reason: `"` + strings.Repeat("geheim", 200)},
-		{Kind: runner.DeadImage, Target: "migration v1", Reason: "Spent: /due must be a text, not -4711.5"},
-		{Kind: runner.DeadGap, Target: "shard s9", Reason: `records are missing from "s9"`},
+	keep := []deadletter.Letter{
+		{Kind: deadletter.Record, Target: "a record of one.jsonl", Reason: `not a DynamoDB number: "geheim"`, Raw: "geheim"},
+		{Kind: deadletter.Publish, Target: "cut", Row: pot, Reason: `"` + strings.Repeat("geheim", 200)},
+		{Kind: deadletter.Image, Target: "migration v1", Reason: "Spent: /due must be a text, not -4711.5"},
+		{Kind: deadletter.Gap, Target: "shard s9", Reason: `records are missing from "s9"`},
 	}
 	large := texts("pot", "Tea pot")
 	for i := range 6000 {
 		large = append(large, value.Attr{Name: fmt.Sprintf("z%04d", i), Value: value.OfString(fmt.Sprint(rand.Uint64()))})
 	}
-	keep = append(keep, runner.Dead{Kind: runner.DeadImage, Target: "large", Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: large})})
+	keep = append(keep, deadletter.Letter{Kind: deadletter.Image, Target: "large", Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: large})})
 	for i := range keep {
-		if _, err := w.part.Runner.KeepDead(t.Context(), keep[i]); err != nil {
+		if _, err := w.part.Runner.Letters().Keep(t.Context(), keep[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +63,7 @@ derive:
 	for _, d := range w.letters() {
 		pages[string(d.Kind)+" "+d.ID] = w.page("/console/shop/dead/" + d.ID)
 	}
-	if id, _ := w.part.Runner.KeepDead(t.Context(), keep[len(keep)-1]); !regexp.MustCompile(`Too large to keep</dt><dd>\d+ bytes</dd>`).MatchString(pages["image "+id]) {
+	if id, _ := w.part.Runner.Letters().Keep(t.Context(), keep[len(keep)-1]); !regexp.MustCompile(`Too large to keep</dt><dd>\d+ bytes</dd>`).MatchString(pages["image "+id]) {
 		t.Errorf("the letter that was cut: %s", pages["image "+id])
 	}
 	if len(pages) < 10 {
@@ -76,7 +76,7 @@ derive:
 	}
 	m := open(t).part.Model
 	row := texts("pot", "Tea pot").With(value.Attr{Name: "cost", Value: value.OfString("geheim")})
-	d := runner.Dead{Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: row})}
+	d := deadletter.Letter{Record: owntable.RecordItem(&events.Record{Table: "shop-rows", New: row})}
 	shown := d.Shown(m)
 	if got := recordText(&shown); strings.Contains(got, "geheim") || !strings.Contains(got, "Tea pot") {
 		t.Errorf("the record is %q", got)
@@ -139,8 +139,8 @@ func TestGroupHidesNothing(t *testing.T) {
     attributes: {reviews: number}
 derive:
   Spent: {group: Review, by: {product: product}, set: {reviews: count}}`).Replace(shop))
-	d := runner.Dead{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `the stars are "many"`}
-	if _, err := w.part.Runner.KeepDead(t.Context(), d); err != nil {
+	d := deadletter.Letter{Kind: deadletter.Record, Target: "a record of one.jsonl", Reason: `the stars are "many"`}
+	if _, err := w.part.Runner.Letters().Keep(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	w.wants("/console/shop/dead", `the stars are "many"`)

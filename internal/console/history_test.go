@@ -12,7 +12,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/store"
 	"weir/internal/value"
 	"weir/internal/why"
@@ -44,7 +44,7 @@ func (w *world) deriveAlso(take func(*model.Table, []events.Record)) {
 	done := make(chan struct{})
 	close(done)
 	seen := w.seen.Records("shop")
-	f := runner.Follower{Runner: w.part.Runner, Applied: func(t *model.Table, records []events.Record) {
+	f := reader.Follower{Runner: w.part.Runner, Applied: func(t *model.Table, records []events.Record) {
 		seen(t, records)
 		take(t, records)
 	}}
@@ -88,7 +88,7 @@ func whyReviewsOf(w *world) string {
 	w.put("Product", texts("pot", "Tea pot"))
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: w.part.Runner}
+	f := reader.Follower{Runner: w.part.Runner}
 	if err := f.CatchUp(w.t.Context(), done); err != nil {
 		w.t.Fatal(err)
 	}

@@ -185,7 +185,7 @@ func NewActivity(models []*system.Part) *Activity {
 }
 
 // Records returns the function that takes in the records of a model once they are applied: a
-// runner.Follower.Applied. It never waits for a browser.
+// reader.Follower.Applied. It never waits for a browser.
 // The records are kept after the call, so they must not change. The model must be one that
 // NewActivity was given.
 func (a *Activity) Records(model string) func(*model.Table, []events.Record) {

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -24,7 +25,7 @@ import (
 // is unknown is left out.
 type Letter struct {
 	ID   string          `json:"id"`
-	Kind runner.DeadKind `json:"kind"`
+	Kind deadletter.Kind `json:"kind"`
 	// Target is for what it was, in words: a row, a rule, an index.
 	Target string `json:"target"`
 	// Row is the row that the target is, or that cannot be used; empty if it is none of the model's tables.
@@ -46,7 +47,7 @@ type Letter struct {
 
 // LetterOf makes it from a dead letter, without what the model hides. Times are in UTC; a record is shown with the types of its values, as
 // DynamoDB's own JSON has them, so that nothing is lost.
-func LetterOf(m *model.Model, d *runner.Dead) Letter {
+func LetterOf(m *model.Model, d *deadletter.Letter) Letter {
 	shown := d.Shown(m)
 	d = &shown
 	s := Letter{ID: d.ID, Kind: d.Kind, Target: d.Target, Reason: d.Reason, Source: d.Source, Raw: d.Raw, Cut: d.Cut}
@@ -70,7 +71,7 @@ func LetterOf(m *model.Model, d *runner.Dead) Letter {
 
 // From says which row cannot be used, or else from where the letter is.
 func (l *Letter) From() string {
-	if l.Kind == runner.DeadImage && l.Row != "" {
+	if l.Kind == deadletter.Image && l.Row != "" {
 		return l.Row
 	}
 	return cmp.Or(l.Source, l.Position)
@@ -107,7 +108,7 @@ func asJSON(h func(*request) error) func(*request) error {
 func (c *Console) letters(r *request) error {
 	out := Letters{Letters: []Letter{}}
 	var err error
-	_, out.More, err = r.eachLetter(func(d *runner.Dead) error {
+	_, out.More, err = r.eachLetter(func(d *deadletter.Letter) error {
 		out.Letters = append(out.Letters, LetterOf(r.part.Model, d))
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -45,7 +46,7 @@ func Act(ctx context.Context, s *system.System, part *system.Part, id, action st
 	default:
 		return done, errNoAction
 	}
-	if errors.Is(err, store.ErrRefused) || errors.Is(err, runner.ErrNoRetry) || errors.Is(err, runner.ErrStands) {
+	if errors.Is(err, store.ErrRefused) || errors.Is(err, deadletter.ErrNoRetry) || errors.Is(err, runner.ErrStands) {
 		done.Why, err = brief(part.Model.ShownText(err.Error()), longRunes), nil // it may quote a value that the model hides
 	}
 	return done, err
@@ -53,7 +54,7 @@ func Act(ctx context.Context, s *system.System, part *system.Part, id, action st
 
 // noLetter returns an error of the runner, or errNoLetter if there is no such letter.
 func noLetter(err error) error {
-	if errors.Is(err, runner.ErrNoDead) {
+	if errors.Is(err, deadletter.ErrNoDead) {
 		return errNoLetter
 	}
 	return err
@@ -66,7 +67,7 @@ func retry(ctx context.Context, s *system.System, part *system.Part, id string) 
 	if err != nil {
 		return 0, err
 	}
-	if d.Kind != runner.DeadRecord {
+	if d.Kind != deadletter.Record {
 		if err := part.Runner.Retry(ctx, id); err != nil {
 			return 0, err
 		}
@@ -88,7 +89,7 @@ func (c *Console) retryAll(r *request) error {
 		return errNoAction
 	}
 	applied, left, until := 0, 0, time.Now().Add(retryTime)
-	err := r.part.Runner.Dead(r.ctx, func(d runner.Dead) error {
+	err := r.part.Runner.Dead(r.ctx, func(d deadletter.Letter) error {
 		if time.Now().After(until) {
 			return errEnough
 		}
@@ -96,7 +97,7 @@ func (c *Console) retryAll(r *request) error {
 		if applied += done.Applied; done.Why != "" {
 			left++
 		}
-		if errors.Is(err, runner.ErrNoDead) { // it went with another one
+		if errors.Is(err, deadletter.ErrNoDead) { // it went with another one
 			return nil
 		}
 		return err

@@ -18,7 +18,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/value"
 )
 
@@ -123,7 +123,7 @@ func TestSlowBrowser(t *testing.T) {
 	}()
 	var spent, longest time.Duration
 	publish := w.seen.Records("shop")
-	f := runner.Follower{Runner: w.part.Runner, Applied: func(of *model.Table, records []events.Record) {
+	f := reader.Follower{Runner: w.part.Runner, Applied: func(of *model.Table, records []events.Record) {
 		began := time.Now()
 		publish(of, records)
 		took := time.Since(began)

@@ -24,6 +24,7 @@ import (
 	"weir/internal/logs"
 	"weir/internal/measures"
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -253,7 +254,7 @@ func (i *invocations) count(ctx context.Context) error {
 	}
 	open, part := 0, i.system.Models[0]
 	for _, t := range part.Model.Tables {
-		_, counted, err := part.Runner.StreamKept(ctx, t.Name)
+		_, counted, err := reader.ReadStream(ctx, part.Runner, t.Name)
 		if err == nil && counted.Open > 0 {
 			open += counted.Open
 			continue

@@ -10,9 +10,9 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/lambda"
-	"weir/internal/live"
 	"weir/internal/measures"
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/stage"
 )
 
@@ -42,7 +42,7 @@ func TestLogIsTheList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tick := lambda.Tick{Tables: []live.Watched{{Table: "gallery", Lag: 7 * time.Second, Known: true}}, Letters: map[string]int{"": 2, "gallery": 8}, Counted: true}
+	tick := lambda.Tick{Tables: []reader.Watched{{Table: "gallery", Lag: 7 * time.Second, Known: true}}, Letters: map[string]int{"": 2, "gallery": 8}, Counted: true}
 	text = gauges(stage.Stage{}, m, &tick, 0, time.Unix(1, 0))
 	if err := errors.Join(json.Unmarshal(text, &looked), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)

@@ -88,14 +88,12 @@ func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 // having asks an index one query, page after page, and returns the references of the
 // rows that the query keeps.
 func (b *batch) having(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
-	for rows, err := range store.Pages(ctx, b.Store, q.Query) {
+	for row, err := range store.EachRow(ctx, b.Store, q.Query) {
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows {
-			if key, ok := table.KeyOf(row); ok && q.keep(row) {
-				refs = append(refs, store.Ref{Table: table.Name, Key: key})
-			}
+		if key, ok := table.KeyOf(row); ok && q.keep(row) {
+			refs = append(refs, store.Ref{Table: table.Name, Key: key})
 		}
 	}
 	return refs, nil

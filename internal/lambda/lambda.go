@@ -29,6 +29,8 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
+	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -270,7 +272,7 @@ func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error 
 	if now := h.Runner.Moment(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
 		writing = nil
 	}
-	of, n, err := h.Runner.Documents(ctx, []runner.Batch{b}, writing)
+	of, n, err := documents.Write(ctx, h.Runner, []runner.Batch{b}, writing)
 	if err != nil {
 		return err
 	}
@@ -317,11 +319,11 @@ func (h *Handler) jobs(ctx context.Context, w *work) error {
 func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error {
 	rec := e.Record
 	rec.Table = table
-	d := runner.Dead{
-		Kind: runner.DeadRecord, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
+	d := deadletter.Letter{
+		Kind: deadletter.Record, Target: "a record of " + table, Reason: e.Bad.Error(), Source: sourceOf(e),
 		Time: rec.Time, Position: rec.Position, Raw: string(e.Bad.Raw), Record: owntable.RecordItem(&rec),
 	}
-	_, err := h.Runner.KeepDead(ctx, d)
+	_, err := h.Runner.Letters().Keep(ctx, d)
 	return err
 }
 
@@ -347,7 +349,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	if w.indexed, err = h.Runner.Indexed(row); err != nil {
+	if w.indexed, err = documents.Indexed(h.Runner, row); err != nil {
 		return err
 	}
 	w.view = &runner.View{CatalogRow: row, Cuts: true}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -42,7 +42,7 @@ func letters(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		t.Error(copied, err)
 	}
 	var ids []string
-	if err := h.Runner.Dead(t.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }); err != nil || len(ids) != 3 {
+	if err := h.Runner.Dead(t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }); err != nil || len(ids) != 3 {
 		t.Fatal(ids, err)
 	}
 	for _, id := range ids {
@@ -56,7 +56,7 @@ func letters(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		if err := h.Runner.Discard(t.Context(), id); err != nil {
 			t.Error(err)
 		}
-		if _, err := h.Runner.DeadByID(t.Context(), id); !errors.Is(err, runner.ErrNoDead) {
+		if _, err := h.Runner.DeadByID(t.Context(), id); !errors.Is(err, deadletter.ErrNoDead) {
 			t.Error(err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -58,8 +58,8 @@ func numbers(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		if n, p := plainly(rows[0].Get("ratings")), plainly(rows[0].Get("points")); n != ratings || p != points {
 			t.Errorf("it shows %s ratings and %s points, not %s and %s", n, p, ratings, points)
 		}
-		var kinds []runner.DeadKind
-		if err := h.Runner.Dead(t.Context(), func(d runner.Dead) error { kinds = append(kinds, d.Kind); return nil }); err != nil || len(kinds) != letters {
+		var kinds []deadletter.Kind
+		if err := h.Runner.Dead(t.Context(), func(d deadletter.Letter) error { kinds = append(kinds, d.Kind); return nil }); err != nil || len(kinds) != letters {
 			t.Errorf("dead letters %v, not %d: %v", kinds, letters, err)
 		}
 	}

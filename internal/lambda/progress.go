@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/summed"
@@ -317,7 +319,7 @@ const emptyPages = 20
 
 // gap keeps the dead letter of records that are missing behind a position.
 func (h *Handler) gap(ctx context.Context, w *work, behind events.Position, what string) error {
-	_, err := h.Runner.KeepDead(ctx, runner.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
+	_, err := h.Runner.Letters().Keep(ctx, deadletter.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
 	return err
 }
 
@@ -367,7 +369,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 // at its beginning if that is near and nothing was applied of the shard, which may descend from one that was cut.
 func (w *work) cut(f contribution.Fence, l *progress) contribution.Fence {
 	isNew := l.At.IsZero() && l.Last.IsZero()
-	return runner.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
+	return reader.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
 		for i := range w.entries {
 			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
 				return

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"weir/internal/live"
-	"weir/internal/runner"
+	"weir/internal/deadletter"
+	"weir/internal/documents"
+	"weir/internal/reader"
 )
 
 // A schedule invokes the function each minute. That does what no event can: it finds out that no events come, and goes on with
@@ -15,7 +16,7 @@ import (
 
 // Tick is what a scheduled invocation found.
 type Tick struct {
-	Tables []live.Watched // empty if it did not look
+	Tables []reader.Watched // empty if it did not look
 	// Letters is how many dead letters are open, by the table of their row, "" if they have none; mostLetters at the most. It says
 	// something only if they were Counted.
 	Letters map[string]int
@@ -46,23 +47,20 @@ func isTick(payload []byte) (s scheduled, is bool) {
 	return s, err == nil && s.Kind == "Scheduled Event"
 }
 
-// watch is what looks at the streams.
-func (h *Handler) watch() *live.Watch { return &live.Watch{Run: h.Runner, Log: h.Log} }
-
 // tick looks at the streams in each fifth minute, and works on long lists. An error fails the invocation, so that its alarm tells.
 func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 	ctx, cancel := inTime(ctx)
 	defer cancel()
 	var t Tick
 	if s.Time.Truncate(lookEvery).Equal(s.Time.Truncate(time.Minute)) {
-		t.Tables, t.Why = h.watch().Look(ctx)
+		t.Tables, t.Why = reader.Watch(ctx, h.Runner, h.Log)
 		t.Why = errors.Join(t.Why, h.count(ctx, &t))
 	}
 	err := h.Runner.Start(ctx) // unless this program is not the one that derives
 	if err == nil {
 		w := work{}
 		catching, stop := context.WithTimeout(ctx, catchUpTime)
-		n, late := h.Runner.CatchUp(catching)
+		n, late := documents.CatchUp(catching, h.Runner)
 		if stop(); n > 0 && errors.Is(late, context.DeadlineExceeded) && ctx.Err() == nil {
 			late = nil // the next minute goes on
 		}
@@ -79,7 +77,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 func (h *Handler) count(ctx context.Context, t *Tick) error {
 	t.Letters = map[string]int{}
 	n, enough := 0, errors.New("there are more")
-	err := h.Runner.Dead(ctx, func(d runner.Dead) error {
+	err := h.Runner.Dead(ctx, func(d deadletter.Letter) error {
 		t.Letters[d.Row.Table]++
 		if n++; n == mostLetters {
 			return enough
@@ -105,10 +103,9 @@ func (h *Handler) overdue(ctx context.Context, table string) error {
 	if of, asked := h.watched[table]; asked && now.Sub(of.asked).Abs() < overdueEvery {
 		return nil
 	}
-	w := h.watch()
-	since, overdue, err := w.Since(ctx, table)
+	since, overdue, err := reader.Since(ctx, h.Runner, table)
 	if err == nil && overdue {
-		_, err = w.Look(ctx)
+		_, err = reader.Watch(ctx, h.Runner, h.Log)
 	}
 	if err == nil {
 		h.watched[table] = watched{now, !since.IsZero()}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -118,10 +118,10 @@ func (s *streamed) ticks() {
 }
 
 // gaps are the dead letters that are open, all of the kind gap.
-func (s *streamed) gaps() (out []runner.Dead) {
+func (s *streamed) gaps() (out []deadletter.Letter) {
 	s.t.Helper()
-	err := s.h.Runner.Dead(s.t.Context(), func(d runner.Dead) error {
-		if d.Kind != runner.DeadGap {
+	err := s.h.Runner.Dead(s.t.Context(), func(d deadletter.Letter) error {
+		if d.Kind != deadletter.Gap {
 			s.t.Errorf("%s: %s", d.Kind, d.Reason)
 		}
 		out = append(out, d)
@@ -228,7 +228,7 @@ func TestTickFindsWhatExpired(t *testing.T) {
 				t.Fatal(err)
 			}
 			gaps := s.gaps() // of the other shards nothing is known
-			slices.SortFunc(gaps, func(a, b runner.Dead) int { return strings.Compare(a.Target, b.Target) })
+			slices.SortFunc(gaps, func(a, b deadletter.Letter) int { return strings.Compare(a.Target, b.Target) })
 			if len(gaps) != 2 || gaps[0].Target != fmt.Sprintf("shard %s of gallery", shard) || gaps[1].Target != "stream of gallery" {
 				t.Fatalf("%+v", gaps)
 			}

@@ -16,9 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/internal/budget"
-	"weir/internal/live"
+	"weir/internal/deadletter"
+	"weir/internal/documents"
 	"weir/internal/logs"
 	"weir/internal/measures"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/status"
 )
@@ -45,9 +47,9 @@ type Metrics struct {
 // served.
 type Model struct {
 	// Shards reports the shards which this process holds. Every scrape calls it; nil leaves the shard metrics out.
-	Shards func() []live.Status
+	Shards func() []reader.Status
 	// Stopped reports what stands still. Every scrape calls it; nil for nothing.
-	Stopped func() []live.Stopped
+	Stopped func() []reader.Stopped
 
 	all   *Metrics
 	run   *runner.Runner
@@ -110,7 +112,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 		}
 		o.names = append(o.names, d.Name)
 	}
-	for _, n := range []live.Note{live.Taken, live.Lost, live.Released} {
+	for _, n := range []reader.Note{reader.Taken, reader.Lost, reader.Released} {
 		m.leases.WithLabelValues(name, string(n))
 	}
 	m.gaps.WithLabelValues(name)
@@ -120,7 +122,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 }
 
 // Applied counts what was applied of a shard.
-func (o *Model) Applied(a runner.Applied) {
+func (o *Model) Applied(a reader.Applied) {
 	name := o.run.Model.Name
 	count := func(to *prometheus.CounterVec, n runner.Counts, labels ...string) {
 		for result, n := range map[string]int{"applied": n.Applied, "skipped": n.Skipped, "dead": n.Dead} {
@@ -149,14 +151,14 @@ func observe(to prometheus.Observer, v float64, trace string) {
 }
 
 // Noted counts what a stream reader reported: a gap, a page close to expiry, what became of a lease, or a failure.
-func (o *Model) Noted(n live.Note) {
+func (o *Model) Noted(n reader.Note) {
 	name := o.run.Model.Name
 	switch n {
-	case live.Gap:
+	case reader.Gap:
 		o.all.gaps.WithLabelValues(name).Inc()
-	case live.Old:
+	case reader.Old:
 		o.all.old.WithLabelValues(name).Inc()
-	case live.Taken, live.Lost, live.Released:
+	case reader.Taken, reader.Lost, reader.Released:
 		o.all.leases.WithLabelValues(name, string(n)).Inc()
 	default:
 		o.all.errors.WithLabelValues(name, string(n)).Inc()
@@ -271,12 +273,12 @@ func (o *Model) collect(c chan<- prometheus.Metric) {
 
 // behind collects how far shards are behind: by table, and of the worst ones by shard.
 // It sorts all in place.
-func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
+func (o *Model) behind(all []reader.Status, c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
-	tables := map[string]*live.Status{}
+	tables := map[string]*reader.Status{}
 	held := map[string]int{}
 	for _, t := range o.run.Model.Tables {
-		tables[t.Name] = &live.Status{}
+		tables[t.Name] = &reader.Status{}
 	}
 	for _, s := range all {
 		t := tables[s.Table]
@@ -290,7 +292,7 @@ func (o *Model) behind(all []live.Status, c chan<- prometheus.Metric) {
 		c <- one(&measures.Shards, float64(held[table]), name, table)
 		c <- one(&measures.Unapplied, t.Unapplied.Seconds(), name, table)
 	}
-	slices.SortStableFunc(all, func(a, b live.Status) int {
+	slices.SortStableFunc(all, func(a, b reader.Status) int {
 		return cmp.Compare(b.Unapplied, a.Unapplied)
 	})
 	for _, s := range all[:min(len(all), measures.MaxShards)] {
@@ -319,9 +321,9 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	dead = map[string]int{string(runner.DeadGap): 0, string(runner.DeadParked): 0}
+	dead = map[string]int{string(deadletter.Gap): 0, string(deadletter.Parked): 0}
 	n := 0
-	err = o.run.Dead(ctx, func(d runner.Dead) error {
+	err = o.run.Dead(ctx, func(d deadletter.Letter) error {
 		dead[string(d.Kind)]++
 		if n++; n == maxKept {
 			return errEnough
@@ -329,7 +331,7 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 		return nil
 	})
 	if err == nil || errors.Is(err, errEnough) {
-		pending, err = o.run.PendingDocuments(ctx, maxPending)
+		pending, err = documents.CountPending(ctx, o.run, maxPending)
 	}
 	if err != nil {
 		return nil, 0, err

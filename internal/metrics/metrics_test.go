@@ -14,12 +14,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"weir/internal/budget"
-	"weir/internal/live"
+	"weir/internal/deadletter"
 	"weir/internal/measures"
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/status"
 	"weir/internal/store"
@@ -37,24 +38,24 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	if _, err := run.KeepDead(t.Context(), runner.Dead{Kind: runner.DeadGap, Target: "shard s", Time: time.Now()}); err != nil {
+	if _, err := run.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: "shard s", Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	all := metrics.New()
 	of := all.Of(run)
 	at := run.Now().Add(-time.Hour)
-	of.Applied(runner.Applied{
+	of.Applied(reader.Applied{
 		Table: "gallery", Records: 10, Oldest: at, Newest: at.Add(90 * time.Second),
 		Result: runner.Result{Counts: runner.Counts{Applied: 7, Skipped: 2, Dead: 1}, By: map[string]runner.Counts{"Album.mediaCount": {Applied: 4, Dead: 1}, "nothing": {Applied: 9}}},
 	})
-	of.Applied(runner.Applied{Table: "gallery", Records: 3, Result: runner.Result{Counts: runner.Counts{Applied: 3}}})
-	of.Applied(runner.Applied{Table: "gallery", Records: 1, Oldest: at, Newest: at.Add(30 * time.Second), Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
-	for _, n := range []live.Note{live.Taken, live.Taken, live.Lost, live.Released, live.Gap, live.Old, live.Reads, live.Reads} {
+	of.Applied(reader.Applied{Table: "gallery", Records: 3, Result: runner.Result{Counts: runner.Counts{Applied: 3}}})
+	of.Applied(reader.Applied{Table: "gallery", Records: 1, Oldest: at, Newest: at.Add(30 * time.Second), Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
+	for _, n := range []reader.Note{reader.Taken, reader.Taken, reader.Lost, reader.Released, reader.Gap, reader.Old, reader.Reads, reader.Reads} {
 		of.Noted(n)
 	}
-	of.Stopped = func() []live.Stopped { return []live.Stopped{{Table: "gallery", Why: "it has no stream"}} }
-	of.Shards = func() []live.Status {
-		return []live.Status{{Table: "gallery", Shard: "s\"1", Unapplied: time.Minute}}
+	of.Stopped = func() []reader.Stopped { return []reader.Stopped{{Table: "gallery", Why: "it has no stream"}} }
+	of.Shards = func() []reader.Status {
+		return []reader.Status{{Table: "gallery", Shard: "s\"1", Unapplied: time.Minute}}
 	}
 	all.Writes = func() ([]budget.Use, map[budget.Cause]int64) {
 		return []budget.Use{
@@ -126,7 +127,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := metrics.New()
-	fresh.Of(run).Applied(runner.Applied{Table: "gallery", Records: 1, Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
+	fresh.Of(run).Applied(reader.Applied{Table: "gallery", Records: 1, Result: runner.Result{Counts: runner.Counts{Applied: 1}}})
 	w := httptest.NewRecorder()
 	fresh.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "weir_records_total") || strings.Contains(body, "weir_dead_letters{") {
@@ -201,11 +202,11 @@ func TestThousandShards(t *testing.T) {
 	defer db.Close()
 	all := metrics.New()
 	of := all.Of(&runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now})
-	var shards []live.Status
+	var shards []reader.Status
 	for i := range 1000 {
-		shards = append(shards, live.Status{Table: m.Tables[0].Name, Shard: fmt.Sprint("shard-", i), Unapplied: time.Duration(i*7%1000) * time.Second})
+		shards = append(shards, reader.Status{Table: m.Tables[0].Name, Shard: fmt.Sprint("shard-", i), Unapplied: time.Duration(i*7%1000) * time.Second})
 	}
-	of.Shards = func() []live.Status { return slices.Clone(shards) }
+	of.Shards = func() []reader.Status { return slices.Clone(shards) }
 	w := httptest.NewRecorder()
 	all.Handler().ServeHTTP(w, httptest.NewRequest("GET", metrics.Path, nil))
 	got := w.Body.String()
@@ -243,7 +244,7 @@ func TestExemplars(t *testing.T) {
 		return w.Body.String()
 	}
 	const open = "application/openmetrics-text; version=1.0.0"
-	is := runner.Applied{Table: "gallery", Records: 3, Oldest: time.Now()}
+	is := reader.Applied{Table: "gallery", Records: 3, Oldest: time.Now()}
 	of.Applied(is)
 	if out := scrape(open); strings.Contains(out, "trace_id") || !strings.HasSuffix(out, "# EOF\n") {
 		t.Errorf("without a trace: %s", out)

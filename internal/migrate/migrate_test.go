@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/scratch"
 	"weir/internal/store"
@@ -118,15 +119,11 @@ func (w *world) get(table string, key value.Item) value.Item {
 }
 
 func (w *world) scan(table string) (rows []value.Item) {
-	q := store.Query{Table: table}
-	for {
-		page, err := w.store.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), w.store, store.Query{Table: table}) {
 		must(w, err)
-		rows = append(rows, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return rows
-		}
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 // migrate scans until the scan comes through.
@@ -148,7 +145,7 @@ func (w *world) follow(do func()) {
 	done := make(chan struct{})
 	failed := make(chan error, 1)
 	go func() {
-		f := runner.Follower{Runner: &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.store, Now: time.Now, Mover: &migrate.Mover{Model: w.model, Store: w.store}}}
+		f := reader.Follower{Runner: &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.store, Now: time.Now, Mover: &migrate.Mover{Model: w.model, Store: w.store}}}
 		failed <- f.CatchUp(context.Background(), done)
 	}()
 	do()

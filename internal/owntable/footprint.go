@@ -41,7 +41,7 @@ type Footprint struct {
 
 // Footprints returns the query for all footprints of a model.
 func Footprints(model string) store.Query {
-	return store.Query{Table: TableName, Partition: value.OfString("footprint|" + model)}
+	return RowsOf("footprint|" + model)
 }
 
 // Put returns the write of a model's footprint.

@@ -200,6 +200,11 @@ func Ref(k, s string) store.Ref {
 	return store.Ref{Table: TableName, Key: store.Key{Partition: value.OfString(k), Sort: value.OfString(s)}}
 }
 
+// RowsOf asks for all rows of a partition of the own table, in the order of their sort keys.
+func RowsOf(partition string) store.Query {
+	return store.Query{Table: TableName, Partition: value.OfString(partition)}
+}
+
 // Mark refers to the contribution mark of a source row for a target, by the name of a build's ledgers.
 func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))

@@ -6,20 +6,20 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
-	"weir/internal/runner"
 	"weir/internal/store"
 )
 
 // keepGap keeps a dead letter about records of a row that are missing before an entry. It stands until the row has no
 // hole any more (Gaps), or an operator discards it.
 func (r *Replay) keepGap(ctx context.Context, row store.Ref, e *events.Entry, reason string) error {
-	_, err := r.Runner.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: r.Runner.Describe(row), Row: row, Reason: reason, Source: e.Location.String(),
+	_, err := r.Runner.Letters().Keep(ctx, deadletter.Letter{
+		Kind: deadletter.Gap, Target: r.Runner.Describe(row), Row: row, Reason: reason, Source: e.Location.String(),
 		Time: e.Record.Time, Position: e.Record.Position,
 	})
 	return err
@@ -34,10 +34,10 @@ func (r *Replay) sayGap(row store.Ref, at events.Location, reason string) {
 
 // Gaps returns the letters about records that are missing now, of this replay and those before it, and deletes those
 // about records that came after all. Call it when everything is written.
-func (r *Replay) Gaps(ctx context.Context) (open []runner.Dead, err error) {
-	var all []runner.Dead
-	err = r.Runner.Dead(ctx, func(d runner.Dead) error {
-		if d.Kind == runner.DeadGap && d.Row.Table != "" {
+func (r *Replay) Gaps(ctx context.Context) (open []deadletter.Letter, err error) {
+	var all []deadletter.Letter
+	err = r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+		if d.Kind == deadletter.Gap && d.Row.Table != "" {
 			all = append(all, d)
 		} else if slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(&d, t); return is }) {
 			open = append(open, d)
@@ -56,7 +56,7 @@ func (r *Replay) Gaps(ctx context.Context) (open []runner.Dead, err error) {
 		for i := range some {
 			if rows[i].isMissing() {
 				open = append(open, some[i])
-			} else if err := r.Runner.Forget(ctx, &some[i]); err != nil {
+			} else if err := r.Runner.Letters().Forget(ctx, &some[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -81,18 +81,18 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	var unusable []runner.Dead
+	var unusable []deadletter.Letter
 	rules := slices.DeleteFunc(slices.Clone(r.Model.Rows), func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
 	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
-		unusable = append(unusable, runner.Unusable(&changes[i], "", f.Derivation, f.Reason))
+		unusable = append(unusable, deadletter.Unusable(&changes[i], "", f.Derivation, f.Reason))
 	})
 	entered, err := copies.PutEntries(ctx, r.Runner, entries, false, func(int) error { return nil })
 	for i := range entered {
 		if entered[i].Err != nil {
 			e, c := &entries[i], &changes[entries[i].Change]
-			unusable = append(unusable, runner.Dead{
-				Kind: runner.DeadRow, Target: e.Rule.Name + " " + r.Runner.Describe(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
-				Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+			unusable = append(unusable, deadletter.Letter{
+				Kind: deadletter.Row, Target: e.Rule.Name + " " + r.Runner.Describe(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
+				Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
 			})
 		}
 	}
@@ -101,17 +101,17 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 
 // keepUnusable keeps dead letters about records of which no entry of a history can be made or written. A row, derivation and reason
 // of which there is a letter gets no second one: the record was applied before, or comes again.
-func (r *Replay) keepUnusable(ctx context.Context, ds []runner.Dead) error {
+func (r *Replay) keepUnusable(ctx context.Context, ds []deadletter.Letter) error {
 	if len(ds) == 0 {
 		return nil
 	}
-	name := func(d *runner.Dead) [sha256.Size]byte {
+	name := func(d *deadletter.Letter) [sha256.Size]byte {
 		return sha256.Sum256([]byte(string(d.Kind) + "|" + d.Target + "|" + d.Reason + "|" + owntable.RowText(d.Row)))
 	}
 	if r.unusable == nil {
 		r.unusable = map[[sha256.Size]byte]bool{}
-		err := r.Runner.Dead(ctx, func(d runner.Dead) error {
-			if d.Kind == runner.DeadImage || d.Kind == runner.DeadRow {
+		err := r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+			if d.Kind == deadletter.Image || d.Kind == deadletter.Row {
 				r.unusable[name(&d)] = true
 			}
 			return nil
@@ -122,7 +122,7 @@ func (r *Replay) keepUnusable(ctx context.Context, ds []runner.Dead) error {
 	}
 	for _, d := range ds {
 		if n := name(&d); !r.unusable[n] {
-			if _, err := r.Runner.KeepDead(ctx, d); err != nil {
+			if _, err := r.Runner.Letters().Keep(ctx, d); err != nil {
 				return err
 			}
 			r.unusable[n] = true

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -298,8 +299,8 @@ func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error 
 	if e.Record.Table != "" {
 		table = e.Record.Table
 	}
-	d := runner.Dead{
-		Kind: runner.DeadRecord, Target: "a record of " + e.File, Reason: e.Bad.Error(), Source: e.Location.String(),
+	d := deadletter.Letter{
+		Kind: deadletter.Record, Target: "a record of " + e.File, Reason: e.Bad.Error(), Source: e.Location.String(),
 		Time: e.Record.Time, Position: e.Record.Position,
 	}
 	if e.Bad.Raw != nil {
@@ -310,8 +311,8 @@ func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error 
 		d.Record = owntable.RecordItem(&rec)
 	}
 	if r.retried {
-		return fmt.Errorf("%s: %w", e.Bad.Error(), runner.ErrNoRetry)
+		return fmt.Errorf("%s: %w", e.Bad.Error(), deadletter.ErrNoRetry)
 	}
-	_, err := r.Runner.KeepDead(ctx, d)
+	_, err := r.Runner.Letters().Keep(ctx, d)
 	return err
 }

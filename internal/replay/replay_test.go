@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -253,8 +253,8 @@ func TestRefused(t *testing.T) {
 		w.replay(all, 0)
 		same(t, "the history after the second time", w.history(), want)
 		n := 0
-		must(t, w.over(w.store).Runner.Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind == runner.DeadRecord {
+		must(t, w.over(w.store).Runner.Dead(t.Context(), func(d deadletter.Letter) error {
+			if d.Kind == deadletter.Record {
 				n++
 			}
 			return nil

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"strings"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
-	"weir/internal/runner"
 )
 
 // Retry replays a dead letter of an earlier replay with the model as it is now, and
 // then deletes it. A row that has seen something newer meanwhile stays as it is. If the
-// record still cannot be used, the error wraps runner.ErrNoRetry and the dead letter
+// record still cannot be used, the error wraps deadletter.ErrNoRetry and the dead letter
 // stays. A crash may leave the dead letter of a record that was written; retrying it
 // again changes nothing.
-func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
+func (r *Replay) Retry(ctx context.Context, d *deadletter.Letter) error {
 	entries, err := r.entriesOf(d)
 	if err != nil {
 		return err
@@ -26,13 +26,13 @@ func (r *Replay) Retry(ctx context.Context, d *runner.Dead) error {
 	if r.Summary = again.Summary; err != nil {
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
-	return r.Runner.Forget(ctx, d)
+	return r.Runner.Letters().Forget(ctx, d)
 }
 
 // entriesOf decodes a dead letter: the bytes of a record that could not be read, or a
 // record that was read. If the letter knows the record's table, that holds, whatever name
 // the table had in the store.
-func (r *Replay) entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
+func (r *Replay) entriesOf(d *deadletter.Letter) (entries []events.Entry, err error) {
 	if err := d.Whole(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (r *Replay) entriesOf(d *runner.Dead) (entries []events.Entry, err error) {
 		return nil
 	})
 	if errors.Is(err, events.ErrNoRecords) {
-		return nil, fmt.Errorf("%s: %w: %w", d.ID, err, runner.ErrNoRetry)
+		return nil, fmt.Errorf("%s: %w: %w", d.ID, err, deadletter.ErrNoRetry)
 	}
 	if err == nil && d.ChangeRecord().Table == "" {
 		err = r.Names.Entries(entries)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -39,11 +39,11 @@ entities:
 	other := life()[1]
 	other.Line = 3
 	must(t, w.over(w.store).Batch(t.Context(), []events.Entry{other}, "shop"))
-	if n := len(w.kept()); n != 3 || !slices.ContainsFunc(w.kept(), func(d runner.Dead) bool { return d.Record.Get("table").Text() == "shop" }) {
+	if n := len(w.kept()); n != 3 || !slices.ContainsFunc(w.kept(), func(d deadletter.Letter) bool { return d.Record.Get("table").Text() == "shop" }) {
 		t.Errorf("the table of the file is not kept: %+v", w.kept())
 	}
 	for _, d := range kept {
-		if err := w.over(w.store).Retry(t.Context(), &d); !errors.Is(err, runner.ErrNoRetry) {
+		if err := w.over(w.store).Retry(t.Context(), &d); !errors.Is(err, deadletter.ErrNoRetry) {
 			t.Errorf("a retry of %s with the same model: %v", d.Source, err)
 		}
 	}
@@ -51,22 +51,22 @@ entities:
 	for _, d := range kept {
 		r := w.over(w.store)
 		err := r.Retry(t.Context(), &d)
-		if d.Raw == "" && (err != nil || r.Summary != replay.Summary{Applied: 1}) || d.Raw != "" && !errors.Is(err, runner.ErrNoRetry) {
+		if d.Raw == "" && (err != nil || r.Summary != replay.Summary{Applied: 1}) || d.Raw != "" && !errors.Is(err, deadletter.ErrNoRetry) {
 			t.Errorf("a retry of %s: %v, %+v", d.Source, err, r.Summary)
 		}
 	}
 	same(t, "the album", w.row("ALBUM#a", "METADATA"), `{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"one","type":"Album","weir":0}`)
-	if kept = w.kept(); len(kept) != 2 || !slices.ContainsFunc(kept, func(d runner.Dead) bool { return d.Raw == `{"Keys":` }) {
+	if kept = w.kept(); len(kept) != 2 || !slices.ContainsFunc(kept, func(d deadletter.Letter) bool { return d.Raw == `{"Keys":` }) {
 		t.Errorf("%+v is still kept", kept)
 	}
 }
 
 // kept is all that is kept, with its records.
-func (w *world) kept() (out []runner.Dead) {
+func (w *world) kept() (out []deadletter.Letter) {
 	w.t.Helper()
 	run := w.over(w.store).Runner
 	var ids []string
-	must(w.t, run.Dead(w.t.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }))
+	must(w.t, run.Dead(w.t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 	for _, id := range ids {
 		d, err := run.DeadByID(w.t.Context(), id)
 		must(w.t, err)

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 )
 
@@ -102,7 +102,7 @@ func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
 }
 
 // cover deletes the letter about a time that is covered, or keeps one about what is left of it.
-func (r *Replay) cover(ctx context.Context, d *runner.Dead, t *model.Table, from, to int64, some []covered) error {
+func (r *Replay) cover(ctx context.Context, d *deadletter.Letter, t *model.Table, from, to int64, some []covered) error {
 	at := from
 	for _, c := range some {
 		if c.from <= at+minute {
@@ -117,7 +117,7 @@ func (r *Replay) cover(ctx context.Context, d *runner.Dead, t *model.Table, from
 			return err
 		}
 	}
-	return r.Runner.Forget(ctx, d)
+	return r.Runner.Letters().Forget(ctx, d)
 }
 
 // advance notes up to when a table is known, and keeps letters about the times between.
@@ -147,8 +147,8 @@ func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) er
 // keepWindow keeps the letter about a time of which nothing is known.
 func (r *Replay) keepWindow(ctx context.Context, t *model.Table, from, to int64) error {
 	begin, end := timeText(from), timeText(to)
-	_, err := r.Runner.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadGap, Target: windowTarget(t), Source: begin + " to " + end, Time: time.UnixMicro(to).UTC(),
+	_, err := r.Runner.Letters().Keep(ctx, deadletter.Letter{
+		Kind: deadletter.Gap, Target: windowTarget(t), Source: begin + " to " + end, Time: time.UnixMicro(to).UTC(),
 		Reason: fmt.Sprintf("the window of an incremental export begins at %s, and the table is known up to %s: replay an export or a stream of the time between", end, begin),
 	})
 	return err
@@ -159,7 +159,7 @@ func windowTarget(t *model.Table) string { return "table " + t.Name }
 func timeText(at int64) string { return time.UnixMicro(at).UTC().Format(time.RFC3339Nano) }
 
 // windowOf reads a letter that keepWindow has made of a table.
-func windowOf(d *runner.Dead, t *model.Table) (from, to int64, ok bool) {
+func windowOf(d *deadletter.Letter, t *model.Table) (from, to int64, ok bool) {
 	begin, end, is := strings.Cut(d.Source, " to ")
 	f, err := time.Parse(time.RFC3339Nano, begin)
 	e, failed := time.Parse(time.RFC3339Nano, end)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
 )
@@ -62,33 +63,22 @@ func (r *Runner) Pin(ctx context.Context, table string) (owntable.Pin, error) {
 // switched keeps a dead letter for a stream that was switched off and on, as the reader of
 // a process does that meets one.
 func (r *Runner) switched(ctx context.Context, s catalog.Switch) error {
-	_, err := r.KeepDead(ctx, SwitchedGap(r, s))
+	_, err := r.Letters().Keep(ctx, SwitchedGap(r, s))
 	return err
 }
 
 // SwitchedGap is the dead letter of a stream that was switched off and on, or lacks what another
 // model has removed. It is the same whenever it is made.
-func SwitchedGap(r *Runner, s catalog.Switch) Dead {
+func SwitchedGap(r *Runner, s catalog.Switch) deadletter.Letter {
 	if s.Passed {
-		return Dead{
-			Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(), Source: "up to " + s.To,
+		return deadletter.Letter{
+			Kind: deadletter.Gap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(), Source: "up to " + s.To,
 			Reason: fmt.Sprintf("another model ran here alone and has removed records of %s before %s: what they say is missing from history. All else is built again from the rows (docs/guide/lifecycle.md)", s.Table, s.To),
 		}
 	}
-	return Dead{
-		Kind: DeadGap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(),
+	return deadletter.Letter{
+		Kind: deadletter.Gap, Target: "stream of " + s.Table, Position: events.Position{}, Time: r.Now().UTC(),
 		Source: fmt.Sprintf("of %s, up to %s", s.From, s.To),
 		Reason: fmt.Sprintf("the stream of %s was switched off and on again: what was written in between, before %s, is in no stream, and what is derived from it may be wrong. Run projector verify MODEL, which says what is wrong (docs/guide/operations.md, After a gap)", s.Table, s.To),
 	}
-}
-
-// tablesOf returns the tables that pages were read from, each once.
-func tablesOf(pieces []piece) (out []string) {
-	seen := map[string]bool{}
-	for i := range pieces {
-		if t := pieces[i].place.table; !seen[t] && len(pieces[i].page.Records) > 0 {
-			seen[t], out = true, append(out, t)
-		}
-	}
-	return out
 }

@@ -217,15 +217,11 @@ func (h *harness) get(ref store.Ref) value.Item {
 }
 
 func (h *harness) scan(table string) (rows []value.Item) {
-	q := store.Query{Table: table}
-	for {
-		page, err := h.store.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), h.store, store.Query{Table: table}) {
 		must(h.t, err)
-		rows = append(rows, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return rows
-		}
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 // rows prints a table's rows in key order, without bookkeeping, one a line.

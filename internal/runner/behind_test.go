@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/search"
@@ -74,7 +76,7 @@ func (s *searching) catchUpFrom(source store.Source, ix search.Index) error {
 	r.Store, r.Index = untrimmed{s.store}, ix
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: r, Source: source, Prompt: s.prompt}
+	f := reader.Follower{Runner: r, Source: source, Prompt: s.prompt}
 	return f.CatchUp(context.Background(), done)
 }
 
@@ -139,7 +141,7 @@ func TestCatchUpBroken(t *testing.T) {
 	if err := s.catchUp(); err == nil || !strings.Contains(err.Error(), "no index today") {
 		t.Fatalf("the error is %v", err)
 	}
-	if n, err := s.runner(nil).PendingDocuments(t.Context(), 100); err != nil || n != 9 || len(s.places()) == 0 {
+	if n, err := documents.CountPending(t.Context(), s.runner(nil), 100); err != nil || n != 9 || len(s.places()) == 0 {
 		t.Errorf("%d documents are pending, %v; the places in %v were saved", n, err, s.places())
 	}
 	s.index.fails = false
@@ -276,7 +278,7 @@ search:
 	done := make(chan struct{})
 	close(done)
 	var sum runner.Counts
-	f := runner.Follower{Runner: h.runner(nil), Report: func(a runner.Applied) { sum.Add(a.Counts) }}
+	f := reader.Follower{Runner: h.runner(nil), Report: func(a reader.Applied) { sum.Add(a.Counts) }}
 	must(t, f.CatchUp(t.Context(), done))
 	if sum != (runner.Counts{Dead: 1}) {
 		t.Errorf("%+v", sum)

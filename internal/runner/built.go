@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -100,7 +101,7 @@ func (r *Runner) read(target store.Ref, rows []ReadRow) (cs []counted) {
 	for _, row := range rows {
 		cs = append(cs, counted{
 			target: target, source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decide, change: -1,
-			letter: Dead{Kind: DeadParked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
+			letter: deadletter.Letter{Kind: deadletter.Parked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
 		})
 	}
 	return cs
@@ -232,7 +233,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		if rows[0] == nil || r.Model.Table(target.Table).Classify(rows[0]) != e {
 			return nil
 		}
-		wr := in.PublishWrite(target, e, in.based(rows[1]))
+		wr := in.publishWrite(target, e, in.based(rows[1]))
 		again, err := false, error(nil)
 		if len(wr.Ops) > 0 && !Shows(rows[0], &wr) {
 			again, err = in.showBuilt(ctx, target, e, wr, rows[1])
@@ -298,19 +299,19 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 		return 0, err
 	}
 	var ids []string
-	err = all[0].everyDead(ctx, func(d Dead) error {
+	err = all[0].Letters().Each(ctx, func(d deadletter.Letter) error {
 		if all[0].isReplaced(&d) {
 			ids = append(ids, d.ID)
 		}
 		return nil
 	})
 	for _, id := range ids {
-		d, failed := all[0].deadByID(ctx, id)
-		if errors.Is(failed, ErrNoDead) {
+		d, failed := all[0].Letters().ByID(ctx, id)
+		if errors.Is(failed, deadletter.ErrNoDead) {
 			continue
 		}
 		if err = errors.Join(err, failed); err == nil {
-			err = all[0].Forget(ctx, &d)
+			err = all[0].Letters().Forget(ctx, &d)
 		}
 		if err != nil {
 			return forgotten, err
@@ -322,8 +323,8 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 
 // isReplaced reports whether a dead letter waits for a ledger that a build has replaced. The
 // build read the rows, so nothing of it is missing.
-func (r *Runner) isReplaced(d *Dead) bool {
+func (r *Runner) isReplaced(d *deadletter.Letter) bool {
 	_, of := lacks[d.Kind]
 	_, is := r.replaced(d.Row)
-	return is && (of || d.Kind == DeadParked)
+	return is && (of || d.Kind == deadletter.Parked)
 }

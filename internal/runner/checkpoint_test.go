@@ -8,7 +8,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -36,7 +36,7 @@ entities:
 	catchUp := func() error {
 		r := h.runner(nil)
 		r.Store = untrimmed{h.store}
-		f := runner.Follower{Runner: r}
+		f := reader.Follower{Runner: r}
 		return f.CatchUp(t.Context(), done)
 	}
 	must(t, catchUp())
@@ -93,8 +93,8 @@ func TestPlacesPastUnreadable(t *testing.T) {
 		owntable.OvertakeCheckpoint(at("b"), p),
 	})
 	must(t, err)
-	places, err := r.Places(t.Context())
-	if !errors.Is(err, owntable.ErrRow) || len(places) != 2 || !slices.ContainsFunc(places, func(p runner.Place) bool { return p.Shard == "a" }) || !slices.ContainsFunc(places, func(is runner.Place) bool { return is.At == p }) {
+	places, err := reader.ReadPlaces(t.Context(), r)
+	if !errors.Is(err, owntable.ErrRow) || len(places) != 2 || !slices.ContainsFunc(places, func(p reader.Place) bool { return p.Shard == "a" }) || !slices.ContainsFunc(places, func(is reader.Place) bool { return is.At == p }) {
 		t.Errorf("%+v, %v", places, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -429,8 +430,8 @@ type counted struct {
 	key     value.Item
 	amounts []value.Attr
 	step    func(contribution.Mark) (contribution.Step, bool)
-	letter  Dead // what is kept if the ledger refuses it
-	change  int  // of the batch; -1 for none
+	letter  deadletter.Letter // what is kept if the ledger refuses it
+	change  int               // of the batch; -1 for none
 }
 
 // contribute counts contributions to one target. guard is part of each transaction.
@@ -624,7 +625,7 @@ func (w *Work) passSome(ctx context.Context, target store.Ref, cs []counted, gua
 	if err != nil || len(marks) == 0 {
 		return err
 	}
-	var ds []Dead
+	var ds []deadletter.Letter
 	for i := range cs {
 		if len(steps[i].Delta) == 0 {
 			continue
@@ -639,5 +640,5 @@ func (w *Work) passSome(ctx context.Context, target store.Ref, cs []counted, gua
 			w.Kept(cs[i].change)
 		}
 	}
-	return w.Store.Transact(ctx, slices.Concat(guard, w.keeping(ds), marks))
+	return w.Store.Transact(ctx, slices.Concat(guard, w.Letters().Keeping(ds), marks))
 }

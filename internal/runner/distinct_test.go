@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -82,7 +82,7 @@ func (h *harness) letterOf(when string, about string) {
 	switch {
 	case about == "" && len(got) > 0:
 		h.t.Errorf("%s: dead letters %q", when, got)
-	case about != "" && (len(got) != 1 || !strings.HasPrefix(got[0], string(runner.DeadNumber)) || !strings.Contains(got[0], about)):
+	case about != "" && (len(got) != 1 || !strings.HasPrefix(got[0], string(deadletter.Number)) || !strings.Contains(got[0], about)):
 		h.t.Errorf("%s: dead letters %q, want one about %s", when, got, about)
 	}
 }

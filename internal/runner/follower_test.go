@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -59,14 +60,14 @@ func TestPlaces(t *testing.T) {
 	slow.Store = &napping{Store: untrimmed{h.store}, sleeper: z}
 	go func() {
 		defer close(z.over)
-		f := runner.Follower{Runner: slow}
+		f := reader.Follower{Runner: slow}
 		z.err = f.CatchUp(ctx, done)
 	}()
 	<-z.asleep
 	catchUp := func() {
 		r := h.runner(nil)
 		r.Store = untrimmed{h.store}
-		f := runner.Follower{Runner: r}
+		f := reader.Follower{Runner: r}
 		must(t, f.CatchUp(ctx, done))
 	}
 	things(t, h, 6, 9)
@@ -156,7 +157,7 @@ func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
 	run.Store = late
 	done := make(chan struct{})
 	close(done)
-	must(t, (&runner.Follower{Runner: run}).CatchUp(t.Context(), done))
+	must(t, (&reader.Follower{Runner: run}).CatchUp(t.Context(), done))
 	counted, err := runnertest.Counted(t.Context(), run)
 	must(t, err)
 	if n := counted.Applied + counted.Skipped; n < 5 {
@@ -181,7 +182,7 @@ func TestWindow(t *testing.T) {
 	batches := make(chan int, 100)
 	done, stop := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
-	follower := &runner.Follower{Runner: h.runner(nil), Prompt: true, Window: time.Hour, Applied: func(_ *model.Table, records []events.Record) { batches <- len(records) }}
+	follower := &reader.Follower{Runner: h.runner(nil), Prompt: true, Window: time.Hour, Applied: func(_ *model.Table, records []events.Record) { batches <- len(records) }}
 	go func() { ended <- follower.CatchUp(t.Context(), done) }()
 	<-batches
 	put(6, 9)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -45,8 +46,8 @@ derive:
 		return n
 	}
 	letters := func() (ids []string) {
-		must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-			if d.Kind != runner.DeadFollow {
+		must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+			if d.Kind != deadletter.Follow {
 				t.Errorf("%s: %s", d.Kind, d.Reason)
 			}
 			ids = append(ids, d.ID)

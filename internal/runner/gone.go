@@ -127,12 +127,8 @@ func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) e
 // Did does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
 func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
-	out, err := r.Once(ctx, []store.Write{w})
-	if err != nil {
-		return false, err
+	if _, err := store.WriteRow(ctx, r.Store, w); !errors.Is(err, store.ErrCondition) {
+		return err == nil, err
 	}
-	if errors.Is(out[0].Err, store.ErrRefused) {
-		return false, out[0].Err
-	}
-	return out[0].Err == nil, nil
+	return false, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/model"
@@ -156,12 +157,12 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			return n, err
 		}
 		if h.index != nil {
-			docs, pending, err := r.Documents(context.Background(), []runner.Batch{batch}, context.Background())
+			docs, pending, err := documents.Write(context.Background(), r, []runner.Batch{batch}, context.Background())
 			if err == nil && pending > 0 {
 				err = fmt.Errorf("%d documents are pending: %w", pending, errBroken) // they are written below when the batch comes again
 			}
 			if err == nil {
-				_, err = r.CatchUp(context.Background())
+				_, err = documents.CatchUp(context.Background(), r)
 			}
 			if err == nil {
 				err = h.knows(docs[0].By)

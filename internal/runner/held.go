@@ -32,8 +32,8 @@ func (r *Runner) Hold(w store.Write, source store.Ref) Held {
 	return Held{w.Ref, value.NewItem(row...)}
 }
 
-// IsGeneration reports whether this is the runner of a generation that was built.
-func (r *Runner) IsGeneration() bool { return r.base > 0 }
+// isGeneration reports whether this is the runner of a generation that was built.
+func (r *Runner) isGeneration() bool { return r.base > 0 }
 
 // Sourced makes the write of a row of a generation name its source row.
 func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
@@ -50,7 +50,7 @@ func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
 
 // SourceAttrs returns the attributes by which a row of a generation names its source row.
 func (r *Runner) SourceAttrs(source store.Ref) []value.Attr {
-	if t := r.Model.Table(source.Table); t != nil && r.IsGeneration() {
+	if t := r.Model.Table(source.Table); t != nil && r.isGeneration() {
 		return owntable.SourceAttrs(source, t.Item(source.Key))
 	}
 	return nil

@@ -152,6 +152,9 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	return j.left, err
 }
 
+// Midway reports whether a round has begun and is not at its end: until then nothing is known of what stands still.
+func (j *Jobs) Midway() bool { return j.after != nil }
+
 // stepSome does one step of each job of a page. A job's row says how far it is, so a step that a
 // crash cut off is done again from there. The catalog is asked first: a program of an older model
 // does no job.

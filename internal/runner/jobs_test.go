@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -97,7 +98,7 @@ func TestManyUnknownJobs(t *testing.T) {
 	j.unknown(120)
 	j.lists(1)
 	var said []string
-	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, _, why string) { said = append(said, why) }}
+	f := reader.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, _, why string) { said = append(said, why) }}
 	step := f.Stepper()
 	for range 3 {
 		for rounds := 0; ; rounds++ {
@@ -166,7 +167,7 @@ func TestFailedJobIsSaid(t *testing.T) {
 	bad := j.lists(1)
 	j.bad = &bad
 	var said []string
-	f := runner.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(table, shard, why string) { said = append(said, table+" "+shard+": "+why) }}
+	f := reader.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(table, shard, why string) { said = append(said, table+" "+shard+": "+why) }}
 	step := f.Stepper()
 	for i := range 4 {
 		if i == 3 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -22,10 +23,10 @@ import (
 )
 
 // huge is as much as a dead letter can be asked to hold, and more than any row does.
-func huge() runner.Dead {
+func huge() deadletter.Letter {
 	long := func(n int) value.Value { return value.OfString(noise(n)) }
-	d := runner.Dead{
-		Kind: runner.DeadRow, Target: noise(150_000) + "\xff", Reason: "\xfe" + noise(200_000), Source: noise(5000), ShardKey: "gallery|s",
+	d := deadletter.Letter{
+		Kind: deadletter.Row, Target: noise(150_000) + "\xff", Reason: "\xfe" + noise(200_000), Source: noise(5000), ShardKey: "gallery|s",
 		Position: events.PositionOf(7), Time: time.Unix(1_700_000_000, 0).UTC(), Raw: noise(1 << 20),
 		Row: store.Ref{Table: "gallery", Key: store.Key{Partition: long(140_000), Sort: long(140_000)}},
 		Record: value.NewItem(
@@ -40,8 +41,8 @@ func huge() runner.Dead {
 }
 
 // parted is a letter that is as small as one in parts can be.
-func parted() runner.Dead {
-	return runner.Dead{Kind: runner.DeadRecord, Target: "x", Raw: noise(420_000)}
+func parted() deadletter.Letter {
+	return deadletter.Letter{Kind: deadletter.Record, Target: "x", Raw: noise(420_000)}
 }
 
 // TestKeptWhole: whatever it is, a dead letter is kept, listed by a head of bounded
@@ -49,9 +50,9 @@ func parted() runner.Dead {
 func TestKeptWhole(t *testing.T) {
 	h := keptHarness(t)
 	r, want := h.runner(nil), huge()
-	id, err := r.KeepDead(t.Context(), want)
+	id, err := r.Letters().Keep(t.Context(), want)
 	must(t, err)
-	if again, err := r.KeepDead(t.Context(), want); err != nil || again != id {
+	if again, err := r.Letters().Keep(t.Context(), want); err != nil || again != id {
 		t.Fatal(again, err)
 	}
 	for _, row := range h.scan(owntable.TableName) {
@@ -61,7 +62,7 @@ func TestKeptWhole(t *testing.T) {
 			t.Errorf("a row has %d bytes", size)
 		}
 	}
-	must(t, r.Dead(t.Context(), func(d runner.Dead) error {
+	must(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
 		if d.ID != id || !strings.HasPrefix(want.Target, d.Target[:500]) || !strings.Contains(d.Target, "(150001 bytes, hash ") || d.ShardKey != want.ShardKey {
 			t.Errorf("listed as %+v", d)
 		}
@@ -83,9 +84,12 @@ func TestKeptWhole(t *testing.T) {
 // write, in each way: it is whole or not there, and done again it is kept once.
 func TestKeepingBroken(t *testing.T) {
 	for what, do := range map[string]func(h *harness, b *breaker) error{
-		"keep": func(h *harness, b *breaker) error { _, err := h.runner(b).KeepDead(t.Context(), parted()); return err },
+		"keep": func(h *harness, b *breaker) error {
+			_, err := h.runner(b).Letters().Keep(t.Context(), parted())
+			return err
+		},
 		"discard": func(h *harness, b *breaker) error {
-			id, err := h.runner(nil).KeepDead(t.Context(), parted())
+			id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 			must(t, err)
 			return h.runner(b).Discard(t.Context(), id)
 		},
@@ -118,11 +122,11 @@ func (h *harness) afterwards(t *testing.T, again bool) {
 	t.Helper()
 	r := h.runner(nil)
 	if again {
-		_, err := r.KeepDead(t.Context(), parted())
+		_, err := r.Letters().Keep(t.Context(), parted())
 		must(t, err)
 	}
 	kept := 0
-	must(t, r.Dead(t.Context(), func(d runner.Dead) error {
+	must(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
 		kept++
 		if d, err := r.DeadByID(t.Context(), d.ID); err != nil || d.Raw != parted().Raw {
 			return fmt.Errorf("%d bytes: %w", len(d.Raw), err)
@@ -167,19 +171,19 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 	for range 4 {
 		all.Go(func() {
 			for range 3 {
-				id, err := r.KeepDead(t.Context(), parted())
+				id, err := r.Letters().Keep(t.Context(), parted())
 				must(t, err)
-				if d, err := r.DeadByID(t.Context(), id); err != nil && !errors.Is(err, runner.ErrNoDead) || err == nil && d.Raw != parted().Raw {
+				if d, err := r.DeadByID(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) || err == nil && d.Raw != parted().Raw {
 					t.Error(len(d.Raw), err)
 				}
-				if err := r.Discard(t.Context(), id); err != nil && !errors.Is(err, runner.ErrNoDead) && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
+				if err := r.Discard(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
-	id, err := r.KeepDead(t.Context(), parted())
+	id, err := r.Letters().Keep(t.Context(), parted())
 	must(t, err)
 	must(t, r.Discard(t.Context(), id))
 	if page, err := s.Query(t.Context(), store.Query{Table: owntable.TableName}); err != nil || len(page.Rows) > 0 {
@@ -235,14 +239,14 @@ func TestCut(t *testing.T) {
 	large := events.Record{Table: "gallery", Keys: keys, New: keys.With(value.Attr{Name: "x", Value: value.OfString(noise(399_000))})}
 	adds := []projections.Add{{Field: "v:x:" + noise(90_000), Amount: value.OfInt(1)}}
 	cut := map[string]bool{}
-	for _, d := range []runner.Dead{
-		{Kind: runner.DeadImage, Target: "one", Record: owntable.RecordItem(&large)},
-		{Kind: runner.DeadImage, Target: "other", Record: owntable.RecordItem(&large)},
-		{Kind: runner.DeadParked, Target: "amounts", Record: owntable.RecordItem(&events.Record{Keys: keys}), Adds: adds},
-		{Kind: runner.DeadRecord, Target: "bytes", Record: owntable.RecordItem(&events.Record{Keys: keys}), Raw: noise(4 << 20)},
+	for _, d := range []deadletter.Letter{
+		{Kind: deadletter.Image, Target: "one", Record: owntable.RecordItem(&large)},
+		{Kind: deadletter.Image, Target: "other", Record: owntable.RecordItem(&large)},
+		{Kind: deadletter.Parked, Target: "amounts", Record: owntable.RecordItem(&events.Record{Keys: keys}), Adds: adds},
+		{Kind: deadletter.Record, Target: "bytes", Record: owntable.RecordItem(&events.Record{Keys: keys}), Raw: noise(4 << 20)},
 	} {
 		d.ShardKey, d.Position = "gallery|s", events.PositionOf(7)
-		id, err := r.KeepDead(t.Context(), d)
+		id, err := r.Letters().Keep(t.Context(), d)
 		must(t, err)
 		is, err := r.DeadByID(t.Context(), id)
 		must(t, err)
@@ -251,7 +255,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s is kept as %+v", d.Target, is)
 		}
 		cut[is.Cut] = true
-		if err := r.Retry(t.Context(), id); !errors.Is(err, runner.ErrNoRetry) {
+		if err := r.Retry(t.Context(), id); !errors.Is(err, deadletter.ErrNoRetry) {
 			t.Errorf("%s: %v", d.Target, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -37,10 +38,10 @@ type Kind interface {
 	// store.ErrRefused says why the row cannot; it has a letter then (Runner.NoteShown).
 	Show(ctx context.Context, r *Runner, target store.Ref) error
 	// Letters returns the kinds of dead letters that Retry applies again.
-	Letters() []DeadKind
-	// Retry applies again what a dead letter keeps, and deletes the letter with
-	// Runner.Forget once it is applied.
-	Retry(ctx context.Context, r *Runner, d *Dead) error
+	Letters() []deadletter.Kind
+	// Retry applies again what a dead letter keeps. The runner deletes the letter then, unless something was
+	// refused, and so kept, once more.
+	Retry(ctx context.Context, r *Runner, d *deadletter.Letter) (kept bool, err error)
 	// Lists returns which rows of our own table are lists of the kind that may become jobs, by
 	// the first word of their partition keys; "" for none.
 	Lists() string
@@ -118,10 +119,12 @@ func (r *Runner) shower(e *model.Entity) Kind {
 }
 
 // Letters returns no kinds of dead letters.
-func (Base) Letters() []DeadKind { return nil }
+func (Base) Letters() []deadletter.Kind { return nil }
 
-// Retry returns ErrNoRetry. It is never called, because there are no Letters.
-func (Base) Retry(context.Context, *Runner, *Dead) error { return ErrNoRetry }
+// Retry returns deadletter.ErrNoRetry. It is never called, because there are no Letters.
+func (Base) Retry(context.Context, *Runner, *deadletter.Letter) (bool, error) {
+	return false, deadletter.ErrNoRetry
+}
 
 // Lists returns "".
 func (Base) Lists() string { return "" }

@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -61,7 +62,7 @@ func TestLedgerSize(t *testing.T) {
 		must(t, err)
 		done := make(chan struct{})
 		close(done)
-		must(t, (&runner.Follower{Runner: r}).CatchUp(t.Context(), done))
+		must(t, (&reader.Follower{Runner: r}).CatchUp(t.Context(), done))
 		log := ledger()
 		if n := log.Get(owntable.Sum("things")); !value.Equal(n, value.OfInt(int64(20*shards))) {
 			t.Errorf("%d shards: %v things of %d", shards, n, 20*shards)

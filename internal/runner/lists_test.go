@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -87,8 +89,8 @@ func TestFullListIsOneLetter(t *testing.T) {
 		t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
 	}
 	letters := 0
-	must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
-		if letters++; d.Kind != runner.DeadImage || !strings.HasSuffix(d.Target, "|w") {
+	must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		if letters++; d.Kind != deadletter.Image || !strings.HasSuffix(d.Target, "|w") {
 			t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
 		}
 		return nil
@@ -226,7 +228,7 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 		}
 	}
 	var still []string
-	f := runner.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
+	f := reader.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
 	step := f.Stepper()
 	for range 3 {
 		_, _, err := step.Step(t.Context())
@@ -273,7 +275,7 @@ func TestJobGoesOnAfterFailure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stop := make(chan struct{})
-	f := runner.Follower{Runner: r, Source: h.store, Stop: stop,
+	f := reader.Follower{Runner: r, Source: h.store, Stop: stop,
 		Stopped: func(_, shard, why string) {
 			if s.fails = why != ""; !s.fails {
 				close(stop)

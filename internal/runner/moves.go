@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -100,7 +101,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 	if err != nil {
 		return err
 	}
-	var ds []Dead
+	var ds []deadletter.Letter
 	for i, reason := range refused {
 		w.Touched[of[i]] = true // no derivation: a migration moves rows
 		if reason == "" {
@@ -108,10 +109,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		}
 		w.Kept(of[i])
 		c := &w.Changes[of[i]]
-		ds = append(ds, Dead{
-			Kind: DeadImage, Target: "migration " + rows[i].Migration.Name, Reason: reason, Row: c.Row,
-			ShardKey: w.ShardKey, Position: c.Position, Record: RecordOf(c), Time: c.Time,
-		})
+		ds = append(ds, deadletter.Unusable(c, w.ShardKey, "migration "+rows[i].Migration.Name, reason))
 	}
-	return w.KeepAll(ctx, ds)
+	return w.Letters().KeepAll(ctx, ds)
 }

@@ -18,6 +18,7 @@ import (
 	"weir/internal/memory/memorytest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -126,7 +127,7 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: held, Now: time.Now}
 	done := make(chan struct{})
 	close(done)
-	must(t, (&runner.Follower{Runner: run}).CatchUp(ctx, done))
+	must(t, (&reader.Follower{Runner: run}).CatchUp(ctx, done))
 	const bound = 20 << 20 // passBytes, and one page
 	if held.most > bound {
 		t.Errorf("%d MB of records are held at the same time", held.most>>20)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -56,7 +57,7 @@ func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) e
 // passWrites returns the writes, for one transaction, that keep steps: their dead
 // letters, and the ledger's position past them.
 func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	ds := make([]Dead, 0, len(steps))
+	ds := make([]deadletter.Letter, 0, len(steps))
 	for _, s := range steps {
 		ds = append(ds, w.parked(t, s, reason))
 	}
@@ -65,18 +66,17 @@ func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []pr
 	}
 	first, last := steps[0].Position, steps[len(steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return append(w.keeping(ds), owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), nil
+	return append(w.Letters().Keeping(ds), owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), nil
 }
 
 // parked returns the dead letter of a step of a tally that its target cannot take. It has the
 // amounts, so it can be retried without the images of the record.
-func (w *Work) parked(t *projections.Target, s projections.Step, reason string) Dead {
+func (w *Work) parked(t *projections.Target, s projections.Step, reason string) deadletter.Letter {
 	c := &w.Changes[s.Change]
-	d := Dead{
-		Kind: DeadParked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
-		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: keysOf(c), Adds: s.Adds,
+	return deadletter.Letter{
+		Kind: deadletter.Parked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
+		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: deadletter.KeysOf(c), Adds: s.Adds,
 	}
-	return d
 }
 
 // dropSeen leaves out the steps that the ledger has seen, whether counted or kept.
@@ -111,12 +111,12 @@ func (r *Runner) Retry(ctx context.Context, id string) error {
 		return err
 	}
 	if r.isReplaced(&d) {
-		return r.Forget(ctx, &d)
+		return r.Letters().Forget(ctx, &d)
 	}
 	if what, is := lacks[d.Kind]; is {
 		return r.retryStale(ctx, &d, what)
 	}
-	if d.Kind != DeadParked {
+	if d.Kind != deadletter.Parked {
 		return r.retryKind(ctx, &d)
 	}
 	if err := d.Whole(); err != nil {
@@ -125,34 +125,21 @@ func (r *Runner) Retry(ctx context.Context, id string) error {
 	return r.addKept(ctx, &d)
 }
 
-// retryKind has the kind of projection retry a dead letter to which the letter belongs.
-func (r *Runner) retryKind(ctx context.Context, d *Dead) error {
+// retryKind has the kind of projection to which a dead letter belongs retry it, and deletes the letter.
+func (r *Runner) retryKind(ctx context.Context, d *deadletter.Letter) error {
 	for _, k := range r.Kinds {
 		if slices.Contains(k.Letters(), d.Kind) {
-			return k.Retry(ctx, r, d)
+			kept, err := k.Retry(ctx, r, d)
+			if err == nil && kept {
+				err = fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
+			}
+			if err != nil {
+				return err
+			}
+			return r.Letters().Forget(ctx, d)
 		}
 	}
-	return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrNoRetry)
-}
-
-// Forget deletes a dead letter after its effect has been applied.
-func (r *Runner) Forget(ctx context.Context, d *Dead) error {
-	err := r.remove(ctx, d)
-	if err != nil && !errors.Is(err, store.ErrCondition) { // otherwise another worker deleted it
-		return fmt.Errorf("settling %s: %w", d.ID, err)
-	}
-	return nil
-}
-
-// ErrNoRetry says that another attempt cannot have another result.
-var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
-
-// Whole returns an error that wraps ErrNoRetry if a record, bytes or amounts that a retry needs were cut.
-func (d *Dead) Whole() error {
-	if d.Cut == "" {
-		return nil
-	}
-	return fmt.Errorf("%s: %s, were too large to keep; replay the file again, or run projector build MODEL --again: %w", d.ID, d.Cut, ErrNoRetry)
+	return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, deadletter.ErrNoRetry)
 }
 
 // Discard deletes a dead letter without applying it. The result of discarding an
@@ -163,21 +150,21 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 		return err
 	}
 	if r.isReplaced(&d) {
-		return r.Forget(ctx, &d)
+		return r.Letters().Forget(ctx, &d)
 	}
 	var with []store.Write
-	if d.Kind == DeadPublish { // what is refused from now on is said again
+	if d.Kind == deadletter.Publish { // what is refused from now on is said again
 		with = append(with, owntable.ForgetLack(owntable.LacksAll, owntable.Ledger(r.Model.Name, d.Row)))
 	}
-	if err := r.remove(ctx, &d, with...); err != nil {
+	if err := r.Letters().Remove(ctx, &d, with...); err != nil {
 		return fmt.Errorf("discarding %s: %w", id, err)
 	}
 	return nil
 }
 
 // addKept adds the amounts of a dead letter to the ledger that refused them, deletes the letter in the same transaction, and shows
-// the ledger. Until it is shown the row has a DeadPublish, so a crash in between leaves a dead letter to retry.
-func (r *Runner) addKept(ctx context.Context, d *Dead) error {
+// the ledger. Until it is shown the row has a deadletter.Publish, so a crash in between leaves a dead letter to retry.
+func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 	ledger := owntable.Ledger(r.Model.Name, d.Row)
 	for {
 		s, err := r.spread(ctx, ledger, projections.Sum(d.Adds))
@@ -194,7 +181,7 @@ func (r *Runner) addKept(ctx context.Context, d *Dead) error {
 			stale = r.lacking(lackOfAll, d.Row, why)
 			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.id(d.Row), why).Ops[0])
 		}
-		err = r.Store.Transact(ctx, slices.Concat(r.forget(d), stale, s.values, []store.Write{add}))
+		err = r.Letters().Remove(ctx, d, slices.Concat(stale, s.values, []store.Write{add})...)
 		if err == nil {
 			return r.ShowLedger(ctx, d.Row)
 		}
@@ -206,17 +193,6 @@ func (r *Runner) addKept(ctx context.Context, d *Dead) error {
 			return errors.Join(err, failed)
 		}
 	}
-}
-
-// ForgetKept deletes the dead letters with amounts that a target's ledger refused. Call it before the ledger is made what the rows say,
-// under the version that it has: a crash in between leaves the ledger as it was, and a letter that was retried meanwhile has raised the version.
-func (r *Runner) ForgetKept(ctx context.Context, target store.Ref) error {
-	return r.everyDead(ctx, func(d Dead) error {
-		if d.Kind != DeadParked || !projections.SameRow(d.Row, target) {
-			return nil
-		}
-		return r.Forget(ctx, &d)
-	})
 }
 
 // ShowLedger is show of a target that may refuse what its ledger says.
@@ -266,7 +242,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	if k := r.shower(e); k != nil {
 		return k.Show(ctx, r, target)
 	}
-	wr := r.PublishWrite(target, e, r.based(ledger))
+	wr := r.publishWrite(target, e, r.based(ledger))
 	if len(wr.Ops) == 0 {
 		return nil
 	}
@@ -283,25 +259,10 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	return nil
 }
 
-// ChangeOf returns the change that a dead letter keeps. The error wraps ErrNoRetry if the
-// model has no such rows any more.
-func (r *Runner) ChangeOf(d *Dead) (projections.Change, error) {
-	rec := d.ChangeRecord()
-	t := r.Model.Table(rec.Table)
-	if t == nil {
-		return projections.Change{}, fmt.Errorf("%s: the record is of no table of the model any more: %w", d.ID, ErrNoRetry)
-	}
-	c, ok := projections.NewChange(t, &rec)
-	if !ok || c.Is == nil && c.Was == nil {
-		return c, fmt.Errorf("%s: the record is of none of the model's entities any more: %w", d.ID, ErrNoRetry)
-	}
-	return c, nil
-}
-
 // RetryFix corrects a thing for which a change of its source row is kept as a dead letter. The
 // source is read after the position of the change, so the thing has no older one afterwards.
 // refused reports that the thing was refused again.
-func (r *Runner) RetryFix(ctx context.Context, d *Dead, f Fix) (refused bool, err error) {
+func (r *Runner) RetryFix(ctx context.Context, d *deadletter.Letter, f Fix) (refused bool, err error) {
 	err = r.Correct(ctx, f, d.ID+": "+d.Target, func() events.Position { return FixedAt(d.Position, r.Store.Tip().Seen) })
 	var unfixable Unfixable
 	switch {
@@ -311,13 +272,4 @@ func (r *Runner) RetryFix(ctx context.Context, d *Dead, f Fix) (refused bool, er
 		return false, nil
 	}
 	return false, err
-}
-
-// Settle deletes a dead letter whose change was applied again, unless something of it was
-// refused and kept once more.
-func (r *Runner) Settle(ctx context.Context, d *Dead, kept bool) error {
-	if kept {
-		return fmt.Errorf("%s: %w again, and is still kept", d.ID, store.ErrRefused)
-	}
-	return r.Forget(ctx, d)
 }

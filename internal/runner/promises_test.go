@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -500,12 +501,12 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 
 // dead lists what is kept, and its ids, in the order of records.
 func (h *harness) dead() (string, []string, error) {
-	var all []runner.Dead
-	err := h.runner(nil).Dead(context.Background(), func(d runner.Dead) error {
+	var all []deadletter.Letter
+	err := h.runner(nil).Dead(context.Background(), func(d deadletter.Letter) error {
 		all = append(all, d)
 		return nil
 	})
-	slices.SortFunc(all, func(a, b runner.Dead) int {
+	slices.SortFunc(all, func(a, b deadletter.Letter) int {
 		return cmp.Or(a.Position.Compare(b.Position), strings.Compare(string(a.Kind)+a.Target, string(b.Kind)+b.Target))
 	})
 	var b strings.Builder

@@ -37,20 +37,20 @@ type Frontier struct {
 	Err  error // why At cannot be read, or nil
 }
 
-// PrunedLedgers remembers the ledgers that were found pruned. To read such a ledger first costs less
-// than a write that fails. It is no more than a guess. The zero PrunedLedgers is empty. It may be used by
+// prunedLedgers remembers the ledgers that were found pruned. To read such a ledger first costs less
+// than a write that fails. It is no more than a guess. The zero prunedLedgers is empty. It may be used by
 // several goroutines.
-type PrunedLedgers struct {
+type prunedLedgers struct {
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// mostPruned is how many ledgers PrunedLedgers remembers; then it begins again.
+// mostPruned is how many ledgers prunedLedgers remembers; then it begins again.
 const mostPruned = 10_000
 
 // add remembers that a ledger was found pruned. When it knows mostPruned it forgets all of
 // them; then a write fails once more before the ledger is read first again.
-func (p *PrunedLedgers) add(ref store.Ref) {
+func (p *prunedLedgers) add(ref store.Ref) {
 	if p == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (p *PrunedLedgers) add(ref store.Ref) {
 
 // has reports whether this process knows that positions were removed from the ledger. A nil
 // receiver knows of none.
-func (p *PrunedLedgers) has(ref store.Ref) bool {
+func (p *prunedLedgers) has(ref store.Ref) bool {
 	if p == nil {
 		return false
 	}
@@ -80,14 +80,14 @@ func (p *PrunedLedgers) has(ref store.Ref) bool {
 // while a machine sleeps.
 const batchLife = 15 * time.Minute
 
-// errOld says that a batch is too old and must be read again.
-var errOld = errors.New("the batch was read too long ago")
+// ErrOld says that a batch is too old and must be read again.
+var ErrOld = errors.New("the batch was read too long ago")
 
-// Fresh returns errOld if the batch was read too long ago to be applied.
+// Fresh returns ErrOld if the batch was read too long ago to be applied.
 func (w *Work) Fresh() error {
 	now := w.Moment()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
-		return errOld
+		return ErrOld
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, erro
 // Reads returns a runner of records of streams: the frontiers of shards are their checkpoints.
 func (r *Runner) Reads() *Runner {
 	in := *r
-	in.Frontiers, in.Pruned = r.checkpoints, &PrunedLedgers{}
+	in.Frontiers, in.Pruned = r.checkpoints, &prunedLedgers{}
 	return &in
 }
 

@@ -12,6 +12,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -149,7 +150,7 @@ func TestForgetShard(t *testing.T) {
 		must(t, err)
 	}
 	write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(7).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(5)})
-	if err := r.ForgetShard(ctx, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
+	if err := reader.ForgetShard(ctx, r, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
 		t.Errorf("a shard that is not finished: %v", err)
 	}
 	write(store.Op{Kind: store.Set, Attr: "d", Value: value.OfBool(true)})
@@ -157,11 +158,11 @@ func TestForgetShard(t *testing.T) {
 		write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(8).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(1)})
 	}}
 	r.Store = moved
-	if err := r.ForgetShard(ctx, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
+	if err := reader.ForgetShard(ctx, r, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
 		t.Errorf("a checkpoint that was moved meanwhile: %v", err)
 	}
 	for range 2 { // the second time there is nothing left
-		must(t, r.ForgetShard(ctx, "gallery", "s"))
+		must(t, reader.ForgetShard(ctx, r, "gallery", "s"))
 	}
 	if n, err := runnertest.Counted(ctx, r); err != nil || n.Applied != 6 {
 		t.Errorf("%+v, %v", n, err)

@@ -1,6 +1,6 @@
-// Package runner is the engine: it follows streams, has the projection kinds fold each
-// batch (Kind), writes each target once, and records how far it has got. It knows no
-// kind. It, the kinds' apply files and the drivers are all that does I/O.
+// Package runner is the engine: it has the projection kinds fold each
+// batch (Kind), and writes each target once. It knows no kind, and no stream: package reader hands it
+// batches, and records how far it has got. It, the kinds' apply files and the drivers are all that does I/O.
 //
 // A batch writes all its effects first and its position last. If a batch is interrupted
 // at any point, the whole batch is applied again, and repeating any step is safe. The
@@ -9,40 +9,37 @@
 //
 // The way of a batch, in the order to read it:
 //
-//   - source.go, pages.go, order.go, log.go: a Follower gets records of shards, bounded in bytes,
-//     in the order that the kinds need; of a process, all its shards are one log.
 //   - admit.go, views.go: the batch is admitted by the model's catalog, which says what is being
 //     built and what is live.
-//   - runner.go, kind.go: Fold asks each kind what the changes come to (pure), and gathers it by
+//   - runner.go, kind.go, order.go: Fold asks each kind what the changes come to (pure), and gathers it by
 //     target; then each kind applies its part.
 //   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
 //     it did not count these records before, and then what the row shows of it.
-//   - documents.go, pending.go, behind.go: documents are written behind their rows, or noted as pending.
 //   - park.go: what a ledger refuses is kept with its amounts, and retried.
-//   - dead.go, deadrows.go, keep.go: what could not be used is kept whole, as a dead letter.
-//   - follower.go: when all that is done, the positions are saved.
+//   - letters.go: what could not be used is kept whole, as a dead letter (package deadletter).
+//
+// When all that is done, the caller has the documents written (package documents), and saves its position.
 //
 // Beside the way of a batch:
 //
 //   - contribute.go, built.go: what package build needs while ledgers are built.
-//   - compare.go, fix.go, explain.go: what a build of rows in place and why ask.
+//   - compare.go, fix.go: what a build of rows in place asks.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
-//   - past.go, prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
+//   - prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
 //
-// A Runner may be used by several goroutines; a Follower belongs to the one that runs it.
+// A Runner may be used by several goroutines.
 package runner
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/events"
-	"weir/internal/logs"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -72,7 +69,7 @@ type Runner struct {
 	// reader sets it.
 	Frontiers func(ctx context.Context, shardKeys []string) ([]Frontier, error)
 	// Pruned remembers which ledgers were pruned; nil remembers nothing. It goes with Frontiers.
-	Pruned *PrunedLedgers
+	Pruned *prunedLedgers
 	// MostPositions is how many positions of shards a row may keep before redundant ones are
 	// removed; 0 is 16.
 	MostPositions int
@@ -149,8 +146,8 @@ type Result struct {
 	DeadAt []events.Position
 }
 
-// of adds to the counts of a derivation.
-func (r *Result) of(derivation string, c Counts) {
+// Count adds to the counts of a derivation.
+func (r *Result) Count(derivation string, c Counts) {
 	if r.By == nil {
 		r.By = map[string]Counts{}
 	}
@@ -164,24 +161,8 @@ func (r *Result) Add(d Result) {
 	r.Counts.Add(d.Counts)
 	r.DeadAt = append(r.DeadAt, d.DeadAt...)
 	for name, c := range d.By {
-		r.of(name, c)
+		r.Count(name, c)
 	}
-}
-
-// Warn logs how many records are dead letters, for the operator of the model's
-// follower.
-func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
-	if a.Pending > 0 {
-		log.Warn("an index does not take documents; they are pending", "model", m.Name, "documents", a.Pending)
-	}
-	if a.Dead == 0 {
-		return
-	}
-	said := []any{"model", m.Name, "changes", a.Dead, "see", m.Command("dead list")}
-	if a.Trace != "" {
-		said = append(said, logs.TraceID, a.Trace)
-	}
-	log.Warn("not everything could be derived", said...)
 }
 
 // rows applies a batch to everything derived except search, and hands the work of each part
@@ -268,7 +249,7 @@ func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) boo
 	}
 	for i := range changes {
 		c := &changes[i]
-		if c.Is == nil || c.Is != c.Was || len(projections.OldRows(c)) > 0 || r.Index != nil && len(r.documents(c)) > 0 {
+		if c.Is == nil || c.Is != c.Was || len(projections.OldRows(c)) > 0 || r.Index != nil && len(r.DocumentsOf(c)) > 0 {
 			return false
 		}
 		for range lostValues(c) {
@@ -276,6 +257,14 @@ func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) boo
 		}
 	}
 	return true
+}
+
+// DocumentsOf returns what a change asks of the search indexes.
+func (r *Runner) DocumentsOf(c *projections.Change) (docs []search.Document) {
+	for _, k := range r.Kinds {
+		docs = append(docs, k.Documents(r.Model, c)...)
+	}
+	return docs
 }
 
 // count counts a change once.
@@ -338,7 +327,7 @@ func (w *Work) Kept(i int, derivations ...string) {
 func (w *Work) results(to func(i int) *Result) {
 	for i, touched := range w.Touched {
 		r := to(i)
-		r.Counts.Add(count(touched || w.Index != nil && len(w.documents(&w.Changes[i])) > 0, w.kept[i]))
+		r.Counts.Add(count(touched || w.Index != nil && len(w.DocumentsOf(&w.Changes[i])) > 0, w.kept[i]))
 		if w.kept[i] {
 			r.DeadAt = append(r.DeadAt, w.Changes[i].Position)
 		}
@@ -370,38 +359,18 @@ func (w *Work) results(to func(i int) *Result) {
 		}
 	}
 	for i, a := range all {
-		a.of.of(a.name, counts[i])
+		a.of.Count(a.name, counts[i])
 	}
 }
 
-// Write does writes whose conditions are expected to fail at times. It returns an outcome
-// for each. Any error other than a failed condition or a refusal ends the batch. Each of
-// the writes may happen twice (store.Write.Repeatable): the caller takes a failed
-// condition as it takes it when a batch is applied again. A caller that must know whether
-// its own write happened calls Once.
+// Write is store.WriteAgain in the runner's store: any other error than a failed condition or a refusal ends the batch.
 func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	for i := range ws {
-		ws[i].Repeatable = true
-	}
-	return r.Once(ctx, ws)
+	return store.WriteAgain(ctx, r.Store, ws)
 }
 
-// Once is Write for writes that must not happen twice. If the answer to one of them is
-// lost, the batch ends.
+// Once is store.WriteOnce in the runner's store. If the answer to one of the writes is lost, the batch ends.
 func (r *Runner) Once(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if len(ws) == 0 {
-		return nil, nil
-	}
-	out, err := r.Store.Write(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	for i := range out {
-		if e := out[i].Err; e != nil && !errors.Is(e, store.ErrCondition) && !errors.Is(e, store.ErrRefused) {
-			return nil, e
-		}
-	}
-	return out, nil
+	return store.WriteOnce(ctx, r.Store, ws)
 }
 
 // Get reads rows with strong consistency. Without refs it returns nothing and does no
@@ -454,11 +423,11 @@ func (r *Runner) Expiry() value.Value {
 
 // faults keeps dead letters for records with images that a derivation cannot use.
 func (w *Work) faults(ctx context.Context) error {
-	var ds []Dead
+	var ds []deadletter.Letter
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
 		w.Kept(w.FaultOf[i], f.Derivation)
-		ds = append(ds, Unusable(c, w.ShardKey, f.Derivation, f.Reason))
+		ds = append(ds, deadletter.Unusable(c, w.ShardKey, f.Derivation, f.Reason))
 	}
-	return w.KeepAll(ctx, ds)
+	return w.Letters().KeepAll(ctx, ds)
 }

@@ -10,6 +10,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -23,8 +24,6 @@ type leased struct {
 }
 
 func (l *leased) Fence() int64 { return l.fence }
-
-var _ runner.Shared = (*leased)(nil)
 
 func (l *leased) Beside() bool                                                { return false }
 func (l *leased) Trim(context.Context, string, string, events.Position) error { return nil }
@@ -55,11 +54,11 @@ func TestManyShardsAreResumedAtOnce(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: counted, Now: time.Now}
 	for fence := int64(1); fence <= 2; fence++ {
 		counted.n = 0
-		rows := (&runner.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).Stepper()
+		rows := (&reader.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).Stepper()
 		if _, _, err := rows.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		places, err := r.Places(t.Context())
+		places, err := reader.ReadPlaces(t.Context(), r)
 		must(t, err)
 		if len(places) != shards {
 			t.Fatalf("%d shards are known", len(places))

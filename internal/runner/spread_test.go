@@ -27,19 +27,12 @@ func newSpread(t *testing.T) *harness {
 // values returns the rows of our table that count values.
 func (h *harness) values() (out []value.Item) {
 	h.t.Helper()
-	q := store.Query{Table: owntable.TableName}
-	for {
-		page, err := h.store.Query(h.t.Context(), q)
-		must(h.t, err)
-		for _, row := range page.Rows {
-			if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindValue {
-				out = append(out, row)
-			}
-		}
-		if q.After = page.Next; q.After == nil {
-			return out
+	for _, row := range h.scan(owntable.TableName) {
+		if owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindValue {
+			out = append(out, row)
 		}
 	}
+	return out
 }
 
 // holds fails unless so many rows count values, without those of moods, and verify finds nothing.

@@ -12,6 +12,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
@@ -26,7 +27,7 @@ type stuck struct {
 
 func (s *stuck) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	if shard == s.shard {
-		return store.Records{}, fmt.Errorf("%w: the disk says no", runner.ErrShard)
+		return store.Records{}, fmt.Errorf("%w: the disk says no", owntable.ErrRow)
 	}
 	return s.Store.Read(ctx, table, shard, after, limit)
 }
@@ -65,16 +66,16 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	}
 	still := map[string]string{}
 	stopped := func(table, shard, why string) { still[table+" "+shard] = why }
-	step := (&runner.Follower{Runner: r, Source: s, Stopped: stopped}).Stepper()
+	step := (&reader.Follower{Runner: r, Source: s, Stopped: stopped}).Stepper()
 	for range 10 {
-		if _, _, err := step.Step(t.Context()); !errors.Is(err, runner.ErrShard) {
+		if _, _, err := step.Step(t.Context()); !errors.Is(err, owntable.ErrRow) {
 			t.Fatalf("all shards of a store must wait: %v", err)
 		}
 	}
 	if posts() > 0 || len(still) > 0 {
 		t.Fatalf("%d posts, %v", posts(), still)
 	}
-	step = (&runner.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper()
+	step = (&reader.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper()
 	for range 10 {
 		_, _, err := step.Step(t.Context())
 		must(t, err)

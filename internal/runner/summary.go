@@ -17,8 +17,8 @@ import (
 // (projections.NeedsLedger), which says so. The ledger of a group without rows is therefore
 // its tombstone, and stays as long as one.
 
-// ShowsNothing reports whether a write of PublishWrite is none.
-func ShowsNothing(wr *store.Write) bool { return len(wr.Ops) == 0 && !wr.Delete }
+// showsNothing reports whether a write of publishWrite is none.
+func showsNothing(wr *store.Write) bool { return len(wr.Ops) == 0 && !wr.Delete }
 
 // summaryWrite makes the row of a group show what its ledger says: it makes the row, changes
 // it, or deletes it, unless the row shows something newer or weir did not write it.
@@ -59,7 +59,7 @@ func isGroup(e *model.Entity) bool { return e != nil && e.Group != nil }
 // showSummary makes the row of a group, as read, show its ledger.
 func (r *Runner) showSummary(ctx context.Context, target store.Ref, e *model.Entity, row, ledger value.Item) error {
 	wr := r.summaryWrite(target, e, r.based(ledger))
-	if ShowsNothing(&wr) {
+	if showsNothing(&wr) {
 		return nil
 	}
 	if !Shows(row, &wr) {

@@ -178,7 +178,7 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 	return nil
 }
 
-// publish does statement 2 (PublishWrite) for each ledger that was read. An empty one whose
+// publish does statement 2 (publishWrite) for each ledger that was read. An empty one whose
 // target is gone will expire; that of a target which is there again is kept.
 func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws, keep []store.Write
@@ -195,15 +195,15 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		if t.Check && ledger.Expires() && !isGroup(t.Entity) {
 			keep = append(keep, owntable.KeepLedger(owntable.Ledger(w.Model.Name, t.Row)))
 		}
-		wr := w.PublishWrite(t.Row, t.Entity, b)
-		quiet := ShowsNothing(&wr) || t.Check && Shows(t.Image, &wr)
+		wr := w.publishWrite(t.Row, t.Entity, b)
+		quiet := showsNothing(&wr) || t.Check && Shows(t.Image, &wr)
 		if quiet {
 			if err := w.refused(ctx, t, ledgers, nil); err != nil {
 				return err
 			}
 			b = ledgers[t]
 		}
-		if ShowsNothing(&wr) && !t.Check || wr.Delete && t.Check && t.Image == nil {
+		if showsNothing(&wr) && !t.Check || wr.Delete && t.Check && t.Image == nil {
 			gone, empty = append(gone, t.Row), append(empty, b)
 		}
 		if quiet {
@@ -274,8 +274,8 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if err != nil {
 		return err
 	}
-	wr := r.PublishWrite(target, e, r.based(ledger))
-	if ShowsNothing(&wr) {
+	wr := r.publishWrite(target, e, r.based(ledger))
+	if showsNothing(&wr) {
 		return nil
 	}
 	wr.If = append(r.IsOf(e), []store.Test{store.AsRead(owntable.Version, shown)})
@@ -307,12 +307,12 @@ func Shows(row value.Item, wr *store.Write) bool {
 	return true
 }
 
-// PublishWrite is statement 2: it makes the target show what its ledger says, if the
+// publishWrite is statement 2: it makes the target show what its ledger says, if the
 // target exists, is a row of the entity (IsOf, showOn) and shows nothing newer. If the target already
 // shows the same, the write changes nothing and leads to no stream record. The write has no Ops if the entity shows
 // nothing. A missing target is no failure: when the row is inserted, its own record leads
 // to a publication.
-func (r *Runner) PublishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
+func (r *Runner) publishWrite(target store.Ref, e *model.Entity, b value.Item) store.Write {
 	if isGroup(e) {
 		return r.summaryWrite(target, e, b)
 	}

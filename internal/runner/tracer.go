@@ -1,9 +1,6 @@
 package runner
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // Tracer is told of work while it is done, and makes spans of it. A Runner without a Tracer (nil) asks nothing of it, so
 // the engine knows neither how spans are kept nor where they go.
@@ -48,16 +45,4 @@ func (r *Runner) AppliedIn(ctx context.Context, n Result) string {
 		return ""
 	}
 	return r.Tracer.Applied(ctx, n)
-}
-
-// traced does work on pages as a batch.
-func (c *consumer) traced(ctx context.Context, pieces []piece, work func(context.Context) error) error {
-	if c.Runner.Tracer == nil {
-		return work(ctx)
-	}
-	s := Span{Name: SpanBatch, Table: strings.Join(tablesOf(pieces), ",")}
-	for i := range pieces {
-		s.Items += len(pieces[i].page.Records)
-	}
-	return c.Runner.Traced(ctx, s, work)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -21,18 +22,18 @@ import (
 
 // lack is what a target does not show, and the kind of dead letter that says so.
 type lack struct {
-	kind DeadKind
+	kind deadletter.Kind
 	note owntable.Lack
 }
 
 var (
-	lackOfTallies  = lack{DeadNumber, owntable.LacksTallies}
-	lackOfStatuses = lack{DeadStatus, owntable.LacksStatuses}
-	lackOfAll      = lack{DeadPublish, owntable.LacksAll}
+	lackOfTallies  = lack{deadletter.Number, owntable.LacksTallies}
+	lackOfStatuses = lack{deadletter.Status, owntable.LacksStatuses}
+	lackOfAll      = lack{deadletter.Publish, owntable.LacksAll}
 )
 
 // lacks has them by the kind of their letters.
-var lacks = map[DeadKind]lack{DeadNumber: lackOfTallies, DeadStatus: lackOfStatuses, DeadPublish: lackOfAll}
+var lacks = map[deadletter.Kind]lack{deadletter.Number: lackOfTallies, deadletter.Status: lackOfStatuses, deadletter.Publish: lackOfAll}
 
 // letterTries is how often a letter is made to agree with a ledger that others change meanwhile.
 const letterTries = 5
@@ -89,12 +90,12 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 		return ledger, false, nil
 	}
 	id := what.id(target)
-	ws := []store.Write{{Ref: r.letter(id), Delete: true}}
+	ws := []store.Write{{Ref: owntable.Letter(r.Model.Name, id), Delete: true}}
 	if why != "" {
 		ws = r.lacking(what, target, why)
 	}
 	if named != "" && named != id {
-		ws = append(ws, store.Write{Ref: r.letter(named), Delete: true})
+		ws = append(ws, store.Write{Ref: owntable.Letter(r.Model.Name, named), Delete: true})
 	}
 	is, noted := owntable.LedgerRow(ledger), ""
 	if why != "" {
@@ -106,17 +107,13 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 
 // lacking returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
 func (r *Runner) lacking(what lack, target store.Ref, why string) []store.Write {
-	ws := r.keeping([]Dead{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
+	ws := r.Letters().Keeping([]deadletter.Letter{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
 	ws[0].If = nil
 	return ws
 }
 
 // id returns the id of the letter that says what a target cannot show.
-func (l lack) id(target store.Ref) string {
-	d := Dead{Kind: l.kind, Row: target}
-	d.identify()
-	return d.ID
-}
+func (l lack) id(target store.Ref) string { return deadletter.ID(l.kind, target) }
 
 // settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or of no
 // entity any more, and returns the ledger as it is then. The row is read after the ledger: if it is of an
@@ -158,7 +155,7 @@ var ErrStands = errors.New("correct the rows that the value comes of, and this g
 
 // retryStale shows a target again. It deletes the dead letter if the target shows what it lacked, if it is gone,
 // or if another letter has replaced this one.
-func (r *Runner) retryStale(ctx context.Context, d *Dead, what lack) error {
+func (r *Runner) retryStale(ctx context.Context, d *deadletter.Letter, what lack) error {
 	ref := owntable.Ledger(r.Model.Name, d.Row)
 	if err := r.show(ctx, d.Row); err != nil && (what == lackOfAll || !errors.Is(err, store.ErrRefused)) {
 		return fmt.Errorf("%s: %w", d.Target, err)
@@ -170,13 +167,13 @@ func (r *Runner) retryStale(ctx context.Context, d *Dead, what lack) error {
 	if err != nil {
 		return err
 	}
-	if still, err := r.GetRow(ctx, r.letter(d.ID)); err != nil || still == nil {
+	if still, err := r.GetRow(ctx, owntable.Letter(r.Model.Name, d.ID)); err != nil || still == nil {
 		return err
 	}
 	if named, _ := owntable.LedgerRow(ledger).Lacks(what.note); named == d.ID {
 		return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
-	if err := r.remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)); err != nil {
+	if err := r.Letters().Remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)); err != nil {
 		return fmt.Errorf("settling %s: %w", d.ID, err)
 	}
 	return nil
@@ -185,7 +182,7 @@ func (r *Runner) retryStale(ctx context.Context, d *Dead, what lack) error {
 // Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
 // in a table of the model. Where a derivation was retired, give the ids to RetryUnshown: no record comes for their sake.
 func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
-	err = r.Dead(ctx, func(d Dead) error {
+	err = r.Dead(ctx, func(d deadletter.Letter) error {
 		if _, is := lacks[d.Kind]; is && r.Model.Table(d.Row.Table) != nil && of(d.Row) {
 			ids = append(ids, d.ID)
 		}
@@ -203,7 +200,7 @@ func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() e
 		if err == nil {
 			err = r.Retry(ctx, id)
 		}
-		stays := errors.Is(err, ErrStands) || errors.Is(err, store.ErrRefused) || errors.Is(err, ErrNoDead) || errors.Is(err, store.ErrCondition)
+		stays := errors.Is(err, ErrStands) || errors.Is(err, store.ErrRefused) || errors.Is(err, deadletter.ErrNoDead) || errors.Is(err, store.ErrCondition)
 		if err != nil && !stays {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -50,7 +50,7 @@ func (h *harness) theLedger() value.Item {
 // letters are the ids of the dead letters that stand, each with its reason.
 func (h *harness) letters() map[string]string {
 	out := map[string]string{}
-	must(h.t, h.runner(nil).Dead(h.t.Context(), func(d runner.Dead) error {
+	must(h.t, h.runner(nil).Dead(h.t.Context(), func(d deadletter.Letter) error {
 		out[d.ID] = string(d.Kind) + " " + d.Reason
 		return nil
 	}))
@@ -79,7 +79,7 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	h := newFilms(t)
 	defer h.close()
 	keep := func(source string) string {
-		id, err := h.runner(nil).KeepDead(t.Context(), runner.Dead{Kind: runner.DeadNumber, Target: "as it was", Row: theMovie, Reason: "x", Source: source})
+		id, err := h.runner(nil).Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Number, Target: "as it was", Row: theMovie, Reason: "x", Source: source})
 		must(t, err)
 		return id
 	}

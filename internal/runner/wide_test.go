@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -38,7 +39,7 @@ derive:
 	has := func(n int64) {
 		t.Helper()
 		must(t, h.settle(len(h.done)+1))
-		must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+		must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 			t.Errorf("%s: %s", d.Target, d.Reason)
 			return nil
 		}))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/runner"
+	"weir/internal/deadletter"
 	"weir/internal/soaktest"
 )
 
@@ -94,7 +94,7 @@ func TestWidestModels(t *testing.T) {
 					}
 				}
 				must(t, h.settle(len(h.done)+1))
-				must(t, h.runner(nil).Dead(t.Context(), func(d runner.Dead) error {
+				must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 					t.Fatalf("%.60s: %s: %s", batch[0], d.Target, d.Reason)
 					return nil
 				}))

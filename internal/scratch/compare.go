@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/deadletter"
 	"weir/internal/memory"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -223,21 +224,19 @@ func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter
 			}
 		}
 	}
-	for rows, err := range store.Pages(ctx, s, store.Query{Table: owntable.TableName}) {
+	for row, err := range store.EachRow(ctx, s, store.Query{Table: owntable.TableName}) {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", owntable.TableName, err)
 		}
-		for _, row := range rows {
-			says.own(row, give)
-		}
+		says.own(row, give)
 	}
 	return failed
 }
 
 // refused notes what the engine could not derive or show, and adds what rows therefore lack.
 func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
-	return p.engine.run.Dead(ctx, func(d runner.Dead) error {
-		if d.Kind == runner.DeadRecord { // its row does not fit with what is derived on it
+	return p.engine.run.Dead(ctx, func(d deadletter.Letter) error {
+		if d.Kind == deadletter.Record { // its row does not fit with what is derived on it
 			whole, err := p.engine.run.DeadByID(ctx, d.ID)
 			if err != nil {
 				return err
@@ -251,7 +250,7 @@ func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
 		row := runner.RowText(p.Model, d.Row)
 		of := strings.TrimSuffix(strings.TrimSuffix(d.Target, row), " of ")
 		var lacks, said []string
-		if t := p.Model.Table(d.Row.Table); t != nil && d.Kind != runner.DeadImage {
+		if t := p.Model.Table(d.Row.Table); t != nil && d.Kind != deadletter.Image {
 			for _, e := range t.Entities {
 				if !e.CanBe(d.Row) {
 					continue
@@ -288,11 +287,11 @@ func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
 }
 
 // why says why something is not derived or shown.
-func why(d *runner.Dead) string {
+func why(d *deadletter.Letter) string {
 	switch d.Kind {
-	case runner.DeadImage:
+	case deadletter.Image:
 		return "cannot be derived: " + d.Reason
-	case runner.DeadNumber, runner.DeadStatus:
+	case deadletter.Number, deadletter.Status:
 		return d.Reason
 	}
 	return "cannot be shown: " + d.Reason

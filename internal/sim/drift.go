@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
-	"weir/internal/runner"
 	"weir/internal/scratch"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -19,7 +19,7 @@ import (
 // documents that verify names must be exactly those that are wrong. It leaves out history
 // and weir's own tables, of which the truth knows less.
 func (w *world) drift() {
-	if slices.ContainsFunc(w.kept(), func(d owntable.LetterRow) bool { return d.Kind != string(runner.DeadGap) }) {
+	if slices.ContainsFunc(w.kept(), func(d owntable.LetterRow) bool { return d.Kind != string(deadletter.Gap) }) {
 		return // verify reports dead letters, too
 	}
 	w.counted["drifts"]++

@@ -10,7 +10,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/lambda"
 	"weir/internal/owntable"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -81,7 +81,7 @@ func (m *mapping) reads() {
 		n := m.start()
 		r := n.runner(nil)
 		r.MostPositions = 1
-		n.follow(&runner.Follower{Runner: r, Source: kept{r.Store}})
+		n.follow(&reader.Follower{Runner: r, Source: kept{r.Store}})
 	}
 }
 

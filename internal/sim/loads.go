@@ -14,6 +14,7 @@ import (
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -277,7 +278,7 @@ func (l *loader) whole() {
 		}
 	}
 	r := l.replayed(l.db)
-	step := (&runner.Follower{Runner: r.Runner}).Stepper()
+	step := (&reader.Follower{Runner: r.Runner}).Stepper()
 	for _, batch := range l.after {
 		if err := r.Batch(ctx, slices.Clone(batch), ""); err != nil {
 			l.fail(Stuck, "%v", err)
@@ -305,7 +306,7 @@ func (l *loader) whole() {
 }
 
 // step lets a follower do so many steps, or all that it has to do.
-func (l *loader) step(s *runner.Stepper, most int) {
+func (l *loader) step(s *reader.Stepper, most int) {
 	for quiet := 0; most > 0 && quiet < 3; most-- {
 		n, left, err := s.Step(context.Background())
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/migrate"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -136,7 +137,7 @@ func (m *machine) start() {
 	}
 	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replay(run(f)) }))
 	m.fibers = append(m.fibers, newFiber("follows", func(f *fiber) error {
-		step := (&runner.Follower{Runner: run(f)}).Stepper()
+		step := (&reader.Follower{Runner: run(f)}).Stepper()
 		for {
 			writes := m.writes
 			n, left, err := step.Step(context.Background())

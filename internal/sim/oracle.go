@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"weir/internal/aggregate"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -673,7 +673,7 @@ func (t *truth) uncomputed(kept map[string]bool) {
 			of = b.Ledgers(of)
 		}
 		for _, d := range t.lettersIn(owntable.Dead(of)) {
-			if d.Kind == string(runner.DeadNumber) && len(e.Values) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
+			if d.Kind == string(deadletter.Number) && len(e.Values) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
 				key, _ := t.base.tables[d.Table].KeyOf(d.Key)
 				said[refName(store.Ref{Table: d.Table, Key: key})] = true
 			}
@@ -708,7 +708,7 @@ func (t *truth) overMax(kept map[string]bool) {
 			of = b.Ledgers(of)
 		}
 		for _, d := range t.lettersIn(owntable.Dead(of)) {
-			if d.Kind == string(runner.DeadStatus) && len(e.Statuses) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
+			if d.Kind == string(deadletter.Status) && len(e.Statuses) > 0 && d.Table == e.Table.Name && e.MatchKey(d.Key) {
 				key, _ := t.base.tables[d.Table].KeyOf(d.Key)
 				said[refName(store.Ref{Table: d.Table, Key: key})] = d.Reason
 			}

@@ -3,14 +3,14 @@ package sim
 import (
 	"context"
 
-	"weir/internal/runner"
+	"weir/internal/reader"
 )
 
 // redeliver makes a process apply records that others have applied, or are applying, like a
 // process that read them long ago.
 func (w *world) redeliver() {
 	read := w.clock
-	var pages []runner.Page
+	var pages []reader.Page
 	for range 1 + w.sched.n(3) {
 		t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 		s := pick(w.sched, t.shards)
@@ -23,7 +23,7 @@ func (w *world) redeliver() {
 		if len(records) == 0 || w.clock.Sub(records[0].Time) > retention { // no process reads these
 			continue
 		}
-		pages = append(pages, runner.Page{Table: w.model.Table(t.Name), Shard: s.ID, Records: records})
+		pages = append(pages, reader.Page{Table: w.model.Table(t.Name), Shard: s.ID, Records: records})
 	}
 	times := 1.0
 	if w.way == byReader { // less can be delivered again
@@ -37,6 +37,6 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
-		return (&runner.Follower{Runner: r}).Stepper().Again(context.Background(), read, pages)
+		return (&reader.Follower{Runner: r}).Stepper().Again(context.Background(), read, pages)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -413,7 +414,7 @@ func (w *world) heal() {
 	w.settle()
 	for _, d := range w.kept() {
 		reason := cmp.Or(why[d.ID], d.Reason)
-		if kind := runner.DeadKind(d.Kind); kind == runner.DeadParked || kind == runner.DeadPublish {
+		if kind := deadletter.Kind(d.Kind); kind == deadletter.Parked || kind == deadletter.Publish {
 			w.fail(Lost, "parked: %s is still kept: %s", d.Target, reason)
 		}
 	}
@@ -520,7 +521,7 @@ func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.De
 // computed.
 func (w *world) kept() []owntable.LetterRow {
 	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool {
-		return slices.Contains([]string{string(runner.DeadNumber), string(runner.DeadStatus)}, d.Kind)
+		return slices.Contains([]string{string(deadletter.Number), string(deadletter.Status)}, d.Kind)
 	})
 }
 

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/live"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/store"
 )
 
@@ -26,7 +25,7 @@ func (n *node) share() {
 	n.lost = map[*shard]bool{}
 	run := n.runner(nil)
 	d := newDice(n.seed, "share", 0)
-	n.reader = live.New(run, live.Options{
+	n.reader = reader.NewLeased(run, reader.Options{
 		Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Log: slog.New(slog.DiscardHandler), Owner: n.name, Wait: n.wait, Go: n.part,
 	})
 	ctx, stop := context.WithCancel(context.Background())
@@ -35,7 +34,7 @@ func (n *node) share() {
 		n.reader.Run(ctx)
 		return nil
 	})
-	n.follow(&runner.Follower{Runner: run, Source: noting{n.reader, n}})
+	n.follow(&reader.Follower{Runner: run, Source: noting{n.reader, n}})
 	n.drag()
 }
 
@@ -50,16 +49,16 @@ func (n *node) drag() {
 
 // noting is the source of a process, which notes when it reads.
 type noting struct {
-	*live.Reader
+	*reader.Leased
 	n *node
 }
 
 func (s noting) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
 	s.n.running.began = s.n.base.writes
-	return s.Reader.Read(ctx, table, shard, after, limit)
+	return s.Leased.Read(ctx, table, shard, after, limit)
 }
 
-// wait is live.Options.Wait, by the simulated clock.
+// wait is reader.Options.Wait, by the simulated clock.
 func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
 	f, until := n.running, n.clock.Add(while)
 	f.rest(func() bool { return ctx.Err() != nil || len(more) > 0 || !n.clock.Before(until) })
@@ -88,7 +87,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// part is live.Options.Go.
+// part is reader.Options.Go.
 func (n *node) part(do func()) (join func()) {
 	n.fiber("read", func(*fiber) error {
 		do()

@@ -2,11 +2,11 @@
 // clocks fail as real ones do, and its application misbehaves. A seed decides everything,
 // one thing happens at a time, and the same seed gives the same run.
 //
-//	words ─▶ app ─▶ memory (rows, streams) ─▶ link (faults) ─▶ runner, lambda, live
+//	words ─▶ app ─▶ memory (rows, streams) ─▶ link (faults) ─▶ reader, lambda
 //	          │                                                   └─▶ link ─▶ memory, index
 //	          └─▶ truth ◀── compared with ── all rows and documents, once all has caught up
 //
-// The projections, the runner, the follower, the reader of live streams, the Lambda
+// The projections, the runner, the reader of streams, the Lambda
 // handler, replay and verify are the real ones. What they must come to is computed
 // by truth, the oracle, from what the application did. It shares no code with them except
 // the compiled model.

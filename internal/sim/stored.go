@@ -49,13 +49,11 @@ func (m *stored) rows() map[string]value.Item {
 
 // scan yields all rows that a query finds, page by page. An error is a failure of the run.
 func (m *stored) scan(q store.Query, yield func(value.Item)) {
-	for rows, err := range store.Pages(context.Background(), m.db, q) {
+	for row, err := range store.EachRow(context.Background(), m.db, q) {
 		if err != nil {
 			m.fail(Lost, "reading the rows: %v", err)
 		}
-		for _, row := range rows {
-			yield(row)
-		}
+		yield(row)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -165,7 +165,7 @@ func (t *trims) wrote(who string, in *table, key store.Key, old, now value.Item)
 	case owntable.KindCheckpoint:
 		t.moved(who, key, t.saved(old), t.saved(now))
 	case owntable.KindDead:
-		if letter := owntable.LetterFrom(now); old == nil && letter.Kind == string(runner.DeadGap) {
+		if letter := owntable.LetterFrom(now); old == nil && letter.Kind == string(deadletter.Gap) {
 			t.said(who, &letter)
 		}
 	case owntable.KindLease:

@@ -11,12 +11,12 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/lambda"
-	"weir/internal/live"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/store"
@@ -168,7 +168,7 @@ type node struct {
 	builds  bool   // it is a builder
 	of      *shard // the shard that it was begun for
 	// For one of several processes that may read:
-	reader *live.Reader
+	reader *reader.Leased
 	stop   context.CancelFunc
 	lost   map[*shard]bool // shards that other processes have taken over from it
 }
@@ -179,7 +179,7 @@ func (w *world) spawn() *node {
 	if w.way == byReader {
 		n.share()
 	} else {
-		n.follow(&runner.Follower{Runner: n.runner(nil)})
+		n.follow(&reader.Follower{Runner: n.runner(nil)})
 	}
 	return n
 }
@@ -234,7 +234,7 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 }
 
 // follow begins a fiber that follows the streams.
-func (n *node) follow(follower *runner.Follower) {
+func (n *node) follow(follower *reader.Follower) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
 		gather = 1 + d.n(40)
@@ -256,7 +256,7 @@ func (n *node) follow(follower *runner.Follower) {
 }
 
 // until steps until a step fails.
-func (n *node) until(f *fiber, s *runner.Stepper) error {
+func (n *node) until(f *fiber, s *reader.Stepper) error {
 	for {
 		read, left, err := s.Step(context.Background())
 		if err != nil {

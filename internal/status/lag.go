@@ -7,15 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/live"
+	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/system"
 )
 
 // lags are the lags of each table of a model at one time, by the name of the table, and of what is searched.
 type lags struct {
-	of      map[string]*live.Lag
+	of      map[string]*reader.Lag
 	pending int // documents, mostPending at the most
 	at      time.Time
 }
@@ -23,16 +24,16 @@ type lags struct {
 // lagsOf finds out how far all tables are behind that a status has. Of each shard it reads one
 // record at the most, so it costs the same however much there is to apply.
 func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
-	out := lags{of: map[string]*live.Lag{}, at: part.Runner.Now()}
+	out := lags{of: map[string]*reader.Lag{}, at: part.Runner.Now()}
 	if i := slices.IndexFunc(st.Search, func(x Index) bool { return x.ours() }); i >= 0 {
 		run := *part.Runner
 		run.Generation = st.Search[i].Generation
 		var err error
-		if out.pending, err = run.PendingDocuments(ctx, mostPending); err != nil {
+		if out.pending, err = documents.CountPending(ctx, &run, mostPending); err != nil {
 			return out, err
 		}
 	}
-	places, bad := part.Runner.Places(ctx)
+	places, bad := reader.ReadPlaces(ctx, part.Runner)
 	if bad != nil && !errors.Is(bad, owntable.ErrRow) {
 		return out, bad
 	}
@@ -41,14 +42,14 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 		if t.ID == "" || part.Model.Table(t.Table) == nil {
 			continue
 		}
-		l := live.Lag{}
+		l := reader.Lag{}
 		switch {
 		case t.Off != "":
 			l.Unknown = "its stream is off, so what is written now is in no stream"
 		case bad != nil:
 			l.Unknown = bad.Error()
 		default:
-			seen, err := live.LookAt(ctx, part.Runner, t.Table, places)
+			seen, err := reader.LookAt(ctx, part.Runner, t.Table, places)
 			if err != nil {
 				return out, err
 			}
@@ -109,7 +110,7 @@ func (d *Derivation) applied() bool {
 }
 
 // lagLine is the line of a lag below that of its table.
-func lagLine(l *live.Lag) string {
+func lagLine(l *reader.Lag) string {
 	shards := "1 shard"
 	if l.Shards != 1 {
 		shards = fmt.Sprint(l.Shards, " shards")

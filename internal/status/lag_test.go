@@ -15,6 +15,7 @@ import (
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -237,7 +238,7 @@ func (c *clocked) invoke() {
 		c.Fatal(err)
 	}
 	for _, s := range shards {
-		place, err := run.Place(c.Context(), "Shop", s.ID)
+		place, err := reader.ReadPlace(c.Context(), run, "Shop", s.ID)
 		if err != nil {
 			c.Fatal(err)
 		}

@@ -21,10 +21,11 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/live"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -75,7 +76,7 @@ type Table struct {
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
 	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
-	Lag *live.Lag `json:"lag,omitempty"`
+	Lag *reader.Lag `json:"lag,omitempty"`
 }
 
 // Derivation is the state of one derivation: as the model declares it, as the catalog has it,
@@ -261,9 +262,9 @@ func (s *Status) countUnsent(ctx context.Context, r *runner.Runner) error {
 		return nil
 	}
 	enough, left := errors.New("enough"), 10_000
-	err := r.Dead(ctx, func(d runner.Dead) error {
+	err := r.Dead(ctx, func(d deadletter.Letter) error {
 		rule, _, _ := strings.Cut(d.Target, "<")
-		if feed := feeds[rule]; feed != nil && d.Kind == runner.DeadNotification && d.Row.Table == "" {
+		if feed := feeds[rule]; feed != nil && d.Kind == deadletter.Notification && d.Row.Table == "" {
 			feed.Unsent++
 		}
 		if left--; left == 0 {

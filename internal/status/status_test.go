@@ -15,6 +15,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/store"
 	db "weir/internal/store/embedded"
@@ -86,7 +87,7 @@ func (c *clocked) apply() {
 	c.Helper()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: c.Models[0].Runner, Source: kept{c.Store}}
+	f := reader.Follower{Runner: c.Models[0].Runner, Source: kept{c.Store}}
 	if err := f.CatchUp(c.Context(), done); err != nil {
 		c.Fatal(err)
 	}

@@ -462,6 +462,53 @@ func Pages(ctx context.Context, s Querier, q Query) iter.Seq2[[]value.Item, erro
 	}
 }
 
+// EachRow yields what Pages does row by row: a page is read when its first row is asked for.
+func EachRow(ctx context.Context, s Querier, q Query) iter.Seq2[value.Item, error] {
+	return func(yield func(value.Item, error) bool) {
+		for rows, err := range Pages(ctx, s, q) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// WriteAgain does writes whose conditions are expected to fail at times. It returns an outcome
+// for each. Any error other than a failed condition or a refusal is that of the call. Each of
+// the writes may happen twice (Write.Repeatable): the caller takes a failed
+// condition as it takes it when it does the same writes again. A caller that must know whether
+// its own write happened calls WriteOnce.
+func WriteAgain(ctx context.Context, s Store, ws []Write) ([]Outcome, error) {
+	for i := range ws {
+		ws[i].Repeatable = true
+	}
+	return WriteOnce(ctx, s, ws)
+}
+
+// WriteOnce is WriteAgain for writes that must not happen twice. If the answer to one of them is
+// lost, that is the error. Without writes it does no call.
+func WriteOnce(ctx context.Context, s Store, ws []Write) ([]Outcome, error) {
+	if len(ws) == 0 {
+		return nil, nil
+	}
+	out, err := s.Write(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if e := out[i].Err; e != nil && !errors.Is(e, ErrCondition) && !errors.Is(e, ErrRefused) {
+			return nil, e
+		}
+	}
+	return out, nil
+}
+
 // Prepare is called with removals before they happen. It may add to their conditions, or put
 // another removal of an expired row in the place of one. If it returns an error, none happens.
 type Prepare func(ctx context.Context, ws []Write) error

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/account"
 	"weir/internal/catalog"
 	"weir/internal/deploy"
 	"weir/internal/doctor"
@@ -43,7 +42,7 @@ type survey struct {
 // open prepares a visit. It sends nothing. An error is one of the flags or the environment.
 // The registry of stages is among the tables that are opened, also for a stage whose own table is
 // another one. The caller closes the store.
-func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey, *account.Account, error) {
+func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey, *account, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +60,7 @@ func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey
 		real = append(real, registry)
 	}
 	s.db = dynamodb.Open(cfg, real, dynamodb.Options{Patience: patience})
-	return s, account.Open(cfg), nil
+	return s, openAccount(cfg), nil
 }
 
 // Tables describes the tables of the models and weir's own, which comes first. It changes nothing.
@@ -90,7 +89,7 @@ func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) 
 	m.Flags = at.Flags()
 	f := &s.facts
 	f.Command, f.DeriveIn, f.Searches = m.Command, deriveIn, len(m.Searches) > 0
-	f.Identity = acc.Identity(ctx)
+	f.Identity = acc.identity(ctx)
 	if f.Tables, err = s.describe(ctx); err != nil {
 		return nil, err
 	}
@@ -104,7 +103,7 @@ func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) 
 		t := &f.Tables[i]
 		t.Reader = readers[t.Model]
 		if t.Stream != "" && t.Images != "" {
-			t.Mappings = acc.Mappings(ctx, t.Stream)
+			t.Mappings = acc.mappings(ctx, t.Stream)
 		}
 	}
 	f.Permissions = s.permissions(ctx)

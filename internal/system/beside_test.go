@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/documents"
 	"weir/internal/events"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/query"
+	"weir/internal/reader"
 	"weir/internal/search"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -65,7 +66,7 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 		t.Errorf("documents are pending, and it is built: %v", err)
 	}
 	fillNow(t, s)
-	if n, err := run.PendingDocuments(t.Context(), 9); n > 0 || err != nil {
+	if n, err := documents.CountPending(t.Context(), run, 9); n > 0 || err != nil {
 		t.Error(n, err)
 	}
 	settle(t, s)
@@ -82,7 +83,7 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 // follows is a process of a system: it takes leases and applies the streams until stop. ended receives why it ended.
 func follows(s *system.System) (stop func(), ended <-chan error) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	f := live.Open(s.Models[0].Runner, live.Options{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
+	f := reader.NewLeased(s.Models[0].Runner, reader.Options{Lease: 3 * time.Second, Poll: 50 * time.Millisecond, List: time.Second, Log: log})
 	f.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)

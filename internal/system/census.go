@@ -18,17 +18,15 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 	rows := map[*model.Entity]int{}
 	sums := map[*model.Tally]value.Value{}
 	for _, t := range p.Model.Tables {
-		for page, err := range store.Pages(ctx, s.Store, store.Query{Table: t.Name}) {
+		for row, err := range store.EachRow(ctx, s.Store, store.Query{Table: t.Name}) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("counting the rows of %s: %w", t.Name, err)
 			}
-			for _, row := range page {
-				e := t.Classify(row)
-				rows[e]++
-				targets.Add(e, row)
-				if e != nil {
-					addShown(sums, e, row)
-				}
+			e := t.Classify(row)
+			rows[e]++
+			targets.Add(e, row)
+			if e != nil {
+				addShown(sums, e, row)
 			}
 		}
 	}

@@ -71,14 +71,5 @@ func pick[T any](d *rand.Rand, from []T) T { return from[d.IntN(len(from))] }
 
 func allRows(t *testing.T, db store.Store, table string) (out []value.Item) {
 	t.Helper()
-	for q := (store.Query{Table: table}); ; {
-		page, err := db.Query(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return out
-		}
-	}
+	return scan(t, db, store.Query{Table: table})
 }

@@ -53,16 +53,13 @@ func shown(row value.Item) string {
 
 func scan(t testing.TB, s store.Store, q store.Query) (rows []value.Item) {
 	t.Helper()
-	for {
-		page, err := s.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), s, q) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, page.Rows...)
-		if q.After = page.Next; q.After == nil {
-			return rows
-		}
+		rows = append(rows, row)
 	}
+	return rows
 }
 
 func hits(t testing.TB, ix search.Index, name string) (ids []string) {

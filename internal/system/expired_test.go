@@ -70,17 +70,7 @@ func TestExpiredCopies(t *testing.T) {
 	settle(t, s)
 	cards := func() int {
 		t.Helper()
-		n := 0
-		for q := (store.Query{Table: "offers", Partition: value.OfString("CARDS")}); ; {
-			page, err := s.Store.Query(t.Context(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += len(page.Rows)
-			if q.After = page.Next; q.After == nil {
-				return n
-			}
-		}
+		return len(scan(t, s.Store, store.Query{Table: "offers", Partition: value.OfString("CARDS")}))
 	}
 	if n := cards(); n != rows {
 		t.Fatalf("%d copies of %d rows", n, rows)

@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/search/opensearch/opensearchtest"
@@ -178,20 +180,20 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	putAlbum(t, old, "a2", "sunset")
 	event := changesOf(t, old)
 	next := p.filled(t, two)
-	if indexed, err := run.Indexed(row); err != nil || !indexed { // by the catalog as it was read before
+	if indexed, err := documents.Indexed(run, row); err != nil || !indexed { // by the catalog as it was read before
 		t.Fatal(indexed, err)
 	}
 	if _, err := run.Rows(t.Context(), event); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := run.Documents(t.Context(), []runner.Batch{event}, t.Context()); err != nil {
+	if _, _, err := documents.Write(t.Context(), run, []runner.Batch{event}, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, next, "sunset", "a2")
 	putAlbum(t, old, "a3", "moonset")
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: run}
+	f := reader.Follower{Runner: run}
 	if err := f.CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrDefinition) || !strings.Contains(err.Error(), "of another definition") {
 		t.Fatalf("the old program goes on: %v", err)
 	}
@@ -256,7 +258,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is, err := run.Indexed(row); err != nil || is != want {
+		if is, err := documents.Indexed(run, row); err != nil || is != want {
 			t.Error(is, err)
 		}
 	}
@@ -330,7 +332,7 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 			deleteAlbum(t, s, "a29")
 			done := make(chan struct{})
 			close(done)
-			f := runner.Follower{Runner: s.Models[0].Runner}
+			f := reader.Follower{Runner: s.Models[0].Runner}
 			if err := f.CatchUp(t.Context(), done); err != nil {
 				t.Fatal(err)
 			}
@@ -452,7 +454,7 @@ func TestSearchRemoved(t *testing.T) {
 		done := make(chan struct{})
 		close(done)
 		putAlbum(t, old, "a1", "sunset")
-		if err := (&runner.Follower{Runner: old.Models[0].Runner}).CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrDefinition) {
+		if err := (&reader.Follower{Runner: old.Models[0].Runner}).CatchUp(t.Context(), done); !errors.Is(err, catalog.ErrDefinition) {
 			t.Errorf("the old program goes on: %v", err)
 		}
 		settle(t, p.system(t, without))
@@ -475,7 +477,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 	r := *s.Models[0].Runner
 	r.Index = slowIndex{s.Index}
 	stop, ended := make(chan struct{}), make(chan error, 1)
-	f := runner.Follower{Runner: &r, Stop: stop, Prompt: true}
+	f := reader.Follower{Runner: &r, Stop: stop, Prompt: true}
 	go func() { ended <- f.Run(t.Context()) }()
 	wrote := 0
 	write := func() {
@@ -484,7 +486,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	at := func() (last events.Position) {
-		places, err := r.Places(t.Context())
+		places, err := reader.ReadPlaces(t.Context(), &r)
 		if err != nil {
 			t.Fatal(err)
 		}

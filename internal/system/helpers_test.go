@@ -3,7 +3,7 @@ package system_test
 import (
 	"context"
 
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/scratch"
 	"weir/internal/system"
 )
@@ -19,6 +19,6 @@ func verifyAll(s *system.System) ([]scratch.Difference, error) {
 func catchUp(ctx context.Context, s *system.System) error {
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: s.Models[0].Runner}
+	f := reader.Follower{Runner: s.Models[0].Runner}
 	return f.CatchUp(ctx, done)
 }

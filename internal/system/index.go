@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"weir/internal/documents"
 	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -19,13 +20,12 @@ import (
 	"weir/internal/search"
 	"weir/internal/seq"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
 // is a search generation. Each generation has indexes of its own, and a row in the own table (owntable.GenerationRow). The
 // catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
-// reader with another generation is refused (runner.Runner.Indexed).
+// reader with another generation is refused (documents.Indexed).
 //
 // A generation is built in this order. A crash after any step leaves what the next program
 // goes on from:
@@ -187,7 +187,7 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		case row.Search == g.hash:
 			g.named.Store(true)
 		case g.named.Load():
-			_, err = p.Runner.Indexed(row)
+			_, err = documents.Indexed(p.Runner, row)
 		default:
 			err = s.name(ctx, g)
 		}
@@ -210,7 +210,7 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 		return err
 	}
 	if is, err := owntable.DecodeGeneration(other); err == nil && !is.Filled && s.now().Before(is.Until) {
-		_, err = g.part.Runner.Indexed(row)
+		_, err = documents.Indexed(g.part.Runner, row)
 		return fmt.Errorf("they are being built: %w", err)
 	}
 	return nil
@@ -300,18 +300,16 @@ func (s *System) generationOf(m *model.Model) *generation {
 // rowsOf yields the generations of a model.
 // A row that does not have the form of this program is yielded as far as it could be read.
 func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(hash string, row owntable.GenerationRow) error) error {
-	for rows, err := range store.Pages(ctx, s.Store, store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Generations(m.Name))}) {
+	for row, err := range store.EachRow(ctx, s.Store, owntable.RowsOf(owntable.Generations(m.Name))) {
 		if err != nil {
 			return err
 		}
-		for _, row := range rows {
-			is, err := owntable.DecodeGeneration(row)
-			if err != nil && !errors.Is(err, owntable.ErrRow) {
-				return err
-			}
-			if err := yield(owntable.GenerationOf(row), is); err != nil {
-				return err
-			}
+		is, err := owntable.DecodeGeneration(row)
+		if err != nil && !errors.Is(err, owntable.ErrRow) {
+			return err
+		}
+		if err := yield(owntable.GenerationOf(row), is); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
@@ -479,7 +480,7 @@ func (y *years) letters(id string) {
 	y.write(author)
 	y.write(unfit, long)
 	ids := func() (ids []string) {
-		ok(y, r.Dead(y.Context(), func(d runner.Dead) error { ids = append(ids, d.ID); return nil }))
+		ok(y, r.Dead(y.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 		return ids
 	}
 	if n := len(ids()); n < 3 {
@@ -559,7 +560,7 @@ func (y *years) replays(id string) {
 		y.Fatalf("%+v", n)
 	}
 	y.apply()
-	y.discards(runner.DeadRecord)
+	y.discards(deadletter.Record)
 	n, err := (&replay.Replay{Model: y.Models[0].Model, Store: y.Store}).Forget(y.Context(), at)
 	if ok(y, err); n != 1 {
 		y.Fatalf("%d removals were forgotten", n)
@@ -567,11 +568,11 @@ func (y *years) replays(id string) {
 }
 
 // discards discards the dead letters of a kind, of which there must be some.
-func (y *years) discards(kind runner.DeadKind) {
+func (y *years) discards(kind deadletter.Kind) {
 	y.Helper()
 	var ids []string
 	r := y.Models[0].Runner
-	ok(y, r.Dead(y.Context(), func(d runner.Dead) error {
+	ok(y, r.Dead(y.Context(), func(d deadletter.Letter) error {
 		if d.Kind == kind {
 			ids = append(ids, d.ID)
 		}
@@ -672,7 +673,7 @@ func (y *years) own() map[string]amount {
 	for _, row := range scan(y, y.Store, store.Query{Table: owntable.TableName}) {
 		partition := row.Get(owntable.Partition).Text()
 		kind := owntable.Kind(partition)
-		if owntable.Partitions("lives")(partition) && kind != "deadpart" && row.Get("kind").Text() != string(runner.DeadDocument) { // of no build
+		if owntable.Partitions("lives")(partition) && kind != "deadpart" && row.Get("kind").Text() != string(deadletter.Document) { // of no build
 			is[unbuilt] = amount{is[unbuilt].rows + 1, is[unbuilt].bytes + row.Size()}
 		}
 		is[kind] = amount{is[kind].rows + 1, is[kind].bytes + row.Size()}

@@ -8,7 +8,6 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Pruned says what became of a search generation that is not the model's own.
@@ -79,15 +78,17 @@ func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.Ge
 		}
 	}
 	for _, partition := range owntable.Pending(p.Model.Name, is.Generation) {
-		err := p.Runner.EachOwn(ctx, partition, func(note value.Item) error {
+		for note, err := range store.EachRow(ctx, p.Runner.Store, owntable.RowsOf(partition)) {
+			if err != nil {
+				return err
+			}
 			is, err := owntable.DecodePending(note)
 			if err == nil {
 				_, err = p.Runner.Write(ctx, []store.Write{is.Drop(is.At)}) // one that was raised meanwhile stays
 			}
-			return err
-		})
-		if err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
 	}
 	_, err = store.WriteRow(ctx, s.Store, row.Drop(owntable.Generation(p.Model.Name, is.Generation)))

@@ -9,8 +9,8 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/reader"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -133,7 +133,7 @@ func settle(t testing.TB, s *system.System) {
 	t.Helper()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: s.Models[0].Runner}
+	f := reader.Follower{Runner: s.Models[0].Runner}
 	if err := f.CatchUp(context.Background(), done); err != nil {
 		t.Fatal(err)
 	}

@@ -233,24 +233,18 @@ func first(t *testing.T, db store.Store, table string, has []string) value.Item 
 // find returns the first row that has some attributes, nil if there is none.
 func find(t *testing.T, db store.Store, table string, has []string) value.Item {
 	t.Helper()
-	q := store.Query{Table: table}
-	for {
-		page, err := db.Query(context.Background(), q)
+	for row, err := range store.EachRow(context.Background(), db, store.Query{Table: table}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, row := range page.Rows {
-			if !slices.ContainsFunc(has, func(h string) bool {
-				name, begins, _ := strings.Cut(h, "=")
-				return !row.Has(name) || begins != "" && !strings.HasPrefix(value.Scalar(row.Get(name)), begins)
-			}) {
-				return row
-			}
-		}
-		if q.After = page.Next; q.After == nil {
-			return nil
+		if !slices.ContainsFunc(has, func(h string) bool {
+			name, begins, _ := strings.Cut(h, "=")
+			return !row.Has(name) || begins != "" && !strings.HasPrefix(value.Scalar(row.Get(name)), begins)
+		}) {
+			return row
 		}
 	}
+	return nil
 }
 
 func setting(name string, v value.Value) func(value.Item) value.Item {

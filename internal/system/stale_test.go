@@ -18,9 +18,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/api"
-	"weir/internal/live"
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/reader"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
 	"weir/internal/store/dynamodb/dynamodbtest"
@@ -133,7 +133,7 @@ func answersWithoutAStream(t *testing.T, m *model.Model, db store.Store, turn fu
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- live.Follow(ctx, s.Models[0].Runner, live.Options{Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: quiet})
+		done <- reader.Follow(ctx, s.Models[0].Runner, reader.Options{Lease: time.Second, Poll: 10 * time.Millisecond, List: 20 * time.Millisecond, Log: quiet})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -38,6 +38,7 @@ import (
 	"weir/internal/projections/copies"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -396,7 +397,7 @@ func (s *System) ownExpiryTime(ctx context.Context, now time.Time) (time.Time, e
 // there is none or the record has no time. Of a shard whose checkpoint cannot be read nothing
 // is applied until that is put right, so its records do not count.
 func (s *System) unapplied(ctx context.Context, p *Part, table, shard string) (time.Time, error) {
-	at, err := p.Runner.Place(ctx, table, shard)
+	at, err := reader.ReadPlace(ctx, p.Runner, table, shard)
 	if err != nil {
 		return time.Time{}, unless(err, owntable.ErrRow)
 	}

@@ -21,6 +21,7 @@ import (
 	"weir/internal/logs"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -100,7 +101,7 @@ func (w *world) catchUp(t *testing.T) tracetest.SpanStubs {
 	w.spans.Reset()
 	done := make(chan struct{})
 	close(done)
-	f := runner.Follower{Runner: w.Models[0].Runner, Prompt: true}
+	f := reader.Follower{Runner: w.Models[0].Runner, Prompt: true}
 	if err := f.CatchUp(t.Context(), done); err != nil {
 		t.Fatal(err)
 	}

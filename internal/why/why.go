@@ -132,16 +132,14 @@ func derived(e *model.Entity) (names []string) {
 func Rows(ctx context.Context, m *model.Model, db store.Store, yield func(e *events.Entry, table string) error) error {
 	n := uint64(0)
 	for _, t := range m.Tables {
-		for rows, err := range store.Pages(ctx, db, store.Query{Table: t.Name}) {
+		for row, err := range store.EachRow(ctx, db, store.Query{Table: t.Name}) {
 			if err != nil {
 				return fmt.Errorf("reading %s: %w", t.Name, err)
 			}
-			for _, row := range rows {
-				n++
-				if e, ok := scratch.Insert(t, row, n); ok {
-					if err := yield(&e, t.Name); err != nil {
-						return err
-					}
+			n++
+			if e, ok := scratch.Insert(t, row, n); ok {
+				if err := yield(&e, t.Name); err != nil {
+					return err
 				}
 			}
 		}

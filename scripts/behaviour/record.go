@@ -16,8 +16,8 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
+	"weir/internal/reader"
 	"weir/internal/replay"
-	"weir/internal/runner"
 	"weir/internal/search"
 	"weir/internal/sim"
 	"weir/internal/store"
@@ -144,24 +144,18 @@ func identities(ctx context.Context, s *system.System) (ids []string, err error)
 // it writes where in random it stands.
 func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string, random []string) error {
 	var lines []string
-	for {
-		page, err := db.Query(ctx, q)
+	for row, err := range store.EachRow(ctx, db, q) {
 		if err != nil {
 			return err
 		}
-		for _, row := range page.Rows {
-			if q.Table == owntable.TableName && row.Get(owntable.Partition).Text() == secret {
-				continue
-			}
-			line := string(value.AppendTypedItem(nil, row))
-			for i, id := range random {
-				line = strings.ReplaceAll(line, id, fmt.Sprintf("(random %d)", i))
-			}
-			lines = append(lines, prefix+line)
+		if q.Table == owntable.TableName && row.Get(owntable.Partition).Text() == secret {
+			continue
 		}
-		if q.After = page.Next; q.After == nil {
-			break
+		line := string(value.AppendTypedItem(nil, row))
+		for i, id := range random {
+			line = strings.ReplaceAll(line, id, fmt.Sprintf("(random %d)", i))
 		}
+		lines = append(lines, prefix+line)
 	}
 	slices.Sort(lines)
 	for _, l := range lines {
@@ -249,7 +243,7 @@ func replayAll(ctx context.Context, s *system.System, files []string) error {
 	}
 	done := make(chan struct{})
 	close(done)
-	if err := (&runner.Follower{Runner: part.Runner}).CatchUp(ctx, done); err != nil {
+	if err := (&reader.Follower{Runner: part.Runner}).CatchUp(ctx, done); err != nil {
 		return err
 	}
 	return s.Show(ctx)

@@ -15,10 +15,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
-	"weir/internal/live"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
+	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
 	"weir/internal/store"
@@ -174,7 +174,7 @@ type sharing struct {
 // sharer is one of the processes.
 type sharer struct {
 	*backend
-	following *live.Following
+	following *reader.Leased
 	stop      context.CancelFunc
 	over      chan struct{}
 }
@@ -226,7 +226,7 @@ func (s *sharing) runner(db store.Store) *runner.Runner {
 // start starts a process.
 func (s *sharing) start() {
 	p := &sharer{backend: &backend{Store: s.open(), stream: s.stream, wait: s.wait}, over: make(chan struct{})}
-	f := live.Open(s.runner(p.backend), live.Options{Lease: s.lease, Log: slog.New(&failures{&s.failed})})
+	f := reader.NewLeased(s.runner(p.backend), reader.Options{Lease: s.lease, Log: slog.New(&failures{&s.failed})})
 	f.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	p.following, p.stop = f, stop

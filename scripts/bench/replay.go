@@ -12,6 +12,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/reader"
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -112,7 +113,7 @@ func replayInto(ctx context.Context, m *model.Model, st store.Store, run *runner
 	written := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		f := runner.Follower{Runner: run}
+		f := reader.Follower{Runner: run}
 		if err := f.CatchUp(ctx, written); err != nil {
 			cancel(err)
 		}

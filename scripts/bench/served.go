@@ -16,7 +16,7 @@ import (
 	"weir/internal/api"
 	"weir/internal/ingest"
 	"weir/internal/query"
-	"weir/internal/runner"
+	"weir/internal/reader"
 	"weir/internal/web"
 	"weir/internal/writeapi"
 )
@@ -55,7 +55,7 @@ func (b *bench) serveIt(r *running) (*served, error) {
 	errs := make(chan error, 2)
 	go func() { errs <- server.Run(ctx) }()
 	go func() {
-		f := runner.Follower{Runner: r.part.Runner, Prompt: true}
+		f := reader.Follower{Runner: r.part.Runner, Prompt: true}
 		errs <- f.CatchUp(context.WithoutCancel(ctx), ctx.Done())
 	}()
 	stop := func() error {

@@ -3,6 +3,7 @@ package copies
 import (
 	"context"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
@@ -21,15 +22,15 @@ func newPart(g *projections.Gathered) *part {
 }
 
 // Letters returns the kind of a row that its table refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadRow} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Row} }
 
 // Retry makes the rows that one change asked for from their source as it is now: what followed
 // the change may be missing in the stream for good. Entries of a history are made from the change.
 // Retry gives no followed value to other rows.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	c, err := r.ChangeOf(d)
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
+	c, err := d.Change(r.Model)
 	if err != nil {
-		return err
+		return false, err
 	}
 	b := runner.Batch{ShardKey: d.ShardKey, Changes: []projections.Change{c}}
 	g := projections.NewGathered(1)
@@ -40,20 +41,20 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 	p.puts = history
 	w := runner.NewWork(r, b, g)
 	if err := p.Apply(ctx, w); err != nil {
-		return err
+		return false, err
 	}
 	if err := p.Mend(ctx, w); err != nil {
-		return err
+		return false, err
 	}
-	kept := w.IsKept(0)
+	kept = w.IsKept(0)
 	for i := range state {
 		refused, err := r.RetryFix(ctx, d, &RowFix{Row: state[i].Row, Source: c.Row, Rule: state[i].Rule})
 		if err != nil {
-			return err
+			return false, err
 		}
 		kept = kept || refused
 	}
-	return r.Settle(ctx, d, kept)
+	return kept, nil
 }
 
 // split returns what makes entries of a history, and what makes copies. Deletions of copies are

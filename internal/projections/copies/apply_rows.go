@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -346,9 +346,9 @@ func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Positi
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
 	w.Kept(i, p.Rule.Name)
-	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadRow, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
-		ShardKey: w.ShardKey, Position: at, Record: runner.RecordOf(c), Time: c.Time,
+	_, err := w.Letters().Keep(ctx, deadletter.Letter{
+		Kind: deadletter.Row, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
+		ShardKey: w.ShardKey, Position: at, Record: deadletter.RecordOf(c), Time: c.Time,
 	})
 	return err
 }

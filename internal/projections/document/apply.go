@@ -3,6 +3,8 @@ package document
 import (
 	"context"
 
+	"weir/internal/deadletter"
+	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -32,13 +34,13 @@ func (p *part) Fold(i int, c *projections.Change) {
 func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
 
 // Letters returns the kind of a document that the index refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadDocument} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Document} }
 
 // Retry makes the documents that a change asked for from their row as it is now, at the change's position.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	c, err := r.ChangeOf(d)
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
+	c, err := d.Change(r.Model)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var pending []owntable.PendingRow
 	for _, s := range r.Model.Searches {
@@ -46,9 +48,6 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
 		}
 	}
-	kept, err := r.WritePending(ctx, d.ShardKey, pending)
-	if err != nil {
-		return err
-	}
-	return r.Settle(ctx, d, kept > 0)
+	refused, err := documents.WritePending(ctx, r, d.ShardKey, pending)
+	return refused > 0, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -27,7 +28,7 @@ func (Kind) Orders(m *model.Model) runner.Order {
 }
 
 // Letters returns the kind of a notification that its table refused.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadNotification} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Notification} }
 
 // part is what one batch asks of this kind.
 type part struct {
@@ -108,9 +109,9 @@ func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generat
 			continue
 		}
 		w.Kept(n.Change, rule)
-		if _, err := w.KeepDead(ctx, runner.Dead{
-			Kind: runner.DeadNotification, Target: n.List, Reason: "the lists of its subscribers are being built; it is sent once they are, or by a retry",
-			ShardKey: w.ShardKey, Position: c.Position, Record: runner.RecordOf(c), Time: c.Time,
+		if _, err := w.Letters().Keep(ctx, deadletter.Letter{
+			Kind: deadletter.Notification, Target: n.List, Reason: "the lists of its subscribers are being built; it is sent once they are, or by a retry",
+			ShardKey: w.ShardKey, Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
 		}); err != nil {
 			return err
 		}

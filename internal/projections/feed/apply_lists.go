@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -94,7 +95,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 // because the own table refuses the write. All other changes and lists go on.
 func (w *work) unlisted(ctx context.Context, list string, change int, reason string) error {
 	w.Kept(change)
-	_, err := w.KeepDead(ctx, runner.Unusable(&w.Changes[change], w.ShardKey, list, reason))
+	_, err := w.Letters().Keep(ctx, deadletter.Unusable(&w.Changes[change], w.ShardKey, list, reason))
 	return err
 }
 
@@ -282,7 +283,7 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 		case !ok:
 		case p.Unclear != "":
 			done.kept = true
-			if err := keepRefused(ctx, r, runner.DeadImage, t, &p, p.Unclear); err != nil {
+			if err := keepRefused(ctx, r, deadletter.Image, t, &p, p.Unclear); err != nil {
 				return done, err
 			}
 		default:
@@ -298,7 +299,7 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 			continue
 		}
 		done.kept = true
-		if err := keepRefused(ctx, r, runner.DeadNotification, t, &of[i], out[i].Err.Error()); err != nil {
+		if err := keepRefused(ctx, r, deadletter.Notification, t, &of[i], out[i].Err.Error()); err != nil {
 			return done, err
 		}
 	}
@@ -322,38 +323,38 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 
 // keepRefused keeps a dead letter for a row that its table refused, or whose key does not tell
 // which subscriber gets it. The other subscribers still get theirs.
-func keepRefused(ctx context.Context, r *runner.Runner, kind runner.DeadKind, t *Notification, p *projections.Put, reason string) error {
-	_, err := r.KeepDead(ctx, refused(r, kind, t.Rule.Name, p, reason))
+func keepRefused(ctx context.Context, r *runner.Runner, kind deadletter.Kind, t *Notification, p *projections.Put, reason string) error {
+	_, err := r.Letters().Keep(ctx, refused(r, kind, t.Rule.Name, p, reason))
 	return err
 }
 
 // refused returns the dead letter of such a row.
-func refused(r *runner.Runner, kind runner.DeadKind, rule string, p *projections.Put, reason string) runner.Dead {
-	return runner.Dead{
+func refused(r *runner.Runner, kind deadletter.Kind, rule string, p *projections.Put, reason string) deadletter.Letter {
+	return deadletter.Letter{
 		Kind: kind, Target: rule + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
 		Record: owntable.RecordItem(&events.Record{New: p.Image}),
 	}
 }
 
 // Retry writes a subscriber's row that was refused before, or sends a notification that had no lists.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	if d.Row.Table == "" {
-		return resend(ctx, r, d)
+		return false, resend(ctx, r, d)
 	}
 	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.ChangeRecord().New, Position: d.Position})})
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return fmt.Errorf("%s: %w", d.Target, out[0].Err)
+		return false, fmt.Errorf("%s: %w", d.Target, out[0].Err)
 	}
-	return r.Forget(ctx, d)
+	return false, nil
 }
 
 // resend sends a notification that had no lists (keepUnsent) to those who are in its list now.
 // It may be repeated: a subscriber who has the notification keeps it as it is.
-func resend(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
-	c, err := r.ChangeOf(d)
+func resend(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+	c, err := d.Change(r.Model)
 	if err != nil {
 		return err
 	}
@@ -385,7 +386,7 @@ func resend(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 			return err
 		}
 	}
-	return r.Forget(ctx, d)
+	return nil
 }
 
 // Lists returns lists of subscribers.

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 
+	"weir/internal/deadletter"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/value"
@@ -12,7 +13,7 @@ import (
 type Kind struct{ runner.Base }
 
 // Letters returns the kind of a row that refused the value that it follows.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadFollow} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Follow} }
 
 // Work is the state of one batch whose followed values are being applied. Package copies
 // drives it, because rows are entered in lists before they are written.

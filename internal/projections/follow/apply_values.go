@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -278,40 +279,40 @@ func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serv
 		return nil, err
 	}
 	out, of = append(out, more...), append(slices.Clip(of), some...)
-	var ds []runner.Dead
+	var ds []deadletter.Letter
 	for i := range out {
 		if errors.Is(out[i].Err, store.ErrRefused) {
 			refused = append(refused, of[i])
 			ds = append(ds, unserved(r, of[i], out[i].Err.Error()))
 		}
 	}
-	return refused, r.KeepAll(ctx, ds)
+	return refused, r.Letters().KeepAll(ctx, ds)
 }
 
 // unserved returns the dead letter for a follower that refused the value of a list.
-func unserved(r *runner.Runner, s serving, reason string) runner.Dead {
-	return runner.Dead{
-		Kind: runner.DeadFollow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
+func unserved(r *runner.Runner, s serving, reason string) deadletter.Letter {
+	return deadletter.Letter{
+		Kind: deadletter.Follow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
 		Record: owntable.UnservedRecord(s.attr, s.list),
 	}
 }
 
 // Retry gives a follower the current value, if the follower still follows it.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	name, list := owntable.UnservedFrom(d.Record)
 	rows, err := r.Get(ctx, []store.Ref{owntable.FollowedList(list), d.Row})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := serve(list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
 		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())
 		if _, err := r.Did(ctx, wr); err != nil {
-			return fmt.Errorf("%s: %w", d.Target, err)
+			return false, fmt.Errorf("%s: %w", d.Target, err)
 		}
 	}
-	return r.Forget(ctx, d)
+	return false, nil
 }
 
 // listMark returns the mark by which a follower names the list that it is on.

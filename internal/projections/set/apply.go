@@ -3,6 +3,7 @@ package set
 import (
 	"context"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/tally"
@@ -23,7 +24,7 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 }
 
 // Letters returns the kind of a row that refused to show its part of a set.
-func (Kind) Letters() []runner.DeadKind { return []runner.DeadKind{runner.DeadSet} }
+func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Set} }
 
 // part is what one batch asks of this kind.
 // It lives as long as the batch, and belongs to one goroutine.

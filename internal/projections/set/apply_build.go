@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"weir/internal/contribution"
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -307,7 +308,7 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.
 			return writes, err
 		}
 		if errors.Is(out[0].Err, store.ErrRefused) {
-			_, err := r.KeepDead(ctx, runner.Dead{Kind: runner.DeadSet, Target: e.SetOf().Name + " of " + r.Describe(row), Row: row, Reason: out[0].Err.Error()})
+			_, err := r.Letters().Keep(ctx, deadletter.Letter{Kind: deadletter.Set, Target: e.SetOf().Name + " of " + r.Describe(row), Row: row, Reason: out[0].Err.Error()})
 			return writes, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -337,16 +338,16 @@ func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, chan
 		w.Kept(i, e.SetOf().Name)
 	}
 	c := &w.Changes[changes[0]]
-	_, err := w.KeepDead(ctx, runner.Dead{
-		Kind: runner.DeadSet, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
-		Record: runner.RecordOf(c), Time: c.Time,
+	_, err := w.Letters().Keep(ctx, deadletter.Letter{
+		Kind: deadletter.Set, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
+		Record: deadletter.RecordOf(c), Time: c.Time,
 	})
 	return err
 }
 
 // Retry makes a row show its part of a set.
 // It takes the part of the set as it is now, not as it was when it was refused.
-func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
+func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	for _, e := range r.Model.Entities {
 		if e.SetOf() == nil || e.Table.Name != d.Row.Table {
 			continue
@@ -362,11 +363,11 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *runner.Dead) error {
 		// A failed condition: another writer changed the row, so it is checked again
 		// anyway.
 		if err != nil && !errors.Is(err, store.ErrCondition) {
-			return fmt.Errorf("%s: %w", d.Target, err)
+			return false, fmt.Errorf("%s: %w", d.Target, err)
 		}
-		return r.Forget(ctx, d)
+		return false, nil
 	}
-	return fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, runner.ErrNoRetry)
+	return false, fmt.Errorf("%s: it is a row of none of the model's sets any more: %w", d.ID, deadletter.ErrNoRetry)
 }
 
 // leafWrite returns the write that makes a row show its node, unless the row shows

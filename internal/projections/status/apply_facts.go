@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -61,7 +62,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 		i := of[n]
 		c := &w.Changes[w.factOf[i]]
 		w.Kept(w.factOf[i], w.facts[i].derivations()...)
-		if _, err := w.KeepDead(ctx, runner.Unusable(c, w.ShardKey, w.facts[i].List, out[n].Err.Error())); err != nil {
+		if _, err := w.Letters().Keep(ctx, deadletter.Unusable(c, w.ShardKey, w.facts[i].List, out[n].Err.Error())); err != nil {
 			return err
 		}
 	}

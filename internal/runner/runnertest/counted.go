@@ -8,7 +8,6 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Counted returns the counts of all records that were passed, over all runs: those
@@ -20,14 +19,10 @@ func Counted(ctx context.Context, r *runner.Runner) (n runner.Counts, err error)
 	}
 	past, err := owntable.DecodePast(gone)
 	n = runner.Counts(past)
-	var rows []value.Item
-	q := store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints(r.Model.Name))}
-	for more := true; more && err == nil; more = q.After != nil {
-		var page store.Page
-		page, err = r.Store.Query(ctx, q)
-		rows, q.After = append(rows, page.Rows...), page.Next
-	}
-	for _, row := range rows {
+	for row, failed := range store.EachRow(ctx, r.Store, owntable.RowsOf(owntable.Checkpoints(r.Model.Name))) {
+		if failed != nil {
+			return n, failed
+		}
 		is, bad := owntable.DecodeCheckpoint(row)
 		err = errors.Join(err, bad)
 		n.Add(runner.Counts(is.Counts))

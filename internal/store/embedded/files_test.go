@@ -296,17 +296,12 @@ func (d *damages) all(n int) bool {
 }
 
 func countRows(s *Store, tab *table) (n int, err error) {
-	q := store.Query{Table: tab.Name}
-	for {
-		page, err := s.Query(context.Background(), q)
-		if err != nil {
+	for rows, err := range store.Pages(context.Background(), s, store.Query{Table: tab.Name}) {
+		if n += len(rows); err != nil {
 			return n, err
 		}
-		if n += len(page.Rows); page.Next == nil {
-			return n, nil
-		}
-		q.After = page.Next
 	}
+	return n, nil
 }
 
 // TestDirectoryWithoutList: what opens a directory whose list is missing might delete its files.

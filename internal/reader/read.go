@@ -1,0 +1,118 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"weir/internal/deadletter"
+	"weir/internal/events"
+	"weir/internal/store"
+)
+
+// page is what was read of a shard last.
+type page struct {
+	first time.Time // of its first record; zero if it has none
+	end   bool      // the shard ends behind it
+}
+
+// Read returns records of a shard. If this process does not have the lease, the error is errElsewhere. If the
+// records after the position have expired, it keeps a dead letter for the gap, and continues behind it.
+func (r *Leased) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
+	if r.holds() == 0 {
+		return store.Records{}, errElsewhere
+	}
+	at := place{table, shard}
+	read, err := r.run.Store.Read(ctx, table, shard, after, limit)
+	switch {
+	case errors.Is(err, store.ErrTrimmed):
+		read, err = r.resumeBehindGap(ctx, at, after, limit)
+	case errors.Is(err, store.ErrNoTable) && r.isGone(at):
+		read, err = store.Records{End: true}, r.gap(ctx, at, after, "the shard was gone before its end was read")
+	case errors.Is(err, store.ErrNoTable):
+		return store.Records{}, nil // the next listings say whether the shard is gone, or the table
+	}
+	if err != nil {
+		if !errors.Is(err, errElsewhere) {
+			r.note(Reads)
+			err = fmt.Errorf("%w: %w", errShard, err)
+		}
+		return store.Records{}, err
+	}
+	r.keep(at, read)
+	return read, nil
+}
+
+// keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
+func (r *Leased) keep(at place, read store.Records) {
+	p := page{end: read.End}
+	if len(read.Records) > 0 {
+		p.first = read.Records[0].Time
+		r.alarm(at, p.first)
+	}
+	r.mu.Lock()
+	was := r.pages[at]
+	r.pages[at] = p
+	r.mu.Unlock()
+	if p.end && !was.end {
+		r.poke()
+	}
+}
+
+// isGone reports whether two listings in a row have not shown the shard.
+func (r *Leased) isGone(at place) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone[at] > 1
+}
+
+// resumeBehindGap records the gap and then continues at the oldest record that the stream
+// still has. If nothing was ever read of the shard, nothing can be missing.
+func (r *Leased) resumeBehindGap(ctx context.Context, at place, after events.Position, limit int) (store.Records, error) {
+	oldest, err := r.run.Store.Horizon(ctx, at.table, at.shard)
+	if err != nil {
+		return store.Records{}, err
+	}
+	read, err := r.run.Store.Read(ctx, at.table, at.shard, oldest, limit)
+	if err != nil || after.IsZero() {
+		return read, err
+	}
+	to := "the end of the shard"
+	if len(read.Records) > 0 {
+		to = read.Records[0].Position.String()
+	}
+	return read, r.gap(ctx, at, after, "the stream had forgotten what came after it, at least up to "+to)
+}
+
+// gap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes
+// after a long pause may find that records have expired which others had applied: that is no gap, so it looks whether it
+// still has the lease.
+func (r *Leased) gap(ctx context.Context, at place, after events.Position, what string) error {
+	fence := r.holds()
+	if fence == 0 {
+		return errElsewhere
+	}
+	if ok, err := beat(ctx, r.run.Store, r.lease(), fence); err != nil || !ok {
+		return errors.Join(err, errElsewhere)
+	}
+	p, err := ReadPlace(ctx, r.run, at.table, at.shard)
+	if err != nil {
+		return err
+	}
+	if p.At != after || p.Done { // what follows was applied before this process got the lease
+		return errElsewhere
+	}
+	return r.keepGap(ctx, deadletter.ShardGap(at.table, at.shard, after, what, r.run.Now()))
+}
+
+// old is the age from which the records that are read are close to expiry.
+const old = 20 * time.Hour
+
+// alarm warns that the reader is so far behind that the records are close to expiry.
+func (r *Leased) alarm(at place, t time.Time) {
+	if age := r.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
+		r.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", at.table, "shard", at.shard, "age", age.Round(time.Minute))
+		r.note(Old)
+	}
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/internal/deadletter"
+	"weir/internal/store"
+	"weir/internal/value"
+)
+
+// Letters has the dead letters of the runner's model or, in the runner of a generation, of its build.
+func (r *Runner) Letters() deadletter.Box { return deadletter.Box{Model: r.Model, Store: r.Store} }
+
+// Dead lists the dead letters page by page, without their records. Long texts are
+// shortened. Those of ledgers that a build has replaced are left out.
+func (r *Runner) Dead(ctx context.Context, yield func(deadletter.Letter) error) error {
+	all, err := r.all(ctx)
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = all[i].Letters().Each(ctx, func(d deadletter.Letter) error {
+			if all[i].isReplaced(&d) {
+				return nil
+			}
+			return yield(d)
+		})
+	}
+	return err
+}
+
+// DeadByID reads a whole dead letter, with its record. The error wraps deadletter.ErrNoDead if there
+// is none.
+func (r *Runner) DeadByID(ctx context.Context, id string) (deadletter.Letter, error) {
+	_, d, err := r.holding(ctx, id)
+	return d, err
+}
+
+// holding returns a whole dead letter, and the runner that has it. The same letter may wait for
+// the ledger that a target shows and for one that a build has replaced: then it is the first.
+func (r *Runner) holding(ctx context.Context, id string) (*Runner, deadletter.Letter, error) {
+	all, err := r.all(ctx)
+	if err != nil {
+		return nil, deadletter.Letter{}, err
+	}
+	var replaced *Runner
+	var old deadletter.Letter
+	for _, r := range all {
+		d, err := r.Letters().ByID(ctx, id)
+		switch {
+		case errors.Is(err, deadletter.ErrNoDead):
+		case err == nil && r.isReplaced(&d):
+			replaced, old = r, d
+		default:
+			return r, d, err
+		}
+	}
+	if replaced == nil {
+		return nil, deadletter.Letter{}, fmt.Errorf("%s: %w", id, deadletter.ErrNoDead)
+	}
+	return replaced, old, nil
+}
+
+// Gaps returns the dead letters of gaps that were named and not discarded.
+func (r *Runner) Gaps(ctx context.Context) (out []deadletter.Letter, err error) {
+	err = r.Dead(ctx, func(d deadletter.Letter) error {
+		if d.Kind == deadletter.Gap {
+			out = append(out, d)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Describe names a row in a form for people.
+func (r *Runner) Describe(ref store.Ref) string {
+	t := r.Model.Table(ref.Table)
+	if t == nil {
+		return ref.Table
+	}
+	return ref.Table + " " + string(value.AppendPlainItem(nil, t.Item(ref.Key)))
+}

@@ -1,0 +1,129 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"weir/internal/doctor"
+	"weir/internal/store/dynamodb"
+)
+
+// account asks AWS for what an account says beside its tables: the caller, and the functions that read a
+// stream. It only reads, with the credentials of one configuration. It may be used by many goroutines.
+// Nothing is remembered between calls: each asks again.
+type account struct {
+	cfg    aws.Config
+	local  string // the endpoint of a DynamoDB that is not AWS's, "" for AWS
+	sts    *sts.Client
+	lambda *lambda.Client
+}
+
+// openAccount returns an account. It sends nothing. Where DynamoDB has an endpoint of its own, such as DynamoDB Local, the
+// other services are asked only if they have one too: the account that the credentials name is not the one that matters.
+func openAccount(cfg aws.Config) *account {
+	a := &account{cfg: cfg}
+	at := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
+	if u, err := url.Parse(at); err == nil && at != "" && !strings.HasSuffix(u.Hostname(), ".amazonaws.com") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
+		a.local = at
+	}
+	a.sts, a.lambda = sts.NewFromConfig(cfg), lambda.NewFromConfig(cfg)
+	return a
+}
+
+// elsewhere says what is needed where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
+// asked.
+func (a *account) elsewhere(service string) string {
+	if a.local == "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != "" {
+		return ""
+	}
+	return "AWS itself: " + a.local + " has tables alone"
+}
+
+// identity is who calls.
+// Credentials that cannot be found, and a refused call, are Unknown with what is needed, and no
+// error.
+func (a *account) identity(ctx context.Context) doctor.Fact[doctor.Identity] {
+	if _, err := a.cfg.Credentials.Retrieve(ctx); err != nil {
+		return doctor.Not[doctor.Identity]("credentials: set AWS_PROFILE, AWS_ACCESS_KEY_ID or a role (" + err.Error() + ")")
+	}
+	if why := a.elsewhere("STS"); why != "" {
+		return doctor.Not[doctor.Identity](why)
+	}
+	out, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return doctor.Not[doctor.Identity](dynamodb.Needs("sts:GetCallerIdentity", err))
+	}
+	return doctor.Known(doctor.Identity{ARN: aws.ToString(out.Arn), Region: a.cfg.Region})
+}
+
+// mappings are the functions on a stream, in the order in which Lambda lists them.
+// They include disabled mappings, and those of functions that are no programs of weir. An empty
+// list says that no function is on the stream.
+func (a *account) mappings(ctx context.Context, stream string) doctor.Fact[[]doctor.Mapping] {
+	if why := a.elsewhere("LAMBDA"); why != "" {
+		return doctor.Not[[]doctor.Mapping](why)
+	}
+	all := []doctor.Mapping{}
+	pages := lambda.NewListEventSourceMappingsPaginator(a.lambda, &lambda.ListEventSourceMappingsInput{EventSourceArn: &stream})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return doctor.Not[[]doctor.Mapping](dynamodb.Needs("lambda:ListEventSourceMappings", err))
+		}
+		for i := range page.EventSourceMappings {
+			all = append(all, a.mapping(ctx, &page.EventSourceMappings[i]))
+		}
+	}
+	return doctor.Known(all)
+}
+
+// mapping is one mapping, with the configuration of its function.
+// A function that is gone has a program without a model. If its configuration may not be read, the
+// program is Unknown: the function may be weir's.
+func (a *account) mapping(ctx context.Context, m *types.EventSourceMappingConfiguration) doctor.Mapping {
+	name := aws.ToString(m.FunctionArn)
+	out := doctor.Mapping{
+		ID: aws.ToString(m.UUID), Function: name[strings.LastIndexByte(name, ':')+1:], State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),
+		Batch: int(aws.ToInt32(m.BatchSize)), Tumbling: int(aws.ToInt32(m.TumblingWindowInSeconds)),
+		Parallel: int(aws.ToInt32(m.ParallelizationFactor)), Retries: unlimited(m.MaximumRetryAttempts), MaxAge: unlimited(m.MaximumRecordAgeInSeconds),
+		Filters: m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0 || m.FilterCriteriaError != nil, // Lambda cannot decrypt them
+	}
+	for _, t := range m.FunctionResponseTypes {
+		out.Partial = out.Partial || t == types.FunctionResponseTypeReportBatchItemFailures
+	}
+	if d := m.DestinationConfig; d != nil && d.OnFailure != nil {
+		out.Failures = aws.ToString(d.OnFailure.Destination)
+	}
+	is, err := a.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: m.FunctionArn})
+	var gone *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &gone):
+		out.Program = doctor.Known(doctor.Program{})
+	case err != nil:
+		out.Program = doctor.Not[doctor.Program](dynamodb.Needs("lambda:GetFunctionConfiguration", err))
+	default:
+		var p doctor.Program
+		if is.Environment != nil {
+			p.Model = is.Environment.Variables["WEIR_MODEL"]
+		}
+		out.Program = doctor.Known(p)
+	}
+	return out
+}
+
+// unlimited is a limit of Lambda's, whose default is none.
+// unlimited uses -1 for no limit, as Lambda's API does.
+func unlimited(n *int32) int {
+	if n == nil {
+		return -1
+	}
+	return int(*n)
+}
