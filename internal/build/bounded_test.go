@@ -149,6 +149,35 @@ func TestReplacedLetters(t *testing.T) {
 	f.compare()
 }
 
+// TestReplacedLettersOfStatuses: so it is of rows that show statuses alone.
+func TestReplacedLettersOfStatuses(t *testing.T) {
+	f := open(t, load(t, strings.Replace(voted, "  Movie.ratings: {count: Rating, to: {id: movie}}\n", "", 1)))
+	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+	f.write("PK", "USER#1", "SK", "RATING#1", "type", "Rating", "movie", "1", "stars", 9, "at", "now")
+	f.catchUp()
+	movie := f.theMovie()
+	ledger, err := f.runner().GetRow(t.Context(), owntable.Ledger(f.model.Name, movie))
+	f.ok(err)
+	_, err = f.runner().NoteShown(t.Context(), movie, ledger, errors.New("as if the row had refused it"))
+	f.ok(err)
+	if was := f.dead(); len(was) != 1 {
+		t.Fatalf("%+v", was)
+	}
+	f.build(owntable.BuildLive, "Movie")
+	if left := f.dead(); len(left) > 0 {
+		t.Errorf("%+v", left)
+	}
+	f.clock.Add(2)
+	_, _, err = f.builder("Movie").Prune(t.Context())
+	f.ok(err)
+	for name := range f.rows(owntable.TableName) {
+		if strings.Contains(name, `"dead|`) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	f.verified()
+}
+
 // before is a store that does something once, before its next transaction.
 type before struct {
 	store.Store

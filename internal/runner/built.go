@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/contribution"
 	"weir/internal/deadletter"
@@ -285,8 +286,11 @@ func (r *Runner) all(ctx context.Context) ([]*Runner, error) {
 // replaced returns the generation that a target shows, if that has replaced the ledgers of
 // this runner, which sees a catalog.
 func (r *Runner) replaced(target store.Ref) (b owntable.Build, ok bool) {
-	if e := r.publisher(target); e != nil && r.base == 0 && r.catalog != nil {
-		b, _ = r.catalog.Builds.Of(e.Name)
+	shows := func(e *model.Entity) bool {
+		return (projections.Publishes(e) || e.IsRecomputed()) && e.CanBe(target) && e.Takes(target.Key)
+	}
+	if i := slices.IndexFunc(r.Model.Entities, shows); i >= 0 && r.base == 0 && r.catalog != nil {
+		b, _ = r.catalog.Builds.Of(r.Model.Entities[i].Name)
 	}
 	return b, b.State.Shown()
 }
