@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/owntable"
@@ -122,11 +123,11 @@ func TestNothingHiddenOnAnyPage(t *testing.T) {
 		}
 	}
 	w.derive()
-	for _, d := range []runner.Dead{
-		{Kind: runner.DeadRecord, Target: "a record of one.jsonl", Reason: `NewImage.map.geheim[4711]."geheim": N: expected a string, found a number`, Raw: "geheim"},
-		{Kind: runner.DeadImage, Target: "Copy", Reason: `text is the string "geheim", not a number`, Row: pot, Record: owntable.RecordItem(&events.Record{Table: "shop-rows", Old: hidden("pot"), New: hidden("pot")})},
+	for _, d := range []deadletter.Letter{
+		{Kind: deadletter.Record, Target: "a record of one.jsonl", Reason: `NewImage.map.geheim[4711]."geheim": N: expected a string, found a number`, Raw: "geheim"},
+		{Kind: deadletter.Image, Target: "Copy", Reason: `text is the string "geheim", not a number`, Row: pot, Record: owntable.RecordItem(&events.Record{Table: "shop-rows", Old: hidden("pot"), New: hidden("pot")})},
 	} {
-		if _, err := w.part.Runner.KeepDead(t.Context(), d); err != nil {
+		if _, err := w.part.Runner.Letters().Keep(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -211,11 +211,11 @@ func (s *afterGets) Get(ctx context.Context, refs []store.Ref) ([]value.Item, er
 func TestKeptAgainBetweenReads(t *testing.T) {
 	h := keptHarness(t)
 	defer h.close()
-	id, err := h.runner(nil).KeepDead(t.Context(), parted())
+	id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 	must(t, err)
 	discard := func() { must(t, h.runner(nil).Discard(t.Context(), id)) }
 	keep := func() {
-		_, err := h.runner(nil).KeepDead(t.Context(), parted())
+		_, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 		must(t, err)
 	}
 	for _, do := range [][]func(){{discard, keep}, {discard, keep, discard, keep}} {
@@ -225,7 +225,7 @@ func TestKeptAgainBetweenReads(t *testing.T) {
 		}
 	}
 	r := &runner.Runner{Model: h.model, Store: &afterGets{h.store, []func(){discard}}, Now: time.Now}
-	if _, err := r.DeadByID(t.Context(), id); !errors.Is(err, runner.ErrNoDead) {
+	if _, err := r.DeadByID(t.Context(), id); !errors.Is(err, deadletter.ErrNoDead) {
 		t.Error(err)
 	}
 }
