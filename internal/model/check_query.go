@@ -108,14 +108,11 @@ func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Below == nil || s.Get {
 		return
 	}
-	if len(d.below) > 1 {
-		c.report(d.below[1].name.pos, "", "below bounds one field")
-	}
 	next := ""
 	if _, sort, _ := s.schema(); sort != nil {
 		next = findFirst(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
 	}
-	at := d.below[len(d.below)-1].name.pos
+	at := d.Below[0].name.pos
 	switch name := s.Below.Field.Name; {
 	case next == "":
 		c.report(at, "", "below needs a name of the sort key that with leaves free")

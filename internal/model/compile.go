@@ -1,7 +1,6 @@
 package model
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,7 +29,7 @@ func compile(r *reader, root node) *Model {
 		broken: map[*Entity]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 	}
 	root.declare(word{}, c.decl)
-	c.name()
+	c.Name = c.decl.Model.text
 	c.compileTables()
 	c.compileEntities()
 	for _, t := range c.Tables {
@@ -45,21 +44,6 @@ func compile(r *reader, root node) *Model {
 	c.reads = c.inputs()
 	c.check()
 	return c.Model
-}
-
-var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	entityName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
-	kebabName  = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
-)
-
-// name checks the model's name, which commands, URLs and keys of our own table have in them.
-func (c *compiler) name() {
-	w := c.decl.Model
-	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
-		c.report(w.pos, "like orders, or photo-album", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
-	}
 }
 
 // entity returns the entity that the file names. It reports an unknown name and returns

@@ -15,9 +15,6 @@ import (
 func (c *compiler) compileEntities() {
 	for _, d := range c.decl.Entities {
 		e := &Entity{Name: d.name.text, Left: &Left{}, decl: d}
-		if !entityName.MatchString(e.Name) {
-			c.report(d.name.pos, "like Album", "an entity's name is letters and digits, not %q", e.Name)
-		}
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
 		e.Attributes = mapped(d.Attributes, c.attribute)
@@ -54,7 +51,6 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
-	c.attributeName(d.name)
 	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: mapped(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)

@@ -11,14 +11,11 @@ import (
 // file.
 func (c *compiler) compileMigrations() {
 	for _, d := range c.decl.Migrate {
-		m := &Migration{Name: d.name.text, OneOf: d.one, decl: d}
-		if !kebabName.MatchString(m.Name) || len(m.Name) > 64 {
-			c.report(d.name.pos, "like v1", "a migration's name is small letters, digits and single hyphens, at most 64, not %q", m.Name)
-		}
+		m := &Migration{Name: d.name.text, OneOf: d.Into.one, decl: d}
 		if m.From = c.oldRows(d); m.From == nil {
 			continue
 		}
-		for _, mk := range d.into {
+		for _, mk := range d.Into.rules {
 			if into := c.entity(mk.name); into != nil && !c.broken[into] && !c.broken[m.From] {
 				c.making(m, into, mk)
 			}
@@ -37,8 +34,8 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 	if !d.Table.given() {
 		return c.entity(d.Rows)
 	}
-	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
-	if len(d.key.parts) == 0 {
+	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.Key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
+	if len(d.Key.parts) == 0 {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}

@@ -24,9 +24,6 @@ const StatusPath = "status"
 // Single is true only if every step gets one row, so the answer has one row at most.
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.Queries {
-		if !kebabName.MatchString(d.name.text) {
-			c.report(d.name.pos, "like albums-by-creator", "a query's name is small letters, digits and single hyphens, not %q", d.name.text)
-		}
 		if d.name.text == StatusPath {
 			c.report(d.name.pos, "call it "+c.Name+"-"+StatusPath, "%s is what GET /v1/%s/%s answers: how far everything is that the model derives", StatusPath, c.Name, StatusPath)
 		}
@@ -111,7 +108,7 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.With, whole = append(s.With, b), whole && ok
 	}
-	for _, p := range d.below {
+	for _, p := range d.Below {
 		b, ok := c.bind(q, s.Entity, p, prior)
 		s.Below, whole = &b, whole && ok
 	}

@@ -59,8 +59,11 @@ type termDecl struct {
 
 // paramDecl is {param: NAME} in place of a value.
 type paramDecl struct {
+	// A value that the caller of a query gives.
 	heading `noun:"parameter"`
-	Param   word `need:"{param: NAME}"`
+	// The name of the parameter. "name?" may be left out, name=text has a default. The parameter of in and not is a list with
+	// commas.
+	Param word `need:"{param: NAME}"`
 }
 
 // single reports whether the test names one value and nothing else.
@@ -155,7 +158,6 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 	for _, d := range ds {
 		var f *Field
 		if own {
-			c.attributeName(d.name)
 			if f = e.Field(d.name.text); !d.single() { // one value alone is what the model says, and no secret
 				c.tells(e, d.name)
 			}

@@ -38,13 +38,23 @@ type RowRule struct {
 
 // rowDecl is a row rule as the file has it: a copy, a history (keep) or a feed (each).
 type rowDecl struct {
+	// A row made from each row of an entity: a copy, or, with keep, an entry of history.
 	deriveDecl `noun:"row rule"`
-	Row        []word `some:"an entity, or a list of them"`
-	Keep       []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
-	Each       *eachDecl
-	Where      []testDecl
-	Set        sets
-	of         word // of a rule: that of Row which is its source
+	// The entity, or list of them, whose rows it is made from.
+	Row []word `need:"row: ENTITY"`
+	// History: the events that make an entry, which stays. Without keep the row is a copy that changes, moves and goes with
+	// its source.
+	Keep []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
+	// One row for each subscriber, as of the moment when the change is handled. The subscriber's fields are Entity.field under
+	// set.
+	Each *eachDecl
+	// Tests that a source row passes.
+	Where []testDecl
+	// The fields of the row made: a field of the source row, =text, something of the record ($time, $position, $event, $key,
+	// $old, $new), {follow: Entity.field}, or a nested map.
+	Set sets `need:"set: {name: field of the source row}"`
+
+	of word // of a rule: that of Row which is its source
 }
 
 // split parses "Entity" or "Entity(label)".
@@ -56,12 +66,6 @@ func (d *rowDecl) split(r *reader, _ string) bool {
 		r.report(d.name.pos, "Activity, or Activity(created)", "a row rule is named by the entity it makes, not %q", d.name.text)
 	}
 	return ok
-}
-
-func (d *rowDecl) check() {
-	if n, ok := d.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
-		d.missing("set", "set: {name: field of the source row}")
-	}
 }
 
 func (d *rowDecl) enter(c *compiler, e *Entity) {

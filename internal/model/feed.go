@@ -8,9 +8,12 @@ import (
 // eachDecl declares the subscribers that get a row: rows of an entity, found by fields of
 // the source.
 type eachDecl struct {
+	// Who follows: rows of an entity.
 	heading `noun:"each"`
-	Of      word         `need:"of: ENTITY"`
-	By      namesOrPairs `need:"by: {field of the subscriber: field of the source row}"`
+	// The entity whose rows are the subscribers.
+	Of word `need:"of: ENTITY"`
+	// Which of them: [names] that both have, or {field of the subscriber: field of the source row, or =text}.
+	By namesOrPairs `need:"by: {field of the subscriber: field of the source row}"`
 }
 
 // Subscribers declares for which rows a rule makes a row each: for those of Of whose fields

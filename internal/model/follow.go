@@ -19,10 +19,14 @@ func (f *Follow) inputs() []reading {
 
 // followDecl is {follow: Entity.field} in what a rule sets.
 type followDecl struct {
+	// Kept equal to a field of another row, also after it changes.
 	heading `noun:"follow"`
-	Follow  word `need:"follow: Entity.field"`
-	By      []pair
-	Keep    bool
+	// Entity.field of the row that is followed.
+	Follow word `need:"follow: Entity.field" form:"Entity.field"`
+	// Which row: {name in its key: field of the source row}. Equal names need no line.
+	By []pair
+	// The last value stays when the row followed is gone. Without it the attribute goes with that row.
+	Keep bool
 }
 
 // isFollow reports whether a map has the key "follow". n must be a map.
@@ -41,7 +45,7 @@ func (n node) isFollow() bool {
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	d := s.follow
 	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep}
-	f.Source, f.Field = c.dotted(d.Follow, "follow", func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
+	f.Source, f.Field = c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
 	if f.Source == nil {
 		return nil
 	}

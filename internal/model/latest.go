@@ -91,24 +91,27 @@ func (l *Latest) inputs() (all []reading) {
 
 // latestDecl is a latest, earliest, max or min as the file has it.
 type latestDecl struct {
+	// Attributes that take the values of one source row: the one with the greatest or the least value of a field. Of rows with
+	// equal values it is the one whose key is the greatest, or the least.
 	deriveDecl `noun:"latest"`
-	Of         keyword `keys:"max min latest earliest" either:"it is either %q or %q"`
-	By         word
-	Where      []testDecl
-	To         []pair
-	Also       []pair
-	of         word
-}
-
-func (d *latestDecl) check() {
-	d.of = d.Of.word(d.what(d.Of.key))
+	// max: The greatest value of Entity.field.
+	// min: The least value of Entity.field.
+	// latest: Entity.field of the row with the greatest value of by.
+	// earliest: Entity.field of the row with the least value of by.
+	Of keyword `keys:"max min latest earliest" form:"Entity.field"`
+	// The field that says which row is the latest or the earliest.
+	By word `with:"latest earliest" need:"by: FIELD"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row gets it: {name in the key of that row: field of the source row, or =text}. Equal names need no line.
+	To []pair
+	// More attributes, from fields of the same source row: {attribute: field}. One that the row lacks is absent.
+	Also []pair `name:"attribute"`
 }
 
 func (d *latestDecl) enter(c *compiler, e *Entity) {
 	l := &Latest{Name: d.name.text, Kind: d.Of.key, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
-	c.attributeName(d.attr)
 	for _, p := range d.Also {
-		c.attributeName(p.name)
 		l.Set = append(l.Set, Assign{Name: p.name.text})
 	}
 	c.Latest = append(c.Latest, l)
@@ -121,19 +124,11 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 func (c *compiler) latest(l *Latest) {
 	d := l.decl
 	var shown *Field
-	if l.Source, shown = c.dotted(d.of, d.Of.key, c.measured); l.Source == nil {
+	if l.Source, shown = c.dotted(d.Of.word(), c.measured); l.Source == nil {
 		return
 	}
 	whole := shown != nil
-	switch l.By = shown; {
-	case l.Greatest() && d.Of.key == keyMax || d.Of.key == keyMin:
-		if d.By.given() {
-			c.report(d.at("by"), "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.Of.key == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.Of.key)
-		}
-	case !d.By.given():
-		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.Of.key, l.Source.Name, d.Of.key)
-		l.By = nil
-	default:
+	if l.By = shown; l.Kind == keyLatest || l.Kind == keyEarliest {
 		l.By = c.measured(l.Source, d.By)
 	}
 	l.Set[0].Expr.Field = shown
@@ -143,7 +138,7 @@ func (c *compiler) latest(l *Latest) {
 		whole = whole && f != nil
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
-	to, ok := c.assigns(l.Target, l.Source, d.To, d.of.pos, "to")
+	to, ok := c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to")
 	if l.To = to; ok && whole && l.By != nil {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}

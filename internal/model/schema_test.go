@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/golden"
 )
 
 func compiledSchema(t *testing.T) *jsonschema.Schema {
@@ -182,12 +188,8 @@ func TestSchemaRefusesBrokenModels(t *testing.T) {
 }
 
 type schemaNode struct {
-	Ref         string                 `json:"$ref"`
-	Description string                 `json:"description"`
-	Properties  map[string]*schemaNode `json:"properties"`
-	Enum        []string               `json:"enum"`
-	Required    []string               `json:"required"`
-	Defs        map[string]*schemaNode `json:"$defs"`
+	Properties map[string]any         `json:"properties"`
+	Defs       map[string]*schemaNode `json:"$defs"`
 }
 
 func schemaDefs(t *testing.T) map[string]*schemaNode {
@@ -199,93 +201,308 @@ func schemaDefs(t *testing.T) map[string]*schemaNode {
 	return root.Defs
 }
 
-// shapes returns the keys of each declaration, by its noun.
-func shapes() map[string][]string {
-	out := map[string][]string{"test": testKeys}
-	var walk func(typ reflect.Type)
-	walk = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct || nounOf(typ) == "" || out[nounOf(typ)] != nil {
-			return
-		}
-		out[nounOf(typ)] = declaredKeys(typ)
-		for _, s := range reflect.VisibleFields(typ) {
-			walk(s.Type)
-		}
+// TestSchema: models/schema.json is made of the declarations with their tags and comments, and of testdata/schema.json, which
+// has the values that are no maps of keys. With -says it is written again.
+func TestSchema(t *testing.T) {
+	text, err := os.ReadFile("testdata/schema.json")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var root object
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	s := schemaMaker{t, root["$defs"].(object), commentsOf(t)}
 	for _, k := range kinds {
-		walk(reflect.TypeOf(k.declare()))
+		s.define(reflect.TypeOf(k.declare()).Elem())
 	}
-	for _, d := range []declaration{&modelDecl{}, &followDecl{}, &paramDecl{}} {
-		walk(reflect.TypeOf(d))
+	for _, d := range []any{modelDecl{}, followDecl{}, paramDecl{}} {
+		s.define(reflect.TypeOf(d))
+	}
+	body := strings.TrimPrefix(strings.TrimSuffix(formatted(root, ""), "\n}"), "{\n")
+	golden.Part(t, "../../models/schema.json", "{\n", "\n}\n", body)
+}
+
+// Words that are listed in testdata/schema.json, too, because no tag has them.
+func TestSchemaHasTheWords(t *testing.T) {
+	typed := slices.Clone(types)
+	for _, typ := range types {
+		typed = append(typed, typ+"!")
+	}
+	if d := cmp.Diff(slices.Sorted(slices.Values(testKeys)), slices.Sorted(maps.Keys(schemaDefs(t)["test"].Properties))); d != "" {
+		t.Errorf("words of a test that are read (-), and in the schema (+):\n%s", d)
+	}
+	for _, words := range [][]string{typed, types, keyTypeNames, records, {NewID, NewTime}} {
+		if list := formatted(words, ""); !strings.Contains(string(Schema()), list) {
+			t.Errorf("the schema does not list %s", list)
+		}
+	}
+}
+
+type object = map[string]any
+
+// schemaMaker makes definitions of declarations.
+type schemaMaker struct {
+	t        *testing.T
+	defs     object
+	comments map[string][]string // by "type.field", in lines
+}
+
+// Definitions of testdata/schema.json: of the values of keys whose type does not say all, by noun and key, and of what may
+// stand in place of a map, by its noun.
+var (
+	keyShapes = map[string]string{
+		"attribute type": "attribute-type", "attribute default": "default", "attribute min": "number", "attribute max": "number",
+		"attribute plus": "plus", "entity new": "made", "parameter param": "param", "key template template": "template",
+	}
+	shortShapes = map[string]string{
+		"index": "key", "key template": "template", "attribute": "type", "time bucket": "word", "group value": "count", "returned value": "word",
+	}
+	typeShapes = map[string]string{
+		"word": "word", "[]model.word": "words", "[]model.pair": "pairs", "[]model.testDecl": "where", "namesOrPairs": "names-or-pairs",
+		"keyDecl": "key", "sets": "set", "becomes": "into", "derivations": "derivations",
+	}
+)
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + strings.ReplaceAll(name, " ", "-")} }
+
+// define adds the definition of a declaration, and those of what stands in it.
+func (s schemaMaker) define(typ reflect.Type) {
+	noun := nounOf(typ)
+	name := strings.ReplaceAll(noun, " ", "-")
+	if s.defs[name] != nil {
+		return
+	}
+	properties, beside := object{}, map[string][]string{}
+	def := object{"type": "object", "additionalProperties": false, "properties": properties, "description": s.described(typ, typ.Field(0), "")}
+	s.defs[name] = def
+	var required []string
+	var alone, all []any
+	for _, field := range reflect.VisibleFields(typ) {
+		if !field.IsExported() {
+			continue
+		}
+		tag, keys := field.Tag, []string{strings.ToLower(field.Name)}
+		if of, several := tag.Lookup("keys"); several {
+			keys = strings.Fields(of)
+			alone = append(alone, onlyOne(keys, "", "")...)
+		}
+		for _, key := range keys {
+			p := s.value(noun, key, field)
+			p["description"] = s.described(typ, field, key)
+			properties[key] = p
+			_, needed := tag.Lookup("need")
+			with := strings.Fields(tag.Get("with"))
+			switch {
+			case len(with) == 1:
+				beside[key] = append(beside[key], with...)
+			case len(with) > 1:
+				def["dependentSchemas"] = object{key: object{"anyOf": onlyOne(with, "", "")}}
+			case needed && len(keys) == 1:
+				required = append(required, key)
+			}
+			for _, other := range with {
+				if needed {
+					beside[other] = append(beside[other], key)
+				}
+			}
+			if of, limited := tag.Lookup("of"); limited {
+				all = append(all, object{"if": object{"properties": object{"type": object{"not": object{"enum": strings.Fields(of)}}}}, "then": object{"properties": object{key: false}}})
+			}
+			if only, limited := tag.Lookup("only"); limited {
+				alone = onlyOne(strings.Fields(typ.Field(0).Tag.Get("either")), key, only)
+			}
+		}
+	}
+	if keys, has := typ.Field(0).Tag.Lookup("either"); has && alone == nil {
+		alone = onlyOne(strings.Fields(keys), "", "")
+	}
+	if noun == "attribute" {
+		all = append(all, ref("max"))
+	}
+	for key, value := range map[string]any{"required": required, "oneOf": alone, "allOf": all, "dependentRequired": beside} {
+		if reflect.ValueOf(value).Len() > 0 {
+			def[key] = value
+		}
+	}
+}
+
+// onlyOne is a schema for each of some keys, which says that the key is there; with one, too, that others but these are not.
+func onlyOne(keys []string, one, only string) (out []any) {
+	for _, key := range keys {
+		of := object{"required": []string{key}}
+		if key == one {
+			of["propertyNames"] = object{"enum": append(strings.Fields(only), key)}
+		}
+		out = append(out, of)
 	}
 	return out
 }
 
-func TestSchemaHasTheReadersKeys(t *testing.T) {
-	read, defined := map[string][]string{}, map[string][]string{}
-	for shape, keys := range shapes() {
-		read[strings.ReplaceAll(shape, " ", "-")] = slices.Sorted(slices.Values(keys))
+// value is what stands under a key.
+func (s schemaMaker) value(noun, key string, field reflect.StructField) (p object) {
+	tag, typ := field.Tag, field.Type
+	_, needed := tag.Lookup("need")
+	_, some := tag.Lookup("some")
+	_, dotted := tag.Lookup("form")
+	words, limited := tag.Lookup("one")
+	named := nameSchema(tag.Get("name"))
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
 	}
-	for name, def := range schemaDefs(t) {
-		if def.Properties != nil {
-			defined[name] = slices.Sorted(maps.Keys(def.Properties))
+	switch shape, entries := typeShapes[strings.TrimPrefix(typ.String(), "model.")], strings.HasPrefix(typ.Name(), "named["); {
+	case keyShapes[noun+" "+key] != "":
+		p = ref(keyShapes[noun+" "+key])
+	case limited && shape == "word":
+		p = object{"enum": strings.Fields(words)}
+	case limited:
+		one := object{"enum": strings.Fields(words)}
+		p = object{"anyOf": []any{one, object{"type": "array", "minItems": 1, "items": one}}}
+	case dotted:
+		p = ref("dotted")
+	case shape == "word" && len(named) > 0:
+		named["type"] = "string"
+		p, named = named, nil
+	case shape != "":
+		p = ref(shape)
+	case typ.Kind() == reflect.Bool:
+		p = object{"type": "boolean"}
+	case typ.Kind() == reflect.Int:
+		from, _ := strconv.Atoi(tag.Get("from"))
+		to, _ := strconv.Atoi(tag.Get("to"))
+		return object{"type": "integer", "minimum": from, "maximum": to}
+	case typ == reflect.TypeOf(keyword{}) && some:
+		return ref("words")
+	case typ == reflect.TypeOf(keyword{}):
+		return ref("word")
+	case typ == reflect.TypeOf(steps{}):
+		s.define(reflect.TypeOf(stepDecl{}))
+		return object{"anyOf": []any{ref("step"), object{"type": "array", "minItems": 1, "items": ref("step")}}}
+	case entries:
+		of := typ.Elem().Elem()
+		s.define(of)
+		p = object{"type": "object", "additionalProperties": ref(nounOf(of))}
+		if short := shortShapes[nounOf(of)]; short != "" {
+			p["additionalProperties"] = object{"anyOf": []any{ref(short), ref(nounOf(of))}}
+		}
+		if noun == "model" && !needed {
+			p["type"] = []any{"object", "null"}
+		}
+	case typ.Kind() == reflect.Struct:
+		s.define(typ)
+		return ref(nounOf(typ))
+	default:
+		s.t.Fatalf("%s of %s is a %s, and no shape is known for it", key, noun, typ)
+	}
+	if needed || some {
+		p["minProperties"] = 1
+		if typ == reflect.TypeOf(namesOrPairs{}) {
+			p["minItems"] = 1
 		}
 	}
-	if d := cmp.Diff(read, defined); d != "" {
-		t.Errorf("keys of the reader (-) and of models/schema.json (+):\n%s", d)
+	if to := tag.Get("to"); to != "" {
+		p["maxProperties"], _ = strconv.Atoi(to)
 	}
+	if len(named) > 0 {
+		p["propertyNames"] = named
+	}
+	return p
 }
 
-func TestSchemaHasTheReadersWords(t *testing.T) {
-	defs, both := schemaDefs(t), slices.Clone(types)
-	one := func(d any, field string) []string {
-		s, _ := reflect.TypeOf(d).FieldByName(field)
-		return strings.Fields(s.Tag.Get("one"))
+// nameSchema is the rule of names of such a thing; empty for none.
+func nameSchema(of string) object {
+	out, rule := object{}, nameRules[of]
+	if of == "" {
+		return out
 	}
-	for _, typ := range types {
-		both = append(both, typ+"!")
+	out["pattern"] = rule.pattern.String()
+	if rule.most > 0 {
+		out["maxLength"] = rule.most
 	}
-	for name, c := range map[string]struct{ read, defined []string }{
-		"types":       {both, defs["type"].Enum},
-		"key types":   {keyTypeNames, defs["key-type"].Enum},
-		"streams":     {one(tableDecl{}, "Stream"), defs["table"].Properties["stream"].Enum},
-		"projections": {one(indexDecl{}, "Projection"), defs["index"].Properties["projection"].Enum},
-		"events":      {one(rowDecl{}, "Keep"), defs["event"].Enum},
-		"orders":      {one(stepDecl{}, "Order"), defs["step"].Properties["order"].Enum},
-	} {
-		if d := cmp.Diff(c.read, c.defined); d != "" {
-			t.Errorf("%s of the reader (-) and of models/schema.json (+):\n%s", name, d)
-		}
+	if rule.ours != nil {
+		out["not"] = object{"pattern": rule.ours.String()}
 	}
-	for _, word := range records {
-		if !bytes.Contains(Schema(), []byte(`"`+word+`"`)) {
-			t.Errorf("models/schema.json has no %s", word)
-		}
-	}
+	return out
 }
 
-// An editor shows a description for every key.
-func TestSchemaDescribesEveryKey(t *testing.T) {
-	defs := schemaDefs(t)
-	resolve := func(ref string) *schemaNode {
-		path := strings.Split(strings.TrimPrefix(ref, "#/$defs/"), "/")
-		n := defs[path[0]]
-		if len(path) == 3 {
-			n = n.Properties[path[2]]
-		}
-		return n
+// described is the comment of a field of a declaration; of one that stands for several keys, the line of this key.
+func (s schemaMaker) described(typ reflect.Type, field reflect.StructField, key string) string {
+	for _, i := range field.Index[:len(field.Index)-1] {
+		typ = typ.Field(i).Type
 	}
-	for name, def := range defs {
-		for key, p := range def.Properties {
-			for p.Description == "" && p.Ref != "" {
-				p = resolve(p.Ref)
-			}
-			if p.Description == "" {
-				t.Errorf("%s.%s has no description", name, key)
-			}
-		}
+	name := typ.Name() + "." + field.Name
+	if key == "" {
+		name = typ.Name() + "." // what begins the declaration
 	}
+	lines := s.comments[name]
+	if keys := strings.Fields(field.Tag.Get("keys")); len(keys) > 0 {
+		of := ""
+		lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+			if word, _, begins := strings.Cut(line, ": "); begins && slices.Contains(keys, word) {
+				of = word
+			}
+			return of != key
+		})
+	}
+	text := strings.TrimPrefix(strings.Join(lines, " "), key+": ")
+	if text == "" {
+		s.t.Errorf("%s: the comment that describes it is missing (%s)", name, key)
+	}
+	return text
+}
+
+// commentsOf returns the comments of the fields of structs, by "type.field"; that of an embedded field is under "type.".
+func commentsOf(t *testing.T) map[string][]string {
+	out := map[string][]string{}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			of, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range of.Fields.List {
+				key := spec.Name.Name + "."
+				if len(field.Names) > 0 {
+					key += field.Names[0].Name
+				}
+				if text := strings.TrimSpace(field.Doc.Text()); text != "" {
+					out[key] = strings.Split(text, "\n")
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// formatted is a value as JSON; what fits a line is in one.
+func formatted(v any, indent string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	line := strings.TrimSpace(b.String())
+	entries, is := v.(object)
+	if !is || indent != "" && len(line) < 160-len(indent) {
+		return line
+	}
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		lines = append(lines, fmt.Sprintf("%s  %q: %s", indent, key, formatted(entries[key], indent+"  ")))
+	}
+	return "{\n" + strings.Join(lines, ",\n") + "\n" + indent + "}"
 }

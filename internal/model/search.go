@@ -46,21 +46,23 @@ func (s *Search) inputs() []reading {
 
 // searchDecl is a search index as the file has it.
 type searchDecl struct {
+	// An index of the words in an entity's rows.
 	heading `noun:"search"`
-	Of      word `need:"of: ENTITY"`
-	Where   []testDecl
-	Text    []word
+	// The entity.
+	Of word `need:"of: ENTITY"`
+	// Which of its rows are in the index.
+	Where []testDecl
+	// The fields whose words are found.
+	Text []word `need:"text: [FIELD, …]"`
+	// Fields that a search may fix to a value.
 	Filters []word
-	Sorts   []word
+	// Fields that a search may order by.
+	Sorts []word
 }
 
-// compileSearches compiles the searches. The name of a search becomes part of an index's name,
-// so it has the same alphabet.
+// compileSearches compiles the searches.
 func (c *compiler) compileSearches() {
 	for _, d := range c.decl.Search {
-		if !kebabName.MatchString(d.name.text) {
-			c.report(d.name.pos, "like albums", "the name of an index is small letters, digits and single hyphens, not %q", d.name.text)
-		}
 		s := &Search{Name: d.name.text, Of: c.entity(d.Of), decl: d}
 		if s.Of == nil {
 			continue
@@ -96,13 +98,9 @@ func (c *compiler) search(w word) *Search {
 	return s
 }
 
-// checkSearches reports an index without text, and fields that cannot be searched, filtered or
-// sorted by.
+// checkSearches reports fields that cannot be searched, filtered or sorted by.
 func checkSearches(c *compiler, s *Search) {
 	d := s.decl
-	if len(d.Text) == 0 {
-		c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
-	}
 	for _, use := range []struct {
 		names []word
 		not   []Type

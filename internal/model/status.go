@@ -134,14 +134,11 @@ func (s *Status) inputs() (all []reading) {
 
 // stepsDecl is a status as the file has it.
 type stepsDecl struct {
+	// An attribute that moves along the words of its enum as far as facts say, in whatever order they come. The application's
+	// own value is the least it says.
 	deriveDecl `noun:"steps"`
-	Steps      named[stageDecl]
-}
-
-func (d *stepsDecl) check() {
-	if len(d.Steps) == 0 && d.has["steps"].isMap() {
-		d.r.report(d.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
-	}
+	// For words of the enum, what reaches them.
+	Steps named[stageDecl] `need:"steps: {WORD: {when: ENTITY}}"`
 }
 
 // enter finds the attribute: the application writes it too, so it has to be declared, with the enum that gives the order.
@@ -159,14 +156,24 @@ func (d *stepsDecl) enter(c *compiler, e *Entity) {
 
 // stageDecl is a stage of a status as the file has it.
 type stageDecl struct {
+	// A word is reached when there is a row, or, with each, a row for every element of a list.
 	heading `noun:"stage"`
-	When    word `need:"when: ENTITY"`
-	Where   []testDecl
-	To      []pair
-	Each    word `with:"who"`  // a list of the target
-	Who     word `with:"each"` // which element of it a row is for
-	Max     int  `from:"1" to:"1000"`
-	Set     []pair
+	// The entity whose rows reach it.
+	When word `need:"when: ENTITY"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row moves: {name in its key: field of the row that reaches the word, or =text}. Equal names need no line.
+	To []pair
+	// A list of the row that moves: there has to be a row for each of its elements, and one at least.
+	Each word `with:"who"`
+	// The field that says for which element a row is.
+	Who word `with:"each"`
+	// The most elements of each, or, without each, the most rows that reach the word; a target with more is parked. Left out:
+	// any number; 1000 rows for a stage without each that has a set, since each change reads them all.
+	Max int `from:"1" to:"1000"`
+	// Attributes that get fields of the latest row that counts, all of one row: {attribute: field}. The first line says which
+	// row is the latest.
+	Set []pair
 }
 
 // maxReached limits how many rows may reach one word of one target that takes attributes
@@ -201,7 +208,7 @@ func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
 			r.Legacy[p.name.text] = p.value.text
 		}
 	}
-	for _, p := range d.After[:min(1, len(d.After))] {
+	for _, p := range d.After {
 		if c.oneOf(a, p.value) {
 			r.After, r.Late = c.fieldFor(e, p.name, a.Hidden), p.value.text
 		}
@@ -224,7 +231,7 @@ func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 // one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute) *Others {
 	d := a.decl
-	of, field := c.dotted(d.Else, "else", c.field)
+	of, field := c.dotted(d.Else, c.field)
 	if field == nil {
 		return nil
 	}
@@ -244,12 +251,8 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 
 // dotted resolves Entity.field, the field by take. It reports what does not exist.
 // w is taken apart at its first dot, so fields may have dots in their names and entities may not.
-func (c *compiler) dotted(w word, key string, take func(*Entity, word) *Field) (*Entity, *Field) {
-	name, field, ok := strings.Cut(w.text, ".")
-	if !ok && w.given() {
-		c.report(w.pos, key+": "+name+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
-		return c.Entity(name), nil
-	}
+func (c *compiler) dotted(w word, take func(*Entity, word) *Field) (*Entity, *Field) {
+	name, field, _ := strings.Cut(w.text, ".")
 	e := c.entity(word{name, w.pos})
 	return e, take(e, word{field, w.pos})
 }
@@ -345,7 +348,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
 // counted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
-	e, f := c.dotted(d.Distinct, "distinct", c.field)
+	e, f := c.dotted(d.Distinct, c.field)
 	if f == nil || c.broken[e] {
 		return nil
 	}
@@ -366,9 +369,6 @@ func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	at := d.name.pos
 	if len(a.Enum) == 0 {
 		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
-	}
-	if len(d.After) > 1 {
-		c.report(d.After[1].name.pos, "", "%s changes once by itself, not twice", a.Name)
 	}
 	if f := a.Reading.After; f != nil && f.Type != TypeTime && f.Type != TypeNumber {
 		c.report(d.After[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)

@@ -14,7 +14,7 @@ var tallyKind = kind{
 	keys: mapped(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
 	check: func(c *compiler) {
-		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
+		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyFields)
 	},
 }
 
@@ -102,18 +102,26 @@ func (t *Tally) inputs() (all []reading) {
 
 // tallyDecl is a tally as the file has it.
 type tallyDecl struct {
+	// A number kept in a row by counting or adding up other rows.
 	deriveDecl `noun:"tally"`
-	Of         keyword `keys:"count sum mean distinct set" either:"a tally is either %q or %q"`
-	Where      []testDecl
-	To         []pair
-	Round      int `from:"0" to:"20"`
-	Max        int `from:"1" to:"1000000000"`
-	Hidden     bool
-	of         []word // Entity or Entity.field
-}
-
-func (d *tallyDecl) check() {
-	d.of = d.Of.words(d.what(d.Of.key))
+	// count: How many rows there are: Entity, or a list of them. Entity.field counts those that have a number there, as a mean
+	// of the field does.
+	// sum: The sum of Entity.field, or of an amount: Entity.field * Entity.other.
+	// mean: The mean of Entity.field or of an amount, absent when there are no rows.
+	// distinct: How many different values Entity.field has.
+	// set: The values of Entity.field themselves, as a set of any length: spread over rows whose sort key ends in [#{leaf}], and
+	// one row to those who get it.
+	Of keyword `keys:"count sum mean distinct set" some:"an entity or a field of it, or a list of them"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row gets it: {name in the key of that row: field of the counted row, or =text}. Equal names need no line.
+	To []pair
+	// The decimals of a mean, rounded half up.
+	Round int `from:"0" to:"20" with:"mean" need:"round: 2"`
+	// The most values that a distinct shows. With more it is not shown.
+	Max int `from:"1" to:"1000000000" with:"distinct"`
+	// Counted in the ledger alone: the row shows neither the values nor how many they are, and no query gives them.
+	Hidden bool `with:"distinct"`
 }
 
 func (d *tallyDecl) enter(c *compiler, e *Entity) {
@@ -121,7 +129,6 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 		Name: d.name.text, Kind: aggregateOf(d.Of.key), Target: e, Attr: d.attr.text, Hidden: d.Hidden,
 		Round: max(d.Round, 0), Max: max(d.Max, 0), decl: d,
 	}
-	c.attributeName(d.attr)
 	c.Tallies = append(c.Tallies, t)
 	e.Values = append(e.Values, t)
 	if t.IsSet() {
@@ -134,7 +141,7 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 // that what refers to it is checked.
 func (c *compiler) tally(t *Tally) {
 	d := t.decl
-	for _, of := range d.of {
+	for _, of := range d.Of.of {
 		name, dotted := amountEntity(of.text)
 		if name == "" || strings.ContainsAny(name, "()") {
 			c.report(of.pos, amountForm, "%q is not an amount", of.text)
@@ -214,25 +221,6 @@ func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
 		return ofGroup
 	}
 	return "derive it onto the row that " + e.Name + " is made from, and copy it"
-}
-
-// checkTallyOptions reports options that the kind of tally does not have or needs.
-func checkTallyOptions(c *compiler, t *Tally) {
-	d := t.decl
-	at := d.name.pos
-	keyword := t.Kind.Keyword
-	if !t.Kind.Max && d.Max >= 0 {
-		c.report(d.at("max"), "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
-	}
-	switch {
-	case t.Kind.Round && d.Round < 0 && !d.said("round"):
-		c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
-	case !t.Kind.Round && d.Round >= 0:
-		c.report(d.at("round"), "", "round is for a mean, a %s is exact", keyword)
-	}
-	if t.Hidden && !t.Kind.Hidden && t.Group == nil {
-		c.report(d.at("hidden"), "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
-	}
 }
 
 // checkTallyFields reports a source field that the kind of tally cannot aggregate.
