@@ -197,8 +197,8 @@ func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
 	}
 	for i, text := range words {
 		if i%2 == 0 {
-			x, ok := c.operand(e, word{text, w.pos}, hidden)
-			if !ok {
+			before, x := c.flaws, c.operand(e, word{text, w.pos}, hidden)
+			if c.flaws > before {
 				return nil
 			}
 			if x.field != nil {
@@ -224,15 +224,14 @@ func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
 }
 
 // operand compiles a field or a number of an amount.
-func (c *compiler) operand(e *Entity, w word, hidden bool) (factor, bool) {
+func (c *compiler) operand(e *Entity, w word, hidden bool) factor {
 	if n, err := value.ParseNumber(w.text); err == nil {
-		return factor{number: n}, true
+		return factor{number: n}
 	}
 	name, ok := strings.CutPrefix(w.text, e.Name+".")
 	if !ok {
 		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
-		return factor{}, false
+		return factor{}
 	}
-	f := c.measuredFor(e, word{name, w.pos}, hidden)
-	return factor{field: f}, f != nil
+	return factor{field: c.measuredFor(e, word{name, w.pos}, hidden)}
 }

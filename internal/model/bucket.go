@@ -116,9 +116,8 @@ type bucketDecl struct {
 
 func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value of " + d.name.text) }
 
-// bucket compiles a time bucket over rows of source. ok is false after a problem, which is reported
-// here. A field of type any passes, since only rows can say what it holds.
-func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
+// bucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
+func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 	at := b.Unit.word()
 	of := c.field(source, at)
 	zone, err := calendar.Zone(b.Zone.text)
@@ -128,7 +127,8 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	counts := b.said("epoch")
 	epoch := As(b.Epoch.text)
 	if of == nil || err != nil || counts && epoch == "" {
-		return Expr{}, false
+		c.flaws++
+		return Expr{}
 	}
 	text := of.Type == TypeString && (of.Key != nil || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text
 	switch {
@@ -136,17 +136,14 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	case epoch == "" && of.Type == TypeNumber:
 		c.report(at.pos, "say what it counts since 1970: {"+b.Unit.key+": "+at.text+", epoch: seconds}, or milliseconds",
 			"%s.%s is a number, and a time is a text (RFC 3339)", source.Name, of.Name)
-		return Expr{}, false
 	case epoch == "" && of.Type != TypeTime:
 		c.report(at.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
-		return Expr{}, false
 	case epoch != "" && of.Type != TypeNumber && of.Type != TypeString:
 		hint := "a number"
 		if of.Type == TypeTime {
 			hint = "leave epoch out"
 		}
 		c.report(at.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
-		return Expr{}, false
 	}
-	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}, true
+	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}
 }

@@ -50,6 +50,7 @@ func compile(r *reader, root node) *Model {
 // nil; the caller need not report that again.
 func (c *compiler) entity(w word) *Entity {
 	if !w.given() {
+		c.flaws++
 		return nil
 	}
 	e := c.Entity(w.text)
@@ -114,48 +115,45 @@ func (t *Template) required() []string {
 
 // assigns resolves the names of a target's key. A name that is not in given takes its value
 // from the source's field of the same name.
-// Each name of the target's key has one entry in the result, in the order of the key. ok is false
-// after a problem, and the result may then be short.
-func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
+// Each name of the target's key has one entry in the result, in the order of the key. After a flaw the result may be short.
+func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) []Assign {
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
 // assignsTo is assigns for the names in want, which are in the order of the result. Names that are
 // given and not wanted are reported, with the nearest of those that are.
-func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
-	ok := !c.broken[target] && !c.broken[source]
+func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) (out []Assign) {
+	before := c.flaws
+	if c.broken[target] || c.broken[source] {
+		c.flaws++
+	}
 	values := map[string]word{}
 	for _, p := range given {
-		if !c.broken[target] && c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text) {
-			ok = false
+		if values[p.name.text] = p.value; !c.broken[target] {
+			c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
 		}
-		values[p.name.text] = p.value
 	}
-	var out []Assign
 	for _, name := range want {
 		w, given := values[name]
-		if !given {
+		switch {
+		case given:
+		case c.flaws > before:
+			continue
+		case !c.has(source, name):
+			hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
+			switch {
+			case what != "to" || target.Derived || len(target.Values) == 0:
+			case !target.decl.listed():
+				hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
+			default:
+				hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
+			}
+			c.report(at, hint, "the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
+			continue
+		default:
 			w = word{name, at}
-			if !ok {
-				continue
-			}
-			if !c.has(source, name) {
-				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
-				switch {
-				case what != "to" || target.Derived || len(target.Values) == 0:
-				case !target.decl.listed():
-					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
-				default:
-					hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
-				}
-				c.report(at, hint,
-					"the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
-				ok = false
-				continue
-			}
 		}
-		x, good := c.expr(source, w, target, name)
-		out, ok = append(out, Assign{name, x}), ok && good
+		out = append(out, Assign{name, c.expr(source, w, target, name)})
 	}
-	return out, ok
+	return out
 }

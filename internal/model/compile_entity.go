@@ -58,7 +58,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.form(a, d)
 	a.Least, a.Most = c.bound(a, d.Min), c.bound(a, d.Max)
 	if d.Default.y != nil && !d.Default.isMap() {
-		a.Default, _ = c.defaultOf(a, d.Default)
+		a.Default = c.defaultOf(a, d.Default)
 	}
 	return a
 }
@@ -66,7 +66,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 // bound returns a limit of a number attribute, Missing for none.
 func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 	if n.y != nil {
-		v, _ = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
+		v = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
 	}
 	return v
 }
@@ -164,11 +164,11 @@ func keyAttrs(t *Table) []store.KeyAttr {
 
 // typed returns a value of the file in the form in which rows hold that field.
 // YAML types decide where the field has none: 5 is a number and "5" a text. A text field takes
-// texts alone, so that 007 is not taken for 7.
-func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
+// texts alone, so that 007 is not taken for 7. After a problem the value is Missing.
+func (c *compiler) typed(f *Field, a *Attribute, n node) value.Value {
 	if !n.given() || n.isMap() || n.isList() {
 		n.wrong("a value of "+f.Name, "a text, a number, true or false")
-		return value.Value{}, false
+		return value.Value{}
 	}
 	tag, typ := n.y.ShortTag(), f.Type
 	if typ == TypeAny {
@@ -179,13 +179,13 @@ func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
 		text = strings.ToLower(text)
 	}
 	isText := tag == "!!str" || tag == "!!timestamp"
-	if (typ == TypeString || typ == TypeTime || typ == "") && !isText {
+	switch {
+	case (typ == TypeString || typ == TypeTime || typ == "") && !isText:
 		c.report(n.pos(), "put it in quotes", "%s is a %s, %s is not", f.Name, f.Type, n.y.Value)
-		return value.Value{}, false
-	}
-	if typ == TypeNumber && isText || typ == TypeBoolean && tag != "!!bool" {
+	case typ == TypeNumber && isText || typ == TypeBoolean && tag != "!!bool":
 		c.report(n.pos(), "", "%s is a %s, %q is not", f.Name, f.Type, n.y.Value)
-		return value.Value{}, false
+	default:
+		return c.fromText(f.Name, typ, a, word{text, n.pos()})
 	}
-	return c.fromText(f.Name, typ, a, word{text, n.pos()})
+	return value.Value{}
 }

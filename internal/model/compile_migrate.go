@@ -59,14 +59,11 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 			mk.Where = append(mk.Where, t)
 		}
 	}
-	known, whole := c.settable(into), true
+	before := c.flaws
 	for _, p := range d.Set {
-		if c.refuseUnknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text) {
-			whole = false
-			continue
+		if !c.refuseUnknown(p.name, c.settable(into), "%s has no attribute and no key name %q", into.Name, p.name.text) {
+			mk.Rule.Fields = append(mk.Rule.Fields, Assign{p.name.text, c.fromOld(m.From, p.value, into, p.name.text)})
 		}
-		x, ok := c.fromOld(m.From, p.value, into, p.name.text)
-		mk.Rule.Fields, whole = append(mk.Rule.Fields, Assign{p.name.text, x}), whole && ok
 	}
 	for _, name := range append(into.attributeNames(), into.KeyNames()...) {
 		if c.sets(mk.Rule, name) {
@@ -82,18 +79,17 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
 		}
 	}
-	if !whole {
-		return
+	if c.flaws == before {
+		mk.InPlace = sameKeyOf(mk.Rule)
+		m.Makes = append(m.Makes, mk)
 	}
-	mk.InPlace = sameKeyOf(mk.Rule)
-	m.Makes = append(m.Makes, mk)
 }
 
 // fromOld is expr over old rows. Rows of an entity without declarations may have any
 // attribute.
-func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) (Expr, bool) {
+func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) Expr {
 	if from.open && w.given() && w.text[0] != '=' {
-		return Expr{Field: from.Field(w.text)}, true
+		return Expr{Field: from.Field(w.text)}
 	}
 	return c.expr(from, w, into, name)
 }

@@ -119,17 +119,14 @@ func (c *compiler) row(r *RowRule) {
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
 	r.Keep = mapped(d.Keep, func(w word) string { return events[w.text] })
 	r.Where = c.tests(source, d.Where, false)
-	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
+	before := c.flaws
+	c.subscribers(r, d)
 	for _, s := range d.Set {
-		known := c.settable(r.Into)
-		if !c.broken[r.Into] && c.refuseUnknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
-			c.faulty[r] = true
-			continue
+		if c.broken[r.Into] || !c.refuseUnknown(s.name, c.settable(r.Into), "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
+			r.Fields = append(r.Fields, Assign{s.name.text, c.set(r, s)})
 		}
-		x, ok := c.set(r, s)
-		r.Fields = append(r.Fields, Assign{s.name.text, x})
-		c.faulty[r] = c.faulty[r] || !ok
 	}
+	c.faulty[r] = len(d.Set) == 0 || c.flaws > before
 }
 
 // events are the words of keep, with the names that records have for them.
@@ -144,12 +141,11 @@ func (c *compiler) settable(into *Entity) []string {
 	return sortedOnce(out)
 }
 
-// set compiles the value of one name. ok is false after a problem.
-func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
+// set compiles the value of one name.
+func (c *compiler) set(r *RowRule, s setDecl) Expr {
 	switch {
 	case s.follow != nil:
-		f := c.follow(r, s)
-		return Expr{Follow: f}, f != nil
+		return Expr{Follow: c.follow(r, s)}
 	case s.isMap:
 		return c.nested(r, s.nested, r.Into.Hides(s.name.text))
 	}
@@ -157,40 +153,35 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 }
 
 // recordOr is expr that also accepts the names that stand for the record.
-func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) (Expr, bool) {
+func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) Expr {
 	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
-		f := c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)
-		return Expr{Subscriber: f}, f != nil
+		return Expr{Subscriber: c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)}
 	}
 	if !strings.HasPrefix(w.text, "$") {
 		return c.exprFor(r.Source, w, into, name, hidden)
 	}
-	if c.refuseUnknown(w, records, "a record has no %q", w.text) {
-		return Expr{}, false
-	}
-	return Expr{Record: w.text}, true
+	c.refuseUnknown(w, records, "a record has no %q", w.text)
+	return Expr{Record: w.text}
 }
 
 // nested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
-func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) {
-	x, ok := Expr{Map: []Assign{}}, true
+func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) Expr {
+	x := Expr{Map: []Assign{}}
 	for _, s := range sets {
 		var in Expr
-		good := false
 		switch {
 		case s.follow != nil:
 			c.report(s.follow.Follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
 		case s.isMap:
-			in, good = c.nested(r, s.nested, hidden)
+			in = c.nested(r, s.nested, hidden)
 		default:
-			if in, good = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
+			if in = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
 				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
-				good = false
 			}
 		}
-		x.Map, ok = append(x.Map, Assign{s.name.text, in}), ok && good
+		x.Map = append(x.Map, Assign{s.name.text, in})
 	}
-	return x, ok
+	return x
 }
 
 // setPos returns the place where a rule gives a name its value.

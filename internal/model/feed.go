@@ -30,30 +30,27 @@ type Match struct {
 	Expr  Expr
 }
 
-// subscribers compiles the subscribers for which the rule makes rows. It reports false after
-// a problem.
-func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
+// subscribers compiles the subscribers for which the rule makes rows.
+func (c *compiler) subscribers(r *RowRule, d *rowDecl) {
 	if d.Each == nil {
-		return true
+		return
 	}
-	of := c.entity(d.Each.Of)
+	before, of := c.flaws, c.entity(d.Each.Of)
 	if of == nil {
-		return false
+		return
 	}
-	e, whole := &Subscribers{Of: of}, true
+	e := &Subscribers{Of: of}
 	slices.SortStableFunc(d.Each.By, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
 	for _, p := range d.Each.By {
-		f := c.field(of, p.name)
-		x, ok := c.expr(r.Source, p.value, of, p.name.text)
-		whole = whole && ok && f != nil
-		e.By = append(e.By, Match{f, x})
+		e.By = append(e.By, Match{c.field(of, p.name), c.expr(r.Source, p.value, of, p.name.text)})
 	}
-	if !whole || len(e.By) == 0 {
-		return false
+	if len(e.By) == 0 {
+		c.flaws++
 	}
-	r.Subscribers = e
-	of.Subscribes = append(of.Subscribes, r)
-	return true
+	if c.flaws == before {
+		r.Subscribers = e
+		of.Subscribes = append(of.Subscribes, r)
+	}
 }
 
 // checkEach reports a feed that cannot work: its rows must be history, its subscribers

@@ -43,14 +43,13 @@ func (n node) isFollow() bool {
 // The derivation is added to both ends: the source knows who may follow it, and the rule what it
 // follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
-	d := s.follow
+	d, before := s.follow, c.flaws
 	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep}
 	f.Source, f.Field = c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
 	if f.Source == nil {
 		return nil
 	}
-	key, whole := c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by")
-	if f.Key = key; f.Field == nil || !whole {
+	if f.Key = c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
 		return nil
 	}
 	f.Source.Follow = append(f.Source.Follow, f)

@@ -258,9 +258,9 @@ func (c *compiler) group(g *Group) {
 		if e == nil {
 			continue
 		}
-		where := c.tests(e, d.Where, false)
-		if by, ok := c.groupBy(g, e, d, w.pos); ok {
-			d.sources[e] = Source{Where: where, To: by}
+		of, before := Source{Where: c.tests(e, d.Where, false)}, c.flaws
+		if of.To = c.groupBy(g, e, d, w.pos); c.flaws == before {
+			d.sources[e] = of
 		}
 	}
 }
@@ -268,31 +268,22 @@ func (c *compiler) group(g *Group) {
 // groupBy compiles where the names of a group's key come from.
 // Names of the key that the file does not give come from the source's fields of the same names, as
 // in a tally.
-func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]Assign, bool) {
+func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) []Assign {
 	var words []pair
 	var buckets []Assign
-	ok := true
 	for _, b := range d.By {
 		if b.Unit.key == "" {
 			words = append(words, pair{b.name, b.value})
 			continue
 		}
-		x, good := c.bucket(source, b)
-		buckets, ok = append(buckets, Assign{b.name.text, x}), ok && good
-	}
-	var want []string
-	for _, name := range g.Into.KeyNames() {
-		if !slices.ContainsFunc(buckets, func(a Assign) bool { return a.Name == name }) {
-			want = append(want, name)
+		if buckets = append(buckets, Assign{b.name.text, c.bucket(source, b)}); !c.broken[g.Into] {
+			c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
 		}
 	}
-	for _, b := range d.By {
-		if b.Unit.key != "" && !c.broken[g.Into] && c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text) {
-			ok = false
-		}
-	}
-	to, good := c.assignsTo(g.Into, want, source, words, at, "by")
-	return append(to, buckets...), ok && good
+	want := slices.DeleteFunc(g.Into.KeyNames(), func(name string) bool {
+		return slices.ContainsFunc(buckets, func(a Assign) bool { return a.Name == name })
+	})
+	return append(c.assignsTo(g.Into, want, source, words, at, "by"), buckets...)
 }
 
 // checkGroupEntity reports rows of a group that something else makes or writes too, and groups

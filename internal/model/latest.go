@@ -122,24 +122,20 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 // The attribute that the declaration is on is the first of Set; the others follow in the order of
 // the file.
 func (c *compiler) latest(l *Latest) {
-	d := l.decl
+	d, before := l.decl, c.flaws
 	var shown *Field
 	if l.Source, shown = c.dotted(d.Of.word(), c.measured); l.Source == nil {
 		return
 	}
-	whole := shown != nil
 	if l.By = shown; l.Kind == keyLatest || l.Kind == keyEarliest {
 		l.By = c.measured(l.Source, d.By)
 	}
 	l.Set[0].Expr.Field = shown
 	for i, p := range d.Also {
-		f := c.measured(l.Source, p.value)
-		l.Set[i+1].Expr.Field = f
-		whole = whole && f != nil
+		l.Set[i+1].Expr.Field = c.measured(l.Source, p.value)
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
-	to, ok := c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to")
-	if l.To = to; ok && whole && l.By != nil {
+	if l.To = c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to"); c.flaws == before {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
 }

@@ -15,6 +15,7 @@ type reader struct {
 	file     string
 	problems []Problem
 	warnings []Problem
+	flaws    int // parts that cannot be used; who compiles one compares the number before and after
 }
 
 // Limits for a file with many mistakes: beyond them reader gives no more hints, and then
@@ -31,8 +32,14 @@ type pos struct{ line, column int }
 // report, and nothing else sets it.
 var reported = func() {}
 
-// report adds a problem. It drops the problem if there are maxProblems already.
+// report adds a problem, which is a flaw. It drops the problem if there are maxProblems already.
 func (r *reader) report(at pos, hint, format string, args ...any) {
+	r.flaws++
+	r.remark(at, hint, format, args...)
+}
+
+// remark is report for what is compiled all the same, so that checks find more in it.
+func (r *reader) remark(at pos, hint, format string, args ...any) {
 	r.note(&r.problems, Error, at, hint, fmt.Sprintf(format, args...))
 }
 

@@ -230,7 +230,7 @@ func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 // others compiles where a list comes from for rows that have none: from rows of another entity,
 // one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute) *Others {
-	d := a.decl
+	d, before := a.decl, c.flaws
 	of, field := c.dotted(d.Else, c.field)
 	if field == nil {
 		return nil
@@ -241,8 +241,7 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 		c.report(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}
-	var ok bool
-	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
+	if o.Key = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); c.flaws > before {
 		return nil
 	}
 	o.Links = mapped(rest, of.Field)
@@ -272,13 +271,13 @@ func (c *compiler) steps(s *Status) {
 // maxReached if the model has none.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, decl: d, Word: d.name.text, Rank: slices.Index(s.Attr.Enum, d.name.text), Max: max(d.Max, 0)}
+	before := c.flaws
 	c.refuseUnknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
 	if st.Source = c.entity(d.When); st.Source == nil {
 		return nil
 	}
 	st.Where = c.tests(st.Source, d.Where, false)
-	to, whole := c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
-	st.To = to
+	st.To = c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
 	var orders word // a hidden field that chooses the row: attributes behind it would tell its order
 	for _, p := range d.Set {
 		hides := s.Target.Hides(p.name.text)
@@ -288,45 +287,36 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 		} else if !hides {
 			c.tells(st.Source, orders)
 		}
-		if c.attributeOf(s.Target, p.name) == nil {
-			continue
-		}
-		if whole = whole && f != nil; f != nil {
-			st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
-		}
+		c.attributeOf(s.Target, p.name)
+		st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
 	}
 	if d.Each.given() && d.Who.given() {
-		whole = c.each(st, d) && whole
+		c.each(st, d)
 	} else if d.Max < 0 && len(st.Set) > 0 {
 		st.Max = maxReached
 	}
-	if whole && st.Rank >= 0 {
-		st.Source.Stages = append(st.Source.Stages, st)
-		return st
+	if c.flaws > before {
+		return nil
 	}
-	return nil
+	st.Source.Stages = append(st.Source.Stages, st)
+	return st
 }
 
-// each compiles the list of a stage. It reports false after a problem.
+// each compiles the list of a stage.
 // The list of others is registered with their entity once, however many stages use it.
-func (c *compiler) each(st *Stage, d *stageDecl) bool {
+func (c *compiler) each(st *Stage, d *stageDecl) {
 	target := st.Status.Target
-	if st.List = c.attributeOf(target, d.Each); st.List == nil {
-		return false
-	}
+	st.List, st.Who = c.attributeOf(target, d.Each), c.field(st.Source, d.Who)
 	c.tells(target, d.Each)
-	if st.Who = c.field(st.Source, d.Who); st.Who == nil {
-		return false
-	}
-	if o := st.List.Others; o != nil && !o.Used {
+	if st.List != nil && st.List.Others != nil && !st.List.Others.Used {
+		o := st.List.Others
 		o.Used = true
 		o.Of.Others = append(o.Of.Others, o)
 	}
-	return true
 }
 
-// returns compiles the attributes that a query returns of the row it found. It reports false after a problem.
-func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
+// returns compiles the attributes that a query returns of the row it found.
+func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 	for _, r := range d.Return {
 		out := Returned{Name: r.name.text}
 		switch {
@@ -337,26 +327,21 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
 			c.tells(of, r.Size)
 		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)
+		default:
+			c.flaws++
 		}
-		if out.Field != nil || out.Size != nil || out.Distinct != nil {
-			q.Return = append(q.Return, out)
-		}
+		q.Return = append(q.Return, out)
 	}
-	return len(q.Return) == len(d.Return)
 }
 
 // counted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
 	e, f := c.dotted(d.Distinct, c.field)
-	if f == nil || c.broken[e] {
+	if f == nil {
 		return nil
 	}
-	out, ok := &Counted{Entity: e, Field: f}, false
-	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by"); !ok {
-		return nil
-	}
-	return out
+	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by")}
 }
 
 // checkReading reports an attribute that is shown differently from what is stored, if its declaration is inconsistent, or if

@@ -160,16 +160,18 @@ func (c *compiler) tally(t *Tally) {
 				s.Amount.sum()
 			}
 		}
-		ok := false
+		before := c.flaws
 		if t.Group != nil {
-			var of Source
-			of, ok = t.Group.decl.sources[s.Entity]
-			s.Where, s.To = of.Where, of.To
+			of, ok := t.Group.decl.sources[s.Entity]
+			if s.Where, s.To = of.Where, of.To; !ok {
+				continue
+			}
 		} else {
 			s.Where = c.tests(s.Entity, d.Where, false)
-			s.To, ok = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
+			before = c.flaws
+			s.To = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
 		}
-		if !ok || !t.Kind.OfRows && s.Amount == nil {
+		if c.flaws > before || !t.Kind.OfRows && s.Amount == nil {
 			continue
 		}
 		t.Sources = append(t.Sources, s)
