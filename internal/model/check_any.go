@@ -17,9 +17,7 @@ func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
 	reportTwice(c, d.Any)
 	for i, b := range s.Any {
 		w := d.Any[i].name
-		if c.checkCompared(b.Field, w) {
-			c.checkHeld(s, b.Field, w)
-		}
+		c.checkHeld(s, suits(c, d, "any", w, b.Field), w)
 	}
 }
 

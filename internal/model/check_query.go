@@ -122,27 +122,18 @@ func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
 }
 
 // checkFilters reports a filter that a query cannot use: its field must be a single value
-// that is not hidden and that the index holds.
+// that the index holds.
 func checkFilters(c *compiler, q *Query, s *Step, d *stepDecl) {
 	reportTwice(c, d.With)
 	for i, b := range s.With {
 		w := d.With[i].name
-		if c.checkCompared(b.Field, w) && !s.narrows(w.text) {
+		if suits(c, d, "with", w, b.Field); !s.narrows(w.text) {
 			c.checkHeld(s, b.Field, w)
 		}
 	}
 	for i, f := range s.Where {
 		c.checkHeld(s, f.Field, d.Where[i].name)
 	}
-}
-
-// checkCompared reports a field that can equal no parameter. It returns whether it can.
-func (c *compiler) checkCompared(f *Field, w word) bool {
-	ok := scalar(f.Type) && f.Type != TypeBinary
-	if !ok {
-		c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
-	}
-	return ok
 }
 
 // checkHeld reports a field that the index that a step reads by does not hold.

@@ -21,7 +21,7 @@ func (c *compiler) compileEntities() {
 		c.keys(e, d)
 		e.Where = c.tests(e, d.Where, true)
 		if d.Expires.given() {
-			e.Expires = c.field(e, d.Expires)
+			e.Expires = suits(c, d, "expires", d.Expires, c.field(e, d.Expires))
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c *compiler) stepQuery(q *Query, d *queryDecl) {
 		prior = s.Entity
 	}
 	if d.Sort.given() {
-		q.Sort = c.field(prior, d.Sort)
+		q.Sort = suits(c, d, "sort", d.Sort, c.field(prior, d.Sort))
 	}
 	c.returns(q, d, prior)
 }

@@ -18,7 +18,7 @@ func (c *compiler) compileRules() {
 			c.defaults(e, a)
 		}
 		for _, w := range d.Unique {
-			if f := c.field(e, w); f != nil {
+			if f := suits(c, d, "unique", w, c.field(e, w)); f != nil {
 				e.Unique = append(e.Unique, &Unique{Field: f, Index: c.indexOf(e, f)})
 			}
 		}
@@ -48,7 +48,7 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 	if !d.From.given() {
 		return
 	}
-	f := c.fieldFor(e, d.From, a.Hidden)
+	f := suits(c, d, "from", d.From, c.fieldFor(e, d.From, a.Hidden))
 	if f == nil {
 		return
 	}
@@ -198,7 +198,7 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	}
 	for _, p := range d.Append {
 		s.List = c.attributeOf(e, p.name)
-		s.Time = c.fieldFor(e, p.value, e.Hides(p.name.text))
+		s.Time = suits(c, d, "append", p.value, c.fieldFor(e, p.value, e.Hides(p.name.text)))
 	}
 	if c.flaws > before || len(d.Append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
 		return nil

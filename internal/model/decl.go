@@ -101,9 +101,9 @@ type entityDecl struct {
 	// derive alone.
 	Attributes named[attributeDecl] `name:"attribute"`
 	// The field with the time (RFC 3339 text, or epoch seconds) from which the row is not returned.
-	Expires word
+	Expires word `type:"time number string any"`
 	// Fields whose value one row at a time may have. A command that gives it to a second one is refused.
-	Unique []word
+	Unique []word `type:"string number time"`
 	// What a new row gets where its command does not say: {name: $uuid or $now}.
 	New []pair
 	// Objects whose members commands may give in place of attributes: {member: a} stands for the attributes a.*.
@@ -167,7 +167,7 @@ type attributeDecl struct {
 	// Words of an older application, and what they read as: {old: word of the enum}.
 	Legacy []pair
 	// What it reads as from a time on: {field with the time: word of the enum}.
-	After []pair `to:"1"`
+	After []pair `to:"1" type:"time number"`
 	// Of a list, what it stands for where there is none: Entity.field, of all rows whose other key names are this row's.
 	Else word `of:"list strings numbers" form:"Entity.field"`
 	// Which rows else reads: {name in their key: field of this row}. Equal names need no line.
@@ -175,7 +175,7 @@ type attributeDecl struct {
 	// Commands move it along its enum, never back.
 	Forward bool
 	// It is computed when a command writes the row: epoch seconds of this time.
-	From word `of:"number"`
+	From word `of:"number" type:"time"`
 	// How much later than from: 24h, or {attribute: {word: 24h}} where the word of another attribute says it.
 	Plus node `with:"from"`
 
@@ -221,7 +221,7 @@ type supersedeDecl struct {
 	// The row that goes has the same key, but for these words: {name in the key: word}.
 	Row []pair `need:"row: {state: OPEN}"`
 	// {list: time}: the list of the row gets the time, each once and in order.
-	Append []pair `need:"append: {times: doneAt}" to:"1"`
+	Append []pair `need:"append: {times: doneAt}" to:"1" type:"time"`
 }
 
 // pair is a name and the word it stands for.

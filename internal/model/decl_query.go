@@ -9,7 +9,7 @@ type queryDecl struct {
 	// Each row of the last step once, in the order of their keys.
 	Unique bool
 	// The field that orders the rows of a list, where its key does not. The whole list is read for a page.
-	Sort word
+	Sort word `type:"string number boolean flag time binary commas any"`
 	// What is given of the one row found: {name: field}, the size of a list of it, or how many distinct values a field has in
 	// a partition.
 	Return named[returnDecl] `some:"at least one name, {name: field}"`
@@ -32,10 +32,10 @@ type stepDecl struct {
 	// Fields fixed to parameters, or to fields of the row before: [names] or {field: parameter}. parameter? may be left out
 	// (in quotes inside braces), parameter=text is text where it is left out, =text is a constant. A list of the row before
 	// stands for each of its elements.
-	With namesOrPairs
+	With namesOrPairs `type:"string number boolean flag time commas any"`
 	// Only rows where at least one of these fields is among the values, with commas between them, of its parameter: [names]
 	// or {field: parameter}.
-	Any namesOrPairs `some:"at least one field, {field: parameter}"`
+	Any namesOrPairs `some:"at least one field, {field: parameter}" type:"string number boolean flag time commas any"`
 	// Only rows that pass these tests. Values may be parameters: {param: NAME}.
 	Where []testDecl
 	// Only rows whose field, the next one of the sort key, is below: {field: parameter}.
@@ -79,9 +79,9 @@ type returnDecl struct {
 	// A number made at the time of asking.
 	heading `noun:"returned value" either:"size distinct" or:"{size: LIST}, or {distinct: ENTITY.FIELD}"`
 	// How many elements a list of the row has, each once; what it stands for where there is none.
-	Size word
+	Size word `type:"list strings numbers"`
 	// How many values Entity.field has in one partition of its table.
-	Distinct word `form:"Entity.field"`
+	Distinct word `form:"Entity.field" type:"string number boolean flag time binary commas any"`
 	// Which partition: {name in its key: field of the row found}. Equal names need no line.
 	By []pair
 

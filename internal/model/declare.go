@@ -22,6 +22,7 @@ import (
 //	Find  word     `only:"with where"`        beside these keys alone
 //	Zone  word     `of:"time"`                of an attribute: only for these types
 //	TTL   word     `name:"attribute"`         a name of such a thing; of a map, each of its names (nameRules)
+//	Sort  word     `type:"string number"`     a field that is of one of these types
 //
 // Fields that are not exported are for the compiler.
 type declaration interface {
@@ -241,6 +242,21 @@ func (r *reader) checkName(of string, w word) {
 		r.report(w.pos, rule.like, "%s's name is %s, not %.60q", article(of), rule.is, w.text)
 	}
 }
+
+// suits returns a field or an attribute that the file names under a key. It reports one of a type that the key does not take.
+func suits[T interface {
+	*Field | *Attribute
+	typ() Type
+}](c *compiler, d declaration, key string, w word, x T) T {
+	s, _ := reflect.TypeOf(d).Elem().FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, key) })
+	if takes := strings.Fields(s.Tag.Get("type")); x != nil && !slices.Contains(takes, string(x.typ())) {
+		c.remark(w.pos, "", "%s is a %s, and %s takes only %s", w.text, x.typ(), d.head().what(key), strings.Join(takes, ", "))
+	}
+	return x
+}
+
+func (f *Field) typ() Type     { return f.Type }
+func (a *Attribute) typ() Type { return a.Type }
 
 // checkTypes reports keys of an attribute that are for attributes of other types.
 func (c *compiler) checkTypes(a *Attribute) {

@@ -145,9 +145,7 @@ func (c *compiler) latest(l *Latest) {
 func checkLatestAttributes(c *compiler, l *Latest) {
 	d := l.decl
 	e := l.Target
-	if e.Derived {
-		c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
-	}
+	c.checkOpen(e, d.attr.pos)
 	for i, a := range l.Set {
 		at := d.attr.pos
 		if i > 0 {
@@ -158,16 +156,12 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			before = append(before, o.Attributes()...)
 		}
 		switch {
-		case slices.Contains(before, a.Name):
+		case slices.Contains(before, a.Name) || c.valueOf(e, a.Name) != nil:
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
-		case e.Attribute(a.Name) != nil:
-			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
-		case c.valueOf(e, a.Name) != nil:
-			c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
-		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+		case slices.ContainsFunc(keyAttrs(e.Table), func(k store.KeyAttr) bool { return k.Name == a.Name }):
 			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
-		case a.Name == e.Table.TTL:
-			c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)
+		default:
+			c.checkDerivable(e, a.Name, at)
 		}
 	}
 }

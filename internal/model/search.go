@@ -53,11 +53,11 @@ type searchDecl struct {
 	// Which of its rows are in the index.
 	Where []testDecl
 	// The fields whose words are found.
-	Text []word `need:"text: [FIELD, …]"`
+	Text []word `need:"text: [FIELD, …]" type:"string time list strings any"`
 	// Fields that a search may fix to a value.
-	Filters []word
+	Filters []word `type:"string number boolean flag time list strings commas any"`
 	// Fields that a search may order by.
-	Sorts []word
+	Sorts []word `type:"string number time commas any"`
 }
 
 // compileSearches compiles the searches.
@@ -68,9 +68,7 @@ func (c *compiler) compileSearches() {
 			continue
 		}
 		s.Where = c.tests(s.Of, d.Where, false)
-		s.Text = c.fields(s.Of, d.Text)
-		s.Filters = c.fields(s.Of, d.Filters)
-		s.Sorts = c.fields(s.Of, d.Sorts)
+		s.Text, s.Filters, s.Sorts = c.fields(s, "text", d.Text), c.fields(s, "filters", d.Filters), c.fields(s, "sorts", d.Sorts)
 		s.Of.Search = append(s.Of.Search, s)
 		c.Searches = append(c.Searches, s)
 	}
@@ -78,10 +76,9 @@ func (c *compiler) compileSearches() {
 
 // fields resolves a list of names, each once.
 // The order is that of the file. Names that do not exist are reported and left out.
-func (c *compiler) fields(e *Entity, ws []word) []*Field {
-	var out []*Field
+func (c *compiler) fields(s *Search, key string, ws []word) (out []*Field) {
 	for _, w := range reportTwice(c, ws) {
-		if f := c.field(e, w); f != nil {
+		if f := suits(c, s.decl, key, w, c.field(s.Of, w)); f != nil {
 			out = append(out, f)
 		}
 	}
@@ -96,24 +93,4 @@ func (c *compiler) search(w word) *Search {
 		c.refuseUnknown(w, mapped(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
 	}
 	return s
-}
-
-// checkSearches reports fields that cannot be searched, filtered or sorted by.
-func checkSearches(c *compiler, s *Search) {
-	d := s.decl
-	for _, use := range []struct {
-		names []word
-		not   []Type
-		why   string
-	}{
-		{d.Text, []Type{TypeNumber, TypeBoolean, TypeFlag, TypeBinary, TypeMap, TypeNumbers, TypeCommas}, "has no words"},
-		{d.Filters, []Type{TypeMap, TypeBinary, TypeNumbers}, "is compared to nothing"},
-		{d.Sorts, []Type{TypeList, TypeMap, TypeStrings, TypeNumbers, TypeBinary, TypeBoolean, TypeFlag}, "has no order"},
-	} {
-		for _, w := range use.names {
-			if f := s.Of.Field(w.text); slices.Contains(use.not, f.Type) {
-				c.report(w.pos, "", "%s is a %s and %s", w.text, f.Type, use.why)
-			}
-		}
-	}
 }

@@ -165,15 +165,15 @@ type stageDecl struct {
 	// Which row moves: {name in its key: field of the row that reaches the word, or =text}. Equal names need no line.
 	To []pair
 	// A list of the row that moves: there has to be a row for each of its elements, and one at least.
-	Each word `with:"who"`
+	Each word `with:"who" type:"list strings numbers"`
 	// The field that says for which element a row is.
-	Who word `with:"each"`
+	Who word `with:"each" type:"string number boolean flag time binary commas any"`
 	// The most elements of each, or, without each, the most rows that reach the word; a target with more is parked. Left out:
 	// any number; 1000 rows for a stage without each that has a set, since each change reads them all.
 	Max int `from:"1" to:"1000"`
 	// Attributes that get fields of the latest row that counts, all of one row: {attribute: field}. The first line says which
 	// row is the latest.
-	Set []pair
+	Set []pair `type:"string number boolean flag time binary commas any"`
 }
 
 // maxReached limits how many rows may reach one word of one target that takes attributes
@@ -210,7 +210,7 @@ func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
 	}
 	for _, p := range d.After {
 		if c.oneOf(a, p.value) {
-			r.After, r.Late = c.fieldFor(e, p.name, a.Hidden), p.value.text
+			r.After, r.Late = suits(c, d, "after", p.name, c.fieldFor(e, p.name, a.Hidden)), p.value.text
 		}
 	}
 	return r
@@ -281,7 +281,7 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	var orders word // a hidden field that chooses the row: attributes behind it would tell its order
 	for _, p := range d.Set {
 		hides := s.Target.Hides(p.name.text)
-		f := c.fieldFor(st.Source, p.value, hides)
+		f := suits(c, d, "set", p.value, c.fieldFor(st.Source, p.value, hides))
 		if st.Source.Hides(p.value.text) {
 			orders = p.value
 		} else if !hides {
@@ -306,7 +306,8 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 // The list of others is registered with their entity once, however many stages use it.
 func (c *compiler) each(st *Stage, d *stageDecl) {
 	target := st.Status.Target
-	st.List, st.Who = c.attributeOf(target, d.Each), c.field(st.Source, d.Who)
+	st.List = suits(c, d, "each", d.Each, c.attributeOf(target, d.Each))
+	st.Who = suits(c, d, "who", d.Who, c.field(st.Source, d.Who))
 	c.tells(target, d.Each)
 	if st.List != nil && st.List.Others != nil && !st.List.Others.Used {
 		o := st.List.Others
@@ -323,7 +324,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 		case r.field.given():
 			out.Field = c.field(of, r.field)
 		case r.Size.given():
-			out.Size = c.attributeOf(of, r.Size)
+			out.Size = suits(c, r, "size", r.Size, c.attributeOf(of, r.Size))
 			c.tells(of, r.Size)
 		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)
@@ -338,7 +339,7 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 // The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
 	e, f := c.dotted(d.Distinct, c.field)
-	if f == nil {
+	if suits(c, d, "distinct", d.Distinct, f) == nil {
 		return nil
 	}
 	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by")}
@@ -354,9 +355,6 @@ func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	at := d.name.pos
 	if len(a.Enum) == 0 {
 		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
-	}
-	if f := a.Reading.After; f != nil && f.Type != TypeTime && f.Type != TypeNumber {
-		c.report(d.After[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)
 	}
 	for _, k := range e.Keys {
 		if k.Template.Slot(a.Name) >= 0 {
@@ -404,9 +402,7 @@ func (c *compiler) tested(e *Entity) (out []use) {
 // stored words decide something else, such as a key.
 func checkStatus(c *compiler, s *Status) {
 	at := s.decl.attr.pos
-	if s.Target.Derived {
-		c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
-	}
+	c.checkOpen(s.Target, at)
 	seen := map[string]string{}
 	for _, st := range s.Stages {
 		c.written(s, st, seen)
@@ -426,8 +422,6 @@ func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
 		case twice:
 			c.report(at, "one attribute for each", "%s is set by %s already", a.Name, before)
-		case !scalar(a.Expr.Field.Type):
-			c.report(at, "", "%s.%s is a %s, and none of them is the latest", st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		case clash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
 			c.report(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		}
@@ -453,20 +447,13 @@ func (c *compiler) settled(s *Status, name string, at pos) {
 	}
 }
 
-// checkStages reports a stage whose Each is not a list, or for which one element could have
-// several rows.
+// checkStages reports a stage for which one element could have several rows.
 func checkStages(c *compiler, s *Status) {
 	for _, st := range s.Stages {
 		d := st.decl
 		c.fits(d.name.pos, s.Name, s.Target, st.To)
 		if st.List == nil {
 			continue
-		}
-		if !st.List.Type.IsList() {
-			c.report(d.at("each"), "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
-		}
-		if !scalar(st.Who.Type) {
-			c.report(d.at("who"), "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
 		}
 		for _, name := range st.Source.KeyNames() {
 			if name != st.Who.Name && !st.finds(name) {
@@ -483,35 +470,19 @@ func (st *Stage) finds(name string) bool {
 
 // checkReturns reports a result of chosen attributes for a query that may find several rows.
 func checkReturns(c *compiler, q *Query) {
-	d := q.decl
 	if len(q.Return) > 0 && !q.Single {
-		c.report(d.at("return"), "", "return is for a query that finds one row")
-	}
-	for i, r := range q.Return {
-		switch {
-		case r.Field != nil:
-		case r.Size != nil:
-			if !r.Size.Type.IsList() {
-				c.report(d.Return[i].Size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
-			}
-		case !scalar(r.Distinct.Field.Type):
-			c.report(d.Return[i].Distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
-		}
+		c.report(q.decl.at("return"), "", "return is for a query that finds one row")
 	}
 }
 
-// checkSort reports a sort that cannot be done: it needs a query of a single list step, and a
-// field with single values.
+// checkSort reports a sort that cannot be done: it needs a query of a single list step.
 func checkSort(c *compiler, q *Query) {
 	if q.Sort == nil {
 		return
 	}
 	at := q.decl.at("sort")
-	switch {
-	case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
+	if len(q.Steps) > 1 || q.Steps[0].Get || q.Unique {
 		c.report(at, "leave it out", "sort orders the rows of one list")
-	case !scalar(q.Sort.Type):
-		c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
 	}
 	if q.Steps[0].decl.said("order") {
 		c.report(q.Steps[0].decl.at("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)

@@ -196,9 +196,6 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	if t.Group != nil && t == t.Group.Rows {
 		return
 	}
-	if t.Target.Attribute(t.Attr) != nil && t.Group == nil {
-		c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
-	}
 	switch k := t.Target.KeyTemplate(t.Attr); {
 	case k == nil || c.broken[t.Target]:
 	case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
@@ -206,23 +203,33 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
 		c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
 	}
-	if t.Attr == t.Target.Table.TTL && t.Attr != "" {
-		c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
-	}
-	if slices.Contains(t.Target.KeyNames(), t.Attr) {
-		c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
-	}
-	if t.Target.Derived && !t.IsSet() && t.Group == nil {
-		c.report(at, c.madeWhole(t.Target, "make it a value of the group, under its set"), "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
+	c.checkDerivable(t.Target, t.Attr, at)
+	if !t.IsSet() && t.Group == nil {
+		c.checkOpen(t.Target, at)
 	}
 }
 
-// madeWhole is the hint for what is derived onto rows that weir makes.
-func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
-	if e.Group != nil {
-		return ofGroup
+// checkDerivable reports an attribute that something else writes: the application, also as a part of the key or as the table's TTL.
+func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
+	switch {
+	case e.Attribute(name) != nil && e.Group == nil:
+		c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, name)
+	case name == e.Table.TTL && name != "":
+		c.report(at, "choose another name", "%s is the ttl of table %s", name, e.Table.Name)
+	case slices.Contains(e.KeyNames(), name):
+		c.report(at, "choose another name", "%s is a name in the key of %s", name, e.Name)
 	}
-	return "derive it onto the row that " + e.Name + " is made from, and copy it"
+}
+
+// checkOpen reports what is derived onto rows that weir makes, besides the values of a group.
+func (c *compiler) checkOpen(e *Entity, at pos) {
+	hint := "derive it onto the row that " + e.Name + " is made from, and copy it"
+	if e.Group != nil {
+		hint = "make it a value of the group, under its set, or derive it onto a row that an application writes"
+	}
+	if e.Derived {
+		c.report(at, hint, "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+	}
 }
 
 // checkTallyFields reports a source field that the kind of tally cannot aggregate.
