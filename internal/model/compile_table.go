@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -8,16 +10,14 @@ import (
 // keyTypes are the types of key attributes, by their words in the language.
 var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.Number, "binary": value.Binary}
 
-// streams are the images that streams of tables have, by their words in the language.
-var streams = map[string]store.Images{
-	"": store.NewAndOldImages, "new-and-old-images": store.NewAndOldImages, "new-image": store.NewImage, "keys-only": store.KeysOnlyImages,
-}
-
 // compileTables compiles the tables. A key attribute that the table and its indexes share must
 // have one type.
 func (c *compiler) compileTables() {
 	for _, d := range c.decl.Tables {
-		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, Images: streams[d.Stream.text], decl: d}
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, Images: store.NewAndOldImages, decl: d}
+		if d.Stream.given() { // by DynamoDB's word in small letters
+			t.Images = store.Images(strings.ToUpper(strings.ReplaceAll(d.Stream.text, "-", "_")))
+		}
 		types := map[string]store.KeyType{}
 		t.Key = c.schema(d.Key, types)
 		for _, ix := range d.Indexes {

@@ -111,29 +111,22 @@ func readTerms(e entry) (out []termDecl) {
 		test.r.report(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
 	}
 	for _, in := range e.value.entries("a test") {
-		n, known := test.has[in.name.text]
-		if !known {
-			continue
-		}
-		switch in.name.text {
-		case "exists":
-			op := condition.Absent
-			if n.flag(test.what("exists")) {
+		key := in.name.text
+		n, said := test.has[key]
+		switch op := testOps[key]; {
+		case !said:
+		case key == "exists":
+			if op = condition.Absent; n.flag(test.what(key)) {
 				op = condition.Exists
 			}
 			out = append(out, termDecl{op: op, at: n.pos()})
-		case "between":
-			if !n.isList() || len(n.elements()) != 2 {
-				n.wrong(test.what("between"), "a list of two values, the least and the greatest")
-				continue
-			}
+		case key == "between" && n.isList() && len(n.elements()) == 2:
 			out = append(out, termDecl{condition.AtLeast, n.pos(), n.elements()[:1]}, termDecl{condition.AtMost, n.pos(), n.elements()[1:]})
+		case key == "between":
+			n.wrong(test.what(key), "a list of two values, the least and the greatest")
+		case n.isList() && op != condition.In && op != condition.NotIn:
+			n.wrong(test.what(key), "one value")
 		default:
-			op := testOps[in.name.text]
-			if n.isList() && op != condition.In && op != condition.NotIn {
-				n.wrong(test.what(in.name.text), "one value")
-				continue
-			}
 			out = test.r.term(out, op, n, e.name.text)
 		}
 	}
