@@ -23,13 +23,9 @@ func (c *compiler) compileRules() {
 			}
 		}
 		for _, p := range d.New {
-			if c.fieldFor(e, p.name, true) == nil {
-				continue
+			if c.fieldFor(e, p.name, true) != nil {
+				e.New = append(e.New, New{p.name.text, p.value.text})
 			}
-			if p.value.given() && c.refuseUnknown(p.value, []string{NewID, NewTime}, "a new row cannot be given %q", p.value.text) {
-				continue
-			}
-			e.New = append(e.New, New{p.name.text, p.value.text})
 		}
 		e.Nested = mapped(d.Flatten, func(p pair) Nested { return Nested{p.name.text, p.value.text} })
 		if d.Once != nil {

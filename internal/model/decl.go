@@ -105,7 +105,7 @@ type entityDecl struct {
 	// Fields whose value one row at a time may have. A command that gives it to a second one is refused.
 	Unique []word `type:"string number time"`
 	// What a new row gets where its command does not say: {name: $uuid or $now}.
-	New []pair
+	New []pair `one:"$uuid $now" or:"a new row cannot be given %q"`
 	// Objects whose members commands may give in place of attributes: {member: a} stands for the attributes a.*.
 	Flatten []pair
 	// The idempotency keys of creates are kept in rows of the model's own.

@@ -16,7 +16,7 @@ import (
 //	Max   int      `from:"1" to:"1000"`       a whole number, -1 if there is none
 //	After []pair   `to:"1"`                   at most so many names
 //	Row   []word   `some:"an entity, or a list of them"`  not empty
-//	Keep  []word   `one:"insert remove" or:"there is no %q"`  each is one of these words
+//	Keep  []word   `one:"insert remove" or:"there is no %q"`  each is one of these words; of a map, each value
 //	Of    keyword  `keys:"sum mean" need:"sum: FIELD"`  exactly one of several keys
 //	By    []pair   `with:"else"`              only beside that other key, or one of several; with need, always beside it
 //	Find  word     `only:"with where"`        beside these keys alone
@@ -143,6 +143,9 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 		x.of = f.chooseAll(key, tag, n)
 	case *[]pair:
 		*x = n.pairs(what)
+		for i := range *x {
+			(*x)[i].value = f.choose(key, tag, (*x)[i].value)
+		}
 		if most, _ := strconv.Atoi(tag.Get("to")); most > 0 && len(*x) > most {
 			f.r.report((*x)[most].name.pos, "", "%s takes at most %d name", what, most)
 		}

@@ -83,7 +83,8 @@ func TestSchemaTakesEveryGoodModel(t *testing.T) {
 	s := compiledSchema(t)
 	good, _ := filepath.Glob("testdata/good/*.yaml")
 	built, _ := filepath.Glob("../../models/*.yaml")
-	for _, file := range append(append(good, built...), "testdata/base.yaml") {
+	examples, _ := filepath.Glob("../../examples/*/*.yaml")
+	for _, file := range append(slices.Concat(good, built, examples), "testdata/base.yaml") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +233,7 @@ func TestSchemaHasTheWords(t *testing.T) {
 	if d := cmp.Diff(slices.Sorted(slices.Values(testKeys)), slices.Sorted(maps.Keys(schemaDefs(t)["test"].Properties))); d != "" {
 		t.Errorf("words of a test that are read (-), and in the schema (+):\n%s", d)
 	}
-	for _, words := range [][]string{typed, types, keyTypeNames, records, {NewID, NewTime}} {
+	for _, words := range [][]string{typed, types, keyTypeNames, records} {
 		if list := formatted(words, ""); !strings.Contains(string(Schema()), list) {
 			t.Errorf("the schema does not list %s", list)
 		}
@@ -253,7 +254,7 @@ type schemaMaker struct {
 var (
 	keyShapes = map[string]string{
 		"attribute type": "attribute-type", "attribute default": "default", "attribute min": "number", "attribute max": "number",
-		"attribute plus": "plus", "entity new": "made", "parameter param": "param", "key template template": "template",
+		"attribute plus": "plus", "parameter param": "param", "key template template": "template",
 	}
 	shortShapes = map[string]string{
 		"index": "key", "key template": "template", "attribute": "type", "time bucket": "word", "group value": "count", "returned value": "word",
@@ -355,6 +356,8 @@ func (s schemaMaker) value(noun, key string, field reflect.StructField) (p objec
 		p = ref(keyShapes[noun+" "+key])
 	case limited && shape == "word":
 		p = object{"enum": strings.Fields(words)}
+	case limited && shape == "pairs":
+		p = object{"type": "object", "additionalProperties": object{"enum": strings.Fields(words)}}
 	case limited:
 		one := object{"enum": strings.Fields(words)}
 		p = object{"anyOf": []any{one, object{"type": "array", "minItems": 1, "items": one}}}

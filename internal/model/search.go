@@ -87,10 +87,6 @@ func (c *compiler) fields(s *Search, key string, ws []word) (out []*Field) {
 
 // search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
-	s := findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
-	reported := slices.ContainsFunc(c.decl.Search, func(d *searchDecl) bool { return d.name.text == w.text })
-	if s == nil && !reported && w.given() {
-		c.refuseUnknown(w, mapped(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
-	}
-	return s
+	c.refuseUnknown(w, mapped(c.decl.Search, func(d *searchDecl) string { return d.name.text }), "there is no search index %q", w.text)
+	return findFirst(c.Searches, func(s *Search) bool { return s.Name == w.text })
 }
