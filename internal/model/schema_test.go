@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
@@ -89,103 +87,24 @@ func TestSchemaTakesEveryGoodModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := Load(file); err != nil {
+			t.Error(err)
+		}
 		if err := s.Validate(instance(t, text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
 
-// Each text stands in the place of a section of the base model, and is refused by
-// the schema and by Parse alike.
+// Files whose shape alone is wrong are refused by the schema, too.
 func TestSchemaRefusesBrokenModels(t *testing.T) {
-	s := compiledSchema(t)
-	base := sections(t, "testdata/base.yaml")
-	for _, section := range []string{
-		"model: My Shop",
-		"model: 5",
-		"models: x",
-		"tables: {}",
-		"tables: {weir: {key: [PK]}}",
-		"tables: {s: {key: [PK]}}",
-		"tables: {shop: {}}",
-		"tables: {shop: {key: PK}}",
-		"tables: {shop: {key: [PK, SK, XK]}}",
-		"tables: {shop: {key: [PK, {SK: text}]}}",
-		"tables: {shop: {key: [PK, SK], indexes: [GSI1]}}",
-		"tables: {shop: {key: [PK, SK], indexes: {GSI1: {key: [a], projection: some}}}}",
-		"tables: {shop: {key: [PK, SK], stream: old}}",
-		"tables: {shop: {key: [weir.a, SK]}}",
-		"entities: {\"A b\": {key: {PK: a, SK: b}}}",
-		"entities: {A: {key: {PK: a, SK: b}, keys: {}}}",
-		"entities: {A: {key: {PK: 5, SK: b}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: text}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {required: true}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: string, max: 0}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {weir: string}}}",
-		"entities: {A: {key: {PK: a, SK: b}, where: {a: {nor: b}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, where: {a: []}}}",
-		"derive: {Album.n: {}}",
-		"derive: {Album.n: {count: Photo, sum: Photo.stars}}",
-		"derive: {Album.n: {row: Photo, set: {}}}",
-		"derive: {Album.n: {mean: Photo.stars, to: {id: albumId}}}",
-		"derive: {Album.n: {distinct: Photo.stars, to: {id: albumId}, max: 0}}",
-		"derive: {Album.n: {count: Photo, to: {id: albumId}, round: 2}}",
-		"derive: {Album.n: {count: Photo, to: {id: albumId}, hidden: true}}",
-		"derive: {Log: {count: Photo}}",
-		"derive: {Log: {row: Photo}}",
-		"derive: {Log: {row: Photo, set: {}}}",
-		"derive: {Log: {row: Photo, keep: [never], set: {a: b}}}",
-		"derive: {Log: {row: Photo, keep: [], set: {a: b}}}",
-		"derive: {Log: {row: Photo, set: {title: $tine}}}",
-		"derive: {Log: {row: Photo, set: {title: 5}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album}}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, bye: {}}}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, keep: last}}}}",
-		"derive: {Album.kind: {steps: {}}}",
-		"derive: {Album.kind: {steps: {travel: {}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, each: tags}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, each: tags}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, max: 0}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, then: x}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: string, enum: [b, c], after: {d: b, e: c}}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: list, else: Album}}}}",
-		"queries: {a: {get: Album, with: [id], return: {}}}",
-		"queries: {a: {get: Album, with: [id], return: {n: {}}}}",
-		"queries: {a: {get: Album, with: [id], return: {n: {size: tags, distinct: Photo.place}}}}",
-		"derive: {Album.n: {set: Photo.stars, to: {id: albumId}, count: Photo}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: Album, set: {title: place}}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: {of: Album}, set: {title: place}}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: {of: Album, by: [id], to: x}, set: {title: place}}}",
-		"derive: {Log: {row: [], keep: [insert], set: {title: place}}}",
-		"queries: {a: {list: [], with: [albumId]}}",
-		"search: {albums: {of: Album}}",
-		"search: {Albums: {of: Album, text: title}}",
-		"search: {albums: {of: Album, text: title, facets: [a]}}",
-		"queries: {A: {list: Album, by: GSI1}}",
-		"queries: {a: {}}",
-		"queries: {a: {get: Album, list: Album}}",
-		"queries: {a: {get: Album, with: 5}}",
-		"queries: {a: {search: albums, order: newest}}",
-		"queries: {a: {list: Album, by: GSI1, order: new}}",
-		"queries: {a: {list: Album, by: GSI1, below: [createdAt]}}",
-		"queries: {a: {list: Album, by: GSI1, then: []}}",
-		"queries: {a: {list: Album, by: GSI1, then: [{search: albums}]}}",
-		"queries: {a: {list: Album, by: GSI1, limit: 5}}",
-	} {
-		name, _, _ := strings.Cut(section, ":")
-		text := section + "\n"
-		for _, s := range base {
-			if !strings.HasPrefix(s, name+":") {
-				text += s
-			}
+	s, base := compiledSchema(t), sections(t, "testdata/base.yaml")
+	datadriven.RunTest(t, "testdata/lint/shape.txt", func(t *testing.T, d *datadriven.TestData) string {
+		if err := s.Validate(instance(t, []byte(whole(d.Input+"\n", base)))); err == nil {
+			t.Errorf("the schema takes %s", d.Input)
 		}
-		if err := s.Validate(instance(t, []byte(text))); err == nil {
-			t.Errorf("the schema takes %s", section)
-		}
-		if _, err := Parse("m.yaml", []byte(text)); err == nil {
-			t.Errorf("Parse takes %s", section)
-		}
-	}
+		return d.Expected
+	})
 }
 
 type schemaNode struct {
@@ -213,7 +132,17 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(text, &root); err != nil {
 		t.Fatal(err)
 	}
-	s := schemaMaker{t, root["$defs"].(object), commentsOf(t)}
+	s, typed := schemaMaker{t, root["$defs"].(object), commentsOf(t)}, slices.Clone(types)
+	for _, typ := range types {
+		typed = append(typed, typ+"!")
+	}
+	for name, words := range map[string][]string{"attribute-type": types, "type": typed, "key-type": keyTypeNames, "record": records} {
+		s.defs[name].(object)["enum"] = words
+	}
+	test := s.defs["test"].(object)["properties"].(object)
+	if d := cmp.Diff(slices.Sorted(slices.Values(testKeys)), slices.Sorted(maps.Keys(test))); d != "" {
+		t.Errorf("words of a test that are read (-), and in the schema (+):\n%s", d)
+	}
 	for _, k := range kinds {
 		s.define(reflect.TypeOf(k.declare()).Elem())
 	}
@@ -222,22 +151,6 @@ func TestSchema(t *testing.T) {
 	}
 	body := strings.TrimPrefix(strings.TrimSuffix(formatted(root, ""), "\n}"), "{\n")
 	golden.Part(t, "../../models/schema.json", "{\n", "\n}\n", body)
-}
-
-// Words that are listed in testdata/schema.json, too, because no tag has them.
-func TestSchemaHasTheWords(t *testing.T) {
-	typed := slices.Clone(types)
-	for _, typ := range types {
-		typed = append(typed, typ+"!")
-	}
-	if d := cmp.Diff(slices.Sorted(slices.Values(testKeys)), slices.Sorted(maps.Keys(schemaDefs(t)["test"].Properties))); d != "" {
-		t.Errorf("words of a test that are read (-), and in the schema (+):\n%s", d)
-	}
-	for _, words := range [][]string{typed, types, keyTypeNames, records} {
-		if list := formatted(words, ""); !strings.Contains(string(Schema()), list) {
-			t.Errorf("the schema does not list %s", list)
-		}
-	}
 }
 
 type object = map[string]any
@@ -454,38 +367,31 @@ func (s schemaMaker) described(typ reflect.Type, field reflect.StructField, key 
 	return text
 }
 
-// commentsOf returns the comments of the fields of structs, by "type.field"; that of an embedded field is under "type.".
+// commentsOf returns the lines of comments of the fields of structs, by "type.field"; those of an embedded field are under "type.".
 func commentsOf(t *testing.T) map[string][]string {
-	out := map[string][]string{}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, of, comment := map[string][]string{}, "", []string(nil)
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
+		for _, line := range strings.Split(string(text), "\n") {
+			words := strings.Fields(line)
+			switch {
+			case len(words) > 2 && words[0] == "type" && words[2] == "struct":
+				of, comment = words[1], nil
+			case strings.HasPrefix(line, "\t// "):
+				comment = append(comment, strings.TrimPrefix(line, "\t// "))
+			case len(comment) > 0 && len(words) > 1 && strings.HasPrefix(words[1], "`noun:"):
+				out[of+"."], comment = comment, nil
+			case len(comment) > 0 && len(words) > 0:
+				out[of+"."+words[0]], comment = comment, nil
 			}
-			of, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				return true
-			}
-			for _, field := range of.Fields.List {
-				key := spec.Name.Name + "."
-				if len(field.Names) > 0 {
-					key += field.Names[0].Name
-				}
-				if text := strings.TrimSpace(field.Doc.Text()); text != "" {
-					out[key] = strings.Split(text, "\n")
-				}
-			}
-			return true
-		})
+		}
 	}
 	return out
 }
