@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -41,11 +40,16 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 // instance is a YAML text as a JSON validator sees it.
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
-	var v any
-	if err := yaml.Unmarshal(text, &v); err != nil {
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(namedAsJSON(v))
+	nameTexts(&n)
+	var v any
+	if err := n.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,25 +60,13 @@ func instance(t *testing.T, text []byte) any {
 	return out
 }
 
-// namedAsJSON has the names in maps as JSON has them, as texts.
-func namedAsJSON(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = namedAsJSON(e)
-		}
-	case map[any]any:
-		out := map[string]any{}
-		for k, e := range v {
-			out[fmt.Sprint(k)] = namedAsJSON(e)
-		}
-		return out
-	case []any:
-		for i, e := range v {
-			v[i] = namedAsJSON(e)
+// nameTexts makes texts of the names in maps, which JSON has.
+func nameTexts(n *yaml.Node) {
+	for i, in := range n.Content {
+		if nameTexts(in); n.Kind == yaml.MappingNode && i%2 == 0 {
+			in.Tag = "!!str"
 		}
 	}
-	return v
 }
 
 func TestSchemaTakesEveryGoodModel(t *testing.T) {
@@ -83,14 +75,11 @@ func TestSchemaTakesEveryGoodModel(t *testing.T) {
 	built, _ := filepath.Glob("../../models/*.yaml")
 	examples, _ := filepath.Glob("../../examples/*/*.yaml")
 	for _, file := range append(slices.Concat(good, built, examples), "testdata/base.yaml") {
-		text, err := os.ReadFile(file)
+		m, err := Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(file); err != nil {
-			t.Error(err)
-		}
-		if err := s.Validate(instance(t, text)); err != nil {
+		if err := s.Validate(instance(t, m.text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -132,10 +121,8 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(text, &root); err != nil {
 		t.Fatal(err)
 	}
-	s, typed := schemaMaker{t, root["$defs"].(object), commentsOf(t)}, slices.Clone(types)
-	for _, typ := range types {
-		typed = append(typed, typ+"!")
-	}
+	s := schemaMaker{t, root["$defs"].(object), commentsOf(t)}
+	typed := slices.Concat(types, mapped(types, func(typ string) string { return typ + "!" }))
 	for name, words := range map[string][]string{"attribute-type": types, "type": typed, "key-type": keyTypeNames, "record": records} {
 		s.defs[name].(object)["enum"] = words
 	}
@@ -180,6 +167,10 @@ var (
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + strings.ReplaceAll(name, " ", "-")} }
 
+func listOf(one object) object {
+	return object{"anyOf": []any{one, object{"type": "array", "minItems": 1, "items": one}}}
+}
+
 // define adds the definition of a declaration, and those of what stands in it.
 func (s schemaMaker) define(typ reflect.Type) {
 	noun := nounOf(typ)
@@ -190,6 +181,7 @@ func (s schemaMaker) define(typ reflect.Type) {
 	properties, beside := object{}, map[string][]string{}
 	def := object{"type": "object", "additionalProperties": false, "properties": properties, "description": s.described(typ, typ.Field(0), "")}
 	s.defs[name] = def
+	either := strings.Fields(typ.Field(0).Tag.Get("either"))
 	var required []string
 	var alone, all []any
 	for _, field := range reflect.VisibleFields(typ) {
@@ -199,7 +191,7 @@ func (s schemaMaker) define(typ reflect.Type) {
 		tag, keys := field.Tag, []string{strings.ToLower(field.Name)}
 		if of, several := tag.Lookup("keys"); several {
 			keys = strings.Fields(of)
-			alone = append(alone, onlyOne(keys, "", "")...)
+			alone = requiring(keys)
 		}
 		for _, key := range keys {
 			p := s.value(noun, key, field)
@@ -211,7 +203,7 @@ func (s schemaMaker) define(typ reflect.Type) {
 			case len(with) == 1:
 				beside[key] = append(beside[key], with...)
 			case len(with) > 1:
-				def["dependentSchemas"] = object{key: object{"anyOf": onlyOne(with, "", "")}}
+				def["dependentSchemas"] = object{key: object{"anyOf": requiring(with)}}
 			case needed && len(keys) == 1:
 				required = append(required, key)
 			}
@@ -224,13 +216,12 @@ func (s schemaMaker) define(typ reflect.Type) {
 				all = append(all, object{"if": object{"properties": object{"type": object{"not": object{"enum": strings.Fields(of)}}}}, "then": object{"properties": object{key: false}}})
 			}
 			if only, limited := tag.Lookup("only"); limited {
-				alone = onlyOne(strings.Fields(typ.Field(0).Tag.Get("either")), key, only)
+				alone = append(alone, object{"required": []string{key}, "propertyNames": object{"enum": append(strings.Fields(only), key)}})
+				either = slices.DeleteFunc(either, func(other string) bool { return other == key })
 			}
 		}
 	}
-	if keys, has := typ.Field(0).Tag.Lookup("either"); has && alone == nil {
-		alone = onlyOne(strings.Fields(keys), "", "")
-	}
+	alone = append(alone, requiring(either)...)
 	if noun == "attribute" {
 		all = append(all, ref("max"))
 	}
@@ -241,16 +232,9 @@ func (s schemaMaker) define(typ reflect.Type) {
 	}
 }
 
-// onlyOne is a schema for each of some keys, which says that the key is there; with one, too, that others but these are not.
-func onlyOne(keys []string, one, only string) (out []any) {
-	for _, key := range keys {
-		of := object{"required": []string{key}}
-		if key == one {
-			of["propertyNames"] = object{"enum": append(strings.Fields(only), key)}
-		}
-		out = append(out, of)
-	}
-	return out
+// requiring is a schema for each of some keys, which says that the key is there.
+func requiring(keys []string) []any {
+	return mapped(keys, func(key string) any { return object{"required": []string{key}} })
 }
 
 // value is what stands under a key.
@@ -260,6 +244,7 @@ func (s schemaMaker) value(noun, key string, field reflect.StructField) (p objec
 	_, some := tag.Lookup("some")
 	_, dotted := tag.Lookup("form")
 	words, limited := tag.Lookup("one")
+	one := object{"enum": strings.Fields(words)}
 	named := nameSchema(tag.Get("name"))
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
@@ -268,12 +253,11 @@ func (s schemaMaker) value(noun, key string, field reflect.StructField) (p objec
 	case keyShapes[noun+" "+key] != "":
 		p = ref(keyShapes[noun+" "+key])
 	case limited && shape == "word":
-		p = object{"enum": strings.Fields(words)}
+		p = one
 	case limited && shape == "pairs":
-		p = object{"type": "object", "additionalProperties": object{"enum": strings.Fields(words)}}
+		p = object{"type": "object", "additionalProperties": one}
 	case limited:
-		one := object{"enum": strings.Fields(words)}
-		p = object{"anyOf": []any{one, object{"type": "array", "minItems": 1, "items": one}}}
+		p = listOf(one)
 	case dotted:
 		p = ref("dotted")
 	case shape == "word" && len(named) > 0:
@@ -284,16 +268,12 @@ func (s schemaMaker) value(noun, key string, field reflect.StructField) (p objec
 	case typ.Kind() == reflect.Bool:
 		p = object{"type": "boolean"}
 	case typ.Kind() == reflect.Int:
-		from, _ := strconv.Atoi(tag.Get("from"))
-		to, _ := strconv.Atoi(tag.Get("to"))
-		return object{"type": "integer", "minimum": from, "maximum": to}
-	case typ == reflect.TypeOf(keyword{}) && some:
-		return ref("words")
+		return object{"type": "integer", "minimum": json.Number(tag.Get("from")), "maximum": json.Number(tag.Get("to"))}
 	case typ == reflect.TypeOf(keyword{}):
-		return ref("word")
+		return ref(map[bool]string{true: "words", false: "word"}[some])
 	case typ == reflect.TypeOf(steps{}):
 		s.define(reflect.TypeOf(stepDecl{}))
-		return object{"anyOf": []any{ref("step"), object{"type": "array", "minItems": 1, "items": ref("step")}}}
+		return listOf(ref("step"))
 	case entries:
 		of := typ.Elem().Elem()
 		s.define(of)
@@ -317,7 +297,7 @@ func (s schemaMaker) value(noun, key string, field reflect.StructField) (p objec
 		}
 	}
 	if to := tag.Get("to"); to != "" {
-		p["maxProperties"], _ = strconv.Atoi(to)
+		p["maxProperties"] = json.Number(to)
 	}
 	if len(named) > 0 {
 		p["propertyNames"] = named
@@ -343,8 +323,8 @@ func nameSchema(of string) object {
 
 // described is the comment of a field of a declaration; of one that stands for several keys, the line of this key.
 func (s schemaMaker) described(typ reflect.Type, field reflect.StructField, key string) string {
-	for _, i := range field.Index[:len(field.Index)-1] {
-		typ = typ.Field(i).Type
+	if len(field.Index) > 1 { // of a declaration that begins this one
+		typ = typ.Field(0).Type
 	}
 	name := typ.Name() + "." + field.Name
 	if key == "" {
@@ -369,10 +349,7 @@ func (s schemaMaker) described(typ reflect.Type, field reflect.StructField, key 
 
 // commentsOf returns the lines of comments of the fields of structs, by "type.field"; those of an embedded field are under "type.".
 func commentsOf(t *testing.T) map[string][]string {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files, _ := filepath.Glob("*.go")
 	out, of, comment := map[string][]string{}, "", []string(nil)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
