@@ -155,7 +155,7 @@ type attributeDecl struct {
 	Default node
 	// The only values of a string.
 	Enum []word `of:"string any"`
-	// The least number. Commands that give a smaller one are refused; rows that come by other ways are taken as they are.
+	// The least number. Commands that give a smaller one are refused; rows written in other ways are taken as they are.
 	Min node `of:"number"`
 	// The longest text, in characters; of a number, the greatest.
 	Max node `of:"number string any"`

@@ -8,7 +8,7 @@ import (
 // eachDecl declares the subscribers that get a row: rows of an entity, found by fields of
 // the source.
 type eachDecl struct {
-	// Who follows: rows of an entity.
+	// The rows of an entity that subscribe.
 	heading `noun:"each"`
 	// The entity whose rows are the subscribers.
 	Of word `need:"of: ENTITY"`

@@ -15,7 +15,7 @@ type reader struct {
 	file     string
 	problems []Problem
 	warnings []Problem
-	flaws    int // parts that cannot be used; who compiles one compares the number before and after
+	flaws    int // parts that cannot be used; what compiles one compares the number before and after
 }
 
 // Limits for a file with many mistakes: beyond them reader gives no more hints, and then
