@@ -26,10 +26,6 @@ type Aggregate struct {
 	// the field out; then the rows themselves are what is reduced.
 	Of     *Operand
 	OfRows bool
-	// Max, Round and Hidden say which options a declaration has. It must give round where
-	// there is such an option; it may have a max, and may be hidden.
-	Max, Round, Hidden bool
-
 	// Empty is what it shows of no rows, Missing for nothing.
 	Empty value.Value
 	// Type is the type of what it shows, in the words of the model file.

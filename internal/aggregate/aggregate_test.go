@@ -96,7 +96,7 @@ func TestShown(t *testing.T) {
 				if !shown.IsMissing() {
 					t.Errorf("%v of no rows", shown)
 				}
-			case a.Round:
+			case a == aggregate.Mean:
 				off := new(big.Rat).Sub(rational(shown), want)
 				if off.Abs(off).Cmp(big.NewRat(5, 10000)) > 0 {
 					t.Errorf("%v of %v, want %v", shown, left, want)

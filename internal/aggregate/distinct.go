@@ -11,7 +11,7 @@ import (
 // (owntable.ValueRow), and the ledger has their number. With a max it is not shown while there
 // are more values.
 var Distinct = &Aggregate{
-	Keyword: "distinct", Of: Scalars, Max: true, Hidden: true,
+	Keyword: "distinct", Of: Scalars,
 	Empty: value.OfInt(0), Type: "number", Totals: true,
 	Adds: addMember(owntable.Held),
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {

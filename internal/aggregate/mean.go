@@ -7,7 +7,7 @@ import (
 
 // Mean is the mean of a field, rounded half away from zero. Of no rows there is none.
 var Mean = &Aggregate{
-	Keyword: "mean", Of: Numbers, Round: true,
+	Keyword: "mean", Of: Numbers,
 	Type: "number", Number: true, Sums: true,
 	Adds: func(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 		if v.Kind() != value.Number {

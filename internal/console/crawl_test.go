@@ -10,7 +10,6 @@ import (
 	"weir/internal/events"
 	"weir/internal/ingest"
 	"weir/internal/owntable"
-	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )

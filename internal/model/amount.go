@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -154,15 +155,6 @@ func amountOf(entity, text string) string {
 	return strings.Join(operands, " ")
 }
 
-// amountText is the text of an amount without the entity's name before its fields.
-func amountText(words []string, entity string) string {
-	short := make([]string, len(words))
-	for i, w := range words {
-		short[i] = strings.TrimPrefix(w, entity+".")
-	}
-	return strings.Join(short, " ")
-}
-
 // amount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
 // returns nil then.
 // numbers says that the aggregate is of numbers.
@@ -170,69 +162,55 @@ func amountText(words []string, entity string) string {
 // such names, and spaces decide.
 func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
 	words := strings.Fields(w.text)
-	a := &Amount{Text: amountText(words, e.Name)}
-	if len(words) == 1 {
-		if name := a.Text; strings.ContainsAny(name, "*+-") && !c.has(e, name) && !c.broken[e] {
-			c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
-			return nil
-		}
-		take := c.fieldFor
-		if numbers {
-			take = c.measuredFor
-		}
-		f := take(e, word{a.Text, w.pos}, hidden)
-		if f == nil {
-			return nil
-		}
-		a.Fields = []*Field{f}
-		return a
-	}
-	if len(words)%2 == 0 {
+	a := &Amount{Text: strings.Join(seq.Map(words, func(w string) string { return strings.TrimPrefix(w, e.Name+".") }), " ")}
+	before := c.flaws
+	switch name := a.Text; {
+	case len(words) == 1 && strings.ContainsAny(name, "*+-") && !c.has(e, name) && !c.broken[e]:
+		c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
+	case len(words)%2 == 0:
 		c.report(w.pos, amountForm, "%q is not an amount", w.text)
-		return nil
-	}
-	if len(words)/2+1 > maxOperands {
+	case len(words)/2+1 > maxOperands:
 		c.report(w.pos, "", "%q has more than %d fields and numbers", w.text, maxOperands)
-		return nil
+	case len(words) == 1 && numbers:
+		a.Fields = []*Field{c.measuredFor(e, word{name, w.pos}, hidden)}
+	case len(words) == 1:
+		a.Fields = []*Field{c.fieldFor(e, word{name, w.pos}, hidden)}
+	default:
+		c.product(e, a, w, words, hidden)
 	}
-	for i, text := range words {
-		if i%2 == 0 {
-			x, ok := c.operand(e, word{text, w.pos}, hidden)
-			if !ok {
-				return nil
-			}
-			if x.field != nil {
-				a.Fields = append(a.Fields, x.field)
-			}
-			if i == 0 {
-				a.terms = []term{{}}
-			}
-			last := &a.terms[len(a.terms)-1]
-			last.factors = append(last.factors, x)
-			continue
-		}
-		switch text {
-		case "*":
-		case "+", "-":
-			a.terms = append(a.terms, term{minus: text == "-"})
-		default:
-			c.report(w.pos, amountForm, "%q is none of *, + and -, in %q", text, w.text)
-			return nil
-		}
+	if c.flaws > before {
+		return nil
 	}
 	return a
 }
 
+// product compiles the terms of an amount that is computed, from its words.
+func (c *compiler) product(e *Entity, a *Amount, w word, words []string, hidden bool) {
+	a.terms = []term{{}}
+	for i, text := range words {
+		switch last := &a.terms[len(a.terms)-1]; {
+		case i%2 == 0:
+			x := c.operand(e, word{text, w.pos}, hidden)
+			if last.factors = append(last.factors, x); x.field != nil {
+				a.Fields = append(a.Fields, x.field)
+			}
+		case text == "+" || text == "-":
+			a.terms = append(a.terms, term{minus: text == "-"})
+		case text != "*":
+			c.report(w.pos, amountForm, "%q is none of *, + and -, in %q", text, w.text)
+		}
+	}
+}
+
 // operand compiles a field or a number of an amount.
-func (c *compiler) operand(e *Entity, w word, hidden bool) (factor, bool) {
+func (c *compiler) operand(e *Entity, w word, hidden bool) factor {
 	if n, err := value.ParseNumber(w.text); err == nil {
-		return factor{number: n}, true
+		return factor{number: n}
 	}
 	name, ok := strings.CutPrefix(w.text, e.Name+".")
 	if !ok {
 		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
-		return factor{}, false
+		return factor{}
 	}
-	f := c.measuredFor(e, word{name, w.pos}, hidden)
-	return factor{field: f}, f != nil
+	return factor{field: c.measuredFor(e, word{name, w.pos}, hidden)}
 }

@@ -98,28 +98,28 @@ func (b *Bucket) definition() (x defined) {
 
 // bucketDecl gives a name of a group's key its value: a word, or a part of the calendar.
 type bucketDecl struct {
+	// The part of the calendar that a time is in.
 	heading `noun:"time bucket"`
-	Unit    keyword `keys:"hour day week month year" either:"a time bucket is either %q or %q"`
-	Zone    word
-	Epoch   word `one:"seconds milliseconds" or:"numbers are not counted in %q since 1970"`
-	value   word
-	of      word
+	// hour: The field with the time: its hour, like 2026-01-31T12+01:00.
+	// day: Its day, like 2026-01-31.
+	// week: Its week by ISO 8601, like 2026-W05.
+	// month: Its month, like 2026-01.
+	// year: Its year, like 2026.
+	Unit keyword `keys:"hour day week month year" need:"{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}"`
+	// The time zone, by its name in the IANA database. Default: UTC.
+	Zone word
+	// The field is a number since 1970, and this is what it counts. Default: the field is a text of RFC 3339.
+	Epoch word `one:"seconds milliseconds" or:"numbers are not counted in %q since 1970"`
+
+	value word
 }
 
 func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value of " + d.name.text) }
 
-func (d *bucketDecl) check() {
-	if d.Unit.key == "" {
-		d.missing("hour, day, week, month, year", "{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}")
-		return
-	}
-	d.of = d.Unit.word(d.what(d.Unit.key))
-}
-
-// bucket compiles a time bucket over rows of source. ok is false after a problem, which is reported
-// here. A field of type any passes, since only rows can say what it holds.
-func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
-	of := c.field(source, b.of)
+// bucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
+func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
+	at := b.Unit.word()
+	of := c.field(source, at)
 	zone, err := calendar.Zone(b.Zone.text)
 	if err != nil {
 		c.refuseUnknown(b.Zone, calendar.Names(), "%v", err)
@@ -127,25 +127,23 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) (Expr, bool) {
 	counts := b.said("epoch")
 	epoch := As(b.Epoch.text)
 	if of == nil || err != nil || counts && epoch == "" {
-		return Expr{}, false
+		c.flaws++
+		return Expr{}
 	}
 	text := of.Type == TypeString && (of.Key != nil || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text
 	switch {
 	case of.Type == TypeAny || text:
 	case epoch == "" && of.Type == TypeNumber:
-		c.report(b.of.pos, "say what it counts since 1970: {"+b.Unit.key+": "+b.of.text+", epoch: seconds}, or milliseconds",
+		c.report(at.pos, "say what it counts since 1970: {"+b.Unit.key+": "+at.text+", epoch: seconds}, or milliseconds",
 			"%s.%s is a number, and a time is a text (RFC 3339)", source.Name, of.Name)
-		return Expr{}, false
 	case epoch == "" && of.Type != TypeTime:
-		c.report(b.of.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
-		return Expr{}, false
+		c.report(at.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
 	case epoch != "" && of.Type != TypeNumber && of.Type != TypeString:
 		hint := "a number"
 		if of.Type == TypeTime {
 			hint = "leave epoch out"
 		}
-		c.report(b.of.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
-		return Expr{}, false
+		c.report(at.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
 	}
-	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}, true
+	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}
 }

@@ -17,15 +17,11 @@ func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
 		c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
 	case s != q.Steps[0]:
 		c.report(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
-	case len(s.Any) == 0:
-		c.report(at, "any: {field: parameter}", "any of no fields is no row")
 	}
 	reportTwice(c, d.Any)
 	for i, b := range s.Any {
 		w := d.Any[i].name
-		if c.checkCompared(b.Field, w) {
-			c.checkHeld(s, b.Field, w)
-		}
+		c.checkHeld(s, suits(c, d, "any", w, b.Field), w)
 	}
 }
 

@@ -63,18 +63,6 @@ func (a *Attribute) limits() (out []limit) {
 	return out
 }
 
-// checkExpires reports an "expires" field that cannot hold a time.
-func checkExpires(c *compiler, e *Entity) {
-	if e.Expires == nil {
-		return
-	}
-	switch e.Expires.Type {
-	case TypeTime, TypeNumber, TypeString, TypeAny:
-	default:
-		c.report(e.decl.Expires.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", e.Expires.Name, e.Expires.Type)
-	}
-}
-
 // checkTemplateNames reports a name in an index's template that is not a field of the row.
 // Names in the primary key's templates are fields by definition.
 // A derived value may be a key attribute of an index by itself, since the write that shows it

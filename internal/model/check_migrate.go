@@ -7,8 +7,7 @@ import (
 	"weir/internal/store"
 )
 
-// checkOldTables reports a bad name of a table that is only migrated from: it must be valid,
-// and neither weir's own nor one of the model's.
+// checkOldTables reports a table that is only migrated from, if it is one of the model's or of another migration too.
 // A table from which rows are only migrated has no entities in the file, so nothing may be derived
 // from it.
 func checkOldTables(c *compiler) {
@@ -18,7 +17,6 @@ func checkOldTables(c *compiler) {
 		}
 		twice := slices.ContainsFunc(c.decl.Migrate[:i], func(o *migrationDecl) bool { return o.Table.text == d.Table.text })
 		switch name := d.Table.text; {
-		case !c.tableName(d.Table, "a table"):
 		case twice:
 			c.report(d.Table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
 		case slices.ContainsFunc(c.Tables, func(t *Table) bool { return t.Name == name }):

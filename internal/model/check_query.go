@@ -112,14 +112,11 @@ func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Below == nil || s.Get {
 		return
 	}
-	if len(d.below) > 1 {
-		c.report(d.below[1].name.pos, "", "below bounds one field")
-	}
 	next := ""
 	if _, sort, _ := s.schema(); sort != nil {
 		next = seq.Find(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
 	}
-	at := d.below[len(d.below)-1].name.pos
+	at := d.Below[0].name.pos
 	switch name := s.Below.Field.Name; {
 	case next == "":
 		c.report(at, "", "below needs a name of the sort key that with leaves free")
@@ -129,27 +126,18 @@ func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
 }
 
 // checkFilters reports a filter that a query cannot use: its field must be a single value
-// that is not hidden and that the index holds.
+// that the index holds.
 func checkFilters(c *compiler, q *Query, s *Step, d *stepDecl) {
 	reportTwice(c, d.With)
 	for i, b := range s.With {
 		w := d.With[i].name
-		if c.checkCompared(b.Field, w) && !s.narrows(w.text) {
+		if suits(c, d, "with", w, b.Field); !s.narrows(w.text) {
 			c.checkHeld(s, b.Field, w)
 		}
 	}
 	for i, f := range s.Where {
 		c.checkHeld(s, f.Field, d.Where[i].name)
 	}
-}
-
-// checkCompared reports a field that can equal no parameter. It returns whether it can.
-func (c *compiler) checkCompared(f *Field, w word) bool {
-	ok := scalar(f.Type) && f.Type != TypeBinary
-	if !ok {
-		c.report(w.pos, "", "%s is a %s and is compared to nothing", w.text, f.Type)
-	}
-	return ok
 }
 
 // checkHeld reports a field that the index that a step reads by does not hold.

@@ -32,8 +32,6 @@ func checkUniqueFields(c *compiler, e *Entity) {
 	for _, u := range e.Unique {
 		at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
 		switch {
-		case u.Field.Type != TypeString && u.Field.Type != TypeNumber && u.Field.Type != TypeTime:
-			c.report(at, "", "%s is a %s, and only texts, numbers and times are unique", u.Field.Name, u.Field.Type)
 		case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
 			c.report(at, "leave it out", "%s is in the key of %s, and rows have different keys anyway", u.Field.Name, e.Name)
 		case u.Index == nil:
@@ -88,9 +86,6 @@ func checkSupersede(c *compiler, e *Entity) {
 	if s.List.Type != TypeList {
 		c.report(d.Append[0].name.pos, "", "%s is a %s, and times are appended to a list", s.List.Name, s.List.Type)
 	}
-	if s.Time.Type != TypeTime {
-		c.report(d.Append[0].value.pos, "", "%s is a %s, and a time is appended", s.Time.Name, s.Time.Type)
-	}
 	for i, o := range s.Other {
 		differs := slices.ContainsFunc(s.Where, func(t Test) bool {
 			return t.Field.Name == o.Name && !t.Is.Holds(o.Expr.Const)
@@ -112,9 +107,6 @@ func (c *compiler) checkComputed(e *Entity, a *Attribute) {
 	}
 	if a.Computed == nil {
 		return
-	}
-	if f := a.Computed.From; f.Type != TypeTime || f.Key != nil {
-		c.report(d.From.pos, "", "%s is no attribute with a time", f.Name)
 	}
 	if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
 		c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)

@@ -13,29 +13,6 @@ const (
 	maxLocalIndexes  = 5
 )
 
-// checkTableNames reports names of tables and indexes that DynamoDB does not allow, and the name of
-// the own table.
-// The lengths and characters are DynamoDB's naming rules for tables and indexes.
-func checkTableNames(c *compiler, t *Table) {
-	c.tableName(t.decl.name, "a table")
-	for _, ix := range t.decl.Indexes {
-		c.tableName(ix.name, "an index")
-	}
-}
-
-// tableName is checkTableNames for one name. It reports whether the name is allowed.
-func (c *compiler) tableName(w word, of string) bool {
-	switch {
-	case w.text == "weir" && of == "a table":
-		c.report(w.pos, "", "the table weir is weir's own: it keeps its ledgers there")
-	case !tableName.MatchString(w.text):
-		c.report(w.pos, "", "%s's name has 3 to 255 letters, digits, dots, hyphens and underscores, not %.60q", of, w.text)
-	default:
-		return true
-	}
-	return false
-}
-
 // checkIndexCount reports a table with more indexes than DynamoDB allows.
 // A service quota may be raised for an account; the model keeps to the default one.
 func checkIndexCount(c *compiler, t *Table) {
@@ -76,7 +53,6 @@ func checkTTL(c *compiler, t *Table) {
 	if !at.given() {
 		return
 	}
-	c.attributeName(at)
 	if slices.ContainsFunc(t.KeyAttrs(), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
 		c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"weir/internal/aggregate"
+	"weir/internal/seq"
 )
 
 // What one row shows is written at once, in one expression of DynamoDB (4 KB, 300 operators). These
@@ -23,10 +24,9 @@ func checkWidths(c *compiler) {
 		c.widthOfTallies(e, c.widthOfFacts(e))
 	}
 	for _, r := range c.Rows {
-		n := 0
-		for i := range r.Fields {
-			n++
-			if r.Fields[i].Expr.Follow != nil {
+		n := len(r.Fields)
+		for _, f := range c.Follows {
+			if f.Rule == r {
 				n += 2 // its position, and which row it is of
 			}
 		}
@@ -103,20 +103,7 @@ func (c *compiler) widthOfFacts(e *Entity) int {
 		}
 	}
 	for _, s := range e.Statuses {
-		names := s.Attributes()
-		for _, st := range s.Stages {
-			if st.List != nil {
-				names = append(names, st.List.Name)
-			}
-			if st.List != nil && st.List.Others != nil {
-				for i := range st.List.Others.Key {
-					if f := st.List.Others.Key[i].Expr.Field; f != nil {
-						names = append(names, f.Attr)
-					}
-				}
-			}
-		}
-		add(s.decl.name.pos, names)
+		add(s.decl.name.pos, append(s.Attributes(), seq.Map(s.Input.Fields, func(f *Field) string { return f.Attr })...))
 	}
 	for _, l := range e.Latest {
 		add(l.decl.name.pos, l.Attributes())

@@ -6,8 +6,8 @@ import "slices"
 // whatever could be compiled, so a check skips broken parts.
 // Problems are sorted by line, so the order decides nothing, but that two entities which overlap are known before other checks.
 func (c *compiler) check() {
-	eachOf(c, c.Tables, checkTableNames, checkIndexCount, checkLocalIndexes, checkTTL)
-	eachOf(c, c.Entities, checkAttributes, checkExpires, checkRules, checkNew, checkNested, checkWhere)
+	eachOf(c, c.Tables, checkIndexCount, checkLocalIndexes, checkTTL)
+	eachOf(c, c.Entities, checkAttributes, checkRules, checkNew, checkNested, checkWhere)
 	eachOf(c, c.soundEntities(), checkUniqueFields, checkSupersede, checkTemplateNames, checkTemplateTypes, checkSeparators)
 	checkOneEntity(c)
 	checkOneKey(c)
@@ -15,7 +15,6 @@ func (c *compiler) check() {
 	for _, k := range kinds {
 		k.check(c)
 	}
-	eachOf(c, c.Searches, checkSearches)
 	checkLoops(c)
 	eachOf(c, c.reads, checkImages)
 	checkOldTables(c)

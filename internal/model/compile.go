@@ -1,7 +1,6 @@
 package model
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ func compile(r *reader, root node) *Model {
 		broken: map[*Entity]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 	}
 	root.declare(word{}, c.decl)
-	c.name()
+	c.Name = c.decl.Model.text
 	c.compileTables()
 	c.compileEntities()
 	for _, t := range c.Tables {
@@ -49,25 +48,11 @@ func compile(r *reader, root node) *Model {
 	return c.Model
 }
 
-var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	entityName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
-	kebabName  = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
-)
-
-// name checks the model's name, which commands, URLs and keys of our own table have in them.
-func (c *compiler) name() {
-	w := c.decl.Model
-	if c.Name = w.text; w.given() && (!kebabName.MatchString(w.text) || len(w.text) > 64) {
-		c.report(w.pos, "like orders, or photo-album", "a model's name is small letters, digits and single hyphens, at most 64, not %q", w.text)
-	}
-}
-
 // entity returns the entity that the file names. It reports an unknown name and returns
 // nil; the caller need not report that again.
 func (c *compiler) entity(w word) *Entity {
 	if !w.given() {
+		c.flaws++
 		return nil
 	}
 	e := c.Entity(w.text)
@@ -159,48 +144,45 @@ func (t *Template) required() []string {
 
 // assigns resolves the names of a target's key. A name that is not in given takes its value
 // from the source's field of the same name.
-// Each name of the target's key has one entry in the result, in the order of the key. ok is false
-// after a problem, and the result may then be short.
-func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
+// Each name of the target's key has one entry in the result, in the order of the key. After a flaw the result may be short.
+func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) []Assign {
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
 // assignsTo is assigns for the names in want, which are in the order of the result. Names that are
 // given and not wanted are reported, with the nearest of those that are.
-func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) ([]Assign, bool) {
-	ok := !c.broken[target] && !c.broken[source]
+func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) (out []Assign) {
+	before := c.flaws
+	if c.broken[target] || c.broken[source] {
+		c.flaws++
+	}
 	values := map[string]word{}
 	for _, p := range given {
-		if !c.broken[target] && c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text) {
-			ok = false
+		if values[p.name.text] = p.value; !c.broken[target] {
+			c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
 		}
-		values[p.name.text] = p.value
 	}
-	var out []Assign
 	for _, name := range want {
 		w, given := values[name]
-		if !given {
+		switch {
+		case given:
+		case c.flaws > before:
+			continue
+		case !c.has(source, name):
+			hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
+			switch {
+			case what != "to" || target.Derived || len(target.Values) == 0:
+			case !target.decl.listed():
+				hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
+			default:
+				hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
+			}
+			c.report(at, hint, "the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
+			continue
+		default:
 			w = word{name, at}
-			if !ok {
-				continue
-			}
-			if !c.has(source, name) {
-				hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
-				switch {
-				case what != "to" || target.Derived || len(target.Values) == 0:
-				case !target.decl.listed():
-					hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
-				default:
-					hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
-				}
-				c.report(at, hint,
-					"the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
-				ok = false
-				continue
-			}
 		}
-		x, good := c.expr(source, w, target, name)
-		out, ok = append(out, Assign{name, x}), ok && good
+		out = append(out, Assign{name, c.expr(source, w, target, name)})
 	}
-	return out, ok
+	return out
 }

@@ -16,16 +16,13 @@ import (
 func (c *compiler) compileEntities() {
 	for _, d := range c.decl.Entities {
 		e := &Entity{Name: d.name.text, Left: &Left{}, decl: d}
-		if !entityName.MatchString(e.Name) {
-			c.report(d.name.pos, "like Album", "an entity's name is letters and digits, not %q", e.Name)
-		}
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
 		e.Attributes = seq.Map(d.Attributes, c.attribute)
 		c.keys(e, d)
 		e.Where = c.tests(e, d.Where, true)
 		if d.Expires.given() {
-			e.Expires = c.field(e, d.Expires)
+			e.Expires = suits(c, d, "expires", d.Expires, c.field(e, d.Expires))
 		}
 	}
 }
@@ -55,7 +52,6 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
-	c.attributeName(d.name)
 	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: seq.Map(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
@@ -63,7 +59,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 	c.form(a, d)
 	a.Least, a.Most = c.bound(a, d.Min), c.bound(a, d.Max)
 	if d.Default.y != nil && !d.Default.isMap() {
-		a.Default, _ = c.defaultOf(a, d.Default)
+		a.Default = c.defaultOf(a, d.Default)
 	}
 	return a
 }
@@ -71,7 +67,7 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 // bound returns a limit of a number attribute, Missing for none.
 func (c *compiler) bound(a *Attribute, n node) (v value.Value) {
 	if n.y != nil {
-		v, _ = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
+		v = c.typed(&Field{Name: a.Name, Type: a.Type}, nil, n)
 	}
 	return v
 }
@@ -156,11 +152,11 @@ func identity(name string) *Template {
 
 // typed returns a value of the file in the form in which rows hold that field.
 // YAML types decide where the field has none: 5 is a number and "5" a text. A text field takes
-// texts alone, so that 007 is not taken for 7.
-func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
+// texts alone, so that 007 is not taken for 7. After a problem the value is Missing.
+func (c *compiler) typed(f *Field, a *Attribute, n node) value.Value {
 	if !n.given() || n.isMap() || n.isList() {
 		n.wrong("a value of "+f.Name, "a text, a number, true or false")
-		return value.Value{}, false
+		return value.Value{}
 	}
 	tag, typ := n.y.ShortTag(), f.Type
 	if typ == TypeAny {
@@ -171,13 +167,13 @@ func (c *compiler) typed(f *Field, a *Attribute, n node) (value.Value, bool) {
 		text = strings.ToLower(text)
 	}
 	isText := tag == "!!str" || tag == "!!timestamp"
-	if (typ == TypeString || typ == TypeTime || typ == "") && !isText {
+	switch {
+	case (typ == TypeString || typ == TypeTime || typ == "") && !isText:
 		c.report(n.pos(), "put it in quotes", "%s is a %s, %s is not", f.Name, f.Type, n.y.Value)
-		return value.Value{}, false
-	}
-	if typ == TypeNumber && isText || typ == TypeBoolean && tag != "!!bool" {
+	case typ == TypeNumber && isText || typ == TypeBoolean && tag != "!!bool":
 		c.report(n.pos(), "", "%s is a %s, %q is not", f.Name, f.Type, n.y.Value)
-		return value.Value{}, false
+	default:
+		return c.fromText(f.Name, typ, a, word{text, n.pos()})
 	}
-	return c.fromText(f.Name, typ, a, word{text, n.pos()})
+	return value.Value{}
 }

@@ -12,14 +12,11 @@ import (
 // file.
 func (c *compiler) compileMigrations() {
 	for _, d := range c.decl.Migrate {
-		m := &Migration{Name: d.name.text, OneOf: d.one, decl: d}
-		if !kebabName.MatchString(m.Name) || len(m.Name) > 64 {
-			c.report(d.name.pos, "like v1", "a migration's name is small letters, digits and single hyphens, at most 64, not %q", m.Name)
-		}
+		m := &Migration{Name: d.name.text, OneOf: d.Into.one, decl: d}
 		if m.From = c.oldRows(d); m.From == nil {
 			continue
 		}
-		for _, mk := range d.into {
+		for _, mk := range d.Into.rules {
 			if into := c.entity(mk.name); into != nil && !c.broken[into] && !c.broken[m.From] {
 				c.making(m, into, mk)
 			}
@@ -38,8 +35,8 @@ func (c *compiler) oldRows(d *migrationDecl) *Entity {
 	if !d.Table.given() {
 		return c.entity(d.Rows)
 	}
-	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
-	if len(d.key.parts) == 0 {
+	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.Key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
+	if len(d.Key.parts) == 0 {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}
@@ -63,14 +60,11 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 			mk.Where = append(mk.Where, t)
 		}
 	}
-	known, whole := c.settable(into), true
+	before := c.flaws
 	for _, p := range d.Set {
-		if c.refuseUnknown(p.name, known, "%s has no attribute and no key name %q", into.Name, p.name.text) {
-			whole = false
-			continue
+		if !c.refuseUnknown(p.name, c.settable(into), "%s has no attribute and no key name %q", into.Name, p.name.text) {
+			mk.Rule.Fields = append(mk.Rule.Fields, Assign{p.name.text, c.fromOld(m.From, p.value, into, p.name.text)})
 		}
-		x, ok := c.fromOld(m.From, p.value, into, p.name.text)
-		mk.Rule.Fields, whole = append(mk.Rule.Fields, Assign{p.name.text, x}), whole && ok
 	}
 	for _, name := range append(into.attributeNames(), into.KeyNames()...) {
 		if c.sets(mk.Rule, name) {
@@ -86,18 +80,17 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
 		}
 	}
-	if !whole {
-		return
+	if c.flaws == before {
+		mk.InPlace = sameKeyOf(mk.Rule)
+		m.Makes = append(m.Makes, mk)
 	}
-	mk.InPlace = sameKeyOf(mk.Rule)
-	m.Makes = append(m.Makes, mk)
 }
 
 // fromOld is expr over old rows. Rows of an entity without declarations may have any
 // attribute.
-func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) (Expr, bool) {
+func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) Expr {
 	if from.open && w.given() && w.text[0] != '=' {
-		return Expr{Field: from.Field(w.text)}, true
+		return Expr{Field: from.Field(w.text)}
 	}
 	return c.expr(from, w, into, name)
 }

@@ -25,53 +25,55 @@ const StatusPath = "status"
 // Single is true only if every step gets one row, so the answer has one row at most.
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.Queries {
-		if !kebabName.MatchString(d.name.text) {
-			c.report(d.name.pos, "like albums-by-creator", "a query's name is small letters, digits and single hyphens, not %q", d.name.text)
-		}
 		if d.name.text == StatusPath {
 			c.report(d.name.pos, "call it "+c.Name+"-"+StatusPath, "%s is what GET /v1/%s/%s answers: how far everything is that the model derives", StatusPath, c.Name, StatusPath)
 		}
-		q := &Query{Name: d.name.text, Unique: d.Unique, decl: d}
-		if d.Search.given() && c.searchQuery(q, d) || !d.Search.given() && c.stepQuery(q, d) {
+		q, before := &Query{Name: d.name.text, Unique: d.Unique, decl: d}, c.flaws
+		if d.Search.given() {
+			c.searchQuery(q, d)
+		} else {
+			c.stepQuery(q, d)
+		}
+		if c.flaws == before {
 			c.Queries = append(c.Queries, q)
 		}
 	}
 }
 
-// stepQuery compiles the steps of a query and its answer. It reports false after a problem.
-func (c *compiler) stepQuery(q *Query, d *queryDecl) bool {
+// stepQuery compiles the steps of a query and its answer.
+func (c *compiler) stepQuery(q *Query, d *queryDecl) {
 	q.Single = true
 	var prior *Entity
 	for _, sd := range d.steps {
 		s := c.step(q, sd, prior)
 		if s == nil {
-			return false
+			return
 		}
 		q.Steps = append(q.Steps, s)
 		q.Single = q.Single && s.Get && !s.readsEach()
 		prior = s.Entity
 	}
-	q.Sort = c.field(prior, d.Sort)
-	return prior != nil && c.returns(q, d, prior)
+	if d.Sort.given() {
+		q.Sort = suits(c, d, "sort", d.Sort, c.field(prior, d.Sort))
+	}
+	c.returns(q, d, prior)
 }
 
 // searchQuery compiles a search. Its parameters are, in this order: the text, those that
-// "with" binds, the remaining filters under their own names, and the sort. It reports false after a problem.
-func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
+// "with" binds, the remaining filters under their own names, and the sort.
+func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	if q.Search = c.search(d.Search); q.Search == nil {
-		return false
+		c.flaws++
+		return
 	}
 	q.Params = []Param{{Name: textParam, Type: TypeString}}
 	filters := seq.Map(q.Search.Filters, func(f *Field) string { return f.Name })
 	for _, p := range d.With {
-		if c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
-			continue
-		}
-		if b, ok := c.bind(q, q.Search.Of, p, nil); ok {
-			q.With = append(q.With, b)
+		if !c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
+			q.With = append(q.With, c.bind(q, q.Search.Of, p, nil))
 		}
 	}
-	q.Where, whole = c.filters(q, q.Search.Of, d.Where)
+	q.Where = c.filters(q, q.Search.Of, d.Where)
 	for _, f := range q.Search.Filters {
 		bound := slices.ContainsFunc(q.With, func(b Bind) bool { return b.Field.Name == f.Name })
 		taken := slices.ContainsFunc(q.Params, func(p Param) bool { return p.Name == f.Name })
@@ -87,7 +89,6 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
 		}
 		q.Params = append(q.Params, sort)
 	}
-	return whole
 }
 
 // step compiles one step, or returns nil if it was reported. prior is the entity of the step
@@ -95,91 +96,82 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) (whole bool) {
 // The parameters of all steps are those of the query; a name that stands in two steps is one
 // parameter.
 func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
-	s := &Step{Entity: c.entity(d.of), Get: d.get, Reverse: d.Order.text == "newest", Expired: d.Expired, decl: d}
-	if s.Entity == nil || c.broken[s.Entity] || !c.byIndex(s, d.By) {
+	before := c.flaws
+	s := &Step{Entity: c.sound(d.of), Get: d.get, Reverse: d.Order.text == "newest", Expired: d.Expired, decl: d}
+	if c.flaws > before {
 		return nil
 	}
-	whole := true
-	for _, w := range d.also {
-		e := c.entity(w)
-		s.Also, whole = append(s.Also, e), whole && e != nil && !c.broken[e]
+	if t := s.Entity.Table; d.By.given() {
+		s.Index = t.Index(d.By.text)
+		if c.refuseUnknown(d.By, seq.Map(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, d.By.text) {
+			return nil
+		}
 	}
-	for _, p := range d.Any {
-		b, ok := c.bindList(q, s.Entity, p)
-		s.Any, whole = append(s.Any, b), whole && ok
+	s.Also = seq.Map(d.also, c.sound)
+	s.Any = seq.Map(d.Any, func(p pair) Bind { return c.bindList(q, s.Entity, p) })
+	s.With = seq.Map(d.With, func(p pair) Bind { return c.bind(q, s.Entity, p, prior) })
+	for _, p := range d.Below {
+		b := c.bind(q, s.Entity, p, prior)
+		s.Below = &b
 	}
-	for _, p := range d.With {
-		b, ok := c.bind(q, s.Entity, p, prior)
-		s.With, whole = append(s.With, b), whole && ok
-	}
-	for _, p := range d.below {
-		b, ok := c.bind(q, s.Entity, p, prior)
-		s.Below, whole = &b, whole && ok
-	}
-	filters, ok := c.filters(q, s.Entity, d.Where)
-	if s.Where = filters; !whole || !ok {
+	if s.Where = c.filters(q, s.Entity, d.Where); c.flaws > before {
 		return nil
 	}
 	return s
 }
 
-// byIndex finds the index that a step reads by; without one it reads the table.
-func (c *compiler) byIndex(s *Step, w word) bool {
-	if !w.given() {
-		return true
+// sound is entity for one whose key has to be usable.
+func (c *compiler) sound(w word) *Entity {
+	e := c.entity(w)
+	if c.broken[e] {
+		c.flaws++
 	}
-	t := s.Entity.Table
-	s.Index = t.Index(w.text)
-	return !c.refuseUnknown(w, seq.Map(t.Indexes, func(ix store.Index) string { return ix.Name }), "table %s has no index %q", t.Name, w.text)
+	return e
 }
 
 // bind compiles how a field is fixed: to a constant, to a field of the row of the step
 // before if there is one, and otherwise to a parameter.
-func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) (Bind, bool) {
+func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) Bind {
 	b := Bind{Field: c.field(e, p.name)}
-	if b.Field == nil || !p.value.given() {
-		return b, false
-	}
-	if prior != nil || strings.HasPrefix(p.value.text, "=") {
-		x, ok := c.expr(prior, p.value, e, p.name.text)
+	switch {
+	case b.Field == nil || !p.value.given():
+		c.flaws++
+	case prior != nil || strings.HasPrefix(p.value.text, "="):
+		x := c.expr(prior, p.value, e, p.name.text)
 		b.Const, b.Prior = x.Const, x.Field
-		return b, ok
+	default:
+		b.Param = c.bindParam(q, b.Field, e.Attribute(p.name.text), p.value, false)
 	}
-	var ok bool
-	b.Param, ok = c.bindParam(q, b.Field, e.Attribute(p.name.text), p.value, false)
-	return b, ok
+	return b
 }
 
 // param notes a parameter of a query. One that stands in several places must have the same
 // type, default and form in all of them.
-func (c *compiler) param(q *Query, p Param, w word) bool {
+func (c *compiler) param(q *Query, p Param, w word) {
+	i := slices.IndexFunc(q.Params, func(have Param) bool { return have.Name == p.Name })
 	switch {
 	case slices.Contains(reservedParams, p.Name):
 		c.report(w.pos, "choose another name", "every query has a parameter %q of its own", p.Name)
-		return false
 	case !identifier.MatchString(p.Name):
 		c.report(w.pos, "like albumId, or albumId? when it may be left out; a constant is written =text", "a parameter's name is letters and digits, not %q", p.Name)
-		return false
-	}
-	for _, have := range q.Params {
-		if have.Name == p.Name && (have.Type != p.Type || have.Optional != p.Optional || !value.Equal(have.Default, p.Default) || have.List != p.List) {
+	case i < 0:
+		q.Params = append(q.Params, p)
+	default:
+		if have := q.Params[i]; have.Type != p.Type || have.Optional != p.Optional || !value.Equal(have.Default, p.Default) || have.List != p.List {
 			c.report(w.pos, "", "the parameter %q is a %s here and a %s before, or may be left out or be a list only once", p.Name, p.Type, have.Type)
-			return false
-		} else if have.Name == p.Name {
-			return true
 		}
 	}
-	q.Params = append(q.Params, p)
-	return true
 }
 
 // bindList compiles a Bind by which a field must be among the values of a parameter.
-func (c *compiler) bindList(q *Query, e *Entity, p pair) (Bind, bool) {
+func (c *compiler) bindList(q *Query, e *Entity, p pair) Bind {
 	b := Bind{Field: c.field(e, p.name)}
 	if b.Field == nil || !p.value.given() {
-		return b, false
+		c.flaws++
+		return b
 	}
 	name, optional := strings.CutSuffix(p.value.text, "?")
 	b.Param = name
-	return b, c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type, List: true}, p.value)
+	c.param(q, Param{Name: name, Optional: optional, Type: b.Field.Type, List: true}, p.value)
+	return b
 }

@@ -19,18 +19,14 @@ func (c *compiler) compileRules() {
 			c.defaults(e, a)
 		}
 		for _, w := range d.Unique {
-			if f := c.field(e, w); f != nil {
+			if f := suits(c, d, "unique", w, c.field(e, w)); f != nil {
 				e.Unique = append(e.Unique, &Unique{Field: f, Index: c.indexOf(e, f)})
 			}
 		}
 		for _, p := range d.New {
-			if c.fieldFor(e, p.name, true) == nil {
-				continue
+			if c.fieldFor(e, p.name, true) != nil {
+				e.New = append(e.New, New{p.name.text, p.value.text})
 			}
-			if p.value.given() && c.refuseUnknown(p.value, []string{NewID, NewTime}, "a new row cannot be given %q", p.value.text) {
-				continue
-			}
-			e.New = append(e.New, New{p.name.text, p.value.text})
 		}
 		e.Nested = seq.Map(d.Flatten, func(p pair) Nested { return Nested{p.name.text, p.value.text} })
 		if d.Once != nil {
@@ -49,7 +45,7 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 	if !d.From.given() {
 		return
 	}
-	f := c.fieldFor(e, d.From, a.Hidden)
+	f := suits(c, d, "from", d.From, c.fieldFor(e, d.From, a.Hidden))
 	if f == nil {
 		return
 	}
@@ -61,7 +57,7 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 			return
 		}
 	case p.y != nil:
-		out.Plus, _ = c.duration(p)
+		out.Plus = c.duration(p)
 	}
 	a.Computed = out
 }
@@ -73,7 +69,7 @@ func (c *compiler) defaults(e *Entity, a *Attribute) {
 		return
 	}
 	const form = "a value, or {ATTRIBUTE: {WORD: VALUE}}"
-	by, each := byWords(c, e, a, n, "a default by words of another attribute", form, func(n node) (value.Value, bool) { return c.defaultOf(a, n) })
+	by, each := byWords(c, e, a, n, "a default by words of another attribute", form, func(n node) value.Value { return c.defaultOf(a, n) })
 	if by != nil {
 		a.Defaults = &Defaults{By: by, Each: each}
 	}
@@ -81,7 +77,7 @@ func (c *compiler) defaults(e *Entity, a *Attribute) {
 
 // byWords compiles {ATTRIBUTE: {WORD: VALUE}}, which gives an attribute a value by the word that the row has in another one.
 // It returns nil after a problem.
-func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form string, read func(node) (T, bool)) (*Attribute, map[string]T) {
+func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form string, read func(node) T) (*Attribute, map[string]T) {
 	entries := n.entries(what)
 	if len(entries) != 1 || !entries[0].value.isMap() {
 		n.wrong(what, form)
@@ -96,11 +92,8 @@ func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form str
 	}
 	each := map[string]T{}
 	for _, w := range entries[0].value.entries(what) {
-		if c.refuseUnknown(w.name, by.words(), "%s is never %q", by.Name, w.name.text) {
-			continue
-		}
-		if v, ok := read(w.value); ok {
-			each[w.name.text] = v
+		if !c.refuseUnknown(w.name, by.words(), "%s is never %q", by.Name, w.name.text) {
+			each[w.name.text] = read(w.value)
 		}
 	}
 	return by, each
@@ -115,14 +108,13 @@ func (a *Attribute) words() []string {
 }
 
 // duration parses a duration in whole seconds: times in DynamoDB's TTL have no smaller unit.
-func (c *compiler) duration(n node) (time.Duration, bool) {
+func (c *compiler) duration(n node) time.Duration {
 	w := n.word("a duration")
 	d, err := time.ParseDuration(w.text)
-	ok := err == nil && d >= 0 && d%time.Second == 0
-	if w.given() && !ok {
+	if w.given() && (err != nil || d < 0 || d%time.Second != 0) {
 		c.report(w.pos, "like 24h, or 30m", "%q is no duration in whole seconds", w.text)
 	}
-	return d, ok
+	return d
 }
 
 // indexOf returns an index that finds rows by this field alone, nil for none.
@@ -139,39 +131,31 @@ func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 // onceOf compiles where idempotency keys are kept, nil after a problem. The row with the key must
 // lead back to the row that was made, so its key names have to be in it.
 func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
-	of := c.entity(d.Of)
+	before, of := c.flaws, c.entity(d.Of)
 	if of == nil || !d.Key.given() {
 		return nil
 	}
 	o := &Once{Of: of, Key: c.attributeOf(e, d.Key)}
-	if o.Key == nil {
-		return nil
-	}
 	given := map[string]word{}
 	for _, p := range d.Set {
-		if given[p.name.text] = p.value; c.fieldFor(of, p.name, true) == nil {
-			return nil
-		}
+		given[p.name.text] = p.value
+		c.fieldFor(of, p.name, true)
 	}
 	for _, name := range sortedOnce(append(of.attributeNames(), of.KeyNames()...)) {
 		w, ok := given[name]
-		if !ok && !c.has(e, name) {
-			if slices.Contains(of.KeyNames(), name) {
-				c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", of.Name, name, e.Name)
-				return nil
-			}
+		switch {
+		case ok:
+		case c.has(e, name):
+			w = word{name, d.Of.pos}
+		case slices.Contains(of.KeyNames(), name):
+			c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", of.Name, name, e.Name)
+			continue
+		default:
 			continue
 		}
-		if !ok {
-			w = word{name, d.Of.pos}
-		}
-		x, ok := c.expr(e, w, of, name)
-		if !ok {
-			return nil
-		}
-		o.Set = append(o.Set, Assign{name, x})
+		o.Set = append(o.Set, Assign{name, c.expr(e, w, of, name)})
 	}
-	if !c.onceNames(e, o, d) {
+	if c.flaws > before || !c.onceNames(e, o, d) {
 		return nil
 	}
 	return o
@@ -202,22 +186,18 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 // names alone, so it is found without a read of others.
 func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	s := &Supersede{Where: c.tests(e, d.Where, false)}
+	before := c.flaws
 	for _, p := range d.Row {
-		if c.refuseUnknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text) {
-			return nil
+		if !c.refuseUnknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text) {
+			v := c.fromText(p.name.text, e.Field(p.name.text).Type, e.Attribute(p.name.text), p.value)
+			s.Other = append(s.Other, Assign{p.name.text, Expr{Const: v}})
 		}
-		v, ok := c.fromText(p.name.text, e.Field(p.name.text).Type, e.Attribute(p.name.text), p.value)
-		if !ok {
-			return nil
-		}
-		s.Other = append(s.Other, Assign{p.name.text, Expr{Const: v}})
 	}
-	if len(d.Append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
-		return nil
+	for _, p := range d.Append {
+		s.List = c.attributeOf(e, p.name)
+		s.Time = suits(c, d, "append", p.value, c.fieldFor(e, p.value, e.Hides(p.name.text)))
 	}
-	list := d.Append[0].name
-	s.List = c.attributeOf(e, list)
-	if s.Time = c.fieldFor(e, d.Append[0].value, e.Hides(list.text)); s.Time == nil || s.List == nil {
+	if c.flaws > before || len(d.Append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
 		return nil
 	}
 	return s

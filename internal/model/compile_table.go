@@ -10,19 +10,14 @@ import (
 // keyTypes are the types of key attributes, by their words in the language.
 var keyTypes = map[string]store.KeyType{"string": value.String, "number": value.Number, "binary": value.Binary}
 
-// streams are the images that streams of tables have, by their words in the language.
-var streams = map[string]store.Images{
-	"": store.NewAndOldImages, "new-and-old-images": store.NewAndOldImages, "new-image": store.NewImage, "keys-only": store.KeysOnlyImages,
-}
-
-// reserved reports whether an attribute name is weir's own.
-func reserved(name string) bool { return name == "weir" || strings.HasPrefix(name, "weir.") }
-
 // compileTables compiles the tables. A key attribute that the table and its indexes share must
 // have one type.
 func (c *compiler) compileTables() {
 	for _, d := range c.decl.Tables {
-		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, Images: streams[d.Stream.text], decl: d}
+		t := &Table{Table: store.Table{Name: d.name.text, TTL: d.TTL.text, Stream: true}, Images: store.NewAndOldImages, decl: d}
+		if d.Stream.given() { // by DynamoDB's word in small letters
+			t.Images = store.Images(strings.ToUpper(strings.ReplaceAll(d.Stream.text, "-", "_")))
+		}
 		types := map[string]store.KeyType{}
 		t.Key = c.schema(d.Key, types)
 		for _, ix := range d.Indexes {
@@ -40,7 +35,6 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 		if p.typ.given() && !c.refuseUnknown(p.typ, keyTypeNames, "a key attribute cannot be %q", p.typ.text) {
 			typ = keyTypes[p.typ.text]
 		}
-		c.attributeName(p.name)
 		if have, ok := types[p.name.text]; ok && have != typ {
 			c.report(p.name.pos, "write {"+p.name.text+": "+have.String()+"}", "%q is a %s in one key and a %s here", p.name.text, have, typ)
 		}
@@ -52,14 +46,4 @@ func (c *compiler) schema(d keyDecl, types map[string]store.KeyType) store.KeySc
 		parts[1] = store.KeyAttr{}
 	}
 	return store.KeySchema{Partition: parts[0], Sort: parts[1]}
-}
-
-// attributeName reports a name that is not allowed for an attribute.
-func (c *compiler) attributeName(w word) {
-	switch {
-	case reserved(w.text):
-		c.report(w.pos, "choose another name", "%q is reserved: weir keeps its own mark there", w.text)
-	case strings.ContainsAny(w.text, "{}[]=?$ \t\n") || len(w.text) > 255:
-		c.report(w.pos, "", "%.60q cannot be the name of an attribute: {}[]=?$ and blanks mean something else here, and 255 bytes are the limit", w.text)
-	}
 }

@@ -10,32 +10,26 @@ import (
 	"weir/internal/value"
 )
 
-// fromText returns a constant of the type and checks it against the attribute's limits. a
+// fromText returns a constant of the type and checks it against the attribute's limits; Missing after a problem. a
 // is nil if no attribute is declared.
-func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) (value.Value, bool) {
+func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) value.Value {
 	v, err := scalarOf(typ, w.text)
-	if err != nil {
+	bound := ""
+	if a != nil {
+		bound = a.Outside(v)
+	}
+	switch text := v.Kind() == value.String; {
+	case err != nil:
 		c.report(w.pos, "", "%s: %v", name, err)
-		return value.Value{}, false
-	}
-	if a == nil {
-		return v, true
-	}
-	if bound := a.Outside(v); bound != "" {
+	case bound != "":
 		c.report(w.pos, "", "%s is %s, never %s", name, bound, w.text)
-		return value.Value{}, false
-	}
-	if v.Kind() != value.String {
-		return v, true
-	}
-	if len(a.Enum) > 0 && c.refuseUnknown(w, a.Enum, "%s is never %q", name, w.text) {
-		return value.Value{}, false
-	}
-	if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
+	case a != nil && text && len(a.Enum) > 0 && c.refuseUnknown(w, a.Enum, "%s is never %q", name, w.text):
+	case a != nil && text && a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max:
 		c.report(w.pos, "", "%s has at most %d characters, %q has more", name, a.Max, w.text)
-		return value.Value{}, false
+	default:
+		return v
 	}
-	return v, true
+	return value.Value{}
 }
 
 // scalarOf parses a text as a value of the type, in the form that rows hold.
@@ -68,14 +62,12 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 }
 
 // defaultOf compiles a default. Commands need a time of day, and so do the rows that they write.
-func (c *compiler) defaultOf(a *Attribute, n node) (value.Value, bool) {
-	v, ok := c.typed(&Field{Name: a.Name, Type: a.Type}, a, n)
-	v = a.Store(v)
-	if ok && a.Type == TypeTime && a.As == "" && len(v.Text()) == len(time.DateOnly) {
+func (c *compiler) defaultOf(a *Attribute, n node) value.Value {
+	v := a.Store(c.typed(&Field{Name: a.Name, Type: a.Type}, a, n))
+	if a.Type == TypeTime && a.As == "" && len(v.Text()) == len(time.DateOnly) {
 		c.report(n.pos(), v.Text()+"T00:00:00Z", "%s: a default needs a time of day, as commands do", a.Name)
-		return value.Value{}, false
 	}
-	return v, ok
+	return v
 }
 
 // measured returns a field as sums and the order of rows take it: a name in the key that the
@@ -97,23 +89,18 @@ func (c *compiler) measuredFor(e *Entity, w word, hidden bool) *Field {
 // expr compiles a word of the file as an expression over rows of source: a field, or, for
 // =text, a constant in the form in which into holds that name. It does not know the names
 // that stand for the record ($time and so on); a caller that allows these checks first.
-func (c *compiler) expr(source *Entity, w word, into *Entity, name string) (Expr, bool) {
+func (c *compiler) expr(source *Entity, w word, into *Entity, name string) Expr {
 	return c.exprFor(source, w, into, name, into.Hides(name))
 }
 
 // exprFor is expr for a value that may be hidden, as fieldFor is field.
-func (c *compiler) exprFor(source *Entity, w word, into *Entity, name string, hidden bool) (Expr, bool) {
-	if !w.given() {
-		return Expr{}, false
-	}
+func (c *compiler) exprFor(source *Entity, w word, into *Entity, name string, hidden bool) Expr {
 	if text, ok := strings.CutPrefix(w.text, "="); ok {
 		typ, a := TypeString, (*Attribute)(nil)
 		if into != nil {
 			typ, a = into.Field(name).Type, into.Attribute(name)
 		}
-		v, ok := c.fromText(name, typ, a, word{text, w.pos})
-		return Expr{Const: v}, ok
+		return Expr{Const: c.fromText(name, typ, a, word{text, w.pos})}
 	}
-	f := c.fieldFor(source, w, hidden)
-	return Expr{Field: f}, f != nil
+	return Expr{Field: c.fieldFor(source, w, hidden)}
 }

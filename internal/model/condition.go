@@ -60,8 +60,11 @@ type termDecl struct {
 
 // paramDecl is {param: NAME} in place of a value.
 type paramDecl struct {
+	// A value that the caller of a query gives.
 	heading `noun:"parameter"`
-	Param   word `need:"{param: NAME}"`
+	// The name of the parameter. "name?" may be left out, name=text has a default. The parameter of in and not is a list with
+	// commas.
+	Param word `need:"{param: NAME}"`
 }
 
 // single reports whether the test names one value and nothing else.
@@ -109,29 +112,22 @@ func readTerms(e entry) (out []termDecl) {
 		test.r.report(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
 	}
 	for _, in := range e.value.entries("a test") {
-		n, known := test.has[in.name.text]
-		if !known {
-			continue
-		}
-		switch in.name.text {
-		case "exists":
-			op := condition.Absent
-			if n.flag(test.what("exists")) {
+		key := in.name.text
+		n, said := test.has[key]
+		switch op := testOps[key]; {
+		case !said:
+		case key == "exists":
+			if op = condition.Absent; n.flag(test.what(key)) {
 				op = condition.Exists
 			}
 			out = append(out, termDecl{op: op, at: n.pos()})
-		case "between":
-			if !n.isList() || len(n.elements()) != 2 {
-				n.wrong(test.what("between"), "a list of two values, the least and the greatest")
-				continue
-			}
+		case key == "between" && n.isList() && len(n.elements()) == 2:
 			out = append(out, termDecl{condition.AtLeast, n.pos(), n.elements()[:1]}, termDecl{condition.AtMost, n.pos(), n.elements()[1:]})
+		case key == "between":
+			n.wrong(test.what(key), "a list of two values, the least and the greatest")
+		case n.isList() && op != condition.In && op != condition.NotIn:
+			n.wrong(test.what(key), "one value")
 		default:
-			op := testOps[in.name.text]
-			if n.isList() && op != condition.In && op != condition.NotIn {
-				n.wrong(test.what(in.name.text), "one value")
-				continue
-			}
 			out = test.r.term(out, op, n, e.name.text)
 		}
 	}
@@ -156,7 +152,6 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 	for _, d := range ds {
 		var f *Field
 		if own {
-			c.attributeName(d.name)
 			if f = e.Field(d.name.text); !d.single() { // one value alone is what the model says, and no secret
 				c.tells(e, d.name)
 			}
@@ -176,22 +171,16 @@ func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
 }
 
 // filters compiles the where of a query's step.
-// whole is false if a term could not be compiled; the query is then not used, because a filter that
-// is missing would answer with more rows than it should.
-func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter, whole bool) {
-	whole = true
+// After a flaw the query is not used, because a filter that is missing would answer with more rows than it should.
+func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter) {
 	for _, d := range ds {
-		f := c.field(e, d.name)
-		if f == nil {
-			whole = false
-			continue
+		if f := c.field(e, d.name); f != nil {
+			terms, is := c.terms(e, f, d, q)
+			c.possible(e, f, is, d.name)
+			out = append(out, Filter{f, terms})
 		}
-		terms, is := c.terms(e, f, d, q)
-		whole = whole && len(terms) == len(d.terms)
-		c.possible(e, f, is, d.name)
-		out = append(out, Filter{f, terms})
 	}
-	return out, whole
+	return out
 }
 
 // possible reports a test that no row of the entity passes, or none that commands write.
@@ -200,7 +189,7 @@ func (c *compiler) possible(e *Entity, f *Field, is condition.Condition, w word)
 		return // reported with its terms
 	}
 	if exclude(e.Where, []Test{{f, is}}) {
-		c.report(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
+		c.remark(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
 	}
 	c.outOfReach(e, f, is, w.pos)
 }
@@ -219,7 +208,7 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 	}
 	always := f.Key != nil && f.Slot < len(f.Key.required())
 	if is.Empty() || always && slices.ContainsFunc(is, func(t condition.Term) bool { return t.Op == condition.Absent }) {
-		c.report(d.name.pos, "", "no value of %q passes this test", d.name.text)
+		c.remark(d.name.pos, "", "no value of %q passes this test", d.name.text)
 	}
 	return out, is
 }
@@ -238,15 +227,15 @@ func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, 
 		a = nil // a bound may be any value, also one that rows do not have
 	}
 	if n := d.values[0]; len(d.values) == 1 && n.isMap() {
-		w, ok := c.parameter(n, q, f.Name)
-		if !ok {
+		before, w := c.flaws, c.parameter(n, q, f.Name)
+		if !w.given() {
 			return out, false
 		}
-		out.Param, ok = c.bindParam(q, read, a, w, d.op == condition.In || d.op == condition.NotIn)
-		return out, ok
+		out.Param = c.bindParam(q, read, a, w, d.op == condition.In || d.op == condition.NotIn)
+		return out, c.flaws == before
 	}
 	for _, n := range d.values {
-		if v, ok := c.typed(read, a, n); ok {
+		if v := c.typed(read, a, n); !v.IsMissing() {
 			out.Values = append(out.Values, v)
 		}
 	}
@@ -290,19 +279,19 @@ func (c *compiler) comparable(f *Field, d termDecl) bool {
 	return false
 }
 
-// parameter reads {param: NAME}.
-func (c *compiler) parameter(n node, q *Query, name string) (word, bool) {
+// parameter reads {param: NAME}. It returns the zero word after a problem.
+func (c *compiler) parameter(n node, q *Query, name string) word {
 	if q == nil {
 		c.report(n.pos(), "a value, or a list of values", "only the where of a query has parameters, not this test of %q", name)
-		return word{}, false
+		return word{}
 	}
 	d := &paramDecl{}
 	n.declare(word{}, d)
-	return d.Param, d.Param.given()
+	return d.Param
 }
 
 // bindParam declares the parameter of a field: a name, "name?" or "name=text".
-func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool) (string, bool) {
+func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool) string {
 	name, optional := strings.CutSuffix(w.text, "?")
 	name, text, with := strings.Cut(name, "=")
 	if with && optional {
@@ -310,10 +299,10 @@ func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool
 	}
 	p := Param{Name: name, Optional: optional || with, Type: f.Type, List: list}
 	if with {
-		v, ok := c.fromText(f.Name, f.Type, a, word{text, w.pos})
-		if p.Default = v; !ok {
-			return name, false
+		if p.Default = c.fromText(f.Name, f.Type, a, word{text, w.pos}); p.Default.IsMissing() {
+			return name
 		}
 	}
-	return name, c.param(q, p, w)
+	c.param(q, p, w)
+	return name
 }

@@ -40,13 +40,23 @@ type RowRule struct {
 
 // rowDecl is a row rule as the file has it: a copy, a history (keep) or a feed (each).
 type rowDecl struct {
+	// A row made from each row of an entity: a copy, or, with keep, an entry of history.
 	deriveDecl `noun:"row rule"`
-	Row        []word `some:"an entity, or a list of them"`
-	Keep       []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
-	Each       *eachDecl
-	Where      []testDecl
-	Set        sets
-	of         word // of a rule: that of Row which is its source
+	// The entity, or list of them, whose rows it is made from.
+	Row []word `need:"row: ENTITY"`
+	// History: the events that make an entry, which stays. Without keep the row is a copy that changes, moves and goes with
+	// its source.
+	Keep []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
+	// One row for each subscriber, as of the moment when the change is handled. The subscriber's fields are Entity.field under
+	// set.
+	Each *eachDecl
+	// Tests that a source row passes.
+	Where []testDecl
+	// The fields of the row made: a field of the source row, =text, something of the record ($time, $position, $event, $key,
+	// $old, $new), {follow: Entity.field}, or a nested map.
+	Set sets `need:"set: {name: field of the source row}"`
+
+	of word // of a rule: that of Row which is its source
 }
 
 // split parses "Entity" or "Entity(label)".
@@ -58,12 +68,6 @@ func (d *rowDecl) split(r *reader, _ string) bool {
 		r.report(d.name.pos, "Activity, or Activity(created)", "a row rule is named by the entity it makes, not %q", d.name.text)
 	}
 	return ok
-}
-
-func (d *rowDecl) check() {
-	if n, ok := d.has["set"]; !ok || n.isMap() && len(n.y.Content) == 0 {
-		d.missing("set", "set: {name: field of the source row}")
-	}
 }
 
 func (d *rowDecl) enter(c *compiler, e *Entity) {
@@ -117,17 +121,14 @@ func (c *compiler) row(r *RowRule) {
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
 	r.Keep = seq.Map(d.Keep, func(w word) string { return events[w.text] })
 	r.Where = c.tests(source, d.Where, false)
-	c.faulty[r] = len(d.Set) == 0 || !c.subscribers(r, d)
+	before := c.flaws
+	c.subscribers(r, d)
 	for _, s := range d.Set {
-		known := c.settable(r.Into)
-		if !c.broken[r.Into] && c.refuseUnknown(s.name, known, "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
-			c.faulty[r] = true
-			continue
+		if c.broken[r.Into] || !c.refuseUnknown(s.name, c.settable(r.Into), "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
+			r.Fields = append(r.Fields, Assign{s.name.text, c.set(r, s)})
 		}
-		x, ok := c.set(r, s)
-		r.Fields = append(r.Fields, Assign{s.name.text, x})
-		c.faulty[r] = c.faulty[r] || !ok
 	}
+	c.faulty[r] = len(d.Set) == 0 || c.flaws > before
 }
 
 // events are the words of keep, with the names that records have for them.
@@ -142,12 +143,11 @@ func (c *compiler) settable(into *Entity) []string {
 	return sortedOnce(out)
 }
 
-// set compiles the value of one name. ok is false after a problem.
-func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
+// set compiles the value of one name.
+func (c *compiler) set(r *RowRule, s setDecl) Expr {
 	switch {
 	case s.follow != nil:
-		f := c.follow(r, s)
-		return Expr{Follow: f}, f != nil
+		return Expr{Follow: c.follow(r, s)}
 	case s.isMap:
 		return c.nested(r, s.nested, r.Into.Hides(s.name.text))
 	}
@@ -155,40 +155,35 @@ func (c *compiler) set(r *RowRule, s setDecl) (Expr, bool) {
 }
 
 // recordOr is expr that also accepts the names that stand for the record.
-func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) (Expr, bool) {
+func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) Expr {
 	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
-		f := c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)
-		return Expr{Subscriber: f}, f != nil
+		return Expr{Subscriber: c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)}
 	}
 	if !strings.HasPrefix(w.text, "$") {
 		return c.exprFor(r.Source, w, into, name, hidden)
 	}
-	if c.refuseUnknown(w, records, "a record has no %q", w.text) {
-		return Expr{}, false
-	}
-	return Expr{Record: w.text}, true
+	c.refuseUnknown(w, records, "a record has no %q", w.text)
+	return Expr{Record: w.text}
 }
 
 // nested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
-func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) (Expr, bool) {
-	x, ok := Expr{Map: []Assign{}}, true
+func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) Expr {
+	x := Expr{Map: []Assign{}}
 	for _, s := range sets {
 		var in Expr
-		good := false
 		switch {
 		case s.follow != nil:
 			c.report(s.follow.Follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
 		case s.isMap:
-			in, good = c.nested(r, s.nested, hidden)
+			in = c.nested(r, s.nested, hidden)
 		default:
-			if in, good = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
+			if in = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
 				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
-				good = false
 			}
 		}
-		x.Map, ok = append(x.Map, Assign{s.name.text, in}), ok && good
+		x.Map = append(x.Map, Assign{s.name.text, in})
 	}
-	return x, ok
+	return x
 }
 
 // setPos returns the place where a rule gives a name its value.

@@ -5,21 +5,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // A declaration is a struct that a map of the file is read into. Each of its exported fields is a key that the map may
-// have: the field's name in small letters. No key is named anywhere else but in models/schema.json and the guide, which
-// tests compare. The type of a field says what stands under the key, and tags say more:
+// have: the field's name in small letters. The structs are the one table of the language's keys. declare reads with it;
+// models/schema.json is made of it and of the fields' comments (TestSchema), and TestGuide holds the guide to it.
+// The type of a field says what stands under the key, and tags say more:
 //
-//	When word      `need:"when: ENTITY"`                        the map needs the key; this is the hint
-//	Max  int       `from:"1" to:"1000"`                         a whole number, -1 if there is none
-//	Row  []word    `some:"an entity, or a list of them"`        a list that is not empty
-//	Keep []word    `one:"insert remove" or:"there is no %q"`    each is one of these words
-//	Of   keyword   `keys:"sum mean" either:"it is either %q or %q"`  one of several keys
-//	By   []pair    `with:"else"`                    only beside that other key
-//	Zone word      `of:"time"`                      of an attribute: only for these types
+//	When  word     `need:"when: ENTITY"`      the map needs the key, not empty; this is the hint
+//	Max   int      `from:"1" to:"1000"`       a whole number, -1 if there is none
+//	After []pair   `to:"1"`                   at most so many names
+//	Row   []word   `some:"an entity, or a list of them"`  not empty
+//	Keep  []word   `one:"insert remove" or:"there is no %q"`  each is one of these words; of a map, each value
+//	Of    keyword  `keys:"sum mean" need:"sum: FIELD"`  exactly one of several keys
+//	By    []pair   `with:"else"`              only beside that other key, or one of several; with need, always beside it
+//	Find  word     `only:"with where"`        beside these keys alone
+//	Zone  word     `of:"time"`                of an attribute: only for these types
+//	TTL   word     `name:"attribute"`         a name of such a thing; of a map, each of its names (nameRules)
+//	Sort  word     `type:"string number"`     a field that is of one of these types
 //
-// Other fields are for the compiler.
+// Fields that are not exported are for the compiler.
 type declaration interface {
 	head() *heading
 	check() // reports mistakes of the map that its keys alone do not show, once it is read
@@ -31,7 +38,8 @@ type shortened interface{ short(n node, what string) }
 // readable is the type of a key's value that reads itself. Messages call the value what.
 type readable interface{ read(n node, what string) }
 
-// heading begins each declaration. Its tag is the noun of messages for such a map.
+// heading begins each declaration. Its comment describes the map, its tag is the noun of messages for such a map, and
+// either:"get list" says that the map has exactly one of these keys, with a hint in or.
 type heading struct {
 	name   word // under which it stands in its map
 	fields      // that map
@@ -41,10 +49,18 @@ func (h *heading) head() *heading { return h }
 func (h *heading) check()         {}
 func (h *heading) called() word   { return h.name }
 
-// keyword is the one key of several that a map has, with its value; the zero keyword if it has none.
+// keyword is the one key of several that a map has, with its words; the zero keyword if it has none.
 type keyword struct {
 	key string
-	node
+	of  []word
+}
+
+// word is the word of a keyword that has only one.
+func (k keyword) word() (w word) {
+	if len(k.of) > 0 {
+		w = k.of[0]
+	}
+	return w
 }
 
 // named are the declarations in a map of names, in the order of the file.
@@ -67,8 +83,11 @@ func (list *named[T]) read(n node, what string) {
 // declare reads a map into a declaration. It reports keys that the declaration does not have, and those that it lacks.
 func (n node) declare(name word, d declaration) {
 	v := reflect.ValueOf(d).Elem()
-	f := n.fields(nounOf(v.Type()), declaredKeys(v.Type()))
+	f, of := n.fields(nounOf(v.Type()), declaredKeys(v.Type())), v.Type().Field(0).Tag
 	*d.head() = heading{name, f}
+	if keys, has := of.Lookup("either"); has {
+		f.either(keys, of.Get("or"))
+	}
 	for _, s := range reflect.VisibleFields(v.Type()) {
 		if s.IsExported() {
 			f.readKey(s, v.FieldByIndex(s.Index))
@@ -94,43 +113,51 @@ func declaredKeys(t reflect.Type) (keys []string) {
 
 // readKey reads the value of a key into a field of a declaration.
 func (f fields) readKey(s reflect.StructField, into reflect.Value) {
-	key := strings.ToLower(s.Name)
-	n, ok := f.has[key]
-	if x, several := into.Addr().Interface().(*keyword); several {
-		*x = f.keyword(strings.Fields(s.Tag.Get("keys")), s.Tag.Get("either"))
-		return
-	}
-	if hint, needed := s.Tag.Lookup("need"); needed && !ok {
-		f.missing(key, hint)
-	}
-	if into.Kind() == reflect.Int {
+	key, tag := strings.ToLower(s.Name), s.Tag
+	k, several := into.Addr().Interface().(*keyword)
+	if several {
+		k.key = f.either(tag.Get("keys"), tag.Get("need"))
+		key = k.key
+	} else if into.Kind() == reflect.Int {
 		into.SetInt(-1)
 	}
-	if !ok {
+	n, ok := f.has[key]
+	if !several && f.lacks(key, tag) || !ok {
 		return
 	}
-	if with, bound := s.Tag.Lookup("with"); bound && f.has[with].y == nil {
-		f.r.report(n.pos(), "", "%q goes with %q, which is missing", key, with)
+	for i := 0; n.isMap() && i < len(n.y.Content); i += 2 {
+		name := node{f.r, n.y.Content[i]}
+		f.r.checkName(tag.Get("name"), word{name.y.Value, name.pos()})
 	}
 	what := f.what(key)
+	want, listed := tag.Lookup("some")
 	switch x := into.Addr().Interface().(type) {
 	case *word:
-		*x = f.choose(s, n.word(what))
+		*x = f.choose(key, tag, n.word(what))
+		f.r.checkName(tag.Get("name"), *x)
 	case *[]word:
-		for _, w := range n.words(what) {
-			if w = f.choose(s, w); w.given() {
-				*x = append(*x, w)
-			}
+		*x = f.chooseAll(key, tag, n)
+	case *keyword:
+		if n.isList() && !listed {
+			n.wrong(what, "a word")
+			return
 		}
+		x.of = f.chooseAll(key, tag, n)
 	case *[]pair:
 		*x = n.pairs(what)
+		for i := range *x {
+			(*x)[i].value = f.choose(key, tag, (*x)[i].value)
+		}
+		if most, _ := strconv.Atoi(tag.Get("to")); most > 0 && len(*x) > most {
+			f.r.report((*x)[most].name.pos, "", "%s takes at most %d name", what, most)
+		}
 	case *[]testDecl:
 		*x = n.tests(what)
 	case *bool:
 		*x = n.flag(what)
 	case *int:
-		from, _ := strconv.Atoi(s.Tag.Get("from"))
-		to, _ := strconv.Atoi(s.Tag.Get("to"))
+		from, _ := strconv.Atoi(tag.Get("from"))
+		to, _ := strconv.Atoi(tag.Get("to"))
 		*x = n.number(what, from, to)
 	case *node:
 		*x = n
@@ -140,10 +167,101 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 		into.Set(reflect.New(into.Type().Elem()))
 		n.declare(word{}, into.Interface().(declaration))
 	}
-	if want, listed := s.Tag.Lookup("some"); listed && len(n.elements()) == 0 {
+	if listed && n.isEmpty() {
 		n.wrong(what, want)
 	}
 }
+
+// lacks reports a key that is missing or empty and has to be there, and one that stands beside the wrong keys. It returns
+// whether there is nothing to read.
+func (f fields) lacks(key string, tag reflect.StructTag) bool {
+	beside := strings.Fields(tag.Get("with"))
+	other, n := seq.Find(beside, f.said), f.has[key]
+	if hint, needed := tag.Lookup("need"); needed && (n.y == nil || n.isEmpty()) && (len(beside) == 0 || other != "") {
+		f.missing(other, hint, key)
+		return true
+	}
+	only, limited := tag.Lookup("only")
+	for other, in := range f.has {
+		if limited && n.y != nil && other != key && !slices.Contains(strings.Fields(only), other) {
+			f.r.report(in.pos(), "beside it stands only "+quotedOr(strings.Fields(only)), "%q does not go with %q", other, key)
+		}
+	}
+	if n.y != nil && len(beside) > 0 && other == "" {
+		f.r.report(n.pos(), "", "%q goes with %s, which is missing", key, quotedOr(beside))
+	}
+	return false
+}
+
+// either returns the first of some keys that the map has. It reports the others, and if it has none.
+func (f fields) either(keys, hint string) (first string) {
+	for _, key := range strings.Fields(keys) {
+		switch {
+		case f.said(key) && first != "":
+			f.r.report(f.at(key), "leave one of them out", "%s has either %q or %q", article(f.shape), first, key)
+		case f.said(key):
+			first = key
+		}
+	}
+	if first == "" {
+		f.missing("", hint, strings.Fields(keys)...)
+	}
+	return first
+}
+
+// quotedOr lists keys for a message: "get" or "list".
+func quotedOr(keys []string) string { return `"` + strings.Join(keys, `" or "`) + `"` }
+
+// chooseAll is choose for a word or a list of words, without those that are wrong.
+func (f fields) chooseAll(key string, tag reflect.StructTag, n node) (out []word) {
+	for _, w := range n.words(f.what(key)) {
+		if w = f.choose(key, tag, w); w.given() {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// choose reports a word that a key cannot have, and then returns none: one that is not listed, or that names no field.
+func (f fields) choose(key string, tag reflect.StructTag, w word) word {
+	words, limited := tag.Lookup("one")
+	_, dotted := tag.Lookup("form")
+	switch {
+	case !w.given():
+	case limited && f.r.refuseUnknown(w, strings.Fields(words), tag.Get("or"), w.text):
+		return word{}
+	case dotted && !strings.Contains(w.text, "."):
+		f.r.report(w.pos, key+": "+w.text+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
+		return word{}
+	}
+	return w
+}
+
+// checkName reports a name that a thing cannot have.
+func (r *reader) checkName(of string, w word) {
+	switch rule := nameRules[of]; {
+	case of == "" || w.text == "":
+	case rule.ours != nil && rule.ours.MatchString(w.text):
+		r.report(w.pos, "choose another name", "%q is reserved: it is weir's own", w.text)
+	case !rule.pattern.MatchString(w.text) || rule.most > 0 && len(w.text) > rule.most:
+		r.report(w.pos, rule.like, "%s's name is %s, not %.60q", article(of), rule.is, w.text)
+	}
+}
+
+// suits returns a field or an attribute that the file names under a key. It reports one of a type that the key does not take.
+func suits[T interface {
+	*Field | *Attribute
+	typ() Type
+}](c *compiler, d declaration, key string, w word, x T) T {
+	s, _ := reflect.TypeOf(d).Elem().FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, key) })
+	if takes := strings.Fields(s.Tag.Get("type")); x != nil && !slices.Contains(takes, string(x.typ())) {
+		c.remark(w.pos, "", "%s is a %s, and %s takes only %s", w.text, x.typ(), d.head().what(key), strings.Join(takes, ", "))
+	}
+	return x
+}
+
+func (f *Field) typ() Type     { return f.Type }
+func (a *Attribute) typ() Type { return a.Type }
 
 // checkTypes reports keys of an attribute that are for attributes of other types.
 func (c *compiler) checkTypes(a *Attribute) {
@@ -154,27 +272,4 @@ func (c *compiler) checkTypes(a *Attribute) {
 			c.report(a.decl.at(key), "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
 		}
 	}
-}
-
-// choose reports a word that is none of those that a key may have, and then returns none.
-func (f fields) choose(s reflect.StructField, w word) word {
-	words, limited := s.Tag.Lookup("one")
-	if limited && w.given() && f.r.refuseUnknown(w, strings.Fields(words), s.Tag.Get("or"), w.text) {
-		return word{}
-	}
-	return w
-}
-
-// keyword returns the first of some keys that the map has, and reports the others.
-func (f fields) keyword(keys []string, either string) (first keyword) {
-	for _, key := range keys {
-		n, ok := f.has[key]
-		switch {
-		case ok && first.key != "":
-			f.r.report(n.pos(), "", either, first.key, key)
-		case ok:
-			first = keyword{key, n}
-		}
-	}
-	return first
 }

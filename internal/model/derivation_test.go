@@ -549,7 +549,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Queries": "derive nothing", "Migrations": "derive nothing", "Old": "derive nothing", "text": "for differences", "Warnings": "for people",
 		}},
 		{aggregate.Aggregate{}, map[string]string{
-			"Keyword": in, "Of": "follows from Keyword", "OfRows": "follows from Keyword", "Max": "follows from Keyword", "Round": "follows from Keyword", "Hidden": "follows from Keyword",
+			"Keyword": in, "Of": "follows from Keyword", "OfRows": "follows from Keyword",
 			"Empty": "follows from Keyword", "Type": "follows from Keyword", "Number": "follows from Keyword", "Sums": "follows from Keyword", "Totals": "follows from Keyword", "Adds": "follows from Keyword", "Shown": "follows from Keyword",
 		}},
 	} {

@@ -69,6 +69,7 @@ func (d *deriveDecl) split(r *reader, what string) bool {
 	if ok = ok && entity != "" && attr != ""; !ok {
 		r.report(d.name.pos, "Album.mediaCount", "%s is named by the entity and the attribute it is kept in, not %q", what, d.name.text)
 	}
+	r.checkName("attribute", d.attr)
 	return ok
 }
 

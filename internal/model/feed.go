@@ -8,9 +8,12 @@ import (
 // eachDecl declares the subscribers that get a row: rows of an entity, found by fields of
 // the source.
 type eachDecl struct {
+	// The rows of an entity that subscribe.
 	heading `noun:"each"`
-	Of      word         `need:"of: ENTITY"`
-	By      namesOrPairs `need:"by: {field of the subscriber: field of the source row}"`
+	// The entity whose rows are the subscribers.
+	Of word `need:"of: ENTITY"`
+	// Which of them: [names] that both have, or {field of the subscriber: field of the source row, or =text}.
+	By namesOrPairs `need:"by: {field of the subscriber: field of the source row}"`
 }
 
 // Subscribers declares for which rows a rule makes a row each: for those of Of whose fields
@@ -27,30 +30,27 @@ type Match struct {
 	Expr  Expr
 }
 
-// subscribers compiles the subscribers for which the rule makes rows. It reports false after
-// a problem.
-func (c *compiler) subscribers(r *RowRule, d *rowDecl) bool {
+// subscribers compiles the subscribers for which the rule makes rows.
+func (c *compiler) subscribers(r *RowRule, d *rowDecl) {
 	if d.Each == nil {
-		return true
+		return
 	}
-	of := c.entity(d.Each.Of)
+	before, of := c.flaws, c.entity(d.Each.Of)
 	if of == nil {
-		return false
+		return
 	}
-	e, whole := &Subscribers{Of: of}, true
+	e := &Subscribers{Of: of}
 	slices.SortStableFunc(d.Each.By, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
 	for _, p := range d.Each.By {
-		f := c.field(of, p.name)
-		x, ok := c.expr(r.Source, p.value, of, p.name.text)
-		whole = whole && ok && f != nil
-		e.By = append(e.By, Match{f, x})
+		e.By = append(e.By, Match{c.field(of, p.name), c.expr(r.Source, p.value, of, p.name.text)})
 	}
-	if !whole || len(e.By) == 0 {
-		return false
+	if len(e.By) == 0 {
+		c.flaws++
 	}
-	r.Subscribers = e
-	of.Subscribes = append(of.Subscribes, r)
-	return true
+	if c.flaws == before {
+		r.Subscribers = e
+		of.Subscribes = append(of.Subscribes, r)
+	}
 }
 
 // checkEach reports a feed that cannot work: its rows must be history, its subscribers

@@ -19,10 +19,14 @@ func (f *Follow) inputs() []reading {
 
 // followDecl is {follow: Entity.field} in what a rule sets.
 type followDecl struct {
+	// Kept equal to a field of another row, also after it changes.
 	heading `noun:"follow"`
-	Follow  word `need:"follow: Entity.field"`
-	By      []pair
-	Keep    bool
+	// Entity.field of the row that is followed.
+	Follow word `need:"follow: Entity.field" form:"Entity.field"`
+	// Which row: {name in its key: field of the source row}. Equal names need no line.
+	By []pair
+	// The last value stays when the row followed is gone. Without it the attribute goes with that row.
+	Keep bool
 }
 
 // isFollow reports whether a map has the key "follow". n must be a map.
@@ -39,14 +43,13 @@ func (n node) isFollow() bool {
 // The derivation is added to both ends: the source knows who may follow it, and the rule what it
 // follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
-	d := s.follow
+	d, before := s.follow, c.flaws
 	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep}
-	f.Source, f.Field = c.dotted(d.Follow, "follow", func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
+	f.Source, f.Field = c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
 	if f.Source == nil {
 		return nil
 	}
-	key, whole := c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by")
-	if f.Key = key; f.Field == nil || !whole {
+	if f.Key = c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
 		return nil
 	}
 	f.Source.Follow = append(f.Source.Follow, f)

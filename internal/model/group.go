@@ -157,11 +157,17 @@ func (g *Group) RowsIn(ledger value.Item) value.Value { return ledger.Get(owntab
 
 // groupDecl is a group as the file has it, with its compiled sources.
 type groupDecl struct {
+	// A row for each group of rows that have the same values in some fields. It is there as long as the group has rows.
 	heading `noun:"group"`
-	Group   []word `some:"an entity, or a list of them"`
-	Where   []testDecl
-	By      named[bucketDecl]
-	Set     named[groupValueDecl]
+	// The entity, or list of them, whose rows are grouped.
+	Group []word `need:"group: ENTITY"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// What the rows of a group have in common: {name in the key of the group's row: field of the source row, =text, or a time
+	// bucket}. Equal names need no line.
+	By named[bucketDecl]
+	// What the row shows of its group.
+	Set named[groupValueDecl] `name:"attribute"`
 
 	sources map[*Entity]Source // compiled: which rows of an entity are in which group
 }
@@ -181,10 +187,9 @@ func (d *groupDecl) enter(c *compiler, e *Entity) {
 	g := &Group{Into: e, decl: d}
 	c.Groups = append(c.Groups, g)
 	e.Derived, e.Group = true, g
-	g.Rows = c.groupTally(g, &groupValueDecl{heading: heading{name: word{owntable.Grouped, d.name.pos}}, Round: -1, Max: -1, kind: aggregate.Count})
+	g.Rows = c.groupTally(g, &groupValueDecl{heading: heading{name: word{owntable.Grouped, d.name.pos}}, Round: -1, Max: -1, Of: keyword{key: aggregate.Count.Keyword}})
 	for _, v := range d.Set {
-		if v.kind != nil {
-			c.attributeName(v.name)
+		if v.kind() != nil {
 			g.Values = append(g.Values, c.groupTally(g, v))
 		}
 	}
@@ -192,33 +197,29 @@ func (d *groupDecl) enter(c *compiler, e *Entity) {
 
 // groupValueDecl is a value of a group: the word count, or a map.
 type groupValueDecl struct {
+	// A value of a group.
 	heading `noun:"group value"`
-	Of      keyword              `keys:"sum mean distinct" either:"a value of a group is either %q or %q"`
-	Round   int                  `from:"0" to:"20"`
-	Max     int                  `from:"1" to:"1000000000"`
-	kind    *aggregate.Aggregate // nil if it is wrong, which is reported
-	of      word
+	// sum: The sum of a field, or of an amount: field * other - 1.
+	// mean: The mean of a field or an amount, absent if no row has it.
+	// distinct: How many different values a field has.
+	Of keyword `keys:"sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"`
+	// The decimals of a mean, rounded half up.
+	Round int `from:"0" to:"20" with:"mean" need:"round: 2"`
+	// The most values that a distinct shows. With more it is not shown.
+	Max int `from:"1" to:"1000000000" with:"distinct"`
 }
 
 func (d *groupValueDecl) short(n node, _ string) {
 	d.Round, d.Max = -1, -1
 	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
-		d.kind = aggregate.Count
+		d.Of.key = w.text
 	} else if w.given() {
-		n.r.report(w.pos, groupForms, "%q is not what a group can have", w.text)
+		n.r.report(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}", "%q is not what a group can have", w.text)
 	}
 }
 
-func (d *groupValueDecl) check() {
-	if d.Of.key == "" {
-		d.missing("sum, mean, distinct", groupForms)
-		return
-	}
-	d.kind, d.of = aggregateOf(d.Of.key), d.Of.word(d.what(d.Of.key))
-}
-
-// groupForms lists the forms of a value of a group, as a hint.
-const groupForms = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"
+// kind is what the value is, nil if that is wrong, which is reported.
+func (d *groupValueDecl) kind() *aggregate.Aggregate { return aggregateOf(d.Of.key) }
 
 // groupTally declares a tally of a group.
 // The tally that counts the rows of a group has the group's own name and no attribute of the file;
@@ -226,7 +227,7 @@ const groupForms = "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: F
 func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 	attr := v.name.text
 	out := &Tally{
-		Name: g.Into.Name + "." + attr, Kind: v.kind, Target: g.Into, Attr: attr, Hidden: attr == owntable.Grouped,
+		Name: g.Into.Name + "." + attr, Kind: v.kind(), Target: g.Into, Attr: attr, Hidden: attr == owntable.Grouped,
 		Round: max(v.Round, 0), Max: max(v.Max, 0), Group: g,
 	}
 	if out.Hidden {
@@ -237,10 +238,10 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 		Round:      v.Round, Max: v.Max,
 	}
 	for _, of := range g.decl.Group {
-		if v.of.given() {
-			of = word{amountOf(of.text, v.of.text), v.of.pos}
+		if w := v.Of.word(); w.given() {
+			of = word{amountOf(of.text, w.text), w.pos}
 		}
-		out.decl.of = append(out.decl.of, of)
+		out.decl.Of.of = append(out.decl.Of.of, of)
 	}
 	c.Tallies = append(c.Tallies, out)
 	g.Into.Values = append(g.Into.Values, out)
@@ -257,9 +258,9 @@ func (c *compiler) group(g *Group) {
 		if e == nil {
 			continue
 		}
-		where := c.tests(e, d.Where, false)
-		if by, ok := c.groupBy(g, e, d, w.pos); ok {
-			d.sources[e] = Source{Where: where, To: by}
+		of, before := Source{Where: c.tests(e, d.Where, false)}, c.flaws
+		if of.To = c.groupBy(g, e, d, w.pos); c.flaws == before {
+			d.sources[e] = of
 		}
 	}
 }
@@ -267,31 +268,22 @@ func (c *compiler) group(g *Group) {
 // groupBy compiles where the names of a group's key come from.
 // Names of the key that the file does not give come from the source's fields of the same names, as
 // in a tally.
-func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) ([]Assign, bool) {
+func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) []Assign {
 	var words []pair
 	var buckets []Assign
-	ok := true
 	for _, b := range d.By {
-		if b.Unit.key == "" && (b.value.given() || !b.of.given()) {
+		if b.Unit.key == "" {
 			words = append(words, pair{b.name, b.value})
 			continue
 		}
-		x, good := c.bucket(source, b)
-		buckets, ok = append(buckets, Assign{b.name.text, x}), ok && good
-	}
-	var want []string
-	for _, name := range g.Into.KeyNames() {
-		if !slices.ContainsFunc(buckets, func(a Assign) bool { return a.Name == name }) {
-			want = append(want, name)
+		if buckets = append(buckets, Assign{b.name.text, c.bucket(source, b)}); !c.broken[g.Into] {
+			c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
 		}
 	}
-	for _, b := range d.By {
-		if b.Unit.key != "" && !c.broken[g.Into] && c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text) {
-			ok = false
-		}
-	}
-	to, good := c.assignsTo(g.Into, want, source, words, at, "by")
-	return append(to, buckets...), ok && good
+	want := slices.DeleteFunc(g.Into.KeyNames(), func(name string) bool {
+		return slices.ContainsFunc(buckets, func(a Assign) bool { return a.Name == name })
+	})
+	return append(c.assignsTo(g.Into, want, source, words, at, "by"), buckets...)
 }
 
 // checkGroupEntity reports rows of a group that something else makes or writes too, and groups
@@ -353,14 +345,15 @@ func checkGroupKey(c *compiler, g *Group) {
 func checkGroupAttributes(c *compiler, g *Group) {
 	e, d := g.Into, g.decl
 	for _, s := range d.Set {
-		if s.kind == nil {
+		kind := s.kind()
+		if kind == nil {
 			continue
 		}
 		switch a := e.Attribute(s.name.text); {
 		case a == nil && !c.broken[e]:
-			c.report(s.name.pos, "attributes: {"+s.name.text+": "+s.kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
-		case a != nil && string(a.Type) != s.kind.Type:
-			c.report(c.attributePos(e, a.Name), "type: "+s.kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, s.kind.Keyword, s.kind.Type)
+			c.report(s.name.pos, "attributes: {"+s.name.text+": "+kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
+		case a != nil && string(a.Type) != kind.Type:
+			c.report(c.attributePos(e, a.Name), "type: "+kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, kind.Keyword, kind.Type)
 		}
 	}
 	for _, a := range e.Attributes {

@@ -63,7 +63,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// TestGuideUsesAll: the model of the reference, which a test runs through lint, has every construct.
+// TestGuideUsesAll: the model of the reference, which a test runs through lint, has every construct, and the schema takes it.
 func TestGuideUsesAll(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/model.md")
 	if err != nil {
@@ -77,6 +77,9 @@ func TestGuideUsesAll(t *testing.T) {
 	}
 	if _, err := Parse("shop.yaml", []byte(block)); err != nil {
 		t.Fatal(err)
+	}
+	if err := compiledSchema(t).Validate(instance(t, []byte(block))); err != nil {
+		t.Error(err)
 	}
 	used := map[string]bool{}
 	var walk func(any)

@@ -185,6 +185,7 @@ func (m *Model) hidesAnywhere(name string) bool {
 // fieldFor is field for a name whose value goes into an attribute, which may itself be hidden.
 func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
 	if !w.given() || e == nil {
+		c.flaws++
 		return nil
 	}
 	if !c.broken[e] && c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text) {
@@ -199,6 +200,6 @@ func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
 // tells reports a hidden attribute that something would depend on which leaves weir.
 func (c *compiler) tells(e *Entity, w word) {
 	if e.Hides(w.text) {
-		c.report(w.pos, "hide the attribute that takes its value, or leave it out", "%s.%s is hidden, and this would tell something about its value", e.Name, w.text)
+		c.remark(w.pos, "hide the attribute that takes its value, or leave it out", "%s.%s is hidden, and this would tell something about its value", e.Name, w.text)
 	}
 }

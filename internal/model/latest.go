@@ -92,24 +92,27 @@ func (l *Latest) inputs() (all []reading) {
 
 // latestDecl is a latest, earliest, max or min as the file has it.
 type latestDecl struct {
+	// Attributes that take the values of one source row: the one with the greatest or the least value of a field. Of rows with
+	// equal values it is the one whose key is the greatest, or the least.
 	deriveDecl `noun:"latest"`
-	Of         keyword `keys:"max min latest earliest" either:"it is either %q or %q"`
-	By         word
-	Where      []testDecl
-	To         []pair
-	Also       []pair
-	of         word
-}
-
-func (d *latestDecl) check() {
-	d.of = d.Of.word(d.what(d.Of.key))
+	// max: The greatest value of Entity.field.
+	// min: The least value of Entity.field.
+	// latest: Entity.field of the row with the greatest value of by.
+	// earliest: Entity.field of the row with the least value of by.
+	Of keyword `keys:"max min latest earliest" form:"Entity.field"`
+	// The field that says which row is the latest or the earliest.
+	By word `with:"latest earliest" need:"by: FIELD"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row gets it: {name in the key of that row: field of the source row, or =text}. Equal names need no line.
+	To []pair
+	// More attributes, from fields of the same source row: {attribute: field}. One that the row lacks is absent.
+	Also []pair `name:"attribute"`
 }
 
 func (d *latestDecl) enter(c *compiler, e *Entity) {
 	l := &Latest{Name: d.name.text, Kind: d.Of.key, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
-	c.attributeName(d.attr)
 	for _, p := range d.Also {
-		c.attributeName(p.name)
 		l.Set = append(l.Set, Assign{Name: p.name.text})
 	}
 	c.Latest = append(c.Latest, l)
@@ -120,32 +123,20 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 // The attribute that the declaration is on is the first of Set; the others follow in the order of
 // the file.
 func (c *compiler) latest(l *Latest) {
-	d := l.decl
+	d, before := l.decl, c.flaws
 	var shown *Field
-	if l.Source, shown = c.dotted(d.of, d.Of.key, c.measured); l.Source == nil {
+	if l.Source, shown = c.dotted(d.Of.word(), c.measured); l.Source == nil {
 		return
 	}
-	whole := shown != nil
-	switch l.By = shown; {
-	case l.Greatest() && d.Of.key == keyMax || d.Of.key == keyMin:
-		if d.By.given() {
-			c.report(d.at("by"), "leave it out, or "+map[bool]string{true: keyLatest, false: keyEarliest}[d.Of.key == keyMax]+": "+d.of.text, "a %s goes by the field itself", d.Of.key)
-		}
-	case !d.By.given():
-		c.report(d.of.pos, "by: FIELD", "%q needs by: the field of %s that says which row is the %s", d.Of.key, l.Source.Name, d.Of.key)
-		l.By = nil
-	default:
+	if l.By = shown; l.Kind == keyLatest || l.Kind == keyEarliest {
 		l.By = c.measured(l.Source, d.By)
 	}
 	l.Set[0].Expr.Field = shown
 	for i, p := range d.Also {
-		f := c.measured(l.Source, p.value)
-		l.Set[i+1].Expr.Field = f
-		whole = whole && f != nil
+		l.Set[i+1].Expr.Field = c.measured(l.Source, p.value)
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
-	to, ok := c.assigns(l.Target, l.Source, d.To, d.of.pos, "to")
-	if l.To = to; ok && whole && l.By != nil {
+	if l.To = c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to"); c.flaws == before {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
 }
@@ -155,9 +146,7 @@ func (c *compiler) latest(l *Latest) {
 func checkLatestAttributes(c *compiler, l *Latest) {
 	d := l.decl
 	e := l.Target
-	if e.Derived {
-		c.report(d.name.pos, c.madeWhole(e, "a group shows counts, sums, means and distinct values; derive it onto a row that an application writes"), "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
-	}
+	c.checkOpen(e, d.attr.pos)
 	for i, a := range l.Set {
 		at := d.attr.pos
 		if i > 0 {
@@ -168,16 +157,12 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			before = append(before, o.Attributes()...)
 		}
 		switch {
-		case slices.Contains(before, a.Name):
+		case slices.Contains(before, a.Name) || c.valueOf(e, a.Name) != nil:
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
-		case e.Attribute(a.Name) != nil:
-			c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, a.Name)
-		case c.valueOf(e, a.Name) != nil:
-			c.report(at, "choose another name", "%s.%s is derived already", e.Name, a.Name)
-		case slices.Contains(e.KeyNames(), a.Name) || slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
+		case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
 			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
-		case a.Name == e.Table.TTL:
-			c.report(at, "choose another name", "%s is the ttl of table %s", a.Name, e.Table.Name)
+		default:
+			c.checkDerivable(e, a.Name, at)
 		}
 	}
 }

@@ -74,15 +74,6 @@ func sections(t *testing.T, file string) []string {
 	return out
 }
 
-func TestGoodFixturesLoad(t *testing.T) {
-	files, _ := filepath.Glob("testdata/good/*.yaml")
-	for _, f := range append(files, "testdata/base.yaml") {
-		if _, err := Load(f); err != nil {
-			t.Errorf("%s:\n%v", f, err)
-		}
-	}
-}
-
 func TestHugeFilesAreRefused(t *testing.T) {
 	text := "model: m\n" + strings.Repeat("# a comment\n", MaxFileBytes/12)
 	if _, err := Parse("m.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {

@@ -11,7 +11,8 @@
 //
 //	load.go, read.go        YAML to nodes with their places
 //	decl*.go                nodes to declarations, whose names are not looked up yet: structs whose fields are the keys of the
-//	                        language, read by declare.go
+//	                        language with what may stand under each. They are the one table of keys: declare.go reads and checks
+//	                        with it, models/schema.json is made of it
 //	compile*.go             declarations to the Model: names become entities, fields, templates
 //	check*.go               what only the whole model shows, such as loops and keys that collide
 //

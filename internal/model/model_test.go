@@ -213,16 +213,3 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
-
-func TestFinders(t *testing.T) {
-	m := loaded(t, "wardrobe")
-	if m.Table("WardrobeTable") == nil || m.Table("x") != nil || m.Entity("Item") == nil || m.Entity("x") != nil || m.Query("item") == nil || m.Query("x") != nil {
-		t.Error("tables, entities and queries are found by name, and others are not")
-	}
-	if !m.Entity("UserItem").Derived || m.Entity("Share").Derived {
-		t.Error("weir makes user-items, and no shares")
-	}
-	if f := m.Entity("Item").Field("SharedCount"); f.Type != TypeNumber {
-		t.Errorf("a count is a %s", f.Type)
-	}
-}

@@ -15,6 +15,7 @@ type reader struct {
 	file     string
 	problems []Problem
 	warnings []Problem
+	flaws    int // parts that cannot be used; what compiles one compares the number before and after
 }
 
 // Limits for a file with many mistakes: beyond them reader gives no more hints, and then
@@ -31,8 +32,14 @@ type pos struct{ line, column int }
 // report, and nothing else sets it.
 var reported = func() {}
 
-// report adds a problem. It drops the problem if there are maxProblems already.
+// report adds a problem, which is a flaw. It drops the problem if there are maxProblems already.
 func (r *reader) report(at pos, hint, format string, args ...any) {
+	r.flaws++
+	r.remark(at, hint, format, args...)
+}
+
+// remark is report for what is compiled all the same, so that checks find more in it.
+func (r *reader) remark(at pos, hint, format string, args ...any) {
 	r.note(&r.problems, Error, at, hint, fmt.Sprintf(format, args...))
 }
 
@@ -92,6 +99,9 @@ func (n node) pos() pos {
 // isMap and isList report what the value is; both are false for none.
 func (n node) isMap() bool { return n.y != nil && n.y.Kind == yaml.MappingNode }
 
+// isEmpty reports whether the value is a map or a list with nothing in it.
+func (n node) isEmpty() bool { return (n.isMap() || n.isList()) && len(n.y.Content) == 0 }
+
 // isList reports whether the node is a list.
 func (n node) isList() bool { return n.y != nil && n.y.Kind == yaml.SequenceNode }
 
@@ -100,8 +110,12 @@ func (n node) is() string {
 	switch {
 	case !n.given():
 		return "nothing"
+	case n.isMap() && n.isEmpty():
+		return "an empty map"
 	case n.isMap():
 		return "a map"
+	case n.isEmpty():
+		return "an empty list"
 	case n.isList():
 		return "a list"
 	case n.y.Value == "":
@@ -216,10 +230,15 @@ func article(noun string) string {
 // what names the value under a key, for messages.
 func (f fields) what(key string) string { return fmt.Sprintf("%q of %s", key, article(f.shape)) }
 
-// missing reports that a key is missing, unless the value is no map at all, which was reported.
-func (f fields) missing(key, hint string) {
+// missing reports that one of some keys is missing or empty, in a map that has another key beside it if that is given. A
+// value that is no map at all was reported.
+func (f fields) missing(beside, hint string, keys ...string) {
+	of := article(f.shape)
+	if beside != "" {
+		of += fmt.Sprintf(" with %q", beside)
+	}
 	if f.isMap() {
-		f.r.report(f.pos(), hint, "%s needs %q", article(f.shape), key)
+		f.r.report(f.at(keys[0]), hint, "%s needs %s", of, quotedOr(keys))
 	}
 }
 

@@ -12,9 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/golden"
+
+	"weir/internal/seq"
 )
 
 func compiledSchema(t *testing.T) *jsonschema.Schema {
@@ -37,11 +42,16 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 // instance is a YAML text as a JSON validator sees it.
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
-	var v any
-	if err := yaml.Unmarshal(text, &v); err != nil {
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(namedAsJSON(v))
+	nameTexts(&n)
+	var v any
+	if err := n.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,142 +62,45 @@ func instance(t *testing.T, text []byte) any {
 	return out
 }
 
-// namedAsJSON has the names in maps as JSON has them, as texts.
-func namedAsJSON(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = namedAsJSON(e)
-		}
-	case map[any]any:
-		out := map[string]any{}
-		for k, e := range v {
-			out[fmt.Sprint(k)] = namedAsJSON(e)
-		}
-		return out
-	case []any:
-		for i, e := range v {
-			v[i] = namedAsJSON(e)
+// nameTexts makes texts of the names in maps, which JSON has.
+func nameTexts(n *yaml.Node) {
+	for i, in := range n.Content {
+		if nameTexts(in); n.Kind == yaml.MappingNode && i%2 == 0 {
+			in.Tag = "!!str"
 		}
 	}
-	return v
 }
 
 func TestSchemaTakesEveryGoodModel(t *testing.T) {
 	s := compiledSchema(t)
 	good, _ := filepath.Glob("testdata/good/*.yaml")
 	built, _ := filepath.Glob("../../models/*.yaml")
-	for _, file := range append(append(good, built...), "testdata/base.yaml") {
-		text, err := os.ReadFile(file)
+	examples, _ := filepath.Glob("../../examples/*/*.yaml")
+	for _, file := range append(slices.Concat(good, built, examples), "testdata/base.yaml") {
+		m, err := Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Validate(instance(t, text)); err != nil {
+		if err := s.Validate(instance(t, m.text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
 
-// Each text stands in the place of a section of the base model, and is refused by
-// the schema and by Parse alike.
+// Files whose shape alone is wrong are refused by the schema, too.
 func TestSchemaRefusesBrokenModels(t *testing.T) {
-	s := compiledSchema(t)
-	base := sections(t, "testdata/base.yaml")
-	for _, section := range []string{
-		"model: My Shop",
-		"model: 5",
-		"models: x",
-		"tables: {}",
-		"tables: {weir: {key: [PK]}}",
-		"tables: {s: {key: [PK]}}",
-		"tables: {shop: {}}",
-		"tables: {shop: {key: PK}}",
-		"tables: {shop: {key: [PK, SK, XK]}}",
-		"tables: {shop: {key: [PK, {SK: text}]}}",
-		"tables: {shop: {key: [PK, SK], indexes: [GSI1]}}",
-		"tables: {shop: {key: [PK, SK], indexes: {GSI1: {key: [a], projection: some}}}}",
-		"tables: {shop: {key: [PK, SK], stream: old}}",
-		"tables: {shop: {key: [weir.a, SK]}}",
-		"entities: {\"A b\": {key: {PK: a, SK: b}}}",
-		"entities: {A: {key: {PK: a, SK: b}, keys: {}}}",
-		"entities: {A: {key: {PK: 5, SK: b}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: text}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {required: true}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: string, max: 0}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {weir: string}}}",
-		"entities: {A: {key: {PK: a, SK: b}, where: {a: {nor: b}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, where: {a: []}}}",
-		"derive: {Album.n: {}}",
-		"derive: {Album.n: {count: Photo, sum: Photo.stars}}",
-		"derive: {Album.n: {row: Photo, set: {}}}",
-		"derive: {Album.n: {mean: Photo.stars, to: {id: albumId}}}",
-		"derive: {Album.n: {distinct: Photo.stars, to: {id: albumId}, max: 0}}",
-		"derive: {Album.n: {count: Photo, to: {id: albumId}, round: 2}}",
-		"derive: {Album.n: {count: Photo, to: {id: albumId}, hidden: true}}",
-		"derive: {Log: {count: Photo}}",
-		"derive: {Log: {row: Photo}}",
-		"derive: {Log: {row: Photo, set: {}}}",
-		"derive: {Log: {row: Photo, keep: [never], set: {a: b}}}",
-		"derive: {Log: {row: Photo, keep: [], set: {a: b}}}",
-		"derive: {Log: {row: Photo, set: {title: $tine}}}",
-		"derive: {Log: {row: Photo, set: {title: 5}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album}}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, bye: {}}}}}",
-		"derive: {Log: {row: Photo, set: {title: {follow: Album.title, keep: last}}}}",
-		"derive: {Album.kind: {steps: {}}}",
-		"derive: {Album.kind: {steps: {travel: {}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, each: tags}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, each: tags}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, max: 0}}}}",
-		"derive: {Album.kind: {steps: {travel: {when: Photo, to: {id: albumId}, then: x}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: string, enum: [b, c], after: {d: b, e: c}}}}}",
-		"entities: {A: {key: {PK: a, SK: b}, attributes: {a: {type: list, else: Album}}}}",
-		"queries: {a: {get: Album, with: [id], return: {}}}",
-		"queries: {a: {get: Album, with: [id], return: {n: {}}}}",
-		"queries: {a: {get: Album, with: [id], return: {n: {size: tags, distinct: Photo.place}}}}",
-		"derive: {Album.n: {set: Photo.stars, to: {id: albumId}, count: Photo}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: Album, set: {title: place}}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: {of: Album}, set: {title: place}}}",
-		"derive: {Log: {row: Photo, keep: [insert], each: {of: Album, by: [id], to: x}, set: {title: place}}}",
-		"derive: {Log: {row: [], keep: [insert], set: {title: place}}}",
-		"queries: {a: {list: [], with: [albumId]}}",
-		"search: {albums: {of: Album}}",
-		"search: {Albums: {of: Album, text: title}}",
-		"search: {albums: {of: Album, text: title, facets: [a]}}",
-		"queries: {A: {list: Album, by: GSI1}}",
-		"queries: {a: {}}",
-		"queries: {a: {get: Album, list: Album}}",
-		"queries: {a: {get: Album, with: 5}}",
-		"queries: {a: {search: albums, order: newest}}",
-		"queries: {a: {list: Album, by: GSI1, order: new}}",
-		"queries: {a: {list: Album, by: GSI1, below: [createdAt]}}",
-		"queries: {a: {list: Album, by: GSI1, then: []}}",
-		"queries: {a: {list: Album, by: GSI1, then: [{search: albums}]}}",
-		"queries: {a: {list: Album, by: GSI1, limit: 5}}",
-	} {
-		name, _, _ := strings.Cut(section, ":")
-		text := section + "\n"
-		for _, s := range base {
-			if !strings.HasPrefix(s, name+":") {
-				text += s
-			}
+	s, base := compiledSchema(t), sections(t, "testdata/base.yaml")
+	datadriven.RunTest(t, "testdata/lint/shape.txt", func(t *testing.T, d *datadriven.TestData) string {
+		if err := s.Validate(instance(t, []byte(whole(d.Input+"\n", base)))); err == nil {
+			t.Errorf("the schema takes %s", d.Input)
 		}
-		if err := s.Validate(instance(t, []byte(text))); err == nil {
-			t.Errorf("the schema takes %s", section)
-		}
-		if _, err := Parse("m.yaml", []byte(text)); err == nil {
-			t.Errorf("Parse takes %s", section)
-		}
-	}
+		return d.Expected
+	})
 }
 
 type schemaNode struct {
-	Ref         string                 `json:"$ref"`
-	Description string                 `json:"description"`
-	Properties  map[string]*schemaNode `json:"properties"`
-	Enum        []string               `json:"enum"`
-	Required    []string               `json:"required"`
-	Defs        map[string]*schemaNode `json:"$defs"`
+	Properties map[string]any         `json:"properties"`
+	Defs       map[string]*schemaNode `json:"$defs"`
 }
 
 func schemaDefs(t *testing.T) map[string]*schemaNode {
@@ -199,93 +112,285 @@ func schemaDefs(t *testing.T) map[string]*schemaNode {
 	return root.Defs
 }
 
-// shapes returns the keys of each declaration, by its noun.
-func shapes() map[string][]string {
-	out := map[string][]string{"test": testKeys}
-	var walk func(typ reflect.Type)
-	walk = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
-			typ = typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct || nounOf(typ) == "" || out[nounOf(typ)] != nil {
-			return
-		}
-		out[nounOf(typ)] = declaredKeys(typ)
-		for _, s := range reflect.VisibleFields(typ) {
-			walk(s.Type)
-		}
+// TestSchema: models/schema.json is made of the declarations with their tags and comments, and of testdata/schema.json, which
+// has the values that are no maps of keys. With -says it is written again.
+func TestSchema(t *testing.T) {
+	text, err := os.ReadFile("testdata/schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root object
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	s := schemaMaker{t, root["$defs"].(object), commentsOf(t)}
+	typed := slices.Concat(types, seq.Map(types, func(typ string) string { return typ + "!" }))
+	for name, words := range map[string][]string{"attribute-type": types, "type": typed, "key-type": keyTypeNames, "record": records} {
+		s.defs[name].(object)["enum"] = words
+	}
+	test := s.defs["test"].(object)["properties"].(object)
+	if d := cmp.Diff(slices.Sorted(slices.Values(testKeys)), slices.Sorted(maps.Keys(test))); d != "" {
+		t.Errorf("words of a test that are read (-), and in the schema (+):\n%s", d)
 	}
 	for _, k := range kinds {
-		walk(reflect.TypeOf(k.declare()))
+		s.define(reflect.TypeOf(k.declare()).Elem())
 	}
-	for _, d := range []declaration{&modelDecl{}, &followDecl{}, &paramDecl{}} {
-		walk(reflect.TypeOf(d))
+	for _, d := range []any{modelDecl{}, followDecl{}, paramDecl{}} {
+		s.define(reflect.TypeOf(d))
+	}
+	body := strings.TrimPrefix(strings.TrimSuffix(formatted(root, ""), "\n}"), "{\n")
+	golden.Part(t, "../../models/schema.json", "{\n", "\n}\n", body)
+}
+
+type object = map[string]any
+
+// schemaMaker makes definitions of declarations.
+type schemaMaker struct {
+	t        *testing.T
+	defs     object
+	comments map[string][]string // by "type.field", in lines
+}
+
+// Definitions of testdata/schema.json: of the values of keys whose type does not say all, by noun and key, and of what may
+// stand in place of a map, by its noun.
+var (
+	keyShapes = map[string]string{
+		"attribute type": "attribute-type", "attribute default": "default", "attribute min": "number", "attribute max": "number",
+		"attribute plus": "plus", "parameter param": "param", "key template template": "template",
+	}
+	shortShapes = map[string]string{
+		"index": "key", "key template": "template", "attribute": "type", "time bucket": "word", "group value": "count", "returned value": "word",
+	}
+	typeShapes = map[string]string{
+		"word": "word", "[]model.word": "words", "[]model.pair": "pairs", "[]model.testDecl": "where", "namesOrPairs": "names-or-pairs",
+		"keyDecl": "key", "sets": "set", "becomes": "into", "derivations": "derivations",
+	}
+)
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + strings.ReplaceAll(name, " ", "-")} }
+
+func listOf(one object) object {
+	return object{"anyOf": []any{one, object{"type": "array", "minItems": 1, "items": one}}}
+}
+
+// define adds the definition of a declaration, and those of what stands in it.
+func (s schemaMaker) define(typ reflect.Type) {
+	noun := nounOf(typ)
+	name := strings.ReplaceAll(noun, " ", "-")
+	if s.defs[name] != nil {
+		return
+	}
+	properties, beside := object{}, map[string][]string{}
+	def := object{"type": "object", "additionalProperties": false, "properties": properties, "description": s.described(typ, typ.Field(0), "")}
+	s.defs[name] = def
+	either := strings.Fields(typ.Field(0).Tag.Get("either"))
+	var required []string
+	var alone, all []any
+	for _, field := range reflect.VisibleFields(typ) {
+		if !field.IsExported() {
+			continue
+		}
+		tag, keys := field.Tag, []string{strings.ToLower(field.Name)}
+		if of, several := tag.Lookup("keys"); several {
+			keys = strings.Fields(of)
+			alone = requiring(keys)
+		}
+		for _, key := range keys {
+			p := s.value(noun, key, field)
+			p["description"] = s.described(typ, field, key)
+			properties[key] = p
+			_, needed := tag.Lookup("need")
+			with := strings.Fields(tag.Get("with"))
+			switch {
+			case len(with) == 1:
+				beside[key] = append(beside[key], with...)
+			case len(with) > 1:
+				def["dependentSchemas"] = object{key: object{"anyOf": requiring(with)}}
+			case needed && len(keys) == 1:
+				required = append(required, key)
+			}
+			for _, other := range with {
+				if needed {
+					beside[other] = append(beside[other], key)
+				}
+			}
+			if of, limited := tag.Lookup("of"); limited {
+				all = append(all, object{"if": object{"properties": object{"type": object{"not": object{"enum": strings.Fields(of)}}}}, "then": object{"properties": object{key: false}}})
+			}
+			if only, limited := tag.Lookup("only"); limited {
+				alone = append(alone, object{"required": []string{key}, "propertyNames": object{"enum": append(strings.Fields(only), key)}})
+				either = slices.DeleteFunc(either, func(other string) bool { return other == key })
+			}
+		}
+	}
+	alone = append(alone, requiring(either)...)
+	if noun == "attribute" {
+		all = append(all, ref("max"))
+	}
+	for key, value := range map[string]any{"required": required, "oneOf": alone, "allOf": all, "dependentRequired": beside} {
+		if reflect.ValueOf(value).Len() > 0 {
+			def[key] = value
+		}
+	}
+}
+
+// requiring is a schema for each of some keys, which says that the key is there.
+func requiring(keys []string) []any {
+	return seq.Map(keys, func(key string) any { return object{"required": []string{key}} })
+}
+
+// value is what stands under a key.
+func (s schemaMaker) value(noun, key string, field reflect.StructField) (p object) {
+	tag, typ := field.Tag, field.Type
+	_, needed := tag.Lookup("need")
+	_, some := tag.Lookup("some")
+	_, dotted := tag.Lookup("form")
+	words, limited := tag.Lookup("one")
+	one := object{"enum": strings.Fields(words)}
+	named := nameSchema(tag.Get("name"))
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch shape, entries := typeShapes[strings.TrimPrefix(typ.String(), "model.")], strings.HasPrefix(typ.Name(), "named["); {
+	case keyShapes[noun+" "+key] != "":
+		p = ref(keyShapes[noun+" "+key])
+	case limited && shape == "word":
+		p = one
+	case limited && shape == "pairs":
+		p = object{"type": "object", "additionalProperties": one}
+	case limited:
+		p = listOf(one)
+	case dotted:
+		p = ref("dotted")
+	case shape == "word" && len(named) > 0:
+		named["type"] = "string"
+		p, named = named, nil
+	case shape != "":
+		p = ref(shape)
+	case typ.Kind() == reflect.Bool:
+		p = object{"type": "boolean"}
+	case typ.Kind() == reflect.Int:
+		return object{"type": "integer", "minimum": json.Number(tag.Get("from")), "maximum": json.Number(tag.Get("to"))}
+	case typ == reflect.TypeOf(keyword{}):
+		return ref(map[bool]string{true: "words", false: "word"}[some])
+	case typ == reflect.TypeOf(steps{}):
+		s.define(reflect.TypeOf(stepDecl{}))
+		return listOf(ref("step"))
+	case entries:
+		of := typ.Elem().Elem()
+		s.define(of)
+		p = object{"type": "object", "additionalProperties": ref(nounOf(of))}
+		if short := shortShapes[nounOf(of)]; short != "" {
+			p["additionalProperties"] = object{"anyOf": []any{ref(short), ref(nounOf(of))}}
+		}
+		if noun == "model" && !needed {
+			p["type"] = []any{"object", "null"}
+		}
+	case typ.Kind() == reflect.Struct:
+		s.define(typ)
+		return ref(nounOf(typ))
+	default:
+		s.t.Fatalf("%s of %s is a %s, and no shape is known for it", key, noun, typ)
+	}
+	if needed || some {
+		p["minProperties"] = 1
+		if typ == reflect.TypeOf(namesOrPairs{}) {
+			p["minItems"] = 1
+		}
+	}
+	if to := tag.Get("to"); to != "" {
+		p["maxProperties"] = json.Number(to)
+	}
+	if len(named) > 0 {
+		p["propertyNames"] = named
+	}
+	return p
+}
+
+// nameSchema is the rule of names of such a thing; empty for none.
+func nameSchema(of string) object {
+	out, rule := object{}, nameRules[of]
+	if of == "" {
+		return out
+	}
+	out["pattern"] = rule.pattern.String()
+	if rule.most > 0 {
+		out["maxLength"] = rule.most
+	}
+	if rule.ours != nil {
+		out["not"] = object{"pattern": rule.ours.String()}
 	}
 	return out
 }
 
-func TestSchemaHasTheReadersKeys(t *testing.T) {
-	read, defined := map[string][]string{}, map[string][]string{}
-	for shape, keys := range shapes() {
-		read[strings.ReplaceAll(shape, " ", "-")] = slices.Sorted(slices.Values(keys))
+// described is the comment of a field of a declaration; of one that stands for several keys, the line of this key.
+func (s schemaMaker) described(typ reflect.Type, field reflect.StructField, key string) string {
+	if len(field.Index) > 1 { // of a declaration that begins this one
+		typ = typ.Field(0).Type
 	}
-	for name, def := range schemaDefs(t) {
-		if def.Properties != nil {
-			defined[name] = slices.Sorted(maps.Keys(def.Properties))
-		}
+	name := typ.Name() + "." + field.Name
+	if key == "" {
+		name = typ.Name() + "." // what begins the declaration
 	}
-	if d := cmp.Diff(read, defined); d != "" {
-		t.Errorf("keys of the reader (-) and of models/schema.json (+):\n%s", d)
-	}
-}
-
-func TestSchemaHasTheReadersWords(t *testing.T) {
-	defs, both := schemaDefs(t), slices.Clone(types)
-	one := func(d any, field string) []string {
-		s, _ := reflect.TypeOf(d).FieldByName(field)
-		return strings.Fields(s.Tag.Get("one"))
-	}
-	for _, typ := range types {
-		both = append(both, typ+"!")
-	}
-	for name, c := range map[string]struct{ read, defined []string }{
-		"types":       {both, defs["type"].Enum},
-		"key types":   {keyTypeNames, defs["key-type"].Enum},
-		"streams":     {one(tableDecl{}, "Stream"), defs["table"].Properties["stream"].Enum},
-		"projections": {one(indexDecl{}, "Projection"), defs["index"].Properties["projection"].Enum},
-		"events":      {one(rowDecl{}, "Keep"), defs["event"].Enum},
-		"orders":      {one(stepDecl{}, "Order"), defs["step"].Properties["order"].Enum},
-	} {
-		if d := cmp.Diff(c.read, c.defined); d != "" {
-			t.Errorf("%s of the reader (-) and of models/schema.json (+):\n%s", name, d)
-		}
-	}
-	for _, word := range records {
-		if !bytes.Contains(Schema(), []byte(`"`+word+`"`)) {
-			t.Errorf("models/schema.json has no %s", word)
-		}
-	}
-}
-
-// An editor shows a description for every key.
-func TestSchemaDescribesEveryKey(t *testing.T) {
-	defs := schemaDefs(t)
-	resolve := func(ref string) *schemaNode {
-		path := strings.Split(strings.TrimPrefix(ref, "#/$defs/"), "/")
-		n := defs[path[0]]
-		if len(path) == 3 {
-			n = n.Properties[path[2]]
-		}
-		return n
-	}
-	for name, def := range defs {
-		for key, p := range def.Properties {
-			for p.Description == "" && p.Ref != "" {
-				p = resolve(p.Ref)
+	lines := s.comments[name]
+	if keys := strings.Fields(field.Tag.Get("keys")); len(keys) > 0 {
+		of := ""
+		lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+			if word, _, begins := strings.Cut(line, ": "); begins && slices.Contains(keys, word) {
+				of = word
 			}
-			if p.Description == "" {
-				t.Errorf("%s.%s has no description", name, key)
+			return of != key
+		})
+	}
+	text := strings.TrimPrefix(strings.Join(lines, " "), key+": ")
+	if text == "" {
+		s.t.Errorf("%s: the comment that describes it is missing (%s)", name, key)
+	}
+	return text
+}
+
+// commentsOf returns the lines of comments of the fields of structs, by "type.field"; those of an embedded field are under "type.".
+func commentsOf(t *testing.T) map[string][]string {
+	files, _ := filepath.Glob("*.go")
+	out, of, comment := map[string][]string{}, "", []string(nil)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			words := strings.Fields(line)
+			switch {
+			case len(words) > 2 && words[0] == "type" && words[2] == "struct":
+				of, comment = words[1], nil
+			case strings.HasPrefix(line, "\t// "):
+				comment = append(comment, strings.TrimPrefix(line, "\t// "))
+			case len(comment) > 0 && len(words) > 1 && strings.HasPrefix(words[1], "`noun:"):
+				out[of+"."], comment = comment, nil
+			case len(comment) > 0 && len(words) > 0:
+				out[of+"."+words[0]], comment = comment, nil
 			}
 		}
 	}
+	return out
+}
+
+// formatted is a value as JSON; what fits a line is in one.
+func formatted(v any, indent string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	line := strings.TrimSpace(b.String())
+	entries, is := v.(object)
+	if !is || indent != "" && len(line) < 160-len(indent) {
+		return line
+	}
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		lines = append(lines, fmt.Sprintf("%s  %q: %s", indent, key, formatted(entries[key], indent+"  ")))
+	}
+	return "{\n" + strings.Join(lines, ",\n") + "\n" + indent + "}"
 }

@@ -48,29 +48,29 @@ func (s *Search) inputs() []reading {
 
 // searchDecl is a search index as the file has it.
 type searchDecl struct {
+	// An index of the words in an entity's rows.
 	heading `noun:"search"`
-	Of      word `need:"of: ENTITY"`
-	Where   []testDecl
-	Text    []word
-	Filters []word
-	Sorts   []word
+	// The entity.
+	Of word `need:"of: ENTITY"`
+	// Which of its rows are in the index.
+	Where []testDecl
+	// The fields whose words are found.
+	Text []word `need:"text: [FIELD, …]" type:"string time list strings any"`
+	// Fields that a search may fix to a value.
+	Filters []word `type:"string number boolean flag time list strings commas any"`
+	// Fields that a search may order by.
+	Sorts []word `type:"string number time any"`
 }
 
-// compileSearches compiles the searches. The name of a search becomes part of an index's name,
-// so it has the same alphabet.
+// compileSearches compiles the searches.
 func (c *compiler) compileSearches() {
 	for _, d := range c.decl.Search {
-		if !kebabName.MatchString(d.name.text) {
-			c.report(d.name.pos, "like albums", "the name of an index is small letters, digits and single hyphens, not %q", d.name.text)
-		}
 		s := &Search{Name: d.name.text, Of: c.entity(d.Of), decl: d}
 		if s.Of == nil {
 			continue
 		}
 		s.Where = c.tests(s.Of, d.Where, false)
-		s.Text = c.fields(s.Of, d.Text)
-		s.Filters = c.fields(s.Of, d.Filters)
-		s.Sorts = c.fields(s.Of, d.Sorts)
+		s.Text, s.Filters, s.Sorts = c.fields(s, "text", d.Text), c.fields(s, "filters", d.Filters), c.fields(s, "sorts", d.Sorts)
 		s.Of.Search = append(s.Of.Search, s)
 		c.Searches = append(c.Searches, s)
 	}
@@ -78,10 +78,9 @@ func (c *compiler) compileSearches() {
 
 // fields resolves a list of names, each once.
 // The order is that of the file. Names that do not exist are reported and left out.
-func (c *compiler) fields(e *Entity, ws []word) []*Field {
-	var out []*Field
+func (c *compiler) fields(s *Search, key string, ws []word) (out []*Field) {
 	for _, w := range reportTwice(c, ws) {
-		if f := c.field(e, w); f != nil {
+		if f := suits(c, s.decl, key, w, c.field(s.Of, w)); f != nil {
 			out = append(out, f)
 		}
 	}
@@ -90,34 +89,6 @@ func (c *compiler) fields(e *Entity, ws []word) []*Field {
 
 // search returns the search index that the file names. It reports an unknown name.
 func (c *compiler) search(w word) *Search {
-	s := seq.Find(c.Searches, func(s *Search) bool { return s.Name == w.text })
-	reported := slices.ContainsFunc(c.decl.Search, func(d *searchDecl) bool { return d.name.text == w.text })
-	if s == nil && !reported && w.given() {
-		c.refuseUnknown(w, seq.Map(c.Searches, func(s *Search) string { return s.Name }), "there is no search index %q", w.text)
-	}
-	return s
-}
-
-// checkSearches reports an index without text, and fields that cannot be searched, filtered or
-// sorted by.
-func checkSearches(c *compiler, s *Search) {
-	d := s.decl
-	if len(d.Text) == 0 {
-		c.report(d.name.pos, "text: [FIELD, …]", "the search index %s has no text", s.Name)
-	}
-	for _, use := range []struct {
-		names []word
-		not   []Type
-		why   string
-	}{
-		{d.Text, []Type{TypeNumber, TypeBoolean, TypeFlag, TypeBinary, TypeMap, TypeNumbers, TypeCommas}, "has no words"},
-		{d.Filters, []Type{TypeMap, TypeBinary, TypeNumbers}, "is compared to nothing"},
-		{d.Sorts, []Type{TypeList, TypeMap, TypeStrings, TypeNumbers, TypeCommas, TypeBinary, TypeBoolean, TypeFlag}, "has no order"},
-	} {
-		for _, w := range use.names {
-			if f := s.Of.Field(w.text); slices.Contains(use.not, f.Type) {
-				c.report(w.pos, "", "%s is a %s and %s", w.text, f.Type, use.why)
-			}
-		}
-	}
+	c.refuseUnknown(w, seq.Map(c.decl.Search, func(d *searchDecl) string { return d.name.text }), "there is no search index %q", w.text)
+	return seq.Find(c.Searches, func(s *Search) bool { return s.Name == w.text })
 }

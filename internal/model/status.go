@@ -136,14 +136,11 @@ func (s *Status) inputs() (all []reading) {
 
 // stepsDecl is a status as the file has it.
 type stepsDecl struct {
+	// An attribute that moves along the words of its enum as far as facts say, in whatever order they come. The application's
+	// own value is the least it says.
 	deriveDecl `noun:"steps"`
-	Steps      named[stageDecl]
-}
-
-func (d *stepsDecl) check() {
-	if len(d.Steps) == 0 && d.has["steps"].isMap() {
-		d.r.report(d.at("steps"), "steps: {WORD: {when: ENTITY}}", "no word is said to be reached")
-	}
+	// For words of the enum, what reaches them.
+	Steps named[stageDecl] `need:"steps: {WORD: {when: ENTITY}}"`
 }
 
 // enter finds the attribute: the application writes it too, so it has to be declared, with the enum that gives the order.
@@ -161,14 +158,24 @@ func (d *stepsDecl) enter(c *compiler, e *Entity) {
 
 // stageDecl is a stage of a status as the file has it.
 type stageDecl struct {
+	// A word is reached when there is a row, or, with each, a row for every element of a list.
 	heading `noun:"stage"`
-	When    word `need:"when: ENTITY"`
-	Where   []testDecl
-	To      []pair
-	Each    word `with:"who"`  // a list of the target
-	Who     word `with:"each"` // which element of it a row is for
-	Max     int  `from:"1" to:"1000"`
-	Set     []pair
+	// The entity whose rows reach it.
+	When word `need:"when: ENTITY"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row moves: {name in its key: field of the row that reaches the word, or =text}. Equal names need no line.
+	To []pair
+	// A list of the row that moves: there has to be a row for each of its elements, and one at least.
+	Each word `with:"who" type:"list strings numbers"`
+	// The field that says for which element a row is.
+	Who word `with:"each" type:"string number boolean flag time binary commas any"`
+	// The most elements of each, or, without each, the most rows that reach the word; a target with more is parked. Left out:
+	// any number; 1000 rows for a stage without each that has a set, since each change reads them all.
+	Max int `from:"1" to:"1000"`
+	// Attributes that get fields of the latest row that counts, all of one row: {attribute: field}. The first line says which
+	// row is the latest.
+	Set []pair `type:"string number boolean flag time binary commas any"`
 }
 
 // maxReached limits how many rows may reach one word of one target that takes attributes
@@ -203,9 +210,9 @@ func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
 			r.Legacy[p.name.text] = p.value.text
 		}
 	}
-	for _, p := range d.After[:min(1, len(d.After))] {
+	for _, p := range d.After {
 		if c.oneOf(a, p.value) {
-			r.After, r.Late = c.fieldFor(e, p.name, a.Hidden), p.value.text
+			r.After, r.Late = suits(c, d, "after", p.name, c.fieldFor(e, p.name, a.Hidden)), p.value.text
 		}
 	}
 	return r
@@ -225,8 +232,8 @@ func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 // others compiles where a list comes from for rows that have none: from rows of another entity,
 // one for each value, found by the list's row.
 func (c *compiler) others(e *Entity, a *Attribute) *Others {
-	d := a.decl
-	of, field := c.dotted(d.Else, "else", c.field)
+	d, before := a.decl, c.flaws
+	of, field := c.dotted(d.Else, c.field)
 	if field == nil {
 		return nil
 	}
@@ -236,8 +243,7 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 		c.report(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}
-	var ok bool
-	if o.Key, ok = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); !ok {
+	if o.Key = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); c.flaws > before {
 		return nil
 	}
 	o.Links = seq.Map(rest, of.Field)
@@ -246,12 +252,8 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 
 // dotted resolves Entity.field, the field by take. It reports what does not exist.
 // w is taken apart at its first dot, so fields may have dots in their names and entities may not.
-func (c *compiler) dotted(w word, key string, take func(*Entity, word) *Field) (*Entity, *Field) {
-	name, field, ok := strings.Cut(w.text, ".")
-	if !ok && w.given() {
-		c.report(w.pos, key+": "+name+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
-		return c.Entity(name), nil
-	}
+func (c *compiler) dotted(w word, take func(*Entity, word) *Field) (*Entity, *Field) {
+	name, field, _ := strings.Cut(w.text, ".")
 	e := c.entity(word{name, w.pos})
 	return e, take(e, word{field, w.pos})
 }
@@ -271,91 +273,78 @@ func (c *compiler) steps(s *Status) {
 // maxReached if the model has none.
 func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, decl: d, Word: d.name.text, Rank: slices.Index(s.Attr.Enum, d.name.text), Max: max(d.Max, 0)}
+	before := c.flaws
 	c.refuseUnknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
 	if st.Source = c.entity(d.When); st.Source == nil {
 		return nil
 	}
 	st.Where = c.tests(st.Source, d.Where, false)
-	to, whole := c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
-	st.To = to
+	st.To = c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
 	var orders word // a hidden field that chooses the row: attributes behind it would tell its order
 	for _, p := range d.Set {
 		hides := s.Target.Hides(p.name.text)
-		f := c.fieldFor(st.Source, p.value, hides)
+		f := suits(c, d, "set", p.value, c.fieldFor(st.Source, p.value, hides))
 		if st.Source.Hides(p.value.text) {
 			orders = p.value
 		} else if !hides {
 			c.tells(st.Source, orders)
 		}
-		if c.attributeOf(s.Target, p.name) == nil {
-			continue
-		}
-		if whole = whole && f != nil; f != nil {
-			st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
-		}
+		c.attributeOf(s.Target, p.name)
+		st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
 	}
 	if d.Each.given() && d.Who.given() {
-		whole = c.each(st, d) && whole
+		c.each(st, d)
 	} else if d.Max < 0 && len(st.Set) > 0 {
 		st.Max = maxReached
 	}
-	if whole && st.Rank >= 0 {
-		st.Source.Stages = append(st.Source.Stages, st)
-		return st
+	if c.flaws > before {
+		return nil
 	}
-	return nil
+	st.Source.Stages = append(st.Source.Stages, st)
+	return st
 }
 
-// each compiles the list of a stage. It reports false after a problem.
+// each compiles the list of a stage.
 // The list of others is registered with their entity once, however many stages use it.
-func (c *compiler) each(st *Stage, d *stageDecl) bool {
+func (c *compiler) each(st *Stage, d *stageDecl) {
 	target := st.Status.Target
-	if st.List = c.attributeOf(target, d.Each); st.List == nil {
-		return false
-	}
+	st.List = suits(c, d, "each", d.Each, c.attributeOf(target, d.Each))
+	st.Who = suits(c, d, "who", d.Who, c.field(st.Source, d.Who))
 	c.tells(target, d.Each)
-	if st.Who = c.field(st.Source, d.Who); st.Who == nil {
-		return false
-	}
-	if o := st.List.Others; o != nil && !o.Used {
+	if st.List != nil && st.List.Others != nil && !st.List.Others.Used {
+		o := st.List.Others
 		o.Used = true
 		o.Of.Others = append(o.Of.Others, o)
 	}
-	return true
 }
 
-// returns compiles the attributes that a query returns of the row it found. It reports false after a problem.
-func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) bool {
+// returns compiles the attributes that a query returns of the row it found.
+func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 	for _, r := range d.Return {
 		out := Returned{Name: r.name.text}
 		switch {
 		case r.field.given():
 			out.Field = c.field(of, r.field)
 		case r.Size.given():
-			out.Size = c.attributeOf(of, r.Size)
+			out.Size = suits(c, r, "size", r.Size, c.attributeOf(of, r.Size))
 			c.tells(of, r.Size)
 		case r.Distinct.given():
 			out.Distinct = c.counted(of, r)
+		default:
+			c.flaws++
 		}
-		if out.Field != nil || out.Size != nil || out.Distinct != nil {
-			q.Return = append(q.Return, out)
-		}
+		q.Return = append(q.Return, out)
 	}
-	return len(q.Return) == len(d.Return)
 }
 
 // counted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
 func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
-	e, f := c.dotted(d.Distinct, "distinct", c.field)
-	if f == nil || c.broken[e] {
+	e, f := c.dotted(d.Distinct, c.field)
+	if suits(c, d, "distinct", d.Distinct, f) == nil {
 		return nil
 	}
-	out, ok := &Counted{Entity: e, Field: f}, false
-	if out.Key, ok = c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by"); !ok {
-		return nil
-	}
-	return out
+	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by")}
 }
 
 // checkReading reports an attribute that is shown differently from what is stored, if its declaration is inconsistent, or if
@@ -368,12 +357,6 @@ func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	at := d.name.pos
 	if len(a.Enum) == 0 {
 		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
-	}
-	if len(d.After) > 1 {
-		c.report(d.After[1].name.pos, "", "%s changes once by itself, not twice", a.Name)
-	}
-	if f := a.Reading.After; f != nil && f.Type != TypeTime && f.Type != TypeNumber {
-		c.report(d.After[0].name.pos, "a time (RFC 3339 text) or a number (epoch seconds)", "%s is a %s and says no time", f.Name, f.Type)
 	}
 	for _, k := range e.Keys {
 		if k.Template.Slot(a.Name) >= 0 {
@@ -421,9 +404,7 @@ func (c *compiler) tested(e *Entity) (out []use) {
 // stored words decide something else, such as a key.
 func checkStatus(c *compiler, s *Status) {
 	at := s.decl.attr.pos
-	if s.Target.Derived {
-		c.report(at, "", "rows of %s are made whole by weir, and nothing moves on them", s.Target.Name)
-	}
+	c.checkOpen(s.Target, at)
 	seen := map[string]string{}
 	for _, st := range s.Stages {
 		c.written(s, st, seen)
@@ -443,8 +424,6 @@ func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
 			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
 		case twice:
 			c.report(at, "one attribute for each", "%s is set by %s already", a.Name, before)
-		case !scalar(a.Expr.Field.Type):
-			c.report(at, "", "%s.%s is a %s, and none of them is the latest", st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		case clash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
 			c.report(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		}
@@ -470,20 +449,13 @@ func (c *compiler) settled(s *Status, name string, at pos) {
 	}
 }
 
-// checkStages reports a stage whose Each is not a list, or for which one element could have
-// several rows.
+// checkStages reports a stage for which one element could have several rows.
 func checkStages(c *compiler, s *Status) {
 	for _, st := range s.Stages {
 		d := st.decl
 		c.fits(d.name.pos, s.Name, s.Target, st.To)
 		if st.List == nil {
 			continue
-		}
-		if !st.List.Type.IsList() {
-			c.report(d.at("each"), "", "each goes through a list, %s is a %s", st.List.Name, st.List.Type)
-		}
-		if !scalar(st.Who.Type) {
-			c.report(d.at("who"), "", "%s is a %s, and no element of a list", st.Who.Name, st.Who.Type)
 		}
 		for _, name := range st.Source.KeyNames() {
 			if name != st.Who.Name && !st.finds(name) {
@@ -500,35 +472,19 @@ func (st *Stage) finds(name string) bool {
 
 // checkReturns reports a result of chosen attributes for a query that may find several rows.
 func checkReturns(c *compiler, q *Query) {
-	d := q.decl
 	if len(q.Return) > 0 && !q.Single {
-		c.report(d.at("return"), "", "return is for a query that finds one row")
-	}
-	for i, r := range q.Return {
-		switch {
-		case r.Field != nil:
-		case r.Size != nil:
-			if !r.Size.Type.IsList() {
-				c.report(d.Return[i].Size.pos, "", "%s is a %s, and has no size", r.Size.Name, r.Size.Type)
-			}
-		case !scalar(r.Distinct.Field.Type):
-			c.report(d.Return[i].Distinct.pos, "", "distinct tells single values apart, %s is a %s", r.Distinct.Field.Name, r.Distinct.Field.Type)
-		}
+		c.report(q.decl.at("return"), "", "return is for a query that finds one row")
 	}
 }
 
-// checkSort reports a sort that cannot be done: it needs a query of a single list step, and a
-// field with single values.
+// checkSort reports a sort that cannot be done: it needs a query of a single list step.
 func checkSort(c *compiler, q *Query) {
 	if q.Sort == nil {
 		return
 	}
 	at := q.decl.at("sort")
-	switch {
-	case len(q.Steps) > 1 || q.Steps[0].Get || q.Unique:
+	if len(q.Steps) > 1 || q.Steps[0].Get || q.Unique {
 		c.report(at, "leave it out", "sort orders the rows of one list")
-	case !scalar(q.Sort.Type):
-		c.report(at, "", "%s is a %s, and orders nothing", q.Sort.Name, q.Sort.Type)
 	}
 	if q.Steps[0].decl.said("order") {
 		c.report(q.Steps[0].decl.at("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)

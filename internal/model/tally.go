@@ -15,7 +15,7 @@ var tallyKind = kind{
 	keys: seq.Map(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
 	check: func(c *compiler) {
-		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyOptions, checkTallyFields)
+		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyFields)
 	},
 }
 
@@ -103,18 +103,26 @@ func (t *Tally) inputs() (all []reading) {
 
 // tallyDecl is a tally as the file has it.
 type tallyDecl struct {
+	// A number kept in a row by counting or adding up other rows.
 	deriveDecl `noun:"tally"`
-	Of         keyword `keys:"count sum mean distinct set" either:"a tally is either %q or %q"`
-	Where      []testDecl
-	To         []pair
-	Round      int `from:"0" to:"20"`
-	Max        int `from:"1" to:"1000000000"`
-	Hidden     bool
-	of         []word // Entity or Entity.field
-}
-
-func (d *tallyDecl) check() {
-	d.of = d.Of.words(d.what(d.Of.key))
+	// count: How many rows there are: Entity, or a list of them. Entity.field counts those that have a number there, as a mean
+	// of the field does.
+	// sum: The sum of Entity.field, or of an amount: Entity.field * Entity.other.
+	// mean: The mean of Entity.field or of an amount, absent when there are no rows.
+	// distinct: How many different values Entity.field has.
+	// set: The values of Entity.field themselves, as a set of any length: spread over rows whose sort key ends in [#{leaf}], and
+	// one row to those who get it.
+	Of keyword `keys:"count sum mean distinct set" some:"an entity or a field of it, or a list of them"`
+	// Tests that a source row passes.
+	Where []testDecl
+	// Which row gets it: {name in the key of that row: field of the counted row, or =text}. Equal names need no line.
+	To []pair
+	// The decimals of a mean, rounded half up.
+	Round int `from:"0" to:"20" with:"mean" need:"round: 2"`
+	// The most values that a distinct shows. With more it is not shown.
+	Max int `from:"1" to:"1000000000" with:"distinct"`
+	// Counted in the ledger alone: the row shows neither the values nor how many they are, and no query gives them.
+	Hidden bool `with:"distinct"`
 }
 
 func (d *tallyDecl) enter(c *compiler, e *Entity) {
@@ -122,7 +130,6 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 		Name: d.name.text, Kind: aggregateOf(d.Of.key), Target: e, Attr: d.attr.text, Hidden: d.Hidden,
 		Round: max(d.Round, 0), Max: max(d.Max, 0), decl: d,
 	}
-	c.attributeName(d.attr)
 	c.Tallies = append(c.Tallies, t)
 	e.Values = append(e.Values, t)
 	if t.IsSet() {
@@ -135,7 +142,7 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 // that what refers to it is checked.
 func (c *compiler) tally(t *Tally) {
 	d := t.decl
-	for _, of := range d.of {
+	for _, of := range d.Of.of {
 		name, dotted := amountEntity(of.text)
 		if name == "" || strings.ContainsAny(name, "()") {
 			c.report(of.pos, amountForm, "%q is not an amount", of.text)
@@ -154,16 +161,18 @@ func (c *compiler) tally(t *Tally) {
 				s.Amount.sum()
 			}
 		}
-		ok := false
+		before := c.flaws
 		if t.Group != nil {
-			var of Source
-			of, ok = t.Group.decl.sources[s.Entity]
-			s.Where, s.To = of.Where, of.To
+			of, ok := t.Group.decl.sources[s.Entity]
+			if s.Where, s.To = of.Where, of.To; !ok {
+				continue
+			}
 		} else {
 			s.Where = c.tests(s.Entity, d.Where, false)
-			s.To, ok = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
+			before = c.flaws
+			s.To = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
 		}
-		if !ok || !t.Kind.OfRows && s.Amount == nil {
+		if c.flaws > before || !t.Kind.OfRows && s.Amount == nil {
 			continue
 		}
 		t.Sources = append(t.Sources, s)
@@ -188,9 +197,6 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	if t.Group != nil && t == t.Group.Rows {
 		return
 	}
-	if t.Target.Attribute(t.Attr) != nil && t.Group == nil {
-		c.report(at, "leave it out of the attributes of "+t.Target.Name, "%s is derived, and declared as an attribute that the application writes", t.Name)
-	}
 	switch k := t.Target.KeyTemplate(t.Attr); {
 	case k == nil || c.broken[t.Target]:
 	case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
@@ -198,41 +204,32 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
 		c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
 	}
-	if t.Attr == t.Target.Table.TTL && t.Attr != "" {
-		c.report(at, "choose another name", "%s is the ttl of table %s", t.Attr, t.Target.Table.Name)
-	}
-	if slices.Contains(t.Target.KeyNames(), t.Attr) {
-		c.report(at, "choose another name", "%s is a name in the key of %s", t.Attr, t.Target.Name)
-	}
-	if t.Target.Derived && !t.IsSet() && t.Group == nil {
-		c.report(at, c.madeWhole(t.Target, "make it a value of the group, under its set"), "rows of %s are made whole by weir, and carry no tally of their own", t.Target.Name)
+	c.checkDerivable(t.Target, t.Attr, at)
+	if !t.IsSet() && t.Group == nil {
+		c.checkOpen(t.Target, at)
 	}
 }
 
-// madeWhole is the hint for what is derived onto rows that weir makes.
-func (c *compiler) madeWhole(e *Entity, ofGroup string) string {
-	if e.Group != nil {
-		return ofGroup
-	}
-	return "derive it onto the row that " + e.Name + " is made from, and copy it"
-}
-
-// checkTallyOptions reports options that the kind of tally does not have or needs.
-func checkTallyOptions(c *compiler, t *Tally) {
-	d := t.decl
-	at := d.name.pos
-	keyword := t.Kind.Keyword
-	if !t.Kind.Max && d.Max >= 0 {
-		c.report(d.at("max"), "leave it out", "max bounds a distinct, a %s has no need of it", keyword)
-	}
+// checkDerivable reports an attribute that something else writes: the application, also as a part of the key or as the table's TTL.
+func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
 	switch {
-	case t.Kind.Round && d.Round < 0 && !d.said("round"):
-		c.report(at, "round: 2", "a %s needs round, the number of its decimals", keyword)
-	case !t.Kind.Round && d.Round >= 0:
-		c.report(d.at("round"), "", "round is for a mean, a %s is exact", keyword)
+	case e.Attribute(name) != nil && e.Group == nil:
+		c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, name)
+	case name == e.Table.TTL && name != "":
+		c.report(at, "choose another name", "%s is the ttl of table %s", name, e.Table.Name)
+	case slices.Contains(e.KeyNames(), name):
+		c.report(at, "choose another name", "%s is a name in the key of %s", name, e.Name)
 	}
-	if t.Hidden && !t.Kind.Hidden && t.Group == nil {
-		c.report(d.at("hidden"), "leave it out", "hidden without need: it keeps the values of a distinct off the row, a %s is one number", keyword)
+}
+
+// checkOpen reports what is derived onto rows that weir makes, besides the values of a group.
+func (c *compiler) checkOpen(e *Entity, at pos) {
+	hint := "derive it onto the row that " + e.Name + " is made from, and copy it"
+	if e.Group != nil {
+		hint = "make it a value of the group, under its set, or derive it onto a row that an application writes"
+	}
+	if e.Derived {
+		c.report(at, hint, "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
 	}
 }
 

@@ -394,7 +394,7 @@ search:
 	if hash("commas") == hash("string") {
 		t.Error("a text and a list of texts have one definition")
 	}
-	if _, err := Parse("m.yaml", []byte(text("commas", "sorts: [tags]"))); err == nil || !strings.Contains(err.Error(), "tags is a commas and has no order") {
+	if _, err := Parse("m.yaml", []byte(text("commas", "sorts: [tags]"))); err == nil || !strings.Contains(err.Error(), `tags is a commas, and "sorts" of a search takes only`) {
 		t.Error(err)
 	}
 }
