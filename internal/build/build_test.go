@@ -497,6 +497,55 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// beforeSegment is a store that does something before one of the writes of segments.
+type beforeSegment struct {
+	store.Store
+	nth int
+	do  func()
+}
+
+func (s *beforeSegment) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	if strings.HasPrefix(ws[0].Key.Partition.Text(), "build|") {
+		if s.nth--; s.nth == 0 {
+			s.do()
+		}
+	}
+	return s.Store.Write(ctx, ws)
+}
+
+// TestAbortBesideBuilder: a builder beside which its build is aborted, before any of its writes, leaves none of its rows.
+func TestAbortBesideBuilder(t *testing.T) {
+	for nth, aborted := 1, true; aborted; nth++ {
+		f := open(t, load(t, films))
+		f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
+		f.write("PK", "USER#1", "SK", "RATING#1", "type", "Rating", "movie", "1", "stars", 3, "mood", "m")
+		f.catchUp()
+		before := f.rows(owntable.TableName)
+		aborted = false
+		b := f.builder("Movie")
+		r := *f.runner()
+		r.Store = &beforeSegment{f.Store, nth, func() {
+			err := f.builder("Movie").Abort(t.Context())
+			if aborted = !errors.Is(err, build.ErrNone); aborted { // it is shown by now
+				f.ok(err)
+			}
+		}}
+		r.Catalog = catalog.New(f.model, r.Store, f.now, catalog.Options{})
+		b.Runner, b.Segments = &r, 1
+		if _, err := b.Run(t.Context()); aborted && !errors.Is(err, runner.ErrLost) || !aborted && err != nil {
+			t.Errorf("before write %d: %v", nth, err)
+		}
+		for name := range f.rows(owntable.TableName) {
+			if _, was := before[name]; aborted && !was {
+				t.Errorf("before write %d: %s is left", nth, name)
+			}
+		}
+		if nth == 1 && !aborted {
+			t.Error("the build is not aborted")
+		}
+	}
+}
+
 // TestAbort: an aborted build leaves none of its rows, and what was shown stays.
 func TestAbort(t *testing.T) {
 	f := open(t, load(t, films))

@@ -188,6 +188,11 @@ func (s *segment) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if done && rows[0] == nil {
+			if err := s.begun(ctx, next); err != nil {
+				return err
+			}
+		}
 		if done {
 			s.row, s.saved = next, next.Rows
 			s.holds(s.at, next)
@@ -195,6 +200,22 @@ func (s *segment) hold(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("segment %d is taken by others all the time", s.number)
+}
+
+// begun removes the row of a segment that was just made, if the build was aborted before: what an abort removes is decided after
+// the catalog says so, and a row that is made later would stay, and be a fence for what is put. The error wraps ErrLost then.
+func (s *segment) begun(ctx context.Context, made owntable.SegmentRow) error {
+	row, err := s.Runner.Catalog.Row(ctx)
+	counts := func(b owntable.Build) bool {
+		return b.Generation == s.build.Generation && b.State != owntable.BuildDropped
+	}
+	if err != nil || slices.ContainsFunc(row.Builds, counts) {
+		return err
+	}
+	w := made.Held(s.at)
+	w.Check, w.Delete = false, true
+	_, err = s.Runner.Did(ctx, w)
+	return errors.Join(fmt.Errorf("the build was aborted: %w", runner.ErrLost), err)
 }
 
 // run scans what is left of a segment and notes that it is over. It goes on at the table and
