@@ -46,7 +46,7 @@ var pure = map[string][]string{
 // know the runner.
 const rooms = "internal/projections/"
 
-var acts = []string{"apply", "compare", "fix"}
+var acts = []string{"apply", "fix"}
 
 // isRoomRule reports whether a file is one of a room that only decides.
 func isRoomRule(f file) bool {

@@ -6,112 +6,144 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
-// A dry run builds nothing, so a build that comes behind that of copies would read the copies as they are
+// A dry run builds nothing, so a pass that comes behind that of copies would read the copies as they are
 // now. What is here gives it the copies as they will be: each source row tells those that are made from it.
 
 // asBuilt is what a pass of a dry run takes for the rows of some rules.
 type asBuilt struct {
-	rules  []*model.RowRule // whose copies it reads
+	rules  []*model.RowRule // whose copies it reads, or copies of these
 	plain  *runner.Runner   // reads what a build does not, uncounted
 	makers []*store.Table   // with source rows of the rules, where the pass reads none of the table
 }
 
-// asBuilt returns what a pass takes in place of copies, nil if it reads none. Copies of copies are not known:
-// what reads these is counted by the rows as they are now.
+// asBuilt returns what a pass takes in place of copies, nil if it reads none. A build in place that has come to a level reads the
+// copies of the levels before.
 func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
-	a := &asBuilt{plain: plain}
+	a, levels, reads := &asBuilt{plain: plain}, madeLevels(plain.Model), false
 	for _, rule := range plain.Model.Rows {
-		if !reads(p.build.Entity, rule.Into) || rule.Subscribers != nil || len(rule.Keep) > 0 {
+		if rule.Subscribers != nil || len(rule.Keep) > 0 || p.build.Entity == model.BuildInPlace && levels[rule.Into] > p.level {
 			continue
 		}
 		a.rules = append(a.rules, rule)
-		if t := &rule.Source.Table.Table; !slices.Contains(p.tables, t) && !slices.Contains(a.makers, t) {
+		reads = reads || p.reads(&rule.Into.Table.Table)
+		if t := &rule.Source.Table.Table; !p.reads(t) && !slices.Contains(a.makers, t) {
 			a.makers = append(a.makers, t)
 		}
 	}
-	if len(a.rules) == 0 {
+	if !reads {
 		return nil
 	}
+	p.tables = append(slices.Clip(p.tables), a.makers...)
 	return a
 }
 
-// takePage takes in a page of a table.
-func (s *segment) takePage(ctx context.Context, t *store.Table, rows []value.Item) error {
+// reads reports whether the pass reads a table, and not only what is made of its rows.
+func (p *pass) reads(t *store.Table) bool {
+	is := func(of *store.Table) bool { return of.Name == t.Name }
+	return slices.ContainsFunc(p.tables, is) && (p.made == nil || !slices.ContainsFunc(p.made.makers, is))
+}
+
+// takeChanges takes in rows of a table.
+func (s *segment) takeChanges(ctx context.Context, t *store.Table, changes []projections.Change) (err error) {
 	if s.made != nil && t.Name != owntable.TableName {
-		var err error
-		if rows, err = s.takeMade(ctx, t, rows); err != nil {
+		if changes, err = s.asMade(ctx, t, changes); err != nil {
 			return err
 		}
 	}
-	for _, row := range rows {
-		if err := s.take(ctx, s, t, row); err != nil {
+	for i := range changes {
+		if err := s.take(ctx, s, t, &changes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeMade takes in the copies that the rows of a page will have, and returns the rows that are not copies. The scan of
-// the build reads the copies that it takes in, and none that goes.
-func (s *segment) takeMade(ctx context.Context, t *store.Table, rows []value.Item) (rest []value.Item, err error) {
-	bytes := 0
-	for _, row := range rows {
-		c, err := s.inserted(t, row)
-		if err != nil {
+// asMade returns the rows of a page that are not copies, and the copies that these will have in tables that the pass reads, with
+// the copies of those.
+func (s *segment) asMade(ctx context.Context, t *store.Table, changes []projections.Change) (out []projections.Change, err error) {
+	var made []projections.Change
+	for i := range changes {
+		if replaced, err := kinds.Replaces(ctx, s.made.plain, s.made.rules, &changes[i]); err != nil {
 			return nil, err
+		} else if !replaced {
+			made = append(made, changes[i])
 		}
-		if replaced, err := kinds.Replaces(ctx, s.made.plain, s.made.rules, &c); err != nil {
-			return nil, err
-		} else if replaced {
-			bytes -= row.Size()
-		} else {
-			rest = append(rest, row)
-		}
-		puts, err := kinds.WillMake(ctx, s.made.plain, s.made.rules, &c)
-		if err != nil {
-			return nil, err
-		}
-		for i := range puts {
-			bytes += puts[i].Image.Size()
-			if err := s.take(ctx, s, &puts[i].Rule.Into.Table.Table, puts[i].Image); err != nil {
+	}
+	if s.reads(t) {
+		out = slices.Clone(made)
+	}
+	for range s.made.rules { // at most so many levels: rows may make each other
+		var next []projections.Change
+		for i := range made {
+			puts, err := kinds.WillMake(ctx, s.made.plain, s.made.rules, &made[i])
+			if err != nil {
 				return nil, err
 			}
-		}
-	}
-	s.add(Progress{Bytes: int64(bytes)})
-	return rest, nil
-}
-
-// scanMakers takes in the copies of rows in tables that the pass does not read.
-func (s *segment) scanMakers(ctx context.Context) error {
-	if s.made == nil {
-		return nil
-	}
-	for _, t := range s.made.makers {
-		q := store.Query{Table: t.Name, Segment: s.number, Segments: s.of}
-		for {
-			page, err := s.made.plain.Store.Query(ctx, q)
-			if err != nil {
-				return err
-			}
-			if _, err := s.takeMade(ctx, t, page.Rows); err != nil {
-				return err
-			}
-			if s.held >= holdRows {
-				if err := s.estimate(ctx); err != nil {
-					return err
+			for _, p := range puts {
+				c, err := s.inserted(&p.Rule.Into.Table.Table, p.Image)
+				if err != nil {
+					return nil, err
+				}
+				if next = append(next, c); s.reads(&p.Rule.Into.Table.Table) {
+					out = append(out, c)
 				}
 			}
-			if q.After = page.Next; q.After == nil {
-				break
+		}
+		if made = next; len(made) == 0 {
+			break
+		}
+	}
+	return out, nil
+}
+
+// growth is by how much a dry run makes tables larger, by their names. A scan of a later round reads that too. What a scan of the
+// same round reads depends on where the rows come.
+type growth map[string]Progress
+
+// grow notes a write of a dry run. Of a row of our own table that a build in place compares, the scan reads another row.
+func (b *Builder) grow(table string, was, is value.Item) {
+	d := Progress{Bytes: int64(is.Size() - was.Size())}
+	if is != nil {
+		d.Rows++
+	}
+	if was != nil {
+		d.Rows--
+	}
+	if table == owntable.TableName && was == nil && is != nil {
+		for _, k := range b.Runner.Kinds {
+			d.Reads += int64(len(k.Fixes(b.Runner.Model, &projections.Change{New: is})))
+		}
+	}
+	b.meter.mu.Lock()
+	defer b.meter.mu.Unlock()
+	if b.meter.grown == nil {
+		b.meter.grown = growth{}
+	}
+	sum := b.meter.grown[table]
+	sum.addUp(d)
+	b.meter.grown[table] = sum
+}
+
+// addGrown counts what the scans of a round of a dry run read of the rows that rounds before it make.
+func (b *Builder) addGrown(before growth, ps []*pass) {
+	met := map[string]bool{}
+	for _, p := range ps {
+		for _, t := range p.tables {
+			more := before[t.Name]
+			compares := more.Reads
+			if more.Reads = 0; p.dry && p.reads(t) && !met[t.Name] {
+				b.add(more)
+			}
+			if met[t.Name] = true; p.dry && p.build.Entity == model.BuildInPlace {
+				b.add(Progress{Reads: compares})
 			}
 		}
 	}
-	return nil
 }

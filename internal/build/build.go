@@ -19,7 +19,7 @@
 // Everything that is read is read strongly. A builder may stop at any moment, and any number
 // may run: the next one takes the segments over, which fences the one before.
 //
-// build.go has the states of a build, pass.go how a table is read in segments that any builder
+// build.go has the states of a build, rounds.go how builds share scans, pass.go how a table is read in segments that any builder
 // can take over, inplace.go what has no ledgers, handover.go what comes after the audit,
 // prune.go and remains.go what is removed in the end. meter.go counts units and keeps to the
 // budget; a dry run goes through the same passes and writes nothing.
@@ -54,8 +54,8 @@ type Builder struct {
 	// Contributions returns what a row of an entity adds to tallies of another.
 	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit []projections.Fault)
 	// Names are what is built, as the model names builds: entities, for all that is derived
-	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace. They are built in
-	// this order (model.InBuildOrder).
+	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace. They are built side by side,
+	// each when those are live whose rows it reads (model.BuildsBefore).
 	Names    []string
 	Again    bool      // builds also what is live by the model's definitions
 	Asked    time.Time // with Again, also what was announced before it and is not audited yet
@@ -136,21 +136,19 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 			fresh = append(fresh, is.Entity)
 		}
 	}
-	copied := false
-	for _, name := range fresh {
+	jobs := make([]*job, len(fresh))
+	for i, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
 		filling := b.filling(is)
-		for i, p := range slices.Concat(filling, b.showing(is)) {
-			if p.dry = true; copied && i < len(filling) { // rows that weir copies show nothing that is built
+		jobs[i] = &job{is: is, dry: true, passes: slices.Concat(filling, b.showing(is))}
+		for n, p := range jobs[i].passes {
+			if p.dry = true; n < len(filling) && slices.Contains(fresh, model.BuildInPlace) && (name != model.BuildInPlace || p.level > 0) { // rows that weir copies show nothing that is built
 				p.made = p.asBuilt(plain)
 			}
-			if err := p.run(ctx); err != nil {
-				return b.Done(), err
-			}
 		}
-		copied = copied || name == model.BuildInPlace
 	}
-	return b.Done(), nil
+	err = b.rounds(ctx, jobs)
+	return b.Done(), err
 }
 
 // Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these builds.
@@ -177,17 +175,18 @@ var (
 	ErrNone = errors.New("there is no build to abort")
 )
 
-// The passes, as segments name them.
+// The passes, as segments name them. What a name means never changes: a builder may go on with the pass of an earlier program. A
+// pass that reads or does something else gets another name.
 const (
-	passRows      = "rows"
-	passShow      = "show"
-	passAudit     = "rows again"
-	passMarks     = "marks"
-	passShowAgain = "show again"
-	passValues    = "values" // of a build in place, as passOwn; passRows is between them
-	passOwn       = "own"
+	passRows   = "rows"
+	passShow   = "show"
+	passNodes  = "nodes"  // shows the nodes of sets
+	passAudit  = "audit"  // of the rows, and then of the marks
+	passValues = "values" // of a build in place, as passOwn; passRows is between them
+	passOwn    = "own"
 
-	again = " again" // ends the names of a build in place that are of its audit
+	audited = " audited" // ends the names of the passes that show what was audited
+	again   = " again"   // ends the names of a build in place that are of its audit
 )
 
 // attempts is how often a segment is tried to be taken.
@@ -196,25 +195,31 @@ const attempts = 50
 // Run announces a build of each entity that needs one, goes on with those that have begun,
 // and audits those that can be audited. Call it again after an interruption, and for the
 // audit. It returns nothing if there is nothing to do. The error wraps catalog.ErrRefused
-// if the program could not derive what it built.
+// if the program could not derive what it built. A build that is too old, ErrOld, or that another builder has taken over,
+// runner.ErrLost, ends alone, and the others are in the result.
 func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	b.counts()
 	builds, err := b.Announce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, is := range builds {
-		is, err := b.one(ctx, is)
-		if err != nil {
-			return out, fmt.Errorf("building %s: %w", is.Entity, err)
+	jobs := make([]*job, len(builds))
+	for i, is := range builds {
+		jobs[i] = &job{is: is}
+	}
+	errs := []error{b.rounds(ctx, jobs)}
+	for _, j := range jobs {
+		if j.err != nil {
+			errs = append(errs, fmt.Errorf("building %s: %w", j.is.Entity, j.err))
+		} else if j.ended {
+			out = append(out, j.status)
 		}
-		out = append(out, is)
 	}
-	if err := b.HandOver(ctx); err != nil {
-		return out, err
+	if errs[0] == nil {
+		errs = append(errs, b.HandOver(ctx))
+		_, err = b.Unmark(ctx)
 	}
-	_, err = b.Unmark(ctx)
-	return out, err
+	return out, errors.Join(append(errs, err)...)
 }
 
 // Retire notes that the model no longer has what the builder's program does not derive, and returns the names of that. Rows
@@ -277,36 +282,6 @@ func (b *Builder) Announce(ctx context.Context) (builds []owntable.Build, err er
 	return builds, err
 }
 
-// one takes a build as far as it can go now.
-// It goes from state to state until nothing can be done now, and never back. A build that is older
-// than catalog.BuildLife and not verified is ErrOld. The time in the result is when the audit may
-// begin, zero if there is none to come.
-func (b *Builder) one(ctx context.Context, is owntable.Build) (Status, error) {
-	for {
-		since := b.Runner.Now().Sub(is.Announced)
-		var err error
-		switch {
-		case is.State != owntable.BuildVerified && since > catalog.BuildLife:
-			return Status{Entity: is.Entity}, fmt.Errorf("%w, on %s: build it again, with --again, after --abort if it is not live yet", ErrOld, is.Announced.Format(time.DateTime))
-		case is.State == owntable.BuildBuilding:
-			is, err = b.pass(ctx, is, owntable.BuildShowing, b.filling(is)...)
-		case is.State == owntable.BuildShowing:
-			is, err = b.pass(ctx, is, owntable.BuildLive, b.showing(is)...)
-		case is.State == owntable.BuildLive && since >= catalog.AuditAfter:
-			is, err = b.pass(ctx, is, owntable.BuildVerified, b.auditing(is)...)
-		default:
-			at := time.Time{}
-			if is.State == owntable.BuildLive {
-				at = is.Announced.Add(catalog.AuditAfter)
-			}
-			return Status{is.Entity, is.State, at}, nil
-		}
-		if err != nil {
-			return Status{Entity: is.Entity}, err
-		}
-	}
-}
-
 // sendWaiting sends the notifications that wait as dead letters, since the lists of their subscribers were being built. One that
 // cannot be sent even now stays a letter. It reads all dead letters, so it is for the time in which a batch may be applied that began
 // before the lists were live.
@@ -321,33 +296,6 @@ func (b *Builder) sendWaiting(ctx context.Context, build string) error {
 		}
 		return b.Runner.RetryUnshown(ctx, []string{d.ID}, func() error { return nil })
 	})
-}
-
-// pass does passes of a state and then moves to the next state.
-// A crash between the passes and the change of state repeats the passes, which then find everything done.
-func (b *Builder) pass(ctx context.Context, is owntable.Build, to owntable.BuildState, passes ...*pass) (owntable.Build, error) {
-	for _, p := range passes {
-		if err := p.run(ctx); err != nil {
-			return is, err
-		}
-	}
-	for _, p := range passes { // none that lost its segments puts anything from now on
-		if err := p.close(ctx); err != nil {
-			return is, err
-		}
-	}
-	of, became := b.Runner.Catalog, is
-	_, err := of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, became, _ = of.Program().Advance(was, is, to, b.moment())
-		return next, nil
-	})
-	if err == nil {
-		b.holdsNothing()
-	}
-	if err == nil && became.State == owntable.BuildDropped {
-		err = fmt.Errorf("the build was aborted: %w", runner.ErrLost)
-	}
-	return became, err
 }
 
 // Abort ends builds that targets do not show yet and removes their rows. After an

@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/contribution"
 	"weir/internal/owntable"
+	"weir/internal/projections"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -129,11 +131,11 @@ func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
 			continue
 		}
 		p := b.unmark(is, &removed)
-		if err := p.run(ctx); err != nil {
+		if err := b.run(ctx, p); err != nil {
 			return removed, err
 		}
-		if err := p.close(ctx); err != nil {
-			return removed, err
+		if lost := p.lost.Load(); lost != nil {
+			return removed, fmt.Errorf("building %s: %w", is.Entity, *lost)
 		}
 		_, err := b.Runner.Catalog.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 			return catalog.Unmarked(was, is.Generation, b.Runner.Now()), nil
@@ -141,7 +143,7 @@ func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
 		if err != nil {
 			return removed, err
 		}
-		b.holdsNothing()
+		b.letGo(is)
 	}
 	return removed, nil
 }
@@ -154,8 +156,8 @@ func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
 	own := owntable.Table()
 	p := &pass{Builder: b, build: is, name: passUnmark, tables: []*store.Table{&own}}
 	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
-	p.take = func(_ context.Context, s *segment, _ *store.Table, row value.Item) error {
-		if strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {
+	p.take = func(_ context.Context, s *segment, _ *store.Table, c *projections.Change) error {
+		if row := c.New; strings.HasPrefix(row.Get(owntable.Partition).Text(), marks) {
 			s.gone = append(s.gone, row)
 			s.held++
 		}

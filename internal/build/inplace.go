@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -23,45 +24,85 @@ import (
 // win, and what readers see is a row as it was or as it is right. Every write is in a
 // transaction with the fence of the builder's segment.
 
-// inPlace returns the passes that compare and correct. First the values that rows follow,
-// then the rows, then the followers of rows that are gone.
+// inPlace returns the passes that compare and correct: first the values that rows follow, then the rows, then what the rows
+// show of the values. What is made of rows that rules make comes after these, with passes of its own over their tables.
 func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
-	m := b.Runner.Model
-	tables := b.sources(is.Entity)
-	if len(m.Follows) > 0 {
-		ps = append(ps, b.comparing(is, passValues+again, tables, true, runner.StageValues))
-	}
-	ps = append(ps, b.comparing(is, passRows+again, tables, false, runner.Stages))
-	if len(m.Follows) > 0 {
-		own := owntable.Table()
-		ps = append(ps, b.comparing(is, passOwn+again, []*store.Table{&own}, true, runner.Stages))
+	m, levels, own := b.Runner.Model, madeLevels(b.Runner.Model), owntable.Table()
+	for n := range slices.Max(append(slices.Collect(maps.Values(levels)), 1)) {
+		tables, nr := b.sources(is.Entity), again
+		if n > 0 {
+			tables = slices.DeleteFunc(tables, func(t *store.Table) bool {
+				return !slices.ContainsFunc(m.Table(t.Name).Entities, func(e *model.Entity) bool { return levels[e] >= n })
+			})
+			nr = fmt.Sprint(" ", n+1, again)
+		}
+		add := func(pass string, tables []*store.Table, stages ...runner.Stage) {
+			p := b.comparing(is, pass+nr, tables, stages...)
+			p.level, ps = n, append(ps, p)
+		}
+		values := slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Source] == n })
+		if values {
+			add(passValues, tables, runner.StageValues)
+		}
+		add(passRows, tables, runner.StageRows, runner.StageLinks)
+		if values || slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Rule.Into] == n+1 }) {
+			add(passOwn, []*store.Table{&own}, runner.StageValues, runner.StageFollowers)
+		}
 	}
 	return ps
+}
+
+// madeLevels returns how many levels of rows that rules make are between the rows of an entity and those that applications write:
+// 0 for these, 1 for their copies, 2 for copies of copies, or for copies that follow copies. Rows that make each other have no
+// order.
+func madeLevels(m *model.Model) map[*model.Entity]int {
+	levels := map[*model.Entity]int{}
+	var level func(e *model.Entity) int
+	level = func(e *model.Entity) int {
+		if n, met := levels[e]; met {
+			return n
+		}
+		levels[e] = 0
+		for _, rule := range e.MadeBy {
+			if len(rule.Keep) == 0 {
+				levels[e] = max(levels[e], 1+level(rule.Source))
+			}
+			for i := range rule.Fields {
+				if f := rule.Fields[i].Expr.Follow; f != nil {
+					levels[e] = max(levels[e], 1+level(f.Source))
+				}
+			}
+		}
+		return levels[e]
+	}
+	for _, e := range m.Entities {
+		level(e)
+	}
+	return levels
 }
 
 // compareAtOnce is how many rows are compared at a time.
 const compareAtOnce = 200
 
-// comparing is a pass that compares rows and corrects what differs, up to a stage; values
-// says that only what rows follow is compared.
-func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Table, values bool, upTo runner.Stage) *pass {
+// comparing is a pass that compares rows and corrects what differs, in some stages.
+func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Table, stages ...runner.Stage) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: tables}
-	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
-		c := projections.Change{New: row}
-		if t.Name != owntable.TableName {
-			var err error
-			if c, err = b.inserted(t, row); err != nil {
-				return err
-			}
-			if !values && orphan(&c) {
-				s.add(Progress{Orphans: 1})
-			}
+	p.take = func(_ context.Context, s *segment, _ *store.Table, c *projections.Change) error {
+		if strings.TrimSuffix(name, again) == passRows && orphan(c) {
+			s.add(Progress{Orphans: 1})
 		}
-		s.changes = append(s.changes, c)
+		s.changes = append(s.changes, *c)
 		s.held += holdRows / compareAtOnce
 		return nil
 	}
-	p.done = func(ctx context.Context, s *segment) error { return s.correct(ctx, values, upTo) }
+	p.done = func(ctx context.Context, s *segment) error {
+		for some := range slices.Chunk(s.changes, compareAtOnce) {
+			if err := s.correct(ctx, some, stages); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	return p
 }
 
@@ -69,7 +110,7 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 // position as copies do and passes the tests of an entity that rules make, but has a key that
 // the entity cannot have.
 func orphan(c *projections.Change) bool {
-	if c.Is != nil || c.New.Get(owntable.Version).Kind() != value.Binary {
+	if c.Table == nil || c.Is != nil || c.New.Get(owntable.Version).Kind() != value.Binary {
 		return false
 	}
 	return slices.ContainsFunc(c.Table.Entities, func(e *model.Entity) bool {
@@ -78,49 +119,82 @@ func orphan(c *projections.Change) bool {
 	})
 }
 
-// correct compares the rows of a segment, and corrects what differs, stage by stage.
-// Fixes of one stage come before those of the next, because later ones read what earlier ones wrote.
-func (s *segment) correct(ctx context.Context, values bool, upTo runner.Stage) error {
+// correct compares what rows lead to, and corrects what differs, stage by stage. The fixes of one stage come before those of the
+// next, because later ones read what earlier ones wrote. All rows that the fixes of a stage compare are read at once, and again
+// after a correction. Comparing again what a crashed builder has compared finds nothing to do.
+func (s *segment) correct(ctx context.Context, changes []projections.Change, stages []runner.Stage) error {
+	r, m := s.metered(true)
+	known := map[string]value.Item{} // the rows as they were read, by owntable.RowText
 	fixes := make([][]runner.Fix, runner.Stages)
-	v := &runner.Comparison{Model: s.Runner.Model, Store: s.Runner.Store, Now: s.Runner.Now, Fix: func(f runner.Fix) {
-		if at := f.Stage(); at <= upTo && (values || !s.dry || at > runner.StageValues) { // a dry run leaves values as they are, and counts them once
-			fixes[at] = append(fixes[at], f)
+	met := map[string]bool{}
+	for i := range changes {
+		c := &changes[i]
+		if c.Table == nil {
+			known[owntable.RowText(rowRef(c.New))] = c.New
+		} else {
+			known[owntable.RowText(c.Row)] = c.New
 		}
-	}}
-	for _, r := range kinds.InPlace(v, values) {
-		if err := s.compare(ctx, r); err != nil {
-			return err
+		for _, k := range r.Kinds {
+			for _, f := range k.Fixes(r.Model, c) {
+				if name := fmt.Sprintf("%T %s", f, f.Thing()); !met[name] {
+					met[name] = true
+					fixes[f.Stage()] = append(fixes[f.Stage()], f)
+				}
+			}
 		}
 	}
-	r, fence := *s.Runner, &fenced{Store: s.Runner.Store, s: s}
-	r.Store = fence
-	for _, some := range fixes {
-		done := map[string]bool{}
-		for _, f := range some {
-			if name := fmt.Sprintf("%T %s", f, f.Thing()); !done[name] {
-				done[name] = true
-				fence.read = map[string]value.Item{}
-				if err := s.fix(ctx, &r, f); err != nil {
-					return err
-				}
+	for _, stage := range stages {
+		if err := s.readFor(ctx, m, fixes[stage], known); err != nil {
+			return err
+		}
+		var fixed []runner.Fix
+		for _, f := range fixes[stage] {
+			if f.Right(r, rowsOf(r.Model, f, known)) {
+				continue
+			}
+			fixed = append(fixed, f)
+			m.read = map[string]value.Item{}
+			if err := s.fix(ctx, r, f); err != nil {
+				return err
+			}
+		}
+		for _, f := range fixed {
+			for _, ref := range f.Reads(r.Model) {
+				delete(known, owntable.RowText(ref))
 			}
 		}
 	}
 	return nil
 }
 
-// compare hands a page to a recount: the changes of a table of the model, or the rows of our
-// own table. A page never has both. Comparing again what a crashed builder has compared finds
-// nothing to do.
-func (s *segment) compare(ctx context.Context, r runner.Compares) error {
-	if len(s.changes) > 0 && s.changes[0].Table != nil {
-		return r.Compare(ctx, s.changes)
+// readFor reads what fixes compare and is not known yet.
+func (s *segment) readFor(ctx context.Context, m *metered, fixes []runner.Fix, known map[string]value.Item) error {
+	var refs []store.Ref
+	for _, f := range fixes {
+		for _, ref := range f.Reads(s.Runner.Model) {
+			if _, is := known[owntable.RowText(ref)]; !is {
+				known[owntable.RowText(ref)] = nil
+				refs = append(refs, ref)
+			}
+		}
 	}
-	rows := make([]value.Item, len(s.changes))
-	for i := range s.changes {
-		rows[i] = s.changes[i].New
+	if len(refs) == 0 {
+		return nil
 	}
-	return r.OwnRows(ctx, rows)
+	m.read = map[string]value.Item{}
+	rows, err := m.Get(ctx, refs)
+	for i, row := range rows {
+		known[owntable.RowText(refs[i])] = row
+	}
+	return err
+}
+
+// rowsOf returns the rows that a fix compares.
+func rowsOf(m *model.Model, f runner.Fix, known map[string]value.Item) (rows []value.Item) {
+	for _, ref := range f.Reads(m) {
+		rows = append(rows, known[owntable.RowText(ref)])
+	}
+	return rows
 }
 
 // fixTries is how often a thing is corrected that others write meanwhile.
@@ -129,10 +203,6 @@ const fixTries = 50
 // fix corrects one thing. What cannot be corrected is left, and counted: verify says what it
 // is.
 func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
-	if s.dry {
-		s.add(Progress{Puts: 1, Reads: int64(f.Reads()), Units: int64(f.Units())})
-		return nil
-	}
 	for range fixTries {
 		done, differs, err := f.Correct(ctx, r, r.Store.Tip().Seen)
 		var unfixable runner.Unfixable
@@ -151,74 +221,4 @@ func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error
 		}
 	}
 	return fmt.Errorf("%T %s changes all the time; run it again", f, f.Thing())
-}
-
-// fenced is a store whose writes are in transactions with the fence of a segment.
-type fenced struct {
-	store.Store
-	s    *segment
-	read map[string]value.Item // the rows that the fix has read, by owntable.RowText: what it writes costs as much as these
-}
-
-// Get remembers what it returns.
-func (f *fenced) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	rows, err := f.Store.Get(ctx, refs)
-	for i := range rows {
-		f.read[owntable.RowText(refs[i])] = rows[i]
-	}
-	return rows, err
-}
-
-// Write does writes one by one: the condition of each fails by itself.
-// There is an outcome for each write. A write that met a conflict too often is an error of the whole call.
-func (f *fenced) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	out := make([]store.Outcome, len(ws))
-	for i, w := range ws {
-		w.Return = false
-		err := f.Transact(ctx, []store.Write{w})
-		for tries := 0; errors.Is(err, store.ErrConflict) && tries < fixTries; tries++ { // nothing was written, whatever the row is
-			err = f.Transact(ctx, []store.Write{w})
-		}
-		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrRefused) {
-			return nil, err
-		}
-		out[i].Err = err
-	}
-	return out, nil
-}
-
-// Transact adds the fence. The error wraps runner.ErrLost if another builder has taken over.
-// It spends two units for each KB begun of each row, and two for the fence, before it sends
-// anything. A condition that fails for another reason than the fence is returned as it is.
-func (f *fenced) Transact(ctx context.Context, ws []store.Write) error {
-	fence := f.s.row.Held(f.s.at)
-	units := 0
-	for i := range ws {
-		units += f.writeUnits(&ws[i])
-	}
-	if err := f.s.spend(ctx, units+2); err != nil {
-		return err
-	}
-	err := f.Store.Transact(ctx, append(slices.Clip(ws), fence))
-	if errors.Is(err, store.ErrCondition) {
-		if lost := f.s.Runner.CheckGuard(ctx, []store.Write{fence}); lost != nil {
-			return lost
-		}
-	}
-	return err
-}
-
-// writeUnits returns about the write units of a write in a transaction: two for each KB of the row as it was read, or as
-// it becomes, and the row's entries in indexes. A row that was not read is taken for one that there is not yet.
-func (f *fenced) writeUnits(w *store.Write) int {
-	t := owntable.Table()
-	if of := f.s.Runner.Model.Table(w.Table); of != nil {
-		t = of.Table
-	}
-	was := f.read[owntable.RowText(w.Ref)]
-	row, err := t.Apply(w, was)
-	if err != nil { // the store refuses it, and charges one for that
-		return 2
-	}
-	return 2*store.WriteUnits(max(was.Size(), row.Size())) + t.EntryUnits(was, row)
 }

@@ -2,10 +2,14 @@ package build
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"weir/internal/owntable"
 	"weir/internal/parallel"
+	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,6 +21,8 @@ type meter struct {
 	told Progress  // what of done the rows of segments have
 	free time.Time // until when the budget is spent
 	on   sync.Once // the builder's store counts what it reads
+
+	grown growth // of a dry run
 }
 
 // counts makes the builder count what it reads from now on, each read that its runner does: what
@@ -114,4 +120,114 @@ func (b *Builder) Done() Progress {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
 	return b.meter.done
+}
+
+// metered is a store that spends the units of what a segment writes through it. Of a dry run, it writes nothing, and keeps the
+// rows as they would be for what is read later.
+type metered struct {
+	store.Store
+	s      *segment
+	fences bool                  // each write is in a transaction with the segment's fence
+	read   map[string]value.Item // the rows that were read, by owntable.RowText: what is written costs as much as these
+	made   map[string]value.Item // the rows as a dry run has written them
+}
+
+// metered returns a runner over a metered store, which one goroutine uses.
+func (s *segment) metered(fences bool) (*runner.Runner, *metered) {
+	r, m := *s.Runner, &metered{Store: s.Runner.Store, s: s, fences: fences, read: map[string]value.Item{}, made: map[string]value.Item{}}
+	r.Store = m
+	return &r, m
+}
+
+// Get remembers what it returns.
+func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+	rows, err := m.Store.Get(ctx, refs)
+	for i := range rows {
+		name := owntable.RowText(refs[i])
+		if row, is := m.made[name]; is {
+			rows[i] = row
+		}
+		m.read[name] = rows[i]
+	}
+	return rows, err
+}
+
+// Write does writes one by one: the condition of each fails by itself. With fences, there is an outcome for each write, and one
+// that met a conflict too often is an error of the whole call.
+func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+	out := make([]store.Outcome, len(ws))
+	if !m.fences {
+		if err := m.spend(ctx, ws, 1); err != nil || m.s.dry {
+			return out, err
+		}
+		return m.Store.Write(ctx, ws)
+	}
+	for i, w := range ws {
+		w.Return = false
+		err := m.Transact(ctx, []store.Write{w})
+		for tries := 0; errors.Is(err, store.ErrConflict) && tries < fixTries; tries++ { // nothing was written, whatever the row is
+			err = m.Transact(ctx, []store.Write{w})
+		}
+		if err != nil && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrRefused) {
+			return nil, err
+		}
+		out[i].Err = err
+	}
+	return out, nil
+}
+
+// Transact spends two units for each KB begun of each row, and two for the fence, before it sends anything. With fences, the
+// error wraps runner.ErrLost if another builder has taken over; a condition that fails for another reason than the fence is
+// returned as it is.
+func (m *metered) Transact(ctx context.Context, ws []store.Write) error {
+	fence := m.s.row.Held(m.s.at)
+	if m.fences {
+		ws = append(slices.Clip(ws), fence)
+	}
+	if err := m.spend(ctx, ws, 2); err != nil || m.s.dry {
+		return err
+	}
+	err := m.Store.Transact(ctx, ws)
+	if m.fences && errors.Is(err, store.ErrCondition) {
+		if lost := m.s.Runner.CheckGuard(ctx, []store.Write{fence}); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+// spend spends the units of writes, so many for each KB. A dry run counts them.
+func (m *metered) spend(ctx context.Context, ws []store.Write, each int) error {
+	units := 0
+	for i := range ws {
+		units += m.writeUnits(&ws[i], each)
+	}
+	if m.s.dry {
+		m.s.add(Progress{Units: int64(units)})
+		return ctx.Err()
+	}
+	return m.s.spend(ctx, units)
+}
+
+// writeUnits returns about the write units of a write: so many for each KB of the row as it was read, or as
+// it becomes, and those of the row's entries in indexes. A row that was not read is taken for one that there is not yet.
+func (m *metered) writeUnits(w *store.Write, each int) int {
+	t := owntable.Table()
+	if of := m.s.Runner.Model.Table(w.Table); of != nil {
+		t = of.Table
+	}
+	name := owntable.RowText(w.Ref)
+	was, made := m.made[name]
+	if !made {
+		was = m.read[name]
+	}
+	row, err := t.Apply(w, was)
+	if err != nil { // the store refuses it, and charges one for that
+		return each
+	}
+	if m.s.dry && !w.Check {
+		m.s.grow(w.Table, was, row)
+		m.made[name] = row
+	}
+	return each*store.WriteUnits(max(was.Size(), row.Size())) + t.EntryUnits(was, row)
 }

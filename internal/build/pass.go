@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -28,12 +30,19 @@ type pass struct {
 	name   string
 	dry    bool // counts what it would do, and writes nothing
 	tables []*store.Table
+	level  int      // of a build in place, how many levels of copies come before it
 	made   *asBuilt // of a dry run, the copies as a build before this one makes them; nil takes those that there are
-	// take takes in a row. done does what was taken in, with the fence for transactions.
+	// take takes in a row, as the change that inserting it would be. done does what was taken in, with the fence for transactions.
 	// A segment's calls come one after another; of has what the segment has taken in.
-	take func(ctx context.Context, s *segment, table *store.Table, row value.Item) error
+	take func(ctx context.Context, s *segment, table *store.Table, c *projections.Change) error
 	done func(ctx context.Context, s *segment) error
+
+	segments []*segment            // that it has taken
+	lost     atomic.Pointer[error] // why it ended alone, nil if it did not
 }
+
+// lose ends a pass, whose segments go on until they look.
+func (p *pass) lose(err error) { p.lost.CompareAndSwap(nil, &err) }
 
 // segment is one segment of a pass.
 type segment struct {
@@ -58,72 +67,64 @@ const holdRows = 5000
 // builder that is killed has read at most so many rows of each segment in vain, and a page.
 const saveRows = 20000
 
-// run runs all segments.
-// The first error ends all segments, and is returned.
-func (p *pass) run(ctx context.Context) error {
-	count, err := p.plan(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err = parallel.Do(count, p.Runner.AtOnce(count), func(n int) error {
-		err := p.segment(n, count).run(ctx)
-		if err != nil {
-			cancel(err)
-		}
-		return err
-	})
-	if first := context.Cause(ctx); first != nil {
-		return first
-	}
-	return err
-}
-
 // segment returns a segment that is not taken yet.
 func (p *pass) segment(n, of int) *segment {
 	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
 	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*runner.ReadTarget{}}
 }
 
-// plan returns the number of segments. The first builder's number stands in segment 0 before
+// plan takes all segments. The first builder's number of them stands in segment 0 before
 // any other segment is taken, since builders may be told different numbers: with parts of
-// different sizes under the same names, some rows would be in none.
-func (p *pass) plan(ctx context.Context) (int, error) {
+// different sizes under the same names, some rows would be in none. A dry run takes none.
+func (p *pass) plan(ctx context.Context) error {
 	count, err := p.count(ctx)
-	if p.dry {
-		p.add(Progress{Units: 1, Reads: 3})
+	if err != nil {
+		return err
 	}
-	if err != nil || p.dry {
-		return count, err
+	if p.segments = []*segment{p.segment(0, count)}; !p.dry {
+		if err := p.segments[0].hold(ctx); err != nil {
+			return err
+		}
+		if count, err = segmentsIn(&p.segments[0].row); err != nil {
+			return fmt.Errorf("pass %q: %w", p.name, err)
+		}
 	}
-	if err := p.segment(0, count).hold(ctx); err != nil {
-		return 0, err
+	p.segments[0].of = count
+	for n := 1; n < count; n++ {
+		p.segments = append(p.segments, p.segment(n, count))
 	}
-	return p.count(ctx)
+	return parallel.Do(count, p.Runner.AtOnce(count), func(n int) error {
+		if p.dry {
+			p.add(Progress{Units: 1, Reads: 1})
+			return nil
+		}
+		if n == 0 {
+			return nil
+		}
+		return p.segments[n].hold(ctx)
+	})
 }
 
-// count returns the number of segments: that with which the pass was begun.
+// count returns the number of segments: that with which the pass was begun, or the builder's own.
 // It is in the row of segment 0 from then on, so all builders of a pass divide the table in the
 // same way, whatever their own setting is.
 func (p *pass) count(ctx context.Context) (int, error) {
-	rows, err := p.Runner.Get(ctx, []store.Ref{owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, 0)})
+	row, err := p.Runner.GetRow(ctx, p.segment(0, 0).at)
+	if err != nil || row == nil {
+		return cmp.Or(max(p.Segments, 0), defaultSegments), err
+	}
+	is, err := owntable.DecodeSegment(row)
 	if err != nil {
 		return 0, err
 	}
-	if rows[0] == nil {
-		if p.Segments > 0 {
-			return p.Segments, nil
-		}
-		return defaultSegments, nil
-	}
-	is, err := owntable.DecodeSegment(rows[0])
-	if err != nil {
-		return 0, err
-	}
+	return segmentsIn(&is)
+}
+
+// segmentsIn returns the number of segments of a pass by the row of its segment 0.
+func segmentsIn(is *owntable.SegmentRow) (int, error) {
 	n, err := strconv.Atoi(is.Plan)
 	if err != nil || n < 1 || n > store.MaxSegments {
-		return 0, fmt.Errorf("segment 0 of pass %q has the plan %q", p.name, is.Plan)
+		return 0, fmt.Errorf("segment 0 has the plan %q", is.Plan)
 	}
 	return n, nil
 }
@@ -138,11 +139,12 @@ func (b *Builder) holds(at store.Ref, row owntable.SegmentRow) {
 	b.held[at] = row
 }
 
-// holdsNothing notes that the segments that the builder has taken are of no further use.
-func (b *Builder) holdsNothing() {
+// letGo notes that the segments of a build that the builder has taken are of no further use.
+func (b *Builder) letGo(is owntable.Build) {
+	_, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held = nil
+	maps.DeleteFunc(b.held, func(at store.Ref, _ owntable.SegmentRow) bool { return strings.HasPrefix(at.Key.Sort.Text(), prefix) })
 }
 
 // Release says of all segments that the builder has taken, and that no other has taken since,
@@ -218,63 +220,6 @@ func (s *segment) begun(ctx context.Context, made owntable.SegmentRow) error {
 	return errors.Join(fmt.Errorf("the build was aborted: %w", runner.ErrLost), err)
 }
 
-// run scans what is left of a segment and notes that it is over. It goes on at the table and
-// the cursor that the segment's row has, so a builder that takes over after a crash repeats at
-// most what was scanned since the row was last written; putting a source row twice changes
-// nothing. A dry run holds no segment and writes nothing.
-func (s *segment) run(ctx context.Context) error {
-	if s.dry {
-		s.add(Progress{Units: 2, Reads: 2}) // to hold it here and at the end
-	} else if err := s.hold(ctx); err != nil || s.row.Over {
-		return err
-	}
-	for ; s.row.Table < len(s.tables); s.row.Table++ {
-		if err := s.scan(ctx, s.tables[s.row.Table]); err != nil {
-			return err
-		}
-		s.row.Cursor = nil
-	}
-	if err := s.scanMakers(ctx); err != nil {
-		return err
-	}
-	s.row.Over = true
-	return s.flush(ctx)
-}
-
-// scan reads the segment of one table from its cursor on.
-// Reads are strong, page by page. The cursor moves only with flush, after what was read before it
-// has been put, so a crash reads some rows again and puts nothing twice.
-func (s *segment) scan(ctx context.Context, t *store.Table) error {
-	q := store.Query{Table: t.Name, Segment: s.number, Segments: s.of}
-	if s.row.Cursor != nil {
-		key, ok := t.KeyOf(s.row.Cursor)
-		if !ok {
-			return fmt.Errorf("the cursor of segment %d is no key of table %s", s.number, t.Name)
-		}
-		q.After = &store.Cursor{Key: key}
-	}
-	for {
-		page, err := s.Runner.Store.Query(ctx, q)
-		if err != nil {
-			return err
-		}
-		if err := s.takePage(ctx, t, page.Rows); err != nil {
-			return err
-		}
-		s.row.Rows += int64(len(page.Rows))
-		s.add(Progress{Rows: int64(len(page.Rows))})
-		if page.Next == nil {
-			return nil
-		}
-		q.After, s.row.Cursor = page.Next, t.Item(page.Next.Key)
-		if s.held >= holdRows || s.row.Rows-s.saved >= saveRows {
-			if err := s.flush(ctx); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 // sizeOf returns the bytes of rows as DynamoDB counts them, by which a scan is charged.
 func sizeOf(rows []value.Item) (n int) {
 	for _, row := range rows {
@@ -312,104 +257,31 @@ func (s *segment) clear() {
 	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*runner.ReadTarget{}, nil, nil, nil, 0
 }
 
-// estimate counts what flush would do.
-// It writes nothing and reads no marks, so it counts as if nothing had been put before. What it
-// adds up is what the dry run prints.
+// estimate counts what flush would do, by doing it in a metered store that writes nothing. What a pass would show, it does not
+// know yet, and counts. It reads no marks, so it counts as if nothing had been put before.
 func (s *segment) estimate(ctx context.Context) error {
-	units := 1 + runner.HeldUnits(s.facts, 1)
-	s.add(Progress{Puts: int64(len(s.facts)), Reads: int64(len(s.facts))})
-	if e := s.Runner.Model.Entity(s.build.Entity); e != nil && e.IsRecomputed() { // it reads them all to show them
-		for i := range s.facts {
-			s.add(Progress{Bytes: int64(s.facts[i].Row.Size())})
-		}
-	}
-	if len(s.changes) > 0 {
-		if err := s.done(ctx, s); err != nil {
-			return err
-		}
-	}
 	e := s.Runner.Model.Entity(s.build.Entity)
-	group, reads := e != nil && e.Group != nil, readsLedgers(e) // the pass that shows reads what this one puts
-	for name, at := range s.targets {
-		ledger, marks := runner.PutBytes(*at)
-		switch shows := at.Rows[0].Key == nil; {
-		case shows:
-			writes, looks := showUnits(e, at)
-			units += writes
-			s.add(Progress{Targets: 1, Reads: int64(looks + store.ReadUnits(ledgerBytes(e)) - 1)})
-			if reads && !group { // not of each scan that meets the target
-				s.add(Progress{Bytes: ledger})
-			}
-			delete(s.targets, name)
-		case group:
-			writes, looks := kinds.ShowUnits(e, nil)
-			units += writes
-			s.add(Progress{Bytes: ledger + marks, Reads: int64(looks)})
-		case reads:
-			s.add(Progress{Bytes: marks})
+	p := Progress{Units: 1}
+	if e != nil && e.IsRecomputed() { // it reads them all to show them
+		for i := range s.facts {
+			p.Bytes += int64(s.facts[i].Row.Size())
 		}
 	}
-	for _, piece := range s.pieces() {
-		put, reads, leaves := s.putUnits(e, piece)
-		show, looks := kinds.ShowUnits(e, nil)
-		units += put + show*leaves
-		s.add(Progress{Puts: contributions(piece), Reads: int64(reads + 2*looks*leaves), Targets: int64(leaves)}) // the scan of the table meets the rows that are made
+	if e != nil && e.Group != nil {
+		writes, looks := kinds.ShowUnits(e, nil)
+		p.addUp(Progress{Units: int64(len(s.targets) * writes), Reads: int64(len(s.targets) * looks)})
 	}
-	s.add(Progress{Units: int64(units)})
+	s.add(p)
+	if err := s.done(ctx, s); err != nil {
+		return err
+	}
 	s.clear()
 	return ctx.Err()
 }
 
-// putUnits returns the write and the read units of putting a piece, and how many rows show the sets in it.
-func (s *segment) putUnits(e *model.Entity, piece []runner.ReadTarget) (units, reads, leaves int) {
-	units, reads, leaves = kinds.PutUnits(e, piece, 1)
-	if e.SetOf() == nil {
-		units += len(piece) * 2 * (store.WriteUnits(ledgerBytes(e)) - 1)
-	}
-	return units, reads, leaves
-}
-
-// ledgerBytes is about what a ledger of an entity has in which all values are counted.
-func ledgerBytes(e *model.Entity) int {
-	n := runner.LedgerBytes
-	for _, t := range e.Values {
-		adds, _ := t.Kind.Adds(nil, t.Attr, value.OfInt(1))
-		n += owntable.Settled(adds).Size()
-	}
-	return n
-}
-
-// showUnits returns the write and the read units of showing a target: those of the row that was met, or
-// of one that weir makes.
-func showUnits(e *model.Entity, at *runner.ReadTarget) (units, reads int) {
-	if at.Units == 0 {
-		return kinds.ShowUnits(e, nil)
-	}
-	return at.Units, at.Reads
-}
-
-// close takes all segments, so that a builder that still runs does nothing more.
-// A segment that is not over is runner.ErrLost, and the caller goes on with the pass.
-func (p *pass) close(ctx context.Context) error {
-	count, err := p.count(ctx)
-	if err != nil {
-		return err
-	}
-	for n := range count {
-		s := p.segment(n, count)
-		if err := s.hold(ctx); err != nil {
-			return err
-		}
-		if !s.row.Over {
-			return fmt.Errorf("segment %d: %w", n, runner.ErrLost)
-		}
-	}
-	return nil
-}
-
 // keep collects what a row adds to a target.
 // s.held counts the rows that are kept.
-func (s *segment) keep(target store.Ref, row runner.ReadRow) *runner.ReadTarget {
+func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 	name := owntable.RowText(target)
 	at := s.targets[name]
 	if at == nil {
@@ -418,16 +290,13 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) *runner.ReadTarget 
 	}
 	at.Rows = append(at.Rows, row)
 	s.held++
-	return at
 }
 
 // put puts what was collected, target by target.
 // A piece is put in one transaction with the fence. Facts come first.
 func (s *segment) put(ctx context.Context) error {
-	in := s.Runner.In(s.build)
-	if err := s.spend(ctx, runner.HeldUnits(s.facts, 1)); err != nil {
-		return err
-	}
+	r, m := s.metered(false)
+	in := r.In(s.build)
 	if err := in.PutHeld(ctx, s.facts, s.row.Held(s.at)); err != nil {
 		return err
 	}
@@ -436,23 +305,25 @@ func (s *segment) put(ctx context.Context) error {
 	e := s.Runner.Model.Entity(s.build.Entity)
 	unread := s.name == passRows
 	for _, piece := range s.pieces() {
-		units, _, _ := s.putUnits(e, piece)
-		if err := s.spend(ctx, units); err != nil {
-			return err
-		}
+		m.read = map[string]value.Item{}
 		did, err := kinds.PutPiece(ctx, in, e, piece, unread, s.row.Held(s.at))
 		if err != nil {
 			return err
 		}
-		if did.Tries > 0 { // others have marked some: the next ones are read before
-			unread = false
-			if err := s.spend(ctx, units*did.Tries); err != nil {
-				return err
-			}
-		}
+		unread = unread && did.Tries == 0 // others have marked some: the next ones are read before
 		n := contributions(piece)
 		s.row.Puts += n
 		s.add(Progress{Puts: n})
+	}
+	if s.dry && e != nil && e.SetOf() != nil { // the scan of our own table meets them, and makes their rows
+		nodes := int64(0)
+		for _, row := range m.made {
+			if strings.HasPrefix(row.Get(owntable.Partition).Text(), owntable.Nodes(in.Model.Name)) {
+				nodes++
+			}
+		}
+		units, looks := kinds.ShowUnits(e, nil)
+		s.add(Progress{Targets: nodes, Units: nodes * int64(units), Reads: nodes * int64(looks)})
 	}
 	return nil
 }
@@ -483,24 +354,24 @@ func (b *Builder) filling(is owntable.Build) []*pass {
 	if is.Entity == model.BuildInPlace {
 		return b.inPlace(is, "")
 	}
-	return []*pass{b.scan(is, passRows)}
+	return []*pass{b.fill(is, passRows)}
 }
 
 // showing returns the passes of the state showing.
-func (b *Builder) showing(is owntable.Build) []*pass { return b.shown(is, passShow) }
+func (b *Builder) showing(is owntable.Build) []*pass { return b.shown(is, "") }
 
 // shown returns the passes that make target rows show the ledgers of a build: over the nodes of
 // a set, and otherwise over the ledgers. There are none for an entity that the model no longer
 // has.
-func (b *Builder) shown(is owntable.Build, name string) []*pass {
+func (b *Builder) shown(is owntable.Build, ends string) []*pass {
 	e := b.Runner.Model.Entity(is.Entity)
 	switch {
 	case e == nil:
 		return nil
 	case e.SetOf() != nil:
-		return []*pass{b.showNodes(e, is, name)}
+		return []*pass{b.showNodes(e, is, passNodes+ends)}
 	}
-	return []*pass{b.show(e, is, name)}
+	return []*pass{b.show(e, is, passShow+ends)}
 }
 
 // auditing returns the passes of the audit.
@@ -508,44 +379,40 @@ func (b *Builder) auditing(is owntable.Build) []*pass {
 	if is.Entity == model.BuildInPlace {
 		return b.inPlace(is, again)
 	}
-	return append([]*pass{b.scan(is, passAudit), b.auditOwn(is)}, b.shown(is, passShowAgain)...)
+	return append([]*pass{b.audit(is)}, b.shown(is, audited)...)
 }
 
-// scan is the pass that puts what source rows lead to and was not put.
-func (b *Builder) scan(is owntable.Build, name string) *pass {
+// fill is the pass that puts what source rows lead to and was not put.
+func (b *Builder) fill(is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
-	p.take = func(_ context.Context, s *segment, t *store.Table, row value.Item) error {
-		c, cs, unfit, err := b.read(e, t, row)
-		for _, one := range cs {
-			s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
-		}
-		if err == nil {
-			hs, no := in.Holds(is.Entity, &c)
-			s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
-			if unfit = append(unfit, no...); len(unfit) > 0 {
-				s.row.Unfit++
-				b.add(Progress{Unfit: 1})
-				b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), b.Runner.Model.ShownText(unfit[0].Reason)})
+	p.take = func(_ context.Context, s *segment, t *store.Table, c *projections.Change) error {
+		var unfit []projections.Fault
+		if e != nil {
+			var cs []projections.Contribution
+			cs, unfit = b.Contributions(e.Values, c.Is, c.New)
+			for _, one := range cs {
+				s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 			}
 		}
-		return err
+		hs, no := in.Holds(is.Entity, c)
+		s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
+		if unfit = append(unfit, no...); len(unfit) > 0 {
+			s.row.Unfit++
+			b.add(Progress{Unfit: 1})
+			b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), unfit[0].Reason})
+		}
+		return nil
 	}
 	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
 	return p
 }
 
-// read returns a row as the change that inserting it would be, and what it adds to targets
-// of an entity. unfit says which of its tallies cannot use the row.
-func (b *Builder) read(e *model.Entity, t *store.Table, row value.Item) (c projections.Change, cs []projections.Contribution, unfit []projections.Fault, err error) {
-	if c, err = b.inserted(t, row); err == nil && e != nil {
-		cs, unfit = b.Contributions(e.Values, c.Is, row)
-	}
-	return c, cs, unfit, err
-}
-
-// inserted returns a row as the change that inserting it would be.
+// inserted returns a row as the change that inserting it would be. Of a row of our own table, it has nothing but the image.
 func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, error) {
+	if t.Name == owntable.TableName {
+		return projections.Change{New: row}, nil
+	}
 	key, ok := t.KeyOf(row)
 	if !ok {
 		return projections.Change{}, fmt.Errorf("table %s has a row without its key attributes", t.Name)
@@ -585,13 +452,13 @@ func reads(name string, e *model.Entity) bool {
 // none.
 func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pass {
 	own := owntable.Table()
-	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&own, &e.Table.Table}}
-	in := b.Runner.In(is)
+	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table, &own}}
 	nodes := owntable.Nodes(is.Ledgers(b.Runner.Model.Name))
-	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+	p.take = func(ctx context.Context, s *segment, t *store.Table, c *projections.Change) error {
+		row := c.New
 		units, reads := kinds.ShowUnits(e, row)
 		switch {
-		case t.Name != owntable.TableName && e.Table.Classify(row) != e:
+		case t.Name != owntable.TableName && c.Is != e:
 			return nil
 		case t.Name == owntable.TableName && !strings.HasPrefix(row.Get(owntable.Partition).Text(), nodes):
 			return nil
@@ -602,8 +469,8 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 		key, _ := t.KeyOf(row)
 		s.held += holdRows / compareAtOnce // so that it is saved how far the pass is
 		s.add(Progress{Targets: 1})
-		writes, err := kinds.ShowNode(ctx, in, e, store.Ref{Table: t.Name, Key: key}, row)
-		return errors.Join(err, s.spend(ctx, writes*units)) // most rows that the table has show their nodes
+		r, _ := s.metered(false)
+		return kinds.ShowNode(ctx, r.In(is), e, store.Ref{Table: t.Name, Key: key}, row)
 	}
 	p.done = func(context.Context, *segment) error { return nil }
 	return p
@@ -618,7 +485,8 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		p.tables = append(p.tables, &own)
 	}
 	in := b.Runner.In(is)
-	p.take = func(ctx context.Context, s *segment, t *store.Table, row value.Item) error {
+	p.take = func(ctx context.Context, s *segment, t *store.Table, c *projections.Change) error {
+		row := c.New
 		if t.Name == owntable.TableName {
 			target, ok, err := b.targetOf(e, is, row)
 			ledger := owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindLedger
@@ -627,14 +495,14 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 			}
 			return err
 		}
-		key, ok := t.KeyOf(row)
-		if ok && e.Table.Classify(row) == e {
-			met := store.Ref{Table: t.Name, Key: key}
-			if e.Group == nil {
-				at := s.keep(met, runner.ReadRow{})
-				at.Units, at.Reads = kinds.ShowUnits(e, row)
-			} else if !s.dry { // which counts the groups that rows lead to
-				s.keep(met, runner.ReadRow{Source: met})
+		if c.Is == e {
+			switch units, reads := kinds.ShowUnits(e, row); {
+			case e.Group == nil && s.dry:
+				s.add(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
+			case e.Group == nil:
+				s.keep(c.Row, runner.ReadRow{})
+			case !s.dry: // which counts the groups that rows lead to
+				s.keep(c.Row, runner.ReadRow{Source: c.Row})
 			}
 		}
 		return nil
@@ -643,13 +511,10 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		if err := s.leaveLedgers(ctx, in.Model.Name); err != nil {
 			return err
 		}
+		r, m := s.metered(false)
 		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
-			at := s.targets[name]
-			units, _ := showUnits(e, at)
-			if err := s.spend(ctx, units); err != nil {
-				return err
-			}
-			if err := b.Runner.ShowBuilt(ctx, is, at.Target, e); err != nil {
+			m.read = map[string]value.Item{}
+			if err := r.ShowBuilt(ctx, is, s.targets[name].Target, e); err != nil {
 				return err
 			}
 			s.add(Progress{Targets: 1})
@@ -712,15 +577,20 @@ func (b *Builder) targetOf(e *model.Entity, is owntable.Build, row value.Item) (
 	return target, !told, nil
 }
 
-// auditOwn is the pass that compares each mark, and each row that a source row holds, with
-// its source row, which is read after it.
-func (b *Builder) auditOwn(is owntable.Build) *pass {
+// audit is the pass that puts what source rows lead to and was not put, and then compares each mark, and each row that a source
+// row holds, with its source row, which is read after it.
+func (b *Builder) audit(is owntable.Build) *pass {
 	own := owntable.Table()
-	p := &pass{Builder: b, build: is, name: passMarks, tables: []*store.Table{&own}}
+	p := b.fill(is, passAudit)
+	p.tables = append(p.tables, &own)
 	in := b.Runner.In(is)
 	e := b.Runner.Model.Entity(is.Entity)
-	ours := owntable.Partitions(in.Model.Name)
-	p.take = func(ctx context.Context, s *segment, _ *store.Table, row value.Item) error {
+	ours, fill := owntable.Partitions(in.Model.Name), p.take
+	p.take = func(ctx context.Context, s *segment, t *store.Table, c *projections.Change) error {
+		if t.Name != owntable.TableName {
+			return fill(ctx, s, t, c)
+		}
+		row := c.New
 		partition := row.Get(owntable.Partition).Text()
 		if !ours(partition) {
 			return nil
@@ -733,14 +603,14 @@ func (b *Builder) auditOwn(is owntable.Build) *pass {
 			return s.audit(ctx, e, mark)
 		}
 		s.held += holdRows / compareAtOnce
-		differs, err := in.AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
+		r, m := s.metered(false)
+		m.read[owntable.RowText(rowRef(row))] = row
+		differs, err := r.In(is).AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
 		if differs && err == nil {
 			s.add(Progress{Puts: 1})
-			err = s.spend(ctx, runner.HeldUnits([]runner.Held{{Row: row}}, 1))
 		}
 		return err
 	}
-	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
 	return p
 }
 

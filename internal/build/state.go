@@ -34,7 +34,7 @@ type State struct {
 	HandOver  contribution.HandOver
 	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
 	// Used is what the build has used until now in write and read units, in all its states. A builder that
-	// was killed has used a little more.
+	// was killed has used a little more. Of builds that one builder works at, only the sum is exact.
 	Used    Progress
 	here    Progress // of Used, what was used in this state
 	unmarks bool
@@ -166,16 +166,11 @@ func (b *Builder) Begins(ctx context.Context) ([]string, error) {
 	return b.Runner.Catalog.Program().Begins(row), err
 }
 
-// passesOf are the names of the passes of a state.
-var passesOf = map[owntable.BuildState][]string{
-	owntable.BuildBuilding: {passRows, passValues, passOwn}, owntable.BuildShowing: {passShow}, owntable.BuildLive: {passAudit, passMarks, passShowAgain, passValues + again, passOwn + again},
-	owntable.BuildVerified: {passUnmark},
-}
-
 // segmentsOf adds up the segments of a build: rows and pace are of its state, units of all that it has done.
 // Of is an estimate of the store, which may be hours old on DynamoDB; 0 says that it gives none.
 func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
 	segments, unfit := map[string][]owntable.SegmentRow{}, map[string]int64{}
+	_, passes := b.next(is)
 	partition, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
 	err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
@@ -184,7 +179,7 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		s.Used.addUp(used)
 		pass := owntable.PassOf(row)
 		unfit[pass] += seg.Unfit
-		if !slices.Contains(passesOf[is.State], pass) {
+		if !hasPass(passes, pass) {
 			return nil, err
 		}
 		segments[pass] = append(segments[pass], seg)
@@ -196,7 +191,7 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 		}
 		return nil, err
 	})
-	if err != nil || len(passesOf[is.State]) == 0 {
+	if err != nil || len(passes) == 0 {
 		return err
 	}
 	for _, n := range unfit { // passes that read the source rows find the same

@@ -51,35 +51,55 @@ func (m *Model) Builds() map[string]string {
 // order, what it shows is only right when it has read the changes that the others make. Builds that
 // read each other's rows have no such order; otherwise the order is by name.
 func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
-	builds, derivations := m.Builds(), m.Derivations()
-	var visit func(name string)
+	builds := slices.Sorted(maps.Values(m.Builds()))
+	return slices.DeleteFunc(behind(m.buildReads(), builds...), func(name string) bool { return !is(name) })
+}
+
+// BuildsBefore returns for each build those that must be complete before it, in the order of InBuildOrder: it reads
+// something on their rows, or one of these does. Of builds that read each other's rows, one comes first.
+func (m *Model) BuildsBefore() map[string][]string {
+	out, reads := map[string][]string{}, m.buildReads()
+	all := m.InBuildOrder(func(string) bool { return true })
+	for i, name := range all {
+		out[name] = slices.DeleteFunc(behind(reads, name), func(other string) bool { return !slices.Contains(all[:i], other) })
+	}
+	return out
+}
+
+// behind returns builds with those on whose rows they read something, each behind the ones that it reads.
+func behind(reads map[string][]string, builds ...string) (out []string) {
 	met := map[string]bool{}
+	var visit func(name string)
 	visit = func(name string) {
 		if met[name] {
 			return
 		}
 		met[name] = true
-		var reads []string
-		for i := range derivations {
-			if d := &derivations[i]; builds[d.Name] == name {
-				for _, of := range d.After {
-					if build := builds[of]; build != "" { // history has none
-						reads = append(reads, build)
-					}
-				}
-			}
-		}
-		for _, other := range sortedOnce(reads) {
+		for _, other := range reads[name] {
 			visit(other)
 		}
-		if is(name) {
-			out = append(out, name)
-		}
+		out = append(out, name)
 	}
-	for _, name := range slices.Sorted(maps.Values(builds)) {
+	for _, name := range builds {
 		visit(name)
 	}
 	return out
+}
+
+// buildReads returns for each build those on whose rows it reads something, sorted.
+func (m *Model) buildReads() map[string][]string {
+	builds, reads := m.Builds(), map[string][]string{}
+	for _, d := range m.Derivations() {
+		for _, of := range d.After {
+			if other := builds[of]; builds[d.Name] != "" && other != "" { // history has none
+				reads[builds[d.Name]] = append(reads[builds[d.Name]], other)
+			}
+		}
+	}
+	for name := range reads {
+		reads[name] = sortedOnce(reads[name])
+	}
+	return reads
 }
 
 // CanBuild reports whether there is a build of this name.

@@ -32,8 +32,6 @@ type ReadRow struct {
 type ReadTarget struct {
 	Target store.Ref
 	Rows   []ReadRow
-	Units  int // write units of showing it, by the row that a scan met; 0 if none did
-	Reads  int // read units of that
 }
 
 // Pieces groups what is put for ledgers into transactions. Targets of few rows share one: each
@@ -125,65 +123,6 @@ func (row ReadRow) decide(m contribution.Mark) (contribution.Step, bool) {
 		return contribution.Step{}, false
 	}
 	return contribution.Audit(m, row.Amounts)
-}
-
-// PutUnits returns the write units that a piece takes with n guards, by DynamoDB's documented
-// rules: two for each KB of each row of a transaction.
-func PutUnits(piece []ReadTarget, guards int) (units int) {
-	const rest = 150 // bytes of a mark besides its keys and amounts, with names
-	units = 2 * guards
-	for _, t := range piece {
-		units += 2
-		for name := range heldBy(&t) {
-			units += 2 * store.WriteUnits(valueBytes(t.Target, name))
-		}
-		for _, row := range t.Rows {
-			size := rest + 4*row.Key.Size() + value.Item(row.Amounts).Size()
-			units += 2 * store.WriteUnits(size)
-		}
-	}
-	return units
-}
-
-// PutReads returns the read units that a piece takes whose rows have no marks: it reads the values of
-// distincts.
-func PutReads(piece []ReadTarget) (units int) {
-	for _, t := range piece {
-		units += len(heldBy(&t))
-	}
-	return units
-}
-
-// heldBy returns the values of distincts to which the rows of a target add.
-func heldBy(t *ReadTarget) map[string]bool {
-	names := map[string]bool{}
-	for _, row := range t.Rows {
-		for _, a := range row.Amounts {
-			if owntable.IsHeld(a.Name) {
-				names[a.Name] = true
-			}
-		}
-	}
-	return names
-}
-
-// valueBytes is about the bytes of the row that counts a value of a distinct.
-func valueBytes(target store.Ref, name string) int {
-	const rest = 50 // besides the names in its key, and the value
-	return rest + len(owntable.RowText(target)) + len(name)
-}
-
-// LedgerBytes is about what a ledger has, besides what is counted in it.
-const LedgerBytes = 200
-
-// PutBytes returns about the bytes of the rows of our own table that a target then has: of its
-// ledger, and of the marks.
-func PutBytes(t ReadTarget) (ledger, marks int64) {
-	const mark = 95 // besides what it has of the row
-	for _, row := range t.Rows {
-		marks += int64(mark + 2*row.Key.Size() + value.Item(row.Amounts).Size())
-	}
-	return LedgerBytes, marks
 }
 
 // showTries is how often a target is read again that others write meanwhile.

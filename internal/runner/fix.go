@@ -5,19 +5,21 @@ import (
 	"fmt"
 
 	"weir/internal/events"
+	"weir/internal/model"
+	"weir/internal/store"
+	"weir/internal/value"
 )
 
-// Fix corrects one derived thing that a Comparison, or a dead letter, found to differ: it makes it again from the rows that it is
-// derived from.
+// Fix corrects one derived thing that may differ: it makes it again from the rows that it is derived from.
 type Fix interface {
 	// Thing returns a text that is the same for all fixes of this type of the same thing.
 	Thing() string
 	// Stage returns the stage to which the fix belongs.
 	Stage() Stage
-	// Units returns about the write units of a correction on DynamoDB, with the fence of a builder.
-	Units() int
-	// Reads returns about the read units of a correction, which reads rows of up to 4 KB.
-	Reads() int
+	// Reads returns the rows by which Right decides.
+	Reads(m *model.Model) []store.Ref
+	// Right reports whether the thing is right, by those rows, or does not exist. It does no I/O.
+	Right(r *Runner, rows []value.Item) bool
 	// Correct corrects the thing. done is false if the thing has changed since it was
 	// read; the caller may correct it again. differs is false if the
 	// thing was right already. An error of type Unfixable concerns only this thing. floor is a position that is not before any
@@ -63,16 +65,6 @@ func FixedAt(has, floor events.Position) events.Position {
 	}
 	return has
 }
-
-// UsualUnits is what most fixes take: two rows and the fence in a transaction, and these two and
-// their source row are read before.
-type UsualUnits struct{}
-
-// Units returns the write units.
-func (UsualUnits) Units() int { return 6 }
-
-// Reads returns the read units.
-func (UsualUnits) Reads() int { return 3 }
 
 // Unfixable is the reason why a Fix leaves one thing as it is. Other things can be
 // corrected.

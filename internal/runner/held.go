@@ -135,17 +135,6 @@ func (r *Runner) CheckGuard(ctx context.Context, guard []store.Write) error {
 	return nil
 }
 
-// HeldUnits returns the write units that PutHeld takes for rows, with n guards.
-func HeldUnits(hs []Held, guards int) (units int) {
-	for i := range hs {
-		if i%heldAtOnce == 0 {
-			units += 2 * guards
-		}
-		units += 2 * store.WriteUnits(hs[i].Row.Size())
-	}
-	return units
-}
-
 // Holds returns the rows that a source row leads to in a generation, whose runner this is.
 // name is the name of the build. unfit says which of its derivations cannot use the row.
 func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit []projections.Fault) {

@@ -56,6 +56,10 @@ type Kind interface {
 	// it was read; empty if there is nothing to do. mine is false if the row is another
 	// kind's.
 	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
+	// Fixes returns what a row leads to that is made in place, and what such a row may be wrong in: all that a builder
+	// has to compare. A row of the application is the new image of c; of a row of our own table, c has nothing else. Fixes
+	// is pure.
+	Fixes(m *model.Model, c *projections.Change) []Fix
 }
 
 // Part is what one batch asks of a kind. Fold is pure and is called for each change, in
@@ -159,3 +163,6 @@ func (BasePart) Mend(context.Context, *Work) error { return nil }
 // errNoKinds reports a mistake in the program that created the runner: without kinds,
 // nothing would be derived, without any error.
 var errNoKinds = errors.New("the runner was made without kinds of projection")
+
+// Fixes returns nothing.
+func (Base) Fixes(*model.Model, *projections.Change) []Fix { return nil }

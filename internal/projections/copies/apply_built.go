@@ -12,7 +12,7 @@ import (
 )
 
 // WillMake returns the copies of some rules that a source row has when they are built, without the values that they
-// follow. A copy that TTL may have deleted stays deleted.
+// follow. Their images are the rows as they are written. A copy that TTL may have deleted stays deleted.
 func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (out []projections.Put, err error) {
 	for _, p := range Puts(c) {
 		if !slices.Contains(rules, p.Rule) {
@@ -24,6 +24,11 @@ func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 			} else if row == nil {
 				continue
 			}
+		}
+		p.Position = runner.FixedAt(p.Position, events.Position{})
+		wr := alone(r).rowWrite(&p, nil, false)
+		if p.Image, err = r.Model.Table(p.Row.Table).Apply(&wr, nil); err != nil {
+			return nil, err
 		}
 		out = append(out, p)
 	}

@@ -8,20 +8,41 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/projections/follow"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
 )
 
+// Fixes returns the copies that a row makes, with the lists that they are on, and the row itself if it is a copy: its source
+// may be gone, or make another row now. History is left out.
+func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
+	for _, p := range Puts(c) {
+		if len(p.Rule.Keep) > 0 {
+			continue
+		}
+		out = append(out, &RowFix{Row: p.Row, Source: c.Row, Rule: p.Rule})
+		for _, f := range p.Follows {
+			if p.Rule.Into.Attribute(f.Attr) != nil {
+				out = append(out, &follow.LinkFix{Row: p.Row, Following: f})
+			}
+		}
+	}
+	if c.Is == nil {
+		return out
+	}
+	for _, rule := range c.Is.MadeBy {
+		if source, ok := SourceOf(rule, c.New); ok && len(rule.Keep) == 0 {
+			out = append(out, &RowFix{Row: c.Row, Source: source, Rule: rule})
+		}
+	}
+	return out
+}
+
 // RowFix makes a row what a rule makes of its source row, or deletes it.
 type RowFix struct {
-	runner.UsualUnits
 	Row, Source store.Ref
 	Rule        *model.RowRule
-	Enters      int // how many rows it will be entered as a follower of: those of a row that is missing
-	Bytes, From int // of the row as it will be, and of its source row, as far as they are known
-	Entries     int // write units of the row's entries in indexes
-	Gone        int // bytes of a row that no source makes, which is deleted
 	// Always has a row that seems right written too: it gets the position, up to which changes were left out that may
 	// come late, and the values that it follows, which an application may have overwritten.
 	Always bool
@@ -29,24 +50,35 @@ type RowFix struct {
 	Above bool
 }
 
-// Units returns those of the row with its tombstone and its index entries, and of the entry in each list of
-// followers. A row that goes gets its tombstone in a transaction of its own.
-func (f *RowFix) Units() int {
-	if f.Gone > 0 {
-		return 2 + 2 + 2*store.WriteUnits(f.Gone) + 2 + f.Entries
-	}
-	return f.UsualUnits.Units() + 2*(f.Bytes/1024) + f.Entries + 4*f.Enters
-}
-
-// Reads returns those of the row, its tombstone and its source row, and of each list of followers:
-// its value before and after, and the entry.
-func (f *RowFix) Reads() int { return f.UsualUnits.Reads() + f.From/4096 + 3*f.Enters }
-
 // Thing returns the row and its source.
 func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source) }
 
 // Stage returns StageRows.
 func (*RowFix) Stage() runner.Stage { return runner.StageRows }
+
+// Reads returns the row and its source.
+func (f *RowFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.Row, f.Source} }
+
+// Right reports whether the row is as the rule makes it, apart from the values that it follows. TTL may have deleted a row that
+// is not there.
+func (f *RowFix) Right(r *runner.Runner, rows []value.Item) bool {
+	switch p, made := f.makes(r.Model, rows[1]); {
+	case !made:
+		return rows[0] == nil
+	case rows[0] == nil:
+		return r.Model.Table(f.Row.Table).Expired(p.Image, r.Now())
+	default:
+		return alone(r).isMade(&p, rows[0])
+	}
+}
+
+// makes returns the row that the rule makes from the source row. made is false if it makes another one, or none.
+func (f *RowFix) makes(m *model.Model, source value.Item) (p projections.Put, made bool) {
+	if source != nil && m.Table(f.Source.Table).Classify(source) == f.Rule.Source {
+		p, made = Make(f.Rule, source)
+	}
+	return p, made && projections.SameRow(p.Row, f.Row)
+}
 
 // Correct makes the row what the rule makes from its source now, or deletes it if the rule
 // makes no such row.
@@ -61,11 +93,8 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Pos
 	}
 	version := noted[0].Get(owntable.Version)
 	at := runner.FixedAt(events.PositionFrom(version), floor)
-	p, made := projections.Put{}, false
-	if is != nil && r.Model.Table(f.Source.Table).Classify(is) == f.Rule.Source {
-		p, made = Make(f.Rule, is)
-	}
-	if !made || !projections.SameRow(p.Row, f.Row) {
+	p, made := f.makes(r.Model, is)
+	if !made {
 		return repairGone(ctx, r, f.Row, noted[0], at)
 	}
 	if f.Above {
@@ -127,6 +156,22 @@ func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted
 		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{p: noted != nil}, events.Position{})
 	}
 	return done, true, err
+}
+
+// plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
+// none that follow another row.
+func plain(rule *model.RowRule, row value.Item) value.Item {
+	return row.Filter(func(name string) bool {
+		if owntable.IsOurs(name) || projections.IsDerived(rule.Into, name) {
+			return false
+		}
+		for i := range rule.Fields {
+			if rule.Fields[i].Name == name && rule.Fields[i].Expr.Follow != nil {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // leftover returns the operations that remove what a row has and its rule does not make. The

@@ -2,6 +2,8 @@ package follow
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"weir/internal/events"
 	"weir/internal/model"
@@ -12,9 +14,80 @@ import (
 	"weir/internal/value"
 )
 
+// Fixes returns the values that our own table keeps of a row's fields, and the lists that a row of history is on, as far as the
+// row itself says which value it follows: of a copy, its source row says so. Of a row of our own table, it returns the value that
+// it keeps, of a row that may exist no more, or the follower whose entry it is. An entry that names no row is left out: the row is
+// then on no list, and a LinkFix finds that.
+func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
+	if c.Table == nil {
+		return ofOwnRow(m, c.New)
+	}
+	for _, v := range Fold(c, nil) {
+		out = append(out, &ValueFix{Source: v.Source, Entity: v.Entity, Field: v.Field})
+	}
+	if c.Is == nil {
+		return out
+	}
+	for _, rule := range c.Is.MadeBy {
+		for i := range rule.Fields {
+			f := rule.Fields[i].Expr.Follow
+			if f == nil || len(rule.Keep) == 0 || rule.Into.Attribute(f.Attr) == nil {
+				continue
+			}
+			if of, ok := FollowedBy(f, c.New); ok {
+				out = append(out, &LinkFix{Row: c.Row, Following: projections.Following{Follow: f, Of: of}})
+			}
+		}
+	}
+	return out
+}
+
+// ofOwnRow returns the fixes of a row of our own table.
+func ofOwnRow(m *model.Model, row value.Item) []runner.Fix {
+	list := row.Get(owntable.Partition).Text()
+	i := slices.IndexFunc(m.Follows, func(f *model.Follow) bool {
+		return strings.HasPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
+	})
+	if i < 0 {
+		return nil
+	}
+	f := m.Follows[i]
+	if owntable.IsEntry(row.Get(owntable.Sort).Text()) {
+		if ref, attr, ok := followerOf(m, row); ok {
+			return []runner.Fix{&FollowerFix{Row: ref, Attr: attr, List: owntable.FollowedList(list)}}
+		}
+		return nil
+	}
+	is := owntable.FollowedFrom(row)
+	source, ok := owntable.RowOf(strings.TrimPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name))))
+	if ok {
+		ok = m.Table(source.Table) != nil
+	} else { // the name of the list is a hash
+		source, ok = projections.RowOf(m, is.Row)
+	}
+	if !ok || is.Gone {
+		return nil
+	}
+	return []runner.Fix{&ValueFix{Source: source, Entity: f.Source, Field: f.Field.Name}}
+}
+
+// onList reports whether a row says that its attribute follows the value of a list.
+func onList(row value.Item, attr, list string) bool {
+	return value.Equal(row.Get(owntable.Follows(attr)), listMark(list))
+}
+
+// isStale reports whether an attribute of a row shows something else than the list that it is on keeps. If nothing is kept
+// there, a row that keeps last values may show the last one.
+func isStale(m *model.Model, at store.Ref, row value.Item, attr, list string, v kept) bool {
+	keeps := KeepsLast(m, m.Table(at.Table).Classify(row), attr, list)
+	if !v.There() && keeps && row.Has(owntable.FollowVersion(attr)) {
+		return false
+	}
+	return !value.Equal(v.shown(keeps), row.Get(attr))
+}
+
 // ValueFix makes our own table keep the present value of a field that rows follow.
 type ValueFix struct {
-	runner.UsualUnits
 	Source store.Ref // the row with the field
 	Entity *model.Entity
 	Field  string
@@ -30,6 +103,19 @@ func (f *ValueFix) list(m *model.Model) store.Ref {
 
 // Stage returns StageValues.
 func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
+
+// Reads returns the list and the row.
+func (f *ValueFix) Reads(m *model.Model) []store.Ref { return []store.Ref{f.list(m), f.Source} }
+
+// Right reports whether the list keeps the value that the row has, or that the row is gone. Nothing has to be kept of a row that
+// is gone, or has no value.
+func (f *ValueFix) Right(r *runner.Runner, rows []value.Item) bool {
+	v, gone := keptIn(rows[0]), r.Model.Table(f.Source.Table).Classify(rows[1]) != f.Entity
+	if gone {
+		return rows[0] == nil || v.Gone
+	}
+	return !v.Gone && value.Equal(v.Value, ValueOf(f.Entity, f.Entity.Field(f.Field), rows[1]))
+}
 
 // Correct makes our own table keep the field's present value, or the fact that the source
 // row does not exist; then a last value stays the one that is kept. A job that the same
@@ -71,7 +157,6 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.P
 
 // LinkFix enters a row in the list of the row that it follows.
 type LinkFix struct {
-	runner.UsualUnits
 	Row store.Ref
 	projections.Following
 }
@@ -83,6 +168,18 @@ func (f *LinkFix) Thing() string {
 
 // Stage returns StageLinks.
 func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
+
+// Reads returns the row and its entry.
+func (f *LinkFix) Reads(m *model.Model) []store.Ref {
+	return []store.Ref{f.Row, owntable.Follower(listOf(m, f.Following), f.Attr, f.Row)}
+}
+
+// Right reports whether the row is on the list, and says so. A follower that is on no list gets no new value, not even if the row
+// that it follows is created later.
+func (f *LinkFix) Right(r *runner.Runner, rows []value.Item) bool {
+	list := listOf(r.Model, f.Following).Key.Partition.Text()
+	return rows[0] == nil || isFollower(r.Model, rows[1], f.Row, f.Attr) && onList(rows[0], f.Attr, list)
+}
 
 // Correct enters the row in the list of what its attribute follows, and makes the row show
 // the value there.
@@ -139,7 +236,6 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 
 // FollowerFix makes an attribute of a row show the value of the list that it is on.
 type FollowerFix struct {
-	runner.UsualUnits
 	Row  store.Ref
 	Attr string
 	List store.Ref
@@ -153,6 +249,15 @@ func (f *FollowerFix) Thing() string {
 // Stage returns StageFollowers.
 func (*FollowerFix) Stage() runner.Stage { return runner.StageFollowers }
 
+// Reads returns the list and the row.
+func (f *FollowerFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.List, f.Row} }
+
+// Right reports whether the attribute shows what the list keeps, or follows another one.
+func (f *FollowerFix) Right(r *runner.Runner, rows []value.Item) bool {
+	list := f.List.Key.Partition.Text()
+	return rows[1] == nil || !onList(rows[1], f.Attr, list) || !isStale(r.Model, f.Row, rows[1], f.Attr, list, keptIn(rows[0]))
+}
+
 // Correct makes the attribute show the value that our own table keeps on the list, if the
 // row follows that list and shows no newer value.
 func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Position) (done, differs bool, err error) {
@@ -163,7 +268,7 @@ func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Po
 	text, v := f.List.Key.Partition.Text(), keptIn(rows[0])
 	keeps := KeepsLast(r.Model, r.Model.Table(f.Row.Table).Classify(rows[1]), f.Attr, text)
 	shows, version := v.shown(keeps), owntable.FollowVersion(f.Attr)
-	if rows[1] == nil || !onList(rows[1], f.Attr, text) || !isStale(r.Model, f.Row, rows[1], f.Attr, text, v) {
+	if f.Right(r, rows) {
 		return true, false, nil
 	}
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.Position.Compare(at) < 0 {

@@ -45,19 +45,6 @@ func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTa
 	return out
 }
 
-// PutUnits returns the write and the read units that PutPiece takes for a piece with n guards, whose
-// rows have no marks, and how many rows show the sets in it: a dry run finds no node of theirs.
-func PutUnits(e *model.Entity, piece []runner.ReadTarget, guards int) (units, reads, leaves int) {
-	if e.SetOf() == nil {
-		return runner.PutUnits(piece, guards), runner.PutReads(piece), 0
-	}
-	for _, t := range piece {
-		u, r, n := set.PutUnits(e, t, guards)
-		units, reads, leaves = units+u, reads+r, leaves+n
-	}
-	return units, reads, leaves
-}
-
 // ShowUnits returns the write and the read units that it takes to show a target of an entity, or a
 // node of a set. row is the target as it is, or the node, which is read with its ledger, or its
 // node; nil is a row that weir will make. Entries in the table's indexes count. Where facts are shown, their
@@ -110,22 +97,12 @@ func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []ru
 }
 
 // ShowNode makes a row of a set show its node in a generation, whose runner is r. The row is
-// one of the set's, or the node's row of our own table; others are left. It returns how often it
-// wrote.
-func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.Ref, row value.Item) (writes int, err error) {
+// one of the set's, or the node's row of our own table; others are left.
+func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.Ref, row value.Item) error {
 	if ref.Table == owntable.TableName {
 		return set.ShowNodeRow(ctx, r, e, row)
 	}
 	return set.ShowNode(ctx, r, e, ref)
-}
-
-// InPlace returns the parts that compare, page by page, what carries the position of its
-// source row: copies and followed values, or only the values.
-func InPlace(v *runner.Comparison, values bool) []runner.Compares {
-	if values {
-		return []runner.Compares{follow.Kind{}.Compares(v)}
-	}
-	return []runner.Compares{copies.Kind{}.Compares(v), follow.Kind{}.Compares(v)}
 }
 
 // WillMake returns the copies that a source row has when they are built. See copies.WillMake.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -237,54 +236,6 @@ func (w *work) take(e *model.Entity) (sets []*projections.Target, leaves []Leaf)
 	return sets, leaves
 }
 
-// PutUnits returns about the write and the read units that PutRows takes with n guards, and how many
-// rows then show the set: few members are in one leaf, and many in leaves of some twenty, of which
-// each transaction writes those that its members belong to. It reads the marks of its rows, and
-// the nodes on the ways to these leaves.
-func PutUnits(e *model.Entity, target runner.ReadTarget, guards int) (units, reads, leaves int) {
-	begins := owntable.Values(e.SetOf().Attr)
-	const usual, bytes = 20, 20 // members of a leaf; what a member takes besides its text
-	members, size := map[string]bool{}, 0
-	for rows := range slices.Chunk(target.Rows, buildAtOnce) {
-		for _, row := range rows {
-			for _, a := range row.Amounts {
-				if m := a.Name; !members[m] {
-					members[m], size = true, size+len(m)+bytes
-				}
-			}
-		}
-		leaves = 1
-		if len(members) > leafMembers {
-			leaves = len(members) / usual
-		}
-		written := float64(leaves) * (1 - math.Pow(1-1/float64(leaves), float64(len(rows))))
-		leaf := float64(2 * (1 + size/leaves/1024))
-		few := []runner.ReadTarget{{Target: target.Target, Rows: rows}}
-		units += runner.PutUnits(few, guards) - 2 + int(math.Round(written*leaf))
-		reads += len(rows) + ways(rows, begins, len(members))
-	}
-	return units, reads, leaves
-}
-
-// ways returns how many nodes are read on the ways to the leaves of rows' members in a tree of so
-// many members: its root, and, below a root that is split, so many levels at once.
-func ways(rows []runner.ReadRow, begins string, members int) int {
-	deep := 0 // levels below the root
-	for n := members; n > leafMembers; n /= Fan {
-		deep++
-	}
-	read := map[string]bool{"": true}
-	for _, row := range rows {
-		for _, a := range row.Amounts {
-			hash := MemberHash(strings.TrimPrefix(a.Name, begins))
-			for n := 1; n <= (deep+levels)/(levels+1)*(levels+1); n++ {
-				read[hash[:n]] = true
-			}
-		}
-	}
-	return len(read)
-}
-
 // PutRows counts rows that a builder has read in the sets of a generation, whose runner r is.
 // The writes are in transactions with guard, so a builder that has lost its segment changes nothing.
 func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, root store.Ref, rows []runner.ReadRow, guard ...store.Write) error {
@@ -293,33 +244,31 @@ func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, root store.
 }
 
 // ShowNode makes the row of a node of a generation, whose runner r is, show the node, or
-// deletes it if there is no such node. It returns how often it wrote the row: not at all if that is
-// right.
-func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.Ref) (writes int, err error) {
+// deletes it if there is no such node.
+func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.Ref) error {
 	root, path, ok := e.LeafPath(row.Key)
 	if !ok {
-		return 0, nil
+		return nil
 	}
 	leaf := Leaf{Row: row, Entity: e, Root: store.Ref{Table: row.Table, Key: root}, Path: path}
 	for range runner.MaxRounds {
 		out, _, err := showLeaf(ctx, r, []Leaf{leaf})
-		writes += len(out)
 		if err != nil || len(out) == 0 || out[0].Err == nil {
-			return writes, err
+			return err
 		}
 		if errors.Is(out[0].Err, store.ErrRefused) {
 			_, err := r.Letters().Keep(ctx, deadletter.Letter{Kind: deadletter.Set, Target: e.SetOf().Name + " of " + r.Describe(row), Row: row, Reason: out[0].Err.Error()})
-			return writes, err
+			return err
 		}
 	}
-	return writes, fmt.Errorf("%s changes all the time", r.Describe(row))
+	return fmt.Errorf("%s changes all the time", r.Describe(row))
 }
 
 // ShowNodeRow is ShowNode for a node's row of our own table. It does nothing for other rows.
 // A node that names no row of a table is damage, and says what to do.
-func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node value.Item) (writes int, err error) {
+func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node value.Item) error {
 	if !strings.HasPrefix(node.Get(owntable.Partition).Text(), owntable.Nodes(r.Model.Name)) {
-		return 0, nil
+		return nil
 	}
 	table, item := owntable.SourceOf(node)
 	t := r.Model.Table(table)
@@ -329,7 +278,7 @@ func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node va
 		root, ok = t.KeyOf(item)
 	}
 	if !ok {
-		return 0, fmt.Errorf("a node of %s names no row; run projector build MODEL --abort, and then projector build MODEL", e.SetOf().Name)
+		return fmt.Errorf("a node of %s names no row; run projector build MODEL --abort, and then projector build MODEL", e.SetOf().Name)
 	}
 	return ShowNode(ctx, r, e, store.Ref{Table: table, Key: e.LeafKey(root, owntable.PathOf(node))})
 }
