@@ -400,7 +400,7 @@ func (b *Builder) fill(is owntable.Build, name string) *pass {
 		if unfit = append(unfit, no...); len(unfit) > 0 {
 			s.row.Unfit++
 			b.add(Progress{Unfit: 1})
-			b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), unfit[0].Reason})
+			b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), b.Runner.Model.ShownText(unfit[0].Reason)})
 		}
 		return nil
 	}

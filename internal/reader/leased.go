@@ -87,7 +87,7 @@ type Options struct {
 var _ shared = (*Leased)(nil)
 
 // Leased is the part that one process takes in a model's streams: it reads them, by the model's lease, or stands by.
-// Start, Apply and Close are called in this order, and all three by whoever made it; Status and Stopped at any time between.
+// Start, Apply and Close are called in this order, and all three by its maker; Status and Stopped at any time between.
 // A Follower of its own may use it while Run is running.
 type Leased struct {
 	run     *runner.Runner
