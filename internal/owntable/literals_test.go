@@ -25,13 +25,13 @@ func TestAttributesStandHere(t *testing.T) {
 		"internal/api/api.go":                     {"Retry-After", "Weir-Unfinished"},                                       // headers
 		"internal/api/problem.go":                 {"Retry-After"},
 		"internal/console/queries.go":             {"ask", "Authorization", "limit"}, // parameters and a header
-		"internal/console/busy.go":                {"action", "rate"},                // the console's forms and headers
 		"internal/console/letters.go":             {"Content-Type"},
 		"internal/console/retry.go":               {"action", "sure"},
 		"internal/console/tail.go":                {"Retry-After", "Last-Event-ID"},
 		"internal/console/try.go":                 {"action", "v"},
-		"internal/model/compile_query.go":         {"q"},       // a parameter
-		"internal/sim/app.go":                     {"ballast"}, // these three: rows of a simulated application
+		"internal/model/compile_query.go":         {"q"},                  // a parameter
+		"internal/query/cursor.go":                {"doc", "row", "scan"}, // of a cursor
+		"internal/sim/app.go":                     {"ballast"},            // these three: rows of a simulated application
 		"internal/sim/schedule.go":                {"ballast"},
 		"internal/sim/values.go":                  {"k", "n"},
 		"internal/ingest/ingesttest/conflicts.go": {"EntityType"},

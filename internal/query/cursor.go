@@ -92,9 +92,9 @@ func write(h hash.Hash, texts ...string) {
 
 // The names of an item that is a place.
 const (
-	afterHit = "s" // the index's own cursor
-	afterRow = "u" // the key of a row
-	atRow    = "o" // the key and the index entry of a scan; one for each scan, outermost first
+	afterHit = "doc"  // the index's own cursor
+	afterRow = "row"  // the key of a row
+	atRow    = "scan" // the key and the index entry of a scan; one for each scan, outermost first
 )
 
 // appendPlace encodes where an answer goes on: after a document, at an unfinished row, or after
