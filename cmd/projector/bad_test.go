@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/golden"
 	"weir/internal/soaktest"
 )
@@ -20,15 +21,11 @@ func TestBadArguments(t *testing.T) {
 	const archive = "../../testdata/bad/arguments.txtar"
 	given := golden.Read(t, archive).Given
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	golden.Check(t, filepath.Join(here, archive), func(t *testing.T, c golden.Case) string {
 		dir := t.TempDir()
 		for name, text := range given {
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644))
 		}
 		t.Chdir(dir)
 		args := strings.Fields(c.Input)

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/system/systemtest"
@@ -36,9 +37,7 @@ func TestBlackBox(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(systemtest.Model(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			data := t.TempDir()
 			for range 2 {
 				command(t, append([]string{"replay", systemtest.Model(dir), "--data", data}, systemtest.Files(t, dir)...)...)
@@ -99,16 +98,12 @@ func described(t *testing.T, base string) func(model, query string, params map[s
 		return jsonschema.UnmarshalJSON(res.Body)
 	}
 	doc, err := get(strings.TrimSuffix(base, "/v1") + "/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	delete(doc.(map[string]any), "jsonSchemaDialect")
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	if err := c.AddResource("openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.AddResource("openapi.json", doc))
 	return func(model, query string, params map[string]string) error {
 		s, err := c.Compile("openapi.json#/paths/~1v1~1" + model + "~1" + query + "/get/responses/200/content/application~1json/schema")
 		if err != nil {

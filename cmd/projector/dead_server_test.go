@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/console"
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 )
 
 // TestDeadOfServer: the commands on dead letters ask the process that has the directory, with its key. A console that
@@ -23,9 +24,7 @@ func TestDeadOfServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	asks := func(base string, args ...string) (code int, out, said string) {
 		t.Helper()
 		var stdout, stderr bytes.Buffer
@@ -67,16 +66,12 @@ func TestDeadOfServer(t *testing.T) {
 		base := strings.TrimSuffix(serve(t, nil, exitInterrupted, "run", "gallery", "--data", dir, "--addr", "127.0.0.1:0", "--console", "write"), "/v1")
 		for name, value := range map[string]string{"Content-Type": "text/plain", "Sec-Fetch-Site": "cross-site"} {
 			r, err := http.NewRequest("POST", base+"/console/gallery/letter.json?id="+ids[0], strings.NewReader(`{"action":"discard"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			r.Header.Set("Authorization", "Bearer first-key-0123456789")
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set(name, value)
 			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if res.Body.Close(); res.StatusCode != http.StatusForbidden {
 				t.Errorf("with %s %s: %s", name, value, res.Status)
 			}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 )
 
 // TestDeadOnTerminal: dead list fits the lines of a terminal, and prints all elsewhere.
@@ -25,9 +26,7 @@ func TestDeadOnTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	list := func(to *os.File) {
 		run(t.Context(), []string{"dead", "list", "gallery", "--data", dir}, strings.NewReader(""), to, os.Stderr)
 	}
@@ -44,9 +43,7 @@ func TestDeadOnTerminal(t *testing.T) {
 		}
 	}
 	file, err := os.CreateTemp(dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	list(file)
 	if out, err := os.ReadFile(file.Name()); err != nil || bytes.Count(out, []byte(strings.TrimSpace(target))) != 2 || bytes.Count(out, []byte(reason+"\n")) != 2 {
 		t.Errorf("%s, %v", out, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"weir/internal/console"
+	"weir/internal/failtest"
 	"weir/internal/metrics"
 	"weir/internal/model"
 	"weir/internal/soaktest"
@@ -40,18 +41,14 @@ func everyModel(t *testing.T) map[string]*model.Model {
 	}
 	for _, path := range examples {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		m, err := model.Parse(path, text)
 		add("example "+filepath.Base(filepath.Dir(path)), m, err)
 	}
 	block := regexp.MustCompile("(?s)```yaml ([a-z-]+\\.yaml)\n(.*?)```")
 	for _, path := range []string{"../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/how-to.md", "../../docs/guide/model.md"} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, found := range block.FindAllStringSubmatch(string(text), -1) {
 			m, err := model.Parse(found[1], []byte(found[2]))
 			add(filepath.Base(path)+" "+found[1], m, err)
@@ -99,24 +96,14 @@ func TestTries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &program{ctx: t.Context(), stdout: io.Discard, stderr: io.Discard}
 			s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{Writes: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			defer s.Close()
-			if err := s.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.fill(s); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Start(t.Context()))
+			failtest.On(t, p.fill(s))
 			c := &devCommand{}
-			if err := c.samples(p, s); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, c.samples(p, s))
 			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), newKillable())
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			defer leave()
 			suggested := tries(context.Background(), s.Store, s.Models[0], "http://dev")
 			if name == "gallery" && len(suggested) != 4 {

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
@@ -55,21 +56,15 @@ func (l *life) records(behind places) (of map[string][]json.RawMessage, last pla
 	of, last = map[string][]json.RawMessage{}, places{}
 	l.store(func(db store.Store) {
 		shards, err := db.Shards(l.Context(), "Shop")
-		if err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, err)
 		for _, sh := range shards {
 			from, err := db.Horizon(l.Context(), "Shop", sh.ID)
-			if err != nil {
-				l.Fatal(err)
-			}
+			failtest.On(l, err)
 			if behind[sh.ID].Compare(from) > 0 {
 				from = behind[sh.ID]
 			}
 			page, err := db.Read(l.Context(), "Shop", sh.ID, from, 1000)
-			if err != nil {
-				l.Fatal(err)
-			}
+			failtest.On(l, err)
 			for i := range page.Records {
 				of[sh.ID], last[sh.ID] = append(of[sh.ID], lambdatest.Record("Shop", &page.Records[i])), page.Records[i].Position
 			}
@@ -129,13 +124,9 @@ func (l *life) read() (at places) {
 	l.store(func(db store.Store) {
 		for shard := range of {
 			row, err := store.GetRow(l.Context(), db, owntable.Checkpoint("shop", "Shop", shard).Ref)
-			if err != nil {
-				l.Fatal(err)
-			}
+			failtest.On(l, err)
 			c, err := owntable.DecodeCheckpoint(row)
-			if err != nil {
-				l.Fatal(err)
-			}
+			failtest.On(l, err)
 			at[shard] = c.At
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/web/webtest"
 )
 
@@ -13,13 +14,9 @@ import (
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	link := filepath.Join(t.TempDir(), "projector")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Symlink(path, link))
 	return link
 }
 

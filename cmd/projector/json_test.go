@@ -19,6 +19,7 @@ import (
 	"weir/internal/cli/clitest"
 	"weir/internal/console"
 	"weir/internal/doctor"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/stage"
@@ -39,9 +40,7 @@ func TestJSON(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	album := func(key, sequence, more string) string {
@@ -96,9 +95,7 @@ func TestJSON(t *testing.T) {
 	}
 	check("projector status", reflect.TypeFor[status.Status](), on(data, exitGood, "status", "gallery"))
 	check("projector why", reflect.TypeFor[[]part](), prints(exitGood, "why", "gallery", "Album:a1", "mediaCount", "--from", stream, "-o", "json"))
-	if err := tampered(data, "gallery", "gallery", "ALBUM#a1", "METADATA", "mediaCount", "7"); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, tampered(data, "gallery", "gallery", "ALBUM#a1", "METADATA", "mediaCount", "7"))
 	check("projector verify", reflect.TypeFor[recounted](), on(data, exitCheck, "verify", "gallery"))
 	list := on(bad, exitGood, "dead", "list", "gallery")
 	check("projector dead list", reflect.TypeFor[[]console.Letter](), list)
@@ -127,9 +124,7 @@ func TestJSON(t *testing.T) {
 // TestJSONOfAll: each command that has -o is on the page.
 func TestJSONOfAll(t *testing.T) {
 	text, err := os.ReadFile(jsonPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var walk func(name string, is reflect.Type)
 	walk = func(name string, is reflect.Type) {
 		for i := range is.NumField() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/console"
+	"weir/internal/failtest"
 	"weir/internal/metrics"
 	"weir/internal/sample"
 	"weir/internal/scratch"
@@ -19,16 +20,10 @@ import (
 func TestFollowersAreKilled(t *testing.T) {
 	p := &program{ctx: t.Context(), stderr: io.Discard, stdout: io.Discard}
 	s, err := p.open(data{Data: t.TempDir()}, []string{"gallery"}, system.Options{Writes: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.fill(s); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Start(t.Context()))
+	failtest.On(t, p.fill(s))
 	indexed := make(chan struct{})
 	close(indexed)
 	k, part := newKillable(), s.Models[0]
@@ -40,34 +35,26 @@ func TestFollowersAreKilled(t *testing.T) {
 	kills := 0
 	for i := range 12 {
 		name := string(rune('a' + i))
-		if err := write(t.Context(), s, part, sample.Apart(part.Model, time.Now(), name)); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, write(t.Context(), s, part, sample.Apart(part.Model, time.Now(), name)))
 		kills = k.Kill("gallery")
 		time.Sleep(time.Duration(i) * time.Millisecond)
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		lag := 0 // documents come behind their rows
-		if err := scratch.Of(s, part).Run(t.Context(), func(scratch.Difference) { lag++ }); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, scratch.Of(s, part).Run(t.Context(), func(scratch.Difference) { lag++ }))
 		if lag == 0 {
 			break
 		}
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, <-ended)
 	if kills < 3 {
 		t.Errorf("only %d kills", kills)
 	}
 	v := scratch.Of(s, part)
-	if err := v.Run(t.Context(), func(d scratch.Difference) {
+	failtest.On(t, v.Run(t.Context(), func(d scratch.Difference) {
 		t.Errorf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if v.Checked == 0 {
 		t.Error("nothing was checked")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"weir/internal/failtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
 
@@ -63,24 +64,16 @@ func (w *lambdaWorld) read() map[string][]json.RawMessage {
 func (w *lambdaWorld) ask(op string, in, out any) {
 	w.Helper()
 	body, err := json.Marshal(in)
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, os.Getenv(dynamodbtest.Endpoint), bytes.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	who, err := w.cfg.Credentials.Retrieve(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Target", "DynamoDBStreams_20120810."+op)
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+who.AccessKeyID+"/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

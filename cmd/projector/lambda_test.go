@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/replay"
@@ -77,24 +78,16 @@ func galleryRows(t *testing.T) (dir string) {
 	paths, _ := filepath.Glob("../../testdata/streams/gallery/stream.*")
 	s := openGallery(t, dir)
 	in, err := events.Open(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	r := &replay.Replay{Model: s.Models[0].Model, Store: s.Store, Runner: s.Models[0].Runner}
 	for batch, err := range in.Batches(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Batch(t.Context(), batch, ""); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
+		failtest.On(t, r.Batch(t.Context(), batch, ""))
 	}
 	if err := s.Fill(t.Context(), nil); err != nil { // as projector build does
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	return dir
 }
 
@@ -108,16 +101,12 @@ func streamed(t *testing.T, dir string, after places) (out map[string][]json.Raw
 	s := openGallery(t, dir)
 	defer s.Close()
 	shards, err := s.Store.Shards(t.Context(), "gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	out = map[string][]json.RawMessage{}
 	for _, sh := range shards {
 		for {
 			page, err := s.Store.Read(t.Context(), "gallery", sh.ID, after[sh.ID], 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if len(page.Records) == 0 {
 				break
 			}
@@ -163,13 +152,9 @@ func delivery(t *testing.T, f *lambdatest.Function, dir string, deliver func(sha
 func openGallery(t *testing.T, dir string) *system.System {
 	t.Helper()
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s, err := system.Open(context.Background(), dir, []*model.Model{m}, system.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return s
 }
 
@@ -188,9 +173,7 @@ func verified(t *testing.T, dir string) (kept []deadletter.Letter) {
 	if err != nil || n > 0 || v.Checked < 500 {
 		t.Errorf("%d of %d values differ, %v", n, v.Checked, err)
 	}
-	if err := s.Models[0].Runner.Dead(t.Context(), func(d deadletter.Letter) error { kept = append(kept, d); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Models[0].Runner.Dead(t.Context(), func(d deadletter.Letter) error { kept = append(kept, d); return nil }))
 	return kept
 }
 
@@ -210,9 +193,7 @@ func windowed(shard string, records []json.RawMessage, state json.RawMessage) ma
 func payload(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return b
 }
 

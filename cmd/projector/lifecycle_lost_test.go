@@ -9,6 +9,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/failtest"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
 )
@@ -59,9 +60,7 @@ func (l *life) own() (items []map[string]types.AttributeValue) {
 	pages := sdk.NewScanPaginator(l.db, &sdk.ScanInput{TableName: aws.String(owntable.TableName), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(l.Context())
-		if err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, err)
 		items = append(items, page.Items...)
 	}
 	return items
@@ -194,9 +193,7 @@ func (l *life) anew() {
 func (l *life) label() string {
 	l.Helper()
 	out, err := l.db.DescribeTable(l.Context(), &sdk.DescribeTableInput{TableName: aws.String("Shop")})
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	return aws.ToString(out.Table.LatestStreamLabel)
 }
 

@@ -20,6 +20,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -45,9 +46,7 @@ func (l *life) open(m string, o system.Options) *opened {
 	is := &opened{life: l}
 	o.Now, o.NoSearch, o.Writes = func() time.Time { return time.Now().Add(is.ahead) }, l.db != nil, true
 	s, err := cli.Open(l.Context(), l.at, []string{m}, o)
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	is.System = s
 	return is
 }
@@ -59,9 +58,7 @@ func (l *life) with(m string, do func(*opened)) {
 	l.to = is.Store
 	do(is)
 	l.to = nil
-	if err := is.Close(); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, is.Close())
 }
 
 // applies applies what is in the stream.
@@ -73,9 +70,7 @@ func (o *opened) applies() error {
 
 func (o *opened) ok(err error) {
 	o.Helper()
-	if err != nil {
-		o.Fatal(err)
-	}
+	failtest.On(o, err)
 }
 
 // builds builds until nothing is to be done, and returns the states.
@@ -94,9 +89,7 @@ func (l *life) counted(shows ...string) {
 	var shown []value.Item
 	l.store(func(db store.Store) {
 		for r, err := range store.EachRow(l.Context(), db, store.Query{Table: "Shop"}) {
-			if err != nil {
-				l.Fatal(err)
-			}
+			failtest.On(l, err)
 			switch r.Get("kind").Text() {
 			case "order":
 				n, _ := strconv.Atoi(r.Get("total").Text())
@@ -153,12 +146,8 @@ func (l *life) twoVersions() {
 func (l *life) copied() {
 	m := l.begun()
 	s, err := cli.Open(l.Context(), l.at, []string{m}, system.Options{Writes: true})
-	if err != nil {
-		l.Fatal(err)
-	}
-	if err := s.Start(l.Context()); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
+	failtest.On(l, s.Start(l.Context()))
 	done, stop := make(chan struct{}), make(chan struct{})
 	var all, reading sync.WaitGroup
 	reading.Go(func() {
@@ -184,9 +173,7 @@ func (l *life) copied() {
 	close(done)
 	reading.Wait()
 	l.to = nil
-	if err := s.Close(); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, s.Close())
 	l.runs(m, map[string]int{"orders": len(l.orders)})
 	l.exact(m)
 	whole := 0
@@ -242,30 +229,22 @@ func (l *life) copyDir(to string) {
 		}
 		return nil // what is gone by now is not copied
 	})
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	rand.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 	for _, path := range paths {
 		name, err := filepath.Rel(l.at.Data, path)
-		if err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, err)
 		from, err := os.Open(path)
 		if err != nil {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
 		file, err := os.Create(filepath.Join(to, name))
 		if err == nil {
 			_, err = io.Copy(file, from)
 			err = errors.Join(err, file.Close(), from.Close())
 		}
-		if err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, err)
 	}
 }
 

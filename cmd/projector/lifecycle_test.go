@@ -28,6 +28,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -135,9 +136,7 @@ func TestLifecycleTableOnDynamoDB(t *testing.T) {
 func lifecycleLines(t *testing.T) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/guide/lifecycle.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	_, section, _ := strings.Cut(string(text), "| what you do | what happens |\n|---|---|\n")
 	section, _, _ = strings.Cut(section, "\n\n**")
 	for _, m := range regexp.MustCompile(`(?m)^(?:\| (.*?) \| |- (.*))`).FindAllStringSubmatch(section, -1) {
@@ -184,9 +183,7 @@ derive:
 func (l *life) model(text string) (path string) {
 	l.Helper()
 	path = filepath.Join(l.TempDir(), "shop.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -198,21 +195,13 @@ func (l *life) store(do func(store.Store)) {
 		return
 	}
 	m, err := model.Parse("shop.yaml", []byte(lifeModel+lifeCount))
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	db, _, err := l.at.Open(l.Context(), tables, time.Now, true)
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	do(db)
-	if err := db.Close(); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, db.Close())
 }
 
 func customer(sk string) store.Key {
@@ -252,9 +241,7 @@ func (l *life) write(n int) {
 				"total", value.OfInt(int64(l.orders[id])), "size", value.OfString(size))
 		}
 		out, err := db.Write(l.Context(), ws)
-		if err != nil {
-			l.Fatal(err)
-		}
+		failtest.On(l, err)
 		for i := range out {
 			if out[i].Err != nil {
 				l.Fatal(out[i].Err)
@@ -405,9 +392,7 @@ func (l *life) madeTogether() {
 	l.write(5)
 	// Before anything was read: after a day, rows may have left the stream.
 	parsed, err := model.Load(m)
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	if l.db != nil {
 		l.store(func(db store.Store) {
 			late := func() time.Time { return time.Now().Add(25 * time.Hour) }
@@ -460,9 +445,7 @@ func (l *life) rows() (items []map[string]types.AttributeValue) { return l.rowsO
 func (l *life) rowsOf(table string) (items []map[string]types.AttributeValue) {
 	l.Helper()
 	out, err := l.db.Scan(l.Context(), &sdk.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	return out.Items
 }
 
@@ -658,21 +641,15 @@ func (l *life) olderBeside() {
 	l.runs(older, map[string]int{"orders": 6})
 	newer := l.model(lifeModel + lifeCount + lifeSum)
 	next, err := model.Load(newer)
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	s, err := cli.Open(l.Context(), l.at, []string{older}, system.Options{NoSearch: true, Writes: true})
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	applies := func() error {
 		f, done := reader.Follower{Runner: s.Models[0].Runner}, make(chan struct{})
 		close(done)
 		return f.CatchUp(l.Context(), done)
 	}
-	if err := errors.Join(s.Start(l.Context()), applies()); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, errors.Join(s.Start(l.Context()), applies()))
 	r := &runner.Runner{Kinds: kinds.All(), Model: next, Store: s.Store, Now: time.Now}
 	r.Catalog = catalog.New(next, s.Store, time.Now, catalog.Options{})
 	if _, err := (&system.Part{Model: next, Runner: r}).Builder().Announce(l.Context()); err != nil {
@@ -684,9 +661,7 @@ func (l *life) olderBeside() {
 	if err := applies(); !errors.Is(err, catalog.ErrRefused) || !strings.Contains(err.Error(), "Customer.total") {
 		l.Errorf("the next batch of the older program: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, s.Close())
 	unfinished := "not derived yet on these rows, by another definition, or from a stream that is off: Customer.total"
 	asks := []string{"query", newer, "customer", "id=1"}
 	l.ends(exitGood, asks, unfinished)
@@ -747,9 +722,7 @@ func (l *life) streamOffAndOn() {
 func (l *life) replicas() {
 	l.Helper()
 	to, err := url.Parse(os.Getenv(dynamodbtest.Endpoint))
-	if err != nil {
-		l.Fatal(err)
-	}
+	failtest.On(l, err)
 	front := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/internal/failtest"
 )
 
 // TestEmbeddedRowsDoNotWaitForSearch: rows are applied on the embedded store too while a
@@ -23,9 +25,7 @@ func TestEmbeddedRowsDoNotWaitForSearch(t *testing.T) {
 	}
 	counted := func() (n int64) {
 		rows, err := ask(base+"/gallery/albums", nil, 97)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, row := range rows {
 			of, _ := row["mediaCount"].(json.Number)
 			one, _ := of.Int64()

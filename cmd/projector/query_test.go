@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/reader"
 	"weir/internal/sample"
@@ -17,32 +18,22 @@ import (
 func TestQueryBehind(t *testing.T) {
 	dir := t.TempDir()
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	run := func(do func(p *program, s *system.System) error) {
 		t.Helper()
 		p := &program{ctx: t.Context(), stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
 		s, err := system.Open(t.Context(), dir, []*model.Model{m}, system.Options{Writes: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		defer s.Close()
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := do(p, s); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Start(t.Context()))
+		failtest.On(t, do(p, s))
 	}
 	ask := func() string {
 		t.Helper()
 		var out, said bytes.Buffer
 		c := &queryCommand{Model: "gallery", Name: "albums"}
 		c.Data = dir
-		if err := c.Run(&program{ctx: t.Context(), stdout: &out, stderr: &said}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, c.Run(&program{ctx: t.Context(), stdout: &out, stderr: &said}))
 		if out.Len() == 0 {
 			t.Error("no rows")
 		}

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -34,12 +35,8 @@ func TestReadme(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range []string{"testdata", "examples"} {
 				of, err := filepath.Abs("../../" + name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(of, filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, err)
+				failtest.On(t, os.Symlink(of, filepath.Join(dir, name)))
 			}
 			typePage(t, "../../"+page, dir, "")
 		})
@@ -52,9 +49,7 @@ func TestReadme(t *testing.T) {
 func TestHowTo(t *testing.T) {
 	soaktest.Calm(t)
 	text, err := os.ReadFile("../../docs/guide/how-to.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tools := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(tools, "ingest"), "../ingest")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -70,17 +65,11 @@ func TestHowTo(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			dir, models := t.TempDir(), ""
-			if err := os.WriteFile(filepath.Join(dir, "none.jsonl"), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "page.md"), []byte(section), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, os.WriteFile(filepath.Join(dir, "none.jsonl"), nil, 0o644))
+			failtest.On(t, os.WriteFile(filepath.Join(dir, "page.md"), []byte(section), 0o644))
 			for _, block := range blocks.FindAllStringSubmatch(section, -1) {
 				if block[2] != "" {
-					if err := os.WriteFile(filepath.Join(dir, block[2]), []byte(block[3]), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					failtest.On(t, os.WriteFile(filepath.Join(dir, block[2]), []byte(block[3]), 0o644))
 				}
 				if block[1] == "yaml" {
 					models += block[2]
@@ -137,18 +126,14 @@ var blocks = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$")
 // without.
 func typePage(t *testing.T, page, dir, consoles string) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	typed := 0
 	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
 		kind, name, body := block[1], block[2], block[3]
 		switch {
 		case kind == "console" && name != consoles:
 		case name != "" && kind != "console":
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644))
 		case kind == "console":
 			for _, part := range strings.Split("\n"+body, "\n$ ")[1:] {
 				line, want, _ := strings.Cut(part, "\n")

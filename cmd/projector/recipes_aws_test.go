@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
 
@@ -76,9 +77,7 @@ func TestRestoredOnDynamoDB(t *testing.T) {
 	}
 	_, err := l.db.UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("shop-restored"),
 		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 
 	l.flags = []string{"--aws", "--stage", "restored", "--tables", "Shop=shop-restored"}
 	l.ends(exitGood, []string{"deploy", "tables", m}, "Shop (shop-restored): exists")
@@ -146,9 +145,7 @@ func exported(t *testing.T, rows []map[string]types.AttributeValue) string {
 	dir := filepath.Join(root, "01700000000000-0123abcd")
 	write := func(name, text string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 	}
 	var data bytes.Buffer
 	to := gzip.NewWriter(&data)
@@ -164,13 +161,9 @@ func exported(t *testing.T, rows []map[string]types.AttributeValue) string {
 				t.Fatalf("%s is %T", name, v)
 			}
 		}
-		if err := json.NewEncoder(to).Encode(map[string]any{"Item": item}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, json.NewEncoder(to).Encode(map[string]any{"Item": item}))
 	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, to.Close())
 	write("data/a.json.gz", data.String())
 	write("manifest-files.json", fmt.Sprintf(`{"itemCount":%d,"etag":"x-1","dataFileS3Key":"AWSDynamoDB/01700000000000-0123abcd/data/a.json.gz"}`+"\n", len(rows)))
 	write("manifest-summary.json", fmt.Sprintf(

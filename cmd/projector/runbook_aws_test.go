@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 )
 
@@ -36,19 +37,13 @@ func scraped(t *testing.T, said, metric string) (sum float64) {
 		return 0
 	}
 	res, err := http.Get(base + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^`+metric+`(?:\{[^}]*\})? (\S+)$`).FindAllStringSubmatch(string(body), -1) {
 		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		sum += n
 	}
 	return sum

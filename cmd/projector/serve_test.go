@@ -12,6 +12,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
 )
@@ -41,9 +42,7 @@ func TestServeOnServices(t *testing.T) {
 	base := regexp.MustCompile(`http://\S+/v1`).FindString(said.text())
 	find := func() (int, string) {
 		res, err := http.Get(base + "/shop/find?q=Ida")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		defer res.Body.Close()
 		body, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(body)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 // answers is a server that gives one answer after the other, and keeps what it was asked.
@@ -53,9 +55,7 @@ func (a *answers) asks(t *testing.T, args ...string) (code int, stdout, stderr s
 // what is unfinished is said once.
 func TestServerPages(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(keys, []byte("first-key-0123456789\nsecond-key-0123456789\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(keys, []byte("first-key-0123456789\nsecond-key-0123456789\n"), 0o600))
 	a := &answers{give: []http.HandlerFunc{
 		answer(200, `{"items":[{"n":1.10,"z":"<"},{"n":2}],"cursor":"c1"}`, "Weir-Unfinished", "Album.mediaCount"),
 		answer(200, `{"items":[],"cursor":"c2"}`, "Weir-Unfinished", "Album.mediaCount"),

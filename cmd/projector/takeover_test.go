@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -70,9 +71,7 @@ func TestTakeoverOnDynamoDB(t *testing.T) {
 	written := stop()
 	w.settles(m, db)
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	if err := run.Dead(t.Context(), func(d deadletter.Letter) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }))
 	for i := range w.procs {
 		w.signal(i, syscall.SIGTERM)
 		if err := w.procs[i].Wait(); err != nil {
@@ -107,22 +106,16 @@ func setEnv(t *testing.T, env []string) {
 func built(t *testing.T) string {
 	t.Helper()
 	bin, err := exec.LookPath("projector")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return bin
 }
 
 func galleryTables(t *testing.T, cfg aws.Config) (*model.Model, *dynamodb.Store) {
 	t.Helper()
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	db := dynamodbtest.Open(t, cfg, tables, dynamodb.Options{})
 	systemtest.Made(t, db, m)
 	return m, db
@@ -140,9 +133,7 @@ func (w *takeover) start(i int) {
 	dir := filepath.Join(w.TempDir(), "..", fmt.Sprint("data", i))
 	cmd := exec.Command(w.bin, "run", "gallery", "--aws", "--data", dir, "--addr", "127.0.0.1:0", "--lease", takeoverLease.String())
 	cmd.Env, cmd.Stderr = w.env, &w.logs[i]
-	if err := cmd.Start(); err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, cmd.Start())
 	w.procs[i] = cmd
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 }
@@ -204,9 +195,7 @@ func (w *takeover) settles(m *model.Model, db *dynamodb.Store) {
 	for {
 		var bad []scratch.Difference
 		v := scratch.Verify{Model: m, Store: db}
-		if err := v.Run(w.Context(), func(d scratch.Difference) { bad = append(bad, d) }); err != nil {
-			w.Fatal(err)
-		}
+		failtest.On(w, v.Run(w.Context(), func(d scratch.Difference) { bad = append(bad, d) }))
 		if len(bad) == 0 && v.Checked > 0 {
 			return
 		}

@@ -22,6 +22,7 @@ import (
 
 	"weir/internal/deploy"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
 	"weir/internal/search/opensearch/opensearchtest"
@@ -104,9 +105,7 @@ type templateWorld struct {
 
 func newTemplateWorld(t *testing.T, bin, name string, used *usedGrants) *templateWorld {
 	m, err := model.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	cfg, env := localAWS(t)
 	w := &templateWorld{T: t, model: m, bin: bin, env: env, used: used, streams: map[string]string{}, lambdas: &lambdaWorld{T: t, cfg: cfg, env: env, at: map[string]string{}}}
 	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages", "Queries": "true"}
@@ -166,24 +165,16 @@ func (w *templateWorld) command(more []string, args ...string) []byte {
 func (w *templateWorld) post(op string, in, out any) {
 	w.Helper()
 	body, err := json.Marshal(in)
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, os.Getenv(dynamodbtest.Endpoint), bytes.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	is, err := w.lambdas.cfg.Credentials.Retrieve(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
 	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+is.AccessKeyID+"/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode == http.StatusOK {
@@ -361,21 +352,15 @@ func (w *templateWorld) ticks(f *templateFunction) {
 // record writes rows that were recorded, as the application did.
 func (w *templateWorld) record() {
 	paths, err := filepath.Glob("../../testdata/streams/" + w.model.Name + "/*.json*")
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	paths = slices.DeleteFunc(paths, func(p string) bool { return strings.Contains(p, "expected") })
 	files, err := events.Open(paths...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	failtest.On(w, err)
 	db := w.open()
 	defer db.Close()
 	written := map[string]int{}
 	for batch, err := range files.Batches(w.Context()) {
-		if err != nil {
-			w.Fatal(err)
-		}
+		failtest.On(w, err)
 		for _, e := range batch {
 			r := e.Record
 			table := w.model.Table(r.Table)
@@ -420,9 +405,7 @@ func (w *templateWorld) queries(f *templateFunction) {
 	rows := map[*model.Entity][]value.Item{}
 	for _, t := range w.model.Tables {
 		for page, err := range store.Pages(w.Context(), db, store.Query{Table: t.Name + "-x1"}) {
-			if err != nil {
-				w.Fatal(err)
-			}
+			failtest.On(w, err)
 			for _, row := range page {
 				e := t.Classify(row)
 				rows[e] = append(rows[e], row)

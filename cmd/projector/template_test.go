@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/deploy"
+	"weir/internal/failtest"
 	"weir/internal/model"
 )
 
@@ -34,9 +35,7 @@ type stackTemplate struct {
 func readTemplate(t *testing.T, text []byte, parameters map[string]string) *stackTemplate {
 	t.Helper()
 	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, yaml.Unmarshal(text, &root))
 	s := &stackTemplate{T: t, parameters: map[string]string{
 		"AWS::Region": testRegion, "AWS::AccountId": testAccount, "AWS::Partition": testPartition,
 	}, sections: map[string]*yaml.Node{}}
@@ -45,9 +44,7 @@ func readTemplate(t *testing.T, text []byte, parameters map[string]string) *stac
 	}
 	for name, n := range pairs(s.sections["Parameters"]) {
 		p := map[string]any{}
-		if err := n.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, n.Decode(&p))
 		given, is := parameters[name]
 		if fallback, has := p["Default"]; !is && has {
 			given, is = fmt.Sprint(fallback), true
@@ -86,9 +83,7 @@ func (s *stackTemplate) resources(kind string) map[string]resource {
 			Type      string `yaml:"Type"`
 			Condition string `yaml:"Condition"`
 		}
-		if err := n.Decode(&head); err != nil {
-			s.Fatal(err)
-		}
+		failtest.On(s, n.Decode(&head))
 		if head.Type != kind || head.Condition != "" && !s.holds(head.Condition) {
 			continue
 		}
@@ -204,15 +199,11 @@ func (s *stackTemplate) statements(role string) (out []*statement) {
 		s.Fatalf("there is no role %s", role)
 	}
 	text, err := json.Marshal(r.Properties["Policies"])
-	if err != nil {
-		s.Fatal(err)
-	}
+	failtest.On(s, err)
 	var policies []struct {
 		PolicyDocument struct{ Statement []*statement }
 	}
-	if err := json.Unmarshal(text, &policies); err != nil {
-		s.Fatal(err)
-	}
+	failtest.On(s, json.Unmarshal(text, &policies))
 	for _, p := range policies {
 		for _, st := range p.PolicyDocument.Statement {
 			st.used = map[string]bool{}
@@ -282,17 +273,11 @@ func mayWrite(all []*statement, action, arn, key string) (is bool) {
 // for its model's tables alone, in every stage, and all other rows of its own table.
 func TestRolesClaimTheirTables(t *testing.T) {
 	m, err := model.Load("wardrobe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	plan, err := deploy.Of([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	text, err := plan.CloudFormation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, stage := range []string{"default", "prod"} {
 		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "Queries": "true", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
 		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }

@@ -19,6 +19,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/drivers"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/stage"
@@ -204,9 +205,7 @@ func TestCommandsOfMessages(t *testing.T) {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 	if met < 60 {
 		t.Errorf("only %d commands were found", met)

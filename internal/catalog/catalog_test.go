@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -45,13 +46,9 @@ func (r *relabelled) Get(ctx context.Context, refs []store.Ref) ([]value.Item, e
 // of a later stream, by a catalog of a backup, or since its own table was gone for a while.
 func TestChangedUnderAProgram(t *testing.T) {
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for name, c := range map[string]func(s *relabelled, c *catalog.Catalog, older value.Item) (said int, want error){
 		"a later stream": func(s *relabelled, _ *catalog.Catalog, _ value.Item) (int, error) {
 			s.stream = " later"
@@ -75,31 +72,23 @@ func TestChangedUnderAProgram(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			defer db.Close()
 			s, said := &relabelled{Store: db}, 0
 			of := catalog.New(m, s, time.Now, catalog.Options{})
 			say := func(context.Context, catalog.Switch) error { said++; return nil }
 			table := m.Tables[0].Name
 			is, err := db.Identity(t.Context(), table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			batch := func() error {
 				t.Helper()
 				label := is.Stream + s.stream
 				_, err := of.Admit(t.Context(), catalog.Batch{Reader: catalog.Shard, Tables: []string{table}, Labels: map[string]string{table: label}}, say)
 				return err
 			}
-			if err := batch(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, batch())
 			older, err := store.GetRow(t.Context(), db, owntable.Catalog(m.Name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			_, err = of.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 				next := was.Clone()
 				next.Derivations["x"] = owntable.Derived{Hash: "x", Generation: 1, State: owntable.Retired, Since: time.Unix(1, 0).UTC()}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/stage"
@@ -31,9 +32,7 @@ entities:
 derive:
   Customer.orders: {count: Order}
 `, name, table))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return m
 }
 
@@ -91,9 +90,7 @@ func shops(t *testing.T) store.Store {
 		tables = append(tables, one)
 	}
 	s, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -103,9 +100,7 @@ func shop(t *testing.T, s store.Store, name, table, real string) *catalog.Catalo
 	t.Helper()
 	m := shopModel(t, name, table)
 	n, err := stage.New(stage.Stage{Tables: []stage.Pair{{Logical: table, Real: real}}}, []store.Table{owntable.Table(), m.Tables[0].Table})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return catalog.New(m, stage.Wrap(s, n), time.Now, catalog.Options{})
 }
 
@@ -136,9 +131,7 @@ func retireAll(t *testing.T, c *catalog.Catalog) {
 		}
 		return next, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 }
 
 // TestOneTableOfSeveralNames: a table belongs to one model, whatever models call it; and tables of one name in two maps
@@ -170,9 +163,7 @@ func TestDerivesNothing(t *testing.T) {
 	for _, derives := range []string{"", "search: {customers: {of: Customer, text: [id]}}\n", "queries: {customer: {get: Customer, with: [id]}}\n"} {
 		s := shops(t)
 		m, err := model.Parse("other.yaml", []byte("model: other\ntables: {Shop: {key: [PK, SK]}}\nentities:\n  Customer: {key: {PK: \"C#{id}\", SK: METADATA}}\n"+derives))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		starts(t, catalog.New(m, s, time.Now, catalog.Options{}))
 		starts(t, shop(t, s, "shop", "Shop", "Shop"))
 		starts(t, catalog.New(m, s, time.Now, catalog.Options{}))
@@ -195,9 +186,7 @@ entities:
 derive:
   Customer.orders: {count: Order}
 `+derive))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return catalog.New(m, s, time.Now, catalog.Options{})
 	}
 	older := both("  Room.guests: {count: Guest}\n")
@@ -323,9 +312,7 @@ func scan(t *testing.T, s store.Store) (rows []value.Item) {
 	q := store.Query{Table: owntable.TableName}
 	for {
 		page, err := s.Query(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if rows, q.After = append(rows, page.Rows...), page.Next; q.After == nil {
 			return rows
 		}
@@ -340,9 +327,7 @@ func TestRefusedStartClaimsNothing(t *testing.T) {
 	_, err := older.Change(t.Context(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		return older.Program().Admit(was, catalog.Batch{Reader: catalog.Process, Tables: []string{"Shop"}}, time.Now())
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	newer, err := model.Parse("shop.yaml", []byte(`
 model: shop
 tables: {Shop: {key: [PK, SK]}, Other: {key: [PK, SK]}}
@@ -355,9 +340,7 @@ derive:
   Customer.orders: {count: Order}
   Room.guests: {count: Guest}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if err := catalog.New(newer, s, time.Now, catalog.Options{}).Start(t.Context(), unsaid); !errors.Is(err, catalog.ErrDefinition) {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -31,9 +32,7 @@ search:
 func programOf(t *testing.T, text string) *Program {
 	t.Helper()
 	m, err := model.Parse("albums.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return ProgramOf(m)
 }
 
@@ -321,9 +320,7 @@ func TestImages(t *testing.T) {
 		{", stream: keys-only", []store.Images{store.NewAndOldImages, store.NewImage, store.KeysOnlyImages, "OLD_IMAGE"}, nil},
 	} {
 		m, err := model.Parse("x.yaml", []byte("model: x\ntables: {rows: {key: [PK]"+c.stream+"}}\nentities:\n  A: {key: {PK: \"A#{id}\"}}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		p := ProgramOf(m)
 		for _, images := range append(c.has, c.lack...) {
 			err := p.fits("rows", owntable.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})

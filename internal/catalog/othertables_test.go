@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -24,14 +25,10 @@ func TestOtherTables(t *testing.T) {
 		starts(t, first)
 		if read {
 			_, err := first.Admit(t.Context(), catalog.Batch{Tables: []string{"Shop"}, Reader: catalog.Process}, unsaid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 		}
 		was, err := store.GetRow(t.Context(), s, owntable.Catalog("shop"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		second := shop(t, s, "shop", "Other", "Other")
 		b := build.Builder{Runner: &runner.Runner{Model: shopModel(t, "shop", "Other"), Store: s, Catalog: second}, Contributions: kinds.Contributions}
 		for what, try := range map[string]func() error{

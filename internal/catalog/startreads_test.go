@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -66,9 +67,7 @@ func TestStartWaitsForFewCalls(t *testing.T) {
 			text += fmt.Sprintf("  Customer%[1]d.orders: {count: Order%[1]d}\n", i)
 		}
 		m, err := model.Parse("many.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		tables := []store.Table{owntable.Table()}
 		for _, table := range m.Tables {
 			is := table.Table
@@ -76,9 +75,7 @@ func TestStartWaitsForFewCalls(t *testing.T) {
 			tables = append(tables, is)
 		}
 		db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		s := &slow{Store: db, together: int64(n), all: make(chan struct{})}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if err := catalog.New(m, s, time.Now, catalog.Options{}).Start(ctx, unsaid); err != nil {
@@ -89,9 +86,7 @@ func TestStartWaitsForFewCalls(t *testing.T) {
 			t.Errorf("%d tables, the second time: %v", n, err)
 		}
 		reads[n] = s.reads.Load()
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, db.Close())
 	}
 	t.Logf("%v reads", reads)
 	if reads[1] != reads[10] || reads[1] == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -207,13 +208,9 @@ func TestVerifyFromHere(t *testing.T) {
 		t.Errorf("nothing differs, and it says\n%s", page)
 	}
 	rows, err := w.s.Store.Get(t.Context(), []store.Ref{pot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	spoilt := rows[0].With(value.Attr{Name: "reviews", Value: value.OfInt(77)})
-	if err := w.s.Store.Transact(t.Context(), []store.Write{{Ref: pot, Put: spoilt}}); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, w.s.Store.Transact(t.Context(), []store.Write{{Ref: pot, Put: spoilt}}))
 	if page := run(); !regexp.MustCompile(`(?s)1 of \d+ derived values differ.*PRODUCT#pot · ABOUT.*Product\.reviews.*<bdi>77<`).MatchString(page) {
 		t.Errorf("the spoilt count is not listed, or with a value:\n%s", page)
 	}

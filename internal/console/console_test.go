@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/reader"
@@ -66,28 +67,18 @@ func openFor(t testing.TB, o Options) *world { return openModel(t, o, shop) }
 func openModel(t testing.TB, o Options, text string) *world {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{Writes: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reach(t.Context(), func(system.Filling) {}); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Start(t.Context()))
+	failtest.On(t, s.Reach(t.Context(), func(system.Filling) {}))
 	of := status.NewRecent(s, s.Models[0], time.Now)
 	seen := NewActivity(s.Models)
 	o.Activity, o.Log = seen, slog.New(slog.DiscardHandler)
 	o.Status = func(ctx context.Context, _ string) (status.Status, error) { return of.Status(ctx) }
 	c, err := New(s, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(c.Close)
 	return &world{t, s.Models[0], s, c, seen}
 }

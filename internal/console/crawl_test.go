@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -117,9 +118,7 @@ func TestNothingHiddenOnAnyPage(t *testing.T) {
 	} {
 		key := store.Key{Partition: value.OfString("PRODUCT#pot"), Sort: value.OfString("REVIEW#" + string(rune('x'+i)))}
 		row = row.With(value.Attr{Name: "PK", Value: key.Partition}, value.Attr{Name: "SK", Value: key.Sort})
-		if err := w.s.Store.Transact(t.Context(), []store.Write{{Ref: store.Ref{Table: "shop-rows", Key: key}, Put: row}}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, w.s.Store.Transact(t.Context(), []store.Write{{Ref: store.Ref{Table: "shop-rows", Key: key}, Put: row}}))
 	}
 	w.derive()
 	for _, d := range []deadletter.Letter{

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/reader"
 	"weir/internal/status"
@@ -70,9 +71,7 @@ func TestGraphBuilds(t *testing.T) {
 	w := open(t)
 	m := w.part.Model
 	st, err := w.c.options.Status(t.Context(), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	st.Builds = []status.Build{{Entity: "Product", State: owntable.BuildBuilding, Rows: 43, Of: 100, Left: 12}}
 	st.Tables[0].Reader = "process"
 	f := &flow{shards: []shardLag{
@@ -196,9 +195,7 @@ func TestSamples(t *testing.T) {
 	w.derive()
 	w.put("Review", review("pot", "ida")) // not applied
 	shards, err := w.c.shards(t.Context(), w.part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s := w.c.sampled(w.part, shards)
 	behind := 0
 	for _, lag := range s.lag {
@@ -295,9 +292,7 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 		}
 	}
 	now, err := w.c.shards(t.Context(), w.part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	w.c.courses["shop"].add(w.c.sampled(w.part, now))
 	for i := range mostGaps + 1 {
 		if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -36,9 +37,7 @@ derive:
 		row := value.Item{}.With(value.Attr{Name: "PK", Value: value.OfString("PRODUCT#pot")}, value.Attr{Name: "SK", Value: value.OfString("REVIEW#" + string(rune('a'+i)))},
 			value.Attr{Name: "kind", Value: value.OfString("review")}, value.Attr{Name: "stars", Value: number(t, "9e10")}, value.Attr{Name: "cost", Value: cost})
 		key := store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}
-		if err := w.s.Store.Transact(t.Context(), []store.Write{{Ref: store.Ref{Table: "shop-rows", Key: key}, Put: row}}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, w.s.Store.Transact(t.Context(), []store.Write{{Ref: store.Ref{Table: "shop-rows", Key: key}, Put: row}}))
 	}
 	w.derive()
 	keep := []deadletter.Letter{
@@ -86,9 +85,7 @@ derive:
 func number(t *testing.T, s string) value.Value {
 	t.Helper()
 	v, err := value.ParseNumber(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return v
 }
 

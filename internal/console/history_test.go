@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/reader"
 	"weir/internal/store"
@@ -168,9 +169,7 @@ derive:
   Shop.spent: {distinct: Sale.cost, to: {id: shop}, max: 10, hidden: true}
   Shop.open: {count: Sale, where: {isOpen: true}, to: {id: shop}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for attr, want := range map[string]bool{"sales": false, "taken": false, "open": false, "spent": true} {
 		if got := m.HidesValuesOf("Shop." + attr); got != want {
 			t.Errorf("what is added to %s is secret: %v", attr, got)
@@ -191,9 +190,7 @@ derive:
 	e := &events.Entry{Record: events.Record{Table: "rows", Keys: keys, New: keys.With(
 		value.Attr{Name: "kind", Value: value.OfString("sale")}, value.Attr{Name: "cost", Value: value.OfString("4711")})}}
 	h.why.Find(e, "rows")
-	if err := errors.Join(h.why.Choose(w.c.scratch()), h.explain(t.Context(), e, "rows"), h.why.Close()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(h.why.Choose(w.c.scratch()), h.explain(t.Context(), e, "rows"), h.why.Close()))
 	if len(h.lines) != 1 || h.lines[0].Added != model.HiddenText {
 		t.Errorf("%+v", h.lines)
 	}

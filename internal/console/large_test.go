@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -36,9 +37,7 @@ func rowsOf(t testing.TB) int {
 	if os.Getenv("WEIR_TEST_ROWS") == "" {
 		return 4 * readRows
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return n
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/reader"
@@ -131,9 +132,7 @@ func TestSlowBrowser(t *testing.T) {
 	}}
 	done := make(chan struct{})
 	close(done)
-	if err := f.CatchUp(t.Context(), done); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, f.CatchUp(t.Context(), done))
 	if longest > 5*time.Second {
 		t.Errorf("the follower waited %v for the tail, once for %v", spent, longest)
 	}

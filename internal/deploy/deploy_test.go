@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 )
 
@@ -23,15 +24,11 @@ func plan(t *testing.T, names ...string) *Plan {
 	var models []*model.Model
 	for _, n := range names {
 		m, err := model.Load(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		models = append(models, m)
 	}
 	p, err := Of(models)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return p
 }
 
@@ -52,18 +49,12 @@ func TestTemplates(t *testing.T) {
 	const path = "testdata/cloudformation.yaml"
 	for range 2 {
 		got, err := plan(t, "testdata/orders.yaml").CloudFormation()
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if *update {
-			if err := os.WriteFile(path, got, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, os.WriteFile(path, got, 0o666))
 		}
 		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if string(got) != string(want) {
 			t.Errorf("%s has changed: go test ./internal/deploy -update, and read the difference", path)
 		}
@@ -80,9 +71,7 @@ func TestNamesOfTemplates(t *testing.T) {
 	}
 	for _, p := range plans {
 		text, err := p.CloudFormation()
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		checkNames(t, strings.Join(p.names(), " "), text)
 	}
 }
@@ -176,9 +165,7 @@ func TestNamesThatMeet(t *testing.T) {
 	table := func(name, table string) *model.Model {
 		text := fmt.Sprintf("model: %s\ntables: {%s: {key: [id]}}\nentities: {Row: {key: {id: \"{id}\"}, attributes: {id: string!}}}\nqueries: {row: {get: Row, with: [id]}}\n", name, table)
 		m, err := model.Parse(name, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return m
 	}
 	for _, c := range [][]*model.Model{
@@ -229,19 +216,13 @@ func TestLarge(t *testing.T) {
 	var models []*model.Model
 	for i := range 12 {
 		m, err := model.Parse("m.yaml", []byte(strings.ReplaceAll(many, "NAME", fmt.Sprint("m", i))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		models = append(models, m)
 	}
 	all, err := Of(models)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	few, err := Of(models[:2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if _, err := all.CloudFormation(); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "make a template for each model") {
 		t.Errorf("many: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/failtest"
 	"weir/internal/measures"
 )
 
@@ -49,9 +50,7 @@ func TestGrafana(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(Grafana([]string{"gallery"}), &d); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, json.Unmarshal(Grafana([]string{"gallery"}), &d))
 	list, shown, places := inList(), map[string]bool{}, map[string]bool{}
 	for _, p := range d.Panels {
 		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
@@ -85,9 +84,7 @@ func TestGrafana(t *testing.T) {
 // metric with a section of the runbook has one.
 func TestPrometheusRules(t *testing.T) {
 	text, err := PrometheusRules([]string{"gallery", "wardrobe"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var is struct {
 		Groups []struct {
 			Name  string
@@ -97,13 +94,9 @@ func TestPrometheusRules(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &is); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, yaml.Unmarshal(text, &is))
 	page, err := os.ReadFile("../../docs/guide/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	list, alarmed, ages := inList(), map[string]bool{}, map[string]int{}
 	for _, r := range is.Groups[0].Rules {
 		for _, name := range names(r.Expr) {

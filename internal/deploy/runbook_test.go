@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/models"
 )
@@ -17,9 +18,7 @@ import (
 // a section says when it is over; and a test does each recipe.
 func TestRunbook(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	_, runbook, ok := strings.Cut(string(page), "\n## Runbook\n")
 	runbook, _, _ = strings.Cut(runbook, "\n## ")
 	if !ok {
@@ -27,18 +26,12 @@ func TestRunbook(t *testing.T) {
 	}
 	alarms := 0
 	names, err := fs.Glob(models.Files, "*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, name := range names {
 		m, err := model.Load(strings.TrimSuffix(name, ".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		plan, err := Of([]*model.Model{m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, a := range plan.Models[0].alarms() {
 			alarms++
 			_, section, ok := strings.Cut(runbook, "\n### "+a.Runbook+"\n")
@@ -105,9 +98,7 @@ func tests(t *testing.T) map[string]bool {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/value"
 )
 
@@ -100,9 +101,7 @@ func positions(t *testing.T, content []byte) (good []string, bad int) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return good, bad
 }
 
@@ -110,9 +109,7 @@ func positions(t *testing.T, content []byte) (good []string, bad int) {
 func pretty(t *testing.T, doc string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := json.Indent(&b, []byte(doc), "", "    "); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, json.Indent(&b, []byte(doc), "", "    "))
 	return b.String() + "\n"
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 // exportOf writes an export as it lies in S3, with items of these names in files, and gives
@@ -25,14 +27,10 @@ func exportOf(t *testing.T, root, id string, incremental, sums bool, files ...[]
 		data, key = filepath.Join(root, "data"), prefix+"data/"
 	}
 	for _, d := range []string{dir, data} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.MkdirAll(d, 0o755))
 	}
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	list, all := "", 0
 	for n, names := range files {
@@ -73,9 +71,7 @@ func within(t *testing.T, root string) (paths []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	slices.Sort(paths)
 	return paths
 }
@@ -137,9 +133,7 @@ func TestExportInPart(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(name, []byte(change(string(b))), 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 	for name, c := range map[string]struct {
 		sums bool

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -24,14 +24,10 @@ func TestFiles(t *testing.T) {
 	second := writeFile(t, "b", zstded(t, `{"Records":[`+strings.Join(streamRecords(1001, 1000), ",")+`]}`))
 	third := writeFile(t, "c.gz", gzipped(t, `{"eventID":"x"}`+"\n"+streamRecord(2001)))
 	files, err := Open(first, second, third)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	n, bad := 0, 0
 	for batch, err := range files.Batches(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, e := range batch {
 			if e.Bad != nil {
 				if bad++; e.File != third || e.Line != 1 {
@@ -55,9 +51,7 @@ func TestFiles(t *testing.T) {
 func TestFilesStop(t *testing.T) {
 	path := writeFile(t, "a", strings.Join(streamRecords(1, 20_000), "\n"))
 	files, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for range files.Batches(context.Background()) {
 		break
 	}
@@ -85,9 +79,7 @@ func TestFilesErrors(t *testing.T) {
 		t.Error(err)
 	}
 	files, err := Open(writeFile(t, "a", streamRecord(1)), writeFile(t, "b", "a,b,c\n"), writeFile(t, "c", streamRecord(2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	n, last := 0, error(nil)
 	for batch, err := range files.Batches(context.Background()) {
 		n += len(batch)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/failtest"
 )
 
 const kinesisRecord = `{"awsRegion":"eu-west-1","eventID":"e1","eventName":"MODIFY","userIdentity":null,"recordFormat":"application/json","tableName":"things",` +
@@ -82,12 +84,10 @@ func TestForms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got strings.Builder
-			if err := Read(strings.NewReader(c.content), "", func(e Entry) error {
+			failtest.On(t, Read(strings.NewReader(c.content), "", func(e Entry) error {
 				got.WriteString(describe(e) + "\n")
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if diff := cmp.Diff(c.want, got.String()); diff != "" {
 				t.Error(diff)
 			}

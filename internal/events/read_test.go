@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 )
 
@@ -23,18 +24,14 @@ func gzipped(t testing.TB, s string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, s)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, z.Close())
 	return b.String()
 }
 
 func zstded(t testing.TB, s string) string {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer z.Close()
 	return string(z.EncodeAll([]byte(s), nil))
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 // The streams recorded for the systems' tests are read without a bad record.
@@ -22,14 +24,10 @@ func TestRecordedStreams(t *testing.T) {
 	}
 	for _, path := range paths {
 		files, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		n := 0
 		for batch, err := range files.Batches(context.Background()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			for _, e := range batch {
 				n++
 				if e.Bad != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 )
 
@@ -28,9 +29,7 @@ func FuzzPayload(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	m, err := model.Load("gallery")
-	if err != nil {
-		f.Fatal(err)
-	}
+	failtest.On(f, err)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		ev, err := events.DecodeLambda(payload)
 		if err != nil {

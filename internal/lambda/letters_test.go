@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -24,9 +25,7 @@ func TestLetterOfAnyRecordOnDynamoDB(t *testing.T) { letters(t, onDynamoDB) }
 
 func letters(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 	m, err := model.Load("wardrobe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	w := worldOf(t, m, open)
 	w.shards = []string{"shardId-1"}
 	item := func(seq, id, user, at string) string {

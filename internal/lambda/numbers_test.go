@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -30,9 +31,7 @@ func TestNumberThatNoSumTakesOnDynamoDB(t *testing.T) { numbers(t, onDynamoDB) }
 
 func numbers(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 	m, err := model.Parse("films.yaml", []byte(films))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	w := worldOf(t, m, open)
 	w.now, w.shards = time.Now().UTC(), []string{"shardId-1"}
 	s := value.OfString
@@ -52,9 +51,7 @@ func numbers(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 	shows := func(ratings, points string, letters int) {
 		t.Helper()
 		rows, err := w.Get(t.Context(), []store.Ref{movie})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if n, p := plainly(rows[0].Get("ratings")), plainly(rows[0].Get("points")); n != ratings || p != points {
 			t.Errorf("it shows %s ratings and %s points, not %s and %s", n, p, ratings, points)
 		}

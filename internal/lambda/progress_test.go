@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
 )
@@ -108,9 +109,7 @@ func TestProgressGivesUp(t *testing.T) {
 		t.Errorf("%d are given up, and not kept as a gap: %v", gone, err)
 	}
 	l, err := l.take(positions(3), now.Add(61*time.Second), now, sure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now, sure); !errors.Is(err, errPassed) {
 		t.Error(err)
 	}
@@ -237,9 +236,7 @@ func TestFirstMarks(t *testing.T) {
 	of := ask{sure: true, room: 2, gaveUp: sure.gaveUp, next: func(events.Position, events.Position) (bool, error) { return true, nil }}
 	take := func(l progress, event []events.Position) progress {
 		next, err := l.take(event, now, now, of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		s.tails[next.tail.From] = *next.tail
 		return next
 	}

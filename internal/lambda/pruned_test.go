@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/lambda"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -170,9 +171,7 @@ func countingsIn(t *testing.T, open func(*testing.T, []store.Table) store.Store,
 		c := &countings[i]
 		t.Run(c.model, func(t *testing.T) {
 			m, err := model.Load(c.model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			w := worldOf(t, m, open)
 			h := func() *lambda.Handler {
 				h := w.handler()

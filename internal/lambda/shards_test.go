@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/migrate"
@@ -49,18 +50,14 @@ func (w *world) Shards(context.Context, string) (out []store.Shard, err error) {
 
 func newWorld(t *testing.T) *world {
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return worldOf(t, m, inMemory)
 }
 
 // inMemory and onDynamoDB open the store of a world.
 func inMemory(t *testing.T, tables []store.Table) store.Store {
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return db
 }
 

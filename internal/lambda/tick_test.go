@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
@@ -174,9 +175,7 @@ func TestTick(t *testing.T) {
 		t.Errorf("nothing was read, and all is known until %v, of %d shards", is.Seen, is.Open)
 	}
 	s.puts("1", "2")
-	if err := s.invokes(0); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.invokes(0))
 	s.ticks()
 	shards, _ := s.all()
 	if is := s.row(); !is.Seen.Equal(s.now) || is.Open != len(shards) {
@@ -206,9 +205,7 @@ func TestTickFindsWhatExpired(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			s := newStreamed(t)
 			s.puts("1", "2")
-			if err := s.invokes(0); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.invokes(0))
 			s.ticks()
 			_, shard := s.all()
 			s.puts("3", "4", "5")
@@ -224,9 +221,7 @@ func TestTickFindsWhatExpired(t *testing.T) {
 				}
 			}
 			s.restart()
-			if err := s.invokes(0); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.invokes(0))
 			gaps := s.gaps() // of the other shards nothing is known
 			slices.SortFunc(gaps, func(a, b deadletter.Letter) int { return strings.Compare(a.Target, b.Target) })
 			if len(gaps) != 2 || gaps[0].Target != fmt.Sprintf("shard %s of gallery", shard) || gaps[1].Target != "stream of gallery" {
@@ -250,14 +245,10 @@ func TestTickOfUnreadShards(t *testing.T) {
 			t.Run(fmt.Sprint(by, " after ", after), func(t *testing.T) {
 				s := newStreamed(t)
 				s.puts("1")
-				if err := s.invokes(0); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.invokes(0))
 				s.ticks()
 				_, shard := s.all()
-				if err := s.Store.(lambdatest.Unrecorded).Store.(*embedded.Store).Split(t.Context(), "gallery", shard); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.Store.(lambdatest.Unrecorded).Store.(*embedded.Store).Split(t.Context(), "gallery", shard))
 				s.puts("2")
 				s.now = s.now.Add(after)
 				s.restart()
@@ -266,9 +257,7 @@ func TestTickOfUnreadShards(t *testing.T) {
 					s.now = s.now.Add(time.Minute)
 					s.ticks()
 				}
-				if err := s.invokes(0); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.invokes(0))
 				gaps := s.gaps()
 				if after < 23*time.Hour {
 					if len(gaps) > 0 {
@@ -289,15 +278,11 @@ func TestTickOfUnreadShards(t *testing.T) {
 func TestMappingMadeAgain(t *testing.T) {
 	s := newStreamed(t)
 	s.puts("1")
-	if err := s.invokes(0); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.invokes(0))
 	s.puts("2", "3")
 	s.now = s.now.Add(2 * time.Minute)
 	if err := s.invokes(1); !errors.Is(err, lambda.ErrOrder) || !strings.Contains(err.Error(), "the stream has records before it that did not come") {
 		t.Fatal(err)
 	}
-	if err := s.invokes(0); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.invokes(0))
 }

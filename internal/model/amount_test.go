@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"weir/internal/failtest"
 	"weir/internal/value"
 )
 
@@ -20,9 +21,7 @@ entities:
 derive:
   Cart.total: {sum: `+amount+`}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return m
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/aggregate"
 	"weir/internal/condition"
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/models"
@@ -26,9 +27,7 @@ func modelFiles(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, name := range Builtin() {
 		b, err := models.Files.ReadFile(name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		out[name] = string(b)
 	}
 	files, err := filepath.Glob("testdata/good/*.yaml")
@@ -37,9 +36,7 @@ func modelFiles(t *testing.T) map[string]string {
 	}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		out[strings.TrimSuffix(filepath.Base(f), ".yaml")] = string(b)
 	}
 	return out
@@ -156,14 +153,10 @@ func places(n *yaml.Node, path []string, in *yaml.Node, at int, yield func(place
 func edits(t *testing.T, name, text string, words func(path []string) []string, try func(path []string, edit string, m *Model)) {
 	t.Helper()
 	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, yaml.Unmarshal([]byte(text), &doc))
 	load := func(path []string, edit string) {
 		b, err := yaml.Marshal(&doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if m, err := Parse(name+".yaml", b); err == nil {
 			try(path, edit, m)
 		}
@@ -271,9 +264,7 @@ func declarations(t *testing.T, file string) *declared {
 		Derive map[string]yaml.Node `yaml:"derive"`
 		Search map[string]yaml.Node `yaml:"search"`
 	}
-	if err := yaml.Unmarshal([]byte(file), &doc); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, yaml.Unmarshal([]byte(file), &doc))
 	d := &declared{mentions: map[string][]string{}, kinds: map[string]string{}, beside: map[string][]string{}}
 	var key, index []string // names of key attributes
 	for _, table := range doc.Tables {
@@ -459,9 +450,7 @@ func TestOrderDecidesNothing(t *testing.T) {
 	ordered := []string{"key", "text", "enum", "steps"}
 	for name, text := range modelFiles(t) {
 		var doc yaml.Node
-		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, yaml.Unmarshal([]byte(text), &doc))
 		places(&doc, nil, nil, 0, func(p place) {
 			n := p.node
 			n.HeadComment, n.LineComment, n.FootComment = "", "", ""
@@ -481,9 +470,7 @@ func TestOrderDecidesNothing(t *testing.T) {
 			}
 		})
 		b, err := yaml.Marshal(&doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		was, is := mustParse(t, name, text).Derivations(), mustParse(t, name, string(b)).Derivations()
 		for i := range was {
 			if was[i].Hash != is[i].Hash {

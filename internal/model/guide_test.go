@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"weir/internal/failtest"
 )
 
 // guideSections are the sections of docs/guide/model.md, by the part of the schema whose
@@ -23,9 +25,7 @@ var guideSections = map[string]string{
 // part. TestGuideUsesAll has an example of each.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/model.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	rows, section := map[string]map[string]bool{}, ""
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "## ") || strings.HasPrefix(line, "### ") {
@@ -66,9 +66,7 @@ func TestGuide(t *testing.T) {
 // TestGuideUsesAll: the model of the reference, which a test runs through lint, has every construct, and the schema takes it.
 func TestGuideUsesAll(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/model.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	_, block, _ := strings.Cut(string(text), "```yaml shop.yaml\n")
 	block, _, found := strings.Cut(block, "```")
 	var example any

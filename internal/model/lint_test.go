@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"weir/internal/failtest"
 )
 
 // TestLint shows what a file with mistakes is answered. The command lint takes a
@@ -59,9 +61,7 @@ func answer(t *testing.T, text string) string {
 // sections cuts a model file into its top-level parts.
 func sections(t *testing.T, file string) []string {
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var out []string
 	for _, line := range strings.SplitAfter(string(b), "\n") {
 		if line != "" && line[0] != ' ' && line[0] != '#' {
@@ -80,9 +80,7 @@ func TestHugeFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "huge.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(file, []byte(text), 0o600))
 	if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Fatal(err)
 	}
@@ -116,9 +114,7 @@ func FuzzParse(f *testing.F) {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			b, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, err)
 			f.Add(b)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 func TestBuiltinModelsLoad(t *testing.T) {
@@ -24,13 +26,9 @@ func TestLoadByNameOrPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	own := strings.Replace(ownModel, "NAME", "own", 1)
 	for _, f := range []string{"own.yaml", "own"} {
-		if err := os.WriteFile(f, []byte(own), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(f, []byte(own), 0o600))
 	}
-	if err := os.Mkdir("wardrobe", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Mkdir("wardrobe", 0o700))
 	for given, want := range map[string]string{"own.yaml": "own", "own": "own", "./own.yaml": "own", "wardrobe": "wardrobe", "gallery": "gallery"} {
 		m, err := Load(given)
 		if err != nil {
@@ -39,9 +37,7 @@ func TestLoadByNameOrPath(t *testing.T) {
 			t.Errorf("%s is the model %s, not %s", given, m.Name, want)
 		}
 	}
-	if err := os.WriteFile("gallery", []byte(own), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile("gallery", []byte(own), 0o600))
 	if m, err := Load("gallery"); err != nil || m.Name != "own" || m.File != "gallery" {
 		t.Errorf("a file here comes before the built-in model: %v, %v", m, err)
 	}

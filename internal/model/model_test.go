@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"weir/internal/condition"
+	"weir/internal/failtest"
 	"weir/internal/value"
 )
 
 func loaded(t *testing.T, name string) *Model {
 	t.Helper()
 	m, err := Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return m
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/failtest"
 	"weir/internal/golden"
 
 	"weir/internal/seq"
@@ -25,17 +26,11 @@ import (
 func compiledSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.AddResource("schema.json", doc))
 	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return s
 }
 
@@ -43,22 +38,14 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
 	var n yaml.Node
-	if err := yaml.Unmarshal(text, &n); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, yaml.Unmarshal(text, &n))
 	nameTexts(&n)
 	var v any
-	if err := n.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, n.Decode(&v))
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return out
 }
 
@@ -78,9 +65,7 @@ func TestSchemaTakesEveryGoodModel(t *testing.T) {
 	examples, _ := filepath.Glob("../../examples/*/*.yaml")
 	for _, file := range append(slices.Concat(good, built, examples), "testdata/base.yaml") {
 		m, err := Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if err := s.Validate(instance(t, m.text)); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -106,9 +91,7 @@ type schemaNode struct {
 func schemaDefs(t *testing.T) map[string]*schemaNode {
 	t.Helper()
 	var root schemaNode
-	if err := json.Unmarshal(Schema(), &root); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, json.Unmarshal(Schema(), &root))
 	return root.Defs
 }
 
@@ -116,13 +99,9 @@ func schemaDefs(t *testing.T) map[string]*schemaNode {
 // has the values that are no maps of keys. With -says it is written again.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile("testdata/schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var root object
-	if err := json.Unmarshal(text, &root); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, json.Unmarshal(text, &root))
 	s := schemaMaker{t, root["$defs"].(object), commentsOf(t)}
 	typed := slices.Concat(types, seq.Map(types, func(typ string) string { return typ + "!" }))
 	for name, words := range map[string][]string{"attribute-type": types, "type": typed, "key-type": keyTypeNames, "record": records} {
@@ -355,9 +334,7 @@ func commentsOf(t *testing.T) map[string][]string {
 	out, of, comment := map[string][]string{}, "", []string(nil)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, line := range strings.Split(string(text), "\n") {
 			words := strings.Fields(line)
 			switch {

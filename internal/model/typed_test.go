@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/calendar"
 	"weir/internal/condition"
+	"weir/internal/failtest"
 	"weir/internal/value"
 )
 
@@ -112,9 +113,7 @@ func TestInputsAreWhole(t *testing.T) {
 // TestReadTypes: which values each type takes, and as what.
 func TestReadTypes(t *testing.T) {
 	berlin, err := calendar.Zone("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	text, num := value.OfString, value.MustNumber
 	list, set := value.OfList(text("a")), value.OfStrings([]string{"a"})
 	numbers, _ := value.OfElements(value.NumberSet, []value.Attr{{Value: num("1")}})
@@ -356,9 +355,7 @@ func TestLocalTimes(t *testing.T) {
 		{"Asia/Tokyo", "noon", ""},
 	} {
 		zone, err := calendar.Zone(c.zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if is, ok := condition.ReadTime(c.text, zone); is != c.is && ok || ok != (c.is != "") {
 			t.Errorf("%s in %s is %q, %v", c.text, c.zone, is, ok)
 		}

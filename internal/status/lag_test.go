@@ -11,6 +11,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/model"
@@ -27,9 +28,7 @@ import (
 func (c *clocked) lagging() string {
 	c.Helper()
 	st, err := Of(c.Context(), c.System, c.Models[0])
-	if err != nil {
-		c.Fatal(err)
-	}
+	failtest.On(c, err)
 	var out strings.Builder
 	for _, t := range st.Tables {
 		if t.Lag != nil {
@@ -61,9 +60,7 @@ func (c *clocked) read(by catalog.Reader) {
 		was.Tables = map[string]owntable.Pin{"Shop": pin}
 		return was, nil
 	})
-	if err != nil {
-		c.Fatal(err)
-	}
+	failtest.On(c, err)
 }
 
 // TestLag: the lag is the age of the oldest record behind a checkpoint, in whichever shard it is, and 0
@@ -71,9 +68,7 @@ func (c *clocked) read(by catalog.Reader) {
 func TestLag(t *testing.T) {
 	c := openClocked(t, shop)
 	c.lags("")
-	if err := c.Models[0].Runner.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.Models[0].Runner.Start(t.Context()))
 	c.lags("all applied, 2 shards\nCustomer.orderCount") // no program has read the stream, which is empty
 	c.orders(0, 20)
 	c.at = c.at.Add(time.Minute)
@@ -113,9 +108,7 @@ func TestLagUnknown(t *testing.T) {
 	part.Runner = plain
 
 	shards, err := c.Store.Shards(t.Context(), "Shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	at := owntable.Checkpoint("shop", "Shop", shards[0].ID).Ref
 	c.put(store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfInt(1)}}})
 	if is := c.lagging(); !strings.Contains(is, "lag unknown: a row of weir's own table cannot be read: in table weir, row \"check|shop\"") || !strings.HasSuffix(is, after) {
@@ -183,9 +176,7 @@ func TestLagBehindEmptyPages(t *testing.T) {
 // the records that it has applied do not count.
 func TestLagOfAFunction(t *testing.T) {
 	c := openClocked(t, shop)
-	if err := c.Models[0].Runner.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.Models[0].Runner.Start(t.Context()))
 	c.read(catalog.Shard)
 	c.orders(0, 20)
 	c.at = c.at.Add(time.Minute)
@@ -203,23 +194,15 @@ func TestLagOfAFunction(t *testing.T) {
 	c.lags("all applied, 2 shards\nCustomer.orderCount")
 
 	shards, err := c.Store.Shards(t.Context(), "Shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	at := owntable.Checkpoint("shop", "Shop", shards[0].ID)
 	row, err := store.GetRow(t.Context(), c.Store, at.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	is, err := owntable.DecodeFunctionShard(row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	half := is // an invocation has begun with the second half of the records, and applied none of them
 	all, err := c.Store.Read(t.Context(), "Shop", shards[0].ID, events.Position{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	half.At = all.Records[len(all.Records)-2].Position
 	c.put(is.Becomes(at, half, c.at.Add(time.Hour)))
 	c.at = c.at.Add(time.Second)
@@ -234,18 +217,12 @@ func (c *clocked) invoke() {
 	run := c.Models[0].Runner
 	h := lambda.New(run, func(context.Context) error { return nil })
 	shards, err := c.Store.Shards(c.Context(), "Shop")
-	if err != nil {
-		c.Fatal(err)
-	}
+	failtest.On(c, err)
 	for _, s := range shards {
 		place, err := reader.ReadPlace(c.Context(), run, "Shop", s.ID)
-		if err != nil {
-			c.Fatal(err)
-		}
+		failtest.On(c, err)
 		page, err := c.Store.Read(c.Context(), "Shop", s.ID, place.At, 100)
-		if err != nil {
-			c.Fatal(err)
-		}
+		failtest.On(c, err)
 		var records []json.RawMessage
 		for i := range page.Records {
 			records = append(records, lambdatest.Record("Shop", &page.Records[i]))
@@ -256,9 +233,7 @@ func (c *clocked) invoke() {
 		event, err := json.Marshal(map[string]any{
 			"Records": records, "shardId": s.ID, "state": map[string]any{}, "window": map[string]any{"start": "2026-01-02T03:00:00Z", "end": "2026-01-02T03:05:00Z"},
 		})
-		if err != nil {
-			c.Fatal(err)
-		}
+		failtest.On(c, err)
 		if reply, err := h.Invoke(c.Context(), event); err != nil || strings.Contains(string(reply), "itemIdentifier") {
 			c.Fatal(string(reply), err)
 		}
@@ -328,18 +303,12 @@ func TestRecentLag(t *testing.T) {
 func TestLagOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	m, err := model.Parse("shop.yaml", []byte(shop))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 	s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{NoSearch: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	c := &clocked{T: t, System: s}
 	c.orders(0, 20)
 	c.apply()
@@ -349,9 +318,7 @@ func TestLagOnDynamoDB(t *testing.T) {
 	c.orders(20, 40)
 	time.Sleep(2 * time.Second)
 	st, err := Of(t.Context(), s, s.Models[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if l := st.Tables[0].Lag; l.Behind == 0 || l.Seconds == nil || *l.Seconds < 1 || *l.Seconds > 600 {
 		t.Errorf("%+v", l)
 	}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/reader"
 	"weir/internal/runner"
@@ -43,19 +44,13 @@ type clocked struct {
 func openClocked(t *testing.T, text string) *clocked {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	c := &clocked{T: t, at: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}
 	now := func() time.Time { return c.at }
 	opened, err := db.Open("store", tables, db.Options{FS: vfs.NewMem(), Now: now, Shards: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if c.System, err = system.Over(t.Context(), opened, "", []*model.Model{m}, system.Options{Now: now, NoSearch: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,18 +83,14 @@ func (c *clocked) apply() {
 	done := make(chan struct{})
 	close(done)
 	f := reader.Follower{Runner: c.Models[0].Runner, Source: kept{c.Store}}
-	if err := f.CatchUp(c.Context(), done); err != nil {
-		c.Fatal(err)
-	}
+	failtest.On(c, f.CatchUp(c.Context(), done))
 }
 
 // built returns what status says of the builds.
 func (c *clocked) built() string {
 	c.Helper()
 	all, err := builtOf(c.Context(), c.Models[0])
-	if err != nil {
-		c.Fatal(err)
-	}
+	failtest.On(c, err)
 	var out []string
 	for _, b := range all {
 		out = append(out, b.progress())
@@ -118,9 +109,7 @@ func TestStatusOfAHandOver(t *testing.T) {
 	step := func(after time.Duration, do func() error, want string) {
 		t.Helper()
 		c.at = c.at.Add(after)
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, do())
 		if is := c.built(); is != want {
 			t.Errorf("status says\n\t%s, want\n\t%s", is, want)
 		}
@@ -190,9 +179,7 @@ func TestStatusOfWhatABuildUses(t *testing.T) {
 		if _, err := b.Run(ctx); (err != nil) != again {
 			t.Fatal(err)
 		}
-		if err := b.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, b.Release(t.Context()))
 		done.Units, done.Reads = done.Units+b.Done().Units, done.Reads+b.Done().Reads
 	}
 	used := func() *Cost {
@@ -239,9 +226,7 @@ func TestStatusOfAProcess(t *testing.T) {
 // lies behind the rows that it looks at.
 func TestStatusOfMissingTargets(t *testing.T) {
 	c := openClocked(t, strings.Replace(shop, `PK: "C#{id}"`, `PK: "Z#{id}"`, 1))
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.Start(t.Context()))
 	c.orders(0, 10_003)
 	key := store.Key{Partition: value.OfString("Z#7"), Sort: value.OfString("METADATA")}
 	customer := store.Write{Ref: store.Ref{Table: "Shop", Key: key}, Put: value.NewItem(runner.Attr("PK", key.Partition), runner.Attr("SK", key.Sort), runner.Attr("kind", value.OfString("customer")))}
@@ -249,9 +234,7 @@ func TestStatusOfMissingTargets(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	st, err := Of(t.Context(), c.System, c.Models[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var text strings.Builder
 	if st.Write(&text); !strings.Contains(text.String(), "Customer.orderCount: 9999 rows count for 9999 targets that do not exist (yet), among the first rows of each table") {
 		t.Errorf("%+v\n%s", st.Missing, text.String())
@@ -267,13 +250,9 @@ func (gone) Identity(context.Context, string) (store.Identity, error) { return s
 func TestStatusWithoutATable(t *testing.T) {
 	c := openClocked(t, shop)
 	m, err := model.Parse("shop.yaml", []byte(strings.ReplaceAll(shop, "Shop", "Store")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s, err := system.Over(t.Context(), gone{c.Store}, "", []*model.Model{m}, system.Options{Now: func() time.Time { return c.at }, NoSearch: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if st, err := Of(t.Context(), s, s.Models[0]); err != nil || !strings.Contains(st.Refused, "there is no table Store") {
 		t.Errorf("%q %v", st.Refused, err)
 	}

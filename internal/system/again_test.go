@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/system"
 )
@@ -17,17 +18,11 @@ func buildAgain(t *testing.T, s *system.System) {
 	if _, err := b.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, b.Release(t.Context()))
 	if s.Index != nil {
-		if err := s.IndexAgain(t.Context(), part, func(system.Filling) {}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.IndexAgain(t.Context(), part, func(system.Filling) {}))
 	}
-	if err := catchUp(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, catchUp(t.Context(), s))
 }
 
 // TestAgain: whatever is spoilt, build --again puts right.

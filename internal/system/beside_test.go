@@ -13,6 +13,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/query"
@@ -129,13 +130,9 @@ func found(t *testing.T, s *system.System, q, id string) {
 	t.Helper()
 	deadline := time.Now().Add(40 * time.Second)
 	for {
-		if err := s.Show(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Show(t.Context()))
 		res, err := s.Models[0].Query.Run(t.Context(), "search-albums", map[string]string{"q": q}, query.Page{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if len(res.Items) == 0 && id == "" || len(res.Items) == 1 && res.Items[0].Get("id").Text() == id {
 			return
 		}
@@ -189,9 +186,7 @@ func TestOverloadedWhileFilled(t *testing.T) {
 	}
 	b := &overloaded{Index: s.Index}
 	s.Index = b
-	if err := s.Fill(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Fill(t.Context(), nil))
 	if s.Index = b.Index; b.refused < 20 {
 		t.Errorf("%d documents were refused", b.refused)
 	}

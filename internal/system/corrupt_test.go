@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/sample"
@@ -23,9 +24,7 @@ var builtIn = []string{"gallery", "wardrobe", "watchlists", "viewing", "movienig
 func embeddedStore(t *testing.T, tables []store.Table) store.Store {
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: now, Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return db
 }
 
@@ -33,28 +32,20 @@ func embeddedStore(t *testing.T, tables []store.Table) store.Store {
 func sampled(t *testing.T, name string, open func(*testing.T, []store.Table) store.Store) *system.System {
 	t.Helper()
 	m, err := model.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	db := open(t, tables)
 	systemtest.Made(t, db, m)
 	s, err := system.Over(t.Context(), db, "", []*model.Model{m}, system.Options{NoSearch: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	w := &ingest.Writer{Model: m, Store: s.Store, Again: true, Brief: true}
 	for _, r := range w.Do(t.Context(), sample.Commands(m, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))) {
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}
 	}
-	if err := catchUp(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, catchUp(t.Context(), s))
 	verifyNothing(t, s)
 	return s
 }

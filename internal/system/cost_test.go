@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -45,13 +46,9 @@ func (b *bill) start() {
 // no transaction.
 func TestCostOnDynamoDB(t *testing.T) {
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var paid bill
 	paid.start()
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{Consumed: paid.take})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
 	"weir/internal/search"
@@ -54,9 +55,7 @@ func shown(row value.Item) string {
 func scan(t testing.TB, s store.Store, q store.Query) (rows []value.Item) {
 	t.Helper()
 	for row, err := range store.EachRow(context.Background(), s, q) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		rows = append(rows, row)
 	}
 	return rows
@@ -67,9 +66,7 @@ func hits(t testing.TB, ix search.Index, name string) (ids []string) {
 	q := search.Query{Index: name, Limit: 1000}
 	for {
 		found, err := ix.Search(context.Background(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, h := range found {
 			ids = append(ids, h.ID)
 			q.After = h.After

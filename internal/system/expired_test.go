@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -36,14 +37,10 @@ func openOffers(t testing.TB) (*model.Model, *system.System, *time.Time) {
 
 func openExpiring(t testing.TB, text string) (*model.Model, *system.System, *time.Time) {
 	m, err := model.Parse("offers.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	now := sweepNow.Add(-time.Hour)
 	s, err := system.Open(t.Context(), filepath.Join(t.TempDir(), "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
 	return m, s, &now
 }
@@ -79,16 +76,12 @@ func TestExpiredCopies(t *testing.T) {
 	others, removed, sweeps := 0, 0, 0
 	for ; sweeps < 10; sweeps++ {
 		n, err := s.Sweep(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if removed += n; n == 0 {
 			break
 		}
 		page, err := s.Store.Query(t.Context(), store.Query{Table: "rest", Limit: 2 * rows})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if others = len(page.Rows); sweeps == 1 && others == rows {
 			t.Error("two sweeps left one of two tables alone")
 		}
@@ -181,9 +174,9 @@ func TestSweepWaits(t *testing.T) {
 	}
 	ws = append(ws, store.Write{Ref: store.Ref{Table: m.Tables[0].Name, Key: key}, Put: row})
 	out, err := s.Store.Write(t.Context(), ws)
-	ok(t, err)
+	failtest.On(t, err)
 	for i := range out {
-		ok(t, out[i].Err)
+		failtest.On(t, out[i].Err)
 	}
 	left := func() (kinds []string) {
 		for _, row := range scan(t, s.Store, store.Query{Table: owntable.TableName}) {

@@ -15,6 +15,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -35,18 +36,12 @@ import (
 func galleries(t *testing.T) (one, two *model.Model) {
 	t.Helper()
 	text, err := os.ReadFile("../../models/gallery.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	load := func(text string) *model.Model {
 		path := t.TempDir() + "/gallery.yaml"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(path, []byte(text), 0o600))
 		m, err := model.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return m
 	}
 	other := strings.Replace(string(text), "text: [title, tags]", "text: [title, createdBy]", 1)
@@ -82,9 +77,7 @@ func (p *place) later(by time.Duration) { p.now.Add(int64(by)) }
 func embeddedPlace(t *testing.T, m *model.Model) *place {
 	t.Helper()
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return &place{db: kept{embeddedStore(t, tables)}, dir: t.TempDir(), open: map[*model.Model]*system.System{}}
 }
 
@@ -93,9 +86,7 @@ func servicesPlace(t *testing.T, m *model.Model) *place {
 	t.Helper()
 	url := opensearchtest.URL(t)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 	systemtest.Made(t, db, m)
 	return &place{db: kept{db}, url: url, open: map[*model.Model]*system.System{}}
@@ -109,9 +100,7 @@ func (p *place) system(t *testing.T, m *model.Model) *system.System {
 		return s
 	}
 	s, err := system.Over(t.Context(), p.db, p.dir, []*model.Model{m}, system.Options{OpenSearch: p.url, Shared: true, Now: p.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
 	p.open[m] = s
 	return s
@@ -120,9 +109,7 @@ func (p *place) system(t *testing.T, m *model.Model) *system.System {
 // closes ends a program.
 func (p *place) closes(t *testing.T, s *system.System) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	maps.DeleteFunc(p.open, func(_ *model.Model, o *system.System) bool { return o == s })
 }
 
@@ -135,9 +122,7 @@ func (p *place) filled(t *testing.T, m *model.Model) *system.System {
 
 func fillNow(t *testing.T, s *system.System) {
 	t.Helper()
-	if err := s.Reach(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Reach(t.Context(), nil))
 }
 
 // both runs a test in both places.
@@ -154,9 +139,7 @@ func bothOnServices(t *testing.T, run func(t *testing.T, p *place, one, two *mod
 // wants checks what a program finds, and that its indexes hold exactly the rows.
 func wants(t *testing.T, s *system.System, q string, ids ...string) {
 	t.Helper()
-	if err := s.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Show(t.Context()))
 	_ = s.Built(t.Context(), s.Models[0]) // the search says what it is not
 	searches(t, s, q, ids...)
 	verifyNothing(t, s)
@@ -174,9 +157,7 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	instance := old.Index.Instance("gallery-albums")
 	run := old.Models[0].Runner
 	row, err := run.Admit(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	putAlbum(t, old, "a2", "sunset")
 	event := changesOf(t, old)
 	next := p.filled(t, two)
@@ -223,14 +204,10 @@ func changesOf(t *testing.T, s *system.System) (b runner.Batch) {
 	t.Helper()
 	for _, mt := range s.Models[0].Model.Tables {
 		shards, err := s.Store.Shards(t.Context(), mt.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, sh := range shards {
 			page, err := s.Store.Read(t.Context(), mt.Name, sh.ID, events.Position{}, 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			b.ShardKey = owntable.ShardKey(mt.Name, sh.ID)
 			for i := range page.Records {
 				if ch, ok := projections.NewChange(mt, &page.Records[i]); ok {
@@ -255,9 +232,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 	indexed := func(want bool) {
 		t.Helper()
 		row, err := run.Admit(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if is, err := documents.Indexed(run, row); err != nil || is != want {
 			t.Error(is, err)
 		}
@@ -333,9 +308,7 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 			done := make(chan struct{})
 			close(done)
 			f := reader.Follower{Runner: s.Models[0].Runner}
-			if err := f.CatchUp(t.Context(), done); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, f.CatchUp(t.Context(), done))
 		}
 		if err == nil {
 			break
@@ -346,9 +319,7 @@ func fillGoesOn(t *testing.T, p *place, one, _ *model.Model) {
 	}
 	done := p.filled(t, one)
 	settle(t, done)
-	if err := done.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, done.Show(t.Context()))
 	verifyNothing(t, done)
 	if n := len(hits(t, done.Index, "gallery-albums")); n != 28 {
 		t.Errorf("%d documents, want 28", n)
@@ -394,9 +365,7 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	next := p.filled(t, two)
 	pruned := func(s *system.System) (out []system.Pruned) {
 		t.Helper()
-		if err := s.Prune(t.Context(), s.Models[0], func(x system.Pruned) { out = append(out, x) }); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Prune(t.Context(), s.Models[0], func(x system.Pruned) { out = append(out, x) }))
 		return out
 	}
 	if got := pruned(old); len(got) != 1 || got[0].Why == "" || len(got[0].Indexes) != 2 {
@@ -430,24 +399,16 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 func TestSearchRemoved(t *testing.T) {
 	both(t, func(t *testing.T, p *place, one, _ *model.Model) {
 		text, err := os.ReadFile("../../models/gallery.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		before, after, _ := strings.Cut(string(text), "\nsearch:")
 		_, queries, _ := strings.Cut(after, "\nqueries:")
 		kept, _, _ := strings.Cut(queries, "search-")
 		path := t.TempDir() + "/gallery.yaml"
-		if err := os.WriteFile(path, []byte(before+"\nqueries:"+kept), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(path, []byte(before+"\nqueries:"+kept), 0o600))
 		without, err := model.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		old := p.filled(t, one)
-		if err := p.system(t, without).NameIndexes(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, p.system(t, without).NameIndexes(t.Context()))
 		if err := old.Reach(t.Context(), nil); !errors.Is(err, catalog.ErrDefinition) {
 			t.Error(err)
 		}
@@ -487,9 +448,7 @@ func TestCheckpointUnderLoad(t *testing.T) {
 	}
 	at := func() (last events.Position) {
 		places, err := reader.ReadPlaces(t.Context(), &r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, p := range places {
 			if p.At.Compare(last) > 0 {
 				last = p.At
@@ -515,13 +474,9 @@ func TestCheckpointUnderLoad(t *testing.T) {
 		}
 		moves()
 		moves()
-		if err := b.Abort(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, b.Abort(t.Context()))
 		shards, err := s.Store.Shards(t.Context(), "gallery")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, is := range shards { // another reader moves it
 			writeOne(t, s.Store, owntable.OvertakeCheckpoint(owntable.Checkpoint("gallery", "gallery", is.ID), s.Store.Tip().Given))
 		}
@@ -529,7 +484,5 @@ func TestCheckpointUnderLoad(t *testing.T) {
 		moves()
 	}
 	close(stop)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, <-ended)
 }

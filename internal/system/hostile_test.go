@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/store"
@@ -52,14 +53,10 @@ func hostileRows(t *testing.T, s *system.System, d *rand.Rand, most int) {
 			}
 		}
 	}
-	if err := catchUp(ctx, s); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, catchUp(ctx, s))
 	letters := readable(t, s)
 	diffs, err := verifyAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Logf("%d rows, %d dead letters, %d differences", taken, len(letters), len(diffs))
 	buildAgain(t, s)
 	if diffs, err = verifyAll(s); err != nil || len(diffs) > 0 {
@@ -76,9 +73,7 @@ func readable(t *testing.T, s *system.System) (ids []string) {
 		_, err := r.DeadByID(t.Context(), d.ID)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return ids
 }
 
@@ -86,9 +81,7 @@ func readable(t *testing.T, s *system.System) (ids []string) {
 func put(t *testing.T, db store.Store, w store.Write) bool {
 	t.Helper()
 	out, err := db.Write(t.Context(), []store.Write{w})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return out[0].Err == nil
 }
 

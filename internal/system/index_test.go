@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/projections/document"
 	"weir/internal/query"
@@ -24,9 +25,7 @@ import (
 func TestSearchElsewhereOnServices(t *testing.T) {
 	url := os.Getenv(opensearchtest.Endpoint)
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	dir := t.TempDir()
 	ways := map[string]system.Options{"here": {}, "there": {OpenSearch: url}, "nowhere": {NoSearch: true}}
 	title := ""
@@ -35,12 +34,8 @@ func TestSearchElsewhereOnServices(t *testing.T) {
 			continue
 		}
 		s, err := system.Open(context.Background(), dir, []*model.Model{m}, ways[way])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Reach(context.Background(), nil); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
+		failtest.On(t, s.Reach(context.Background(), nil))
 		last := title
 		title = strings.Repeat(string(rune('a'+i)), 6)
 		if way != "nowhere" && last != "" {
@@ -53,9 +48,7 @@ func TestSearchElsewhereOnServices(t *testing.T) {
 			searches(t, s, last)
 			verifyNothing(t, s)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 	}
 }
 
@@ -83,9 +76,7 @@ func searches(t *testing.T, s *system.System, q string, want ...string) {
 		return
 	}
 	res, err := s.Models[0].Query.Run(context.Background(), "search-albums", map[string]string{"q": q}, query.Page{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var got []string
 	for _, it := range res.Items {
 		got = append(got, it.Get("id").Text())
@@ -98,13 +89,9 @@ func searches(t *testing.T, s *system.System, q string, want ...string) {
 // A program without indexes waits for nothing to go, also where it is told of a cluster.
 func TestAwaitGoneWithoutIndexes(t *testing.T) {
 	m, err := model.Load("viewing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{OpenSearch: "http://127.0.0.1:9", Late: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -117,16 +104,12 @@ func TestAwaitGoneWithoutIndexes(t *testing.T) {
 // of them has made it again and filled it, in the others too, and all documents are found then. The function makes none.
 func TestIndexGoneOnServices(t *testing.T) {
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	p := servicesPlace(t, m)
 	open := func(o system.Options) *system.System {
 		o.OpenSearch, o.Shared = p.url, true
 		s, err := system.Over(t.Context(), p.db, t.TempDir(), []*model.Model{m}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -135,9 +118,7 @@ func TestIndexGoneOnServices(t *testing.T) {
 	fillNow(t, two)
 	putAlbum(t, one, "a1", "aaaaaa")
 	settle(t, one)
-	if err := asked.Built(t.Context(), asked.Models[0]); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, asked.Built(t.Context(), asked.Models[0]))
 	for _, s := range []*system.System{one, two, asked} {
 		searches(t, s, "aaaaaa", "a1")
 	}
@@ -149,9 +130,7 @@ func TestIndexGoneOnServices(t *testing.T) {
 	}
 	for _, of := range m.Searches {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.url+"/"+one.Index.Place(document.Index(m, of))+".docs", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if answer, err := http.DefaultClient.Do(r); err != nil || answer.StatusCode != http.StatusOK {
 			t.Fatal(answer, err)
 		}
@@ -165,17 +144,13 @@ func TestIndexGoneOnServices(t *testing.T) {
 	}
 	refused(one)
 	for _, s := range []*system.System{one, two} { // the second one was not asked, and sees that its index was made again
-		if err := s.AwaitGone(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.AwaitGone(t.Context()))
 		refused(s)
 		fillNow(t, s)
 		settle(t, s)
 		searches(t, s, "aaaaaa", "a1")
 		searches(t, s, "bbbbbb", "a2")
 	}
-	if err := asked.Built(t.Context(), asked.Models[0]); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, asked.Built(t.Context(), asked.Models[0]))
 	searches(t, asked, "bbbbbb", "a2")
 }

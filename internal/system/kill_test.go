@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/system/systemtest"
@@ -222,8 +223,6 @@ func commandsFile(t *testing.T) string {
 		fmt.Fprintf(&b, `{"op": "put", "entity": "Album", "item": {"id": "a%d", "title": "another title %d", "isPublic": %t, "createdAt": %s}}`+"\n", i, i, i%3 > 0, at)
 	}
 	name := filepath.Join(t.TempDir(), "commands.jsonl")
-	if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(name, []byte(b.String()), 0o644))
 	return name
 }

@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
@@ -161,18 +162,11 @@ func TestChurnOfLives(t *testing.T) {
 		return
 	}
 	text, err := os.ReadFile("../owntable/owntable.go") // TestKindsAreListed holds its comment to what is written
-	ok(t, err)
+	failtest.On(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^//\t([a-z]+)(?:\|\S+)? +s \S`).FindAllStringSubmatch(string(text), -1) {
 		if kind := m[1]; met[kind] == (outside[kind] != "") {
 			t.Errorf("rows %q were written: %v", kind, met[kind])
 		}
-	}
-}
-
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -183,7 +177,7 @@ func lives(t *testing.T, function bool, met map[string]bool) {
 	}
 	if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
 		n, err := strconv.Atoi(s)
-		ok(t, err)
+		failtest.On(t, err)
 		days = 364
 		perDay = max(1, n/days/14)
 	}
@@ -242,16 +236,16 @@ type amount struct{ rows, bytes int }
 
 func openYears(t *testing.T, function bool, met map[string]bool) *years {
 	text, err := os.ReadFile("testdata/lives.yaml")
-	ok(t, err)
+	failtest.On(t, err)
 	y := &years{T: t, text: string(text), dir: t.TempDir(), function: function, at: map[string]events.Position{}}
 	m := y.model(0)
 	tables, err := system.Tables([]*model.Model{m})
-	ok(t, err)
+	failtest.On(t, err)
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: y.now, Shards: 1})
-	ok(t, err)
+	failtest.On(t, err)
 	t.Cleanup(func() { db.Close() })
 	shards, err := db.Shards(t.Context(), "lives")
-	ok(t, err)
+	failtest.On(t, err)
 	y.db = &noting{Store: db, one: shards[0].ID, met: met}
 	y.opens(0)
 	t.Cleanup(func() { y.Close() })
@@ -265,7 +259,7 @@ func (y *years) now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.
 func (y *years) model(i int) *model.Model {
 	y.Helper()
 	m, err := model.Parse("lives.yaml", []byte(strings.Replace(y.text, "text: title", fmt.Sprintf("where: {author: {not: never-%d}}, text: title", i), 1)))
-	ok(y, err)
+	failtest.On(y, err)
 	return m
 }
 
@@ -273,10 +267,10 @@ func (y *years) model(i int) *model.Model {
 func (y *years) opens(i int) {
 	y.Helper()
 	s, err := system.Over(y.Context(), y.db, y.dir, []*model.Model{y.model(i)}, system.Options{Now: y.now, Shared: true, AssumeComplete: true})
-	ok(y, err)
+	failtest.On(y, err)
 	y.System = s
 	s.Models[0].Runner.MostPositions = 1 // what redundant positions take is bounded by their number: see TestLedgerSize
-	ok(y, s.Reach(y.Context(), nil))
+	failtest.On(y, s.Reach(y.Context(), nil))
 }
 
 // row puts a row.
@@ -299,9 +293,9 @@ func (y *years) write(ws ...store.Write) {
 	y.Helper()
 	for some := range slices.Chunk(ws, 500) {
 		out, err := y.Store.Write(y.Context(), some)
-		ok(y, err)
+		failtest.On(y, err)
 		for i := range out {
-			ok(y, out[i].Err)
+			failtest.On(y, out[i].Err)
 		}
 	}
 	y.made += len(ws)
@@ -319,7 +313,7 @@ func (y *years) apply() {
 	}
 	h := lambda.New(y.Models[0].Runner, func(context.Context) error { return nil })
 	out, err := h.Invoke(y.Context(), []byte(`{"detail-type":"Scheduled Event","time":"2026-01-01T00:01:00Z"}`))
-	if ok(y, err); string(out) != "{}" {
+	if failtest.On(y, err); string(out) != "{}" {
 		y.Fatalf("the schedule: %s", out)
 	}
 }
@@ -340,10 +334,10 @@ func (y *years) invoke() (again bool) {
 	}
 	h := lambda.New(&run, func(context.Context) error { return nil })
 	shards, err := y.Store.Shards(y.Context(), "lives")
-	ok(y, err)
+	failtest.On(y, err)
 	for _, s := range shards {
 		page, err := y.Store.Read(y.Context(), "lives", s.ID, y.at[s.ID], 100)
-		ok(y, err)
+		failtest.On(y, err)
 		if len(page.Records) == 0 {
 			continue
 		}
@@ -354,7 +348,7 @@ func (y *years) invoke() (again bool) {
 		payload := join([]byte(`{"Records":[`), records, ",")
 		payload = fmt.Appendf(payload, `],"window":{"start":"2026-01-01T00:00:00Z","end":"2026-01-01T00:05:00Z"},"shardId":%q,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:1:table/lives/stream/x","state":{},"isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, s.ID)
 		out, err := h.Invoke(y.Context(), payload)
-		if ok(y, err); !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
+		if failtest.On(y, err); !strings.HasPrefix(string(out), `{"batchItemFailures":[]`) {
 			y.Fatalf("%.500s", out)
 		}
 		y.at[s.ID], again = page.Records[len(page.Records)-1].Position, true
@@ -421,7 +415,7 @@ func (y *years) commands(id string) {
 			{Op: "delete", Entity: "User", Item: value.NewItem(attr("id", user))},
 		}
 		for _, c := range todo[:3-n] {
-			ok(y, w.Do(y.Context(), []ingest.Command{c})[0].Err)
+			failtest.On(y, w.Do(y.Context(), []ingest.Command{c})[0].Err)
 		}
 	}
 	y.apply()
@@ -480,7 +474,7 @@ func (y *years) letters(id string) {
 	y.write(author)
 	y.write(unfit, long)
 	ids := func() (ids []string) {
-		ok(y, r.Dead(y.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
+		failtest.On(y, r.Dead(y.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 		return ids
 	}
 	if n := len(ids()); n < 3 {
@@ -493,7 +487,7 @@ func (y *years) letters(id string) {
 	}
 	y.write(store.Write{Ref: unfit.Ref, Delete: true}, store.Write{Ref: long.Ref, Delete: true}, store.Write{Ref: author.Ref, Delete: true})
 	for _, id := range ids() {
-		ok(y, r.Discard(y.Context(), id))
+		failtest.On(y, r.Discard(y.Context(), id))
 	}
 }
 
@@ -511,14 +505,14 @@ func (y *years) builds() {
 	b.Again, b.Segments, b.Wait = true, 1, func(context.Context, time.Duration) error { return nil }
 	for _, wait := range []time.Duration{25 * time.Hour, 2 * time.Hour, 2 * time.Hour} { // the audit, the hand-over, the end
 		_, err := b.Run(y.Context())
-		ok(y, err)
+		failtest.On(y, err)
 		b.Again = false
 		y.days += wait
 		y.write(y.row("POST#between", "METADATA", "Post", "title", "T", "author", "stays", "at", y.now().Format(time.RFC3339)))
 	}
 	y.write(store.Write{Ref: y.row("POST#between", "METADATA", "").Ref, Delete: true})
 	_, _, err := b.Prune(y.Context())
-	ok(y, err)
+	failtest.On(y, err)
 	for i := range there {
 		there[i] = store.Write{Ref: there[i].Ref, Delete: true}
 	}
@@ -534,11 +528,11 @@ func (y *years) migrates(id string) {
 	old, user := y.row("POST#"+id, "OLD", "Old", "title", "T", "id", id), y.row("USER#"+id, "METADATA", "User", "id", id, "email", id+"@old")
 	y.write(old, user)
 	_, err := (&migrate.Scan{Mover: mover, Migration: m.Migrations[0]}).Run(y.Context())
-	ok(y, err)
+	failtest.On(y, err)
 	y.apply()
-	ok(y, mover.End(y.Context(), m.Migrations[0]))
+	failtest.On(y, mover.End(y.Context(), m.Migrations[0]))
 	_, err = (&migrate.Backfill{Model: m, Store: y.Store}).Run(y.Context())
-	ok(y, err)
+	failtest.On(y, err)
 	y.write(store.Write{Ref: old.Ref, Delete: true}, store.Write{Ref: user.Ref, Delete: true}, store.Write{Ref: y.row("POST#"+id, "METADATA", "").Ref, Delete: true})
 }
 
@@ -553,16 +547,16 @@ func (y *years) replays(id string) {
 	first := lambdaRecord(&events.Record{Table: "lives", Keys: keys, New: row, Position: events.PositionOf(1), Time: at})
 	last := lambdaRecord(&events.Record{Table: "lives", Keys: keys, Old: row, Position: events.PositionOf(2), Time: at})
 	torn := fmt.Appendf(nil, `{"dynamodb":{"Keys":{"PK":{"S":%q}},"NewImage":%q}}`, id, noise(100_000)) // more than the head of a letter holds
-	ok(y, os.WriteFile(path, append(join([]byte(`{"Records":[`), [][]byte{first, torn, last}, ","), "]}"...), 0o600))
+	failtest.On(y, os.WriteFile(path, append(join([]byte(`{"Records":[`), [][]byte{first, torn, last}, ","), "]}"...), 0o600))
 	in, err := events.Open(path)
-	ok(y, err)
+	failtest.On(y, err)
 	if n := replayOnly(y, y.System, in); n.Dead != 1 || n.Applied != 2 {
 		y.Fatalf("%+v", n)
 	}
 	y.apply()
 	y.discards(deadletter.Record)
 	n, err := (&replay.Replay{Model: y.Models[0].Model, Store: y.Store}).Forget(y.Context(), at)
-	if ok(y, err); n != 1 {
+	if failtest.On(y, err); n != 1 {
 		y.Fatalf("%d removals were forgotten", n)
 	}
 }
@@ -572,7 +566,7 @@ func (y *years) discards(kind deadletter.Kind) {
 	y.Helper()
 	var ids []string
 	r := y.Models[0].Runner
-	ok(y, r.Dead(y.Context(), func(d deadletter.Letter) error {
+	failtest.On(y, r.Dead(y.Context(), func(d deadletter.Letter) error {
 		if d.Kind == kind {
 			ids = append(ids, d.ID)
 		}
@@ -582,7 +576,7 @@ func (y *years) discards(kind deadletter.Kind) {
 		y.Fatalf("there is no letter of kind %s", kind)
 	}
 	for _, id := range ids {
-		ok(y, r.Discard(y.Context(), id))
+		failtest.On(y, r.Discard(y.Context(), id))
 	}
 }
 
@@ -598,11 +592,11 @@ func noise(n int) string {
 // redefines begins with another definition of the index, and removes the one before.
 func (y *years) redefines(day int) {
 	y.Helper()
-	ok(y, y.Close())
+	failtest.On(y, y.Close())
 	y.opens(day)
 	y.days += 2 * time.Hour
 	y.apply()
-	ok(y, y.Prune(y.Context(), y.Models[0], func(system.Pruned) {}))
+	failtest.On(y, y.Prune(y.Context(), y.Models[0], func(system.Pruned) {}))
 }
 
 // splits ends the shard: another begins, and after the next time the stream no longer lists the one before. A process
@@ -621,12 +615,12 @@ func (y *years) splits() {
 		y.days += 13 * time.Hour // in which what is over is missed
 	}()
 	out, err := y.Store.Write(y.Context(), []store.Write{{Ref: y.row("POST#split", "METADATA", "Post").Ref, Delete: true}})
-	ok(y, err)
-	ok(y, out[0].Err)
+	failtest.On(y, err)
+	failtest.On(y, out[0].Err)
 	card := store.Ref{Table: "lives", Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString("split")}}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		rows, err := y.Store.Get(y.Context(), []store.Ref{card})
-		if ok(y, err); rows[0] == nil {
+		if failtest.On(y, err); rows[0] == nil {
 			break
 		}
 		if time.Now().After(end) {
@@ -639,10 +633,10 @@ func (y *years) splits() {
 func (y *years) newest() (at events.Position) {
 	y.Helper()
 	shards, err := y.Store.Shards(y.Context(), "lives")
-	ok(y, err)
+	failtest.On(y, err)
 	for more := true; more; {
 		page, err := y.Store.Read(y.Context(), "lives", shards[len(shards)-1].ID, at, 1000)
-		ok(y, err)
+		failtest.On(y, err)
 		if n := len(page.Records); n > 0 {
 			at = page.Records[n-1].Position
 		}
@@ -656,10 +650,10 @@ func (y *years) passes(d time.Duration) {
 	y.Helper()
 	newest := y.newest()
 	y.days += d
-	ok(y, y.db.Trim(y.Context(), "lives", "", newest))
+	failtest.On(y, y.db.Trim(y.Context(), "lives", "", newest))
 	for {
 		n, err := y.Sweep(y.Context())
-		ok(y, err)
+		failtest.On(y, err)
 		y.apply()
 		if n == 0 {
 			return

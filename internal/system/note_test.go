@@ -3,6 +3,7 @@ package system_test
 import (
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -14,9 +15,7 @@ import (
 // filled again.
 func TestUnreadableGeneration(t *testing.T) {
 	m, err := model.Load("gallery")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	dir := t.TempDir()
 	for i := range 3 {
 		s := openSystem(t, dir, m)
@@ -34,9 +33,7 @@ func TestUnreadableGeneration(t *testing.T) {
 			at := owntable.Ref(rows[0].Get("k").Text(), rows[0].Get("s").Text())
 			writeOne(t, s.Store, store.Write{Ref: at, Ops: []store.Op{{Kind: store.Set, Attr: "i", Value: value.OfInt(1)}}})
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -38,22 +39,14 @@ func (s *silent) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 func TestFunctionOpensSilently(t *testing.T) {
 	for _, none := range []bool{true, false} {
 		m, err := model.Load("gallery")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		tables, err := system.Tables([]*model.Model{m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		watched := &silent{Store: db}
 		s, err := system.Over(t.Context(), watched, "", []*model.Model{m}, system.Options{NoSearch: true, NoQueries: none})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if quiet := watched.reads+watched.writes == 0; quiet != none {
 			t.Errorf("without queries %v: %d reads and %d writes", none, watched.reads, watched.writes)
 		}

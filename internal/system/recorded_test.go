@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/reader"
@@ -35,9 +36,7 @@ func TestRecordedOnServices(t *testing.T) {
 	recorded(t, func(t *testing.T, m *model.Model) *system.System {
 		models := []*model.Model{m}
 		tables, err := system.Tables(models)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 		systemtest.Made(t, db, m)
 		s, err := system.Over(context.Background(), db, "", models, system.Options{OpenSearch: url})
@@ -61,9 +60,7 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, err := model.Load(systemtest.Model(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			want, files := systemtest.Read(t, dir), systemtest.Files(t, dir)
 			s := open(t, m)
 			first := replayInto(t, s, files)
@@ -92,22 +89,16 @@ func openSystem(t testing.TB, dir string, m *model.Model) *system.System {
 
 func opened(t testing.TB, s *system.System, err error) *system.System {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
-	if err := s.Reach(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Reach(context.Background(), nil))
 	return s
 }
 
 func replayInto(t testing.TB, s *system.System, paths []string) replay.Summary {
 	t.Helper()
 	in, err := events.Open(paths...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	summary := replayOnly(t, s, in)
 	settle(t, s)
 	return summary
@@ -119,12 +110,8 @@ func replayOnly(t testing.TB, s *system.System, in *events.Files) replay.Summary
 	part := s.Models[0]
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner}
 	for batch, err := range in.Batches(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Batch(context.Background(), batch, ""); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
+		failtest.On(t, r.Batch(context.Background(), batch, ""))
 	}
 	return r.Summary
 }
@@ -134,20 +121,14 @@ func settle(t testing.TB, s *system.System) {
 	done := make(chan struct{})
 	close(done)
 	f := reader.Follower{Runner: s.Models[0].Runner}
-	if err := f.CatchUp(context.Background(), done); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Show(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, f.CatchUp(context.Background(), done))
+	failtest.On(t, s.Show(context.Background()))
 }
 
 func verifyNothing(t testing.TB, s *system.System) {
 	t.Helper()
 	diffs, err := verifyAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, d := range diffs {
 		t.Error(d)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -125,9 +126,7 @@ type noted struct {
 
 func (n *noted) must(err error) {
 	n.Helper()
-	if err != nil {
-		n.Fatal(err)
-	}
+	failtest.On(n, err)
 }
 
 // open is a program with its indexes in a directory.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
@@ -91,9 +92,7 @@ func TestSpoiltOnDynamoDB(t *testing.T) {
 	cfg := dynamodbtest.Config(t)
 	eachRecording(t, []string{"movienight"}, func(t *testing.T, m *model.Model) *system.System {
 		tables, err := system.Tables([]*model.Model{m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		s, err := system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{NoSearch: true})
 		return opened(t, s, err)
 	}, func(t *testing.T, s *system.System) {
@@ -122,9 +121,7 @@ func spoilAll(t *testing.T, s *system.System, all []spoil) {
 func ofBuilds(t *testing.T, s *system.System) (out []spoil) {
 	m := s.Models[0].Model.Name
 	c, err := s.Models[0].Runner.Catalog.Row(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, sp := range spoilsOf(s) {
 		for _, b := range c.Builds {
 			is := sp
@@ -152,9 +149,7 @@ func eachRecording(t *testing.T, short []string, open func(*testing.T, *model.Mo
 		}
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(systemtest.Model(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			s := open(t, m)
 			replayInto(t, s, systemtest.Files(t, dir))
 			do(t, s)
@@ -179,9 +174,7 @@ func (sp *spoil) run(t *testing.T, s *system.System) {
 // do spoils, and returns what undoes it.
 func (sp *spoil) do(t *testing.T, s *system.System) (back store.Write) {
 	tables, err := system.Tables([]*model.Model{s.Models[0].Model})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	table := tables[slices.IndexFunc(tables, func(t store.Table) bool { return t.Name == sp.table })]
 	row := first(t, s.Store, sp.table, sp.row)
 	key, _ := table.KeyOf(row)
@@ -199,9 +192,7 @@ func (sp *spoil) do(t *testing.T, s *system.System) (back store.Write) {
 func said(t *testing.T, s *system.System, derivation string) {
 	t.Helper()
 	diffs, err := verifyAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, d := range diffs {
 		if d.Derivation == derivation && d.Have != d.Want {
 			return
@@ -216,9 +207,7 @@ func writeOne(t *testing.T, db store.Store, w store.Write) {
 	if err == nil {
 		err = out[0].Err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 }
 
 func first(t *testing.T, db store.Store, table string, has []string) value.Item {
@@ -234,9 +223,7 @@ func first(t *testing.T, db store.Store, table string, has []string) value.Item 
 func find(t *testing.T, db store.Store, table string, has []string) value.Item {
 	t.Helper()
 	for row, err := range store.EachRow(context.Background(), db, store.Query{Table: table}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if !slices.ContainsFunc(has, func(h string) bool {
 			name, begins, _ := strings.Cut(h, "=")
 			return !row.Has(name) || begins != "" && !strings.HasPrefix(value.Scalar(row.Get(name)), begins)
@@ -291,9 +278,7 @@ func spoilDocuments(t *testing.T, s *system.System) {
 	for _, d := range []search.Document{stale, gone, other} {
 		apply(d)
 		said(t, s, derivation)
-		if err := s.IndexAgain(t.Context(), s.Models[0], func(system.Filling) {}); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.IndexAgain(t.Context(), s.Models[0], func(system.Filling) {}))
 		verifyNothing(t, s)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/api"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/reader"
@@ -60,9 +61,7 @@ func (s *switched) Shards(ctx context.Context, table string) ([]store.Shard, err
 func TestAnswersWithoutAStream(t *testing.T) {
 	m, tables := booksAndShelves(t)
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { db.Close() })
 	s := &switched{Store: db, table: "books"}
 	answersWithoutAStream(t, m, s, func(on bool) { s.off.Store(!on) })
@@ -101,33 +100,21 @@ queries:
   search-books: {search: books}
   search-shelves: {search: shelves}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return m, tables
 }
 
 func answersWithoutAStream(t *testing.T, m *model.Model, db store.Store, turn func(on bool)) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	s, err := system.Over(t.Context(), db, t.TempDir(), []*model.Model{m}, system.Options{Now: time.Now, Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Index.Close() })
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reach(t.Context(), func(system.Filling) {}); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Start(t.Context()))
+	failtest.On(t, s.Reach(t.Context(), func(system.Filling) {}))
 	handler, err := api.New([]*query.Engine{s.Models[0].Query}, api.Options{Log: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -155,9 +142,7 @@ func answersWithoutAStream(t *testing.T, m *model.Model, db store.Store, turn fu
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 			res, err := http.Get(server.URL + "/v1/library/" + query)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			var page struct{ Items []json.RawMessage }
 			err = json.NewDecoder(res.Body).Decode(&page)
 			res.Body.Close()

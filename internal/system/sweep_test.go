@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/store"
@@ -63,20 +64,14 @@ func TestSweepOfReplayedRows(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, records ...string) []string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(strings.Join(records, "")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(path, []byte(strings.Join(records, "")), 0o600))
 		return []string{path}
 	}
 	m, err := model.Parse("boxes.yaml", []byte(boxes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	open := func() *system.System {
 		s, err := system.Open(context.Background(), filepath.Join(dir, "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return sweepNow }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return s
 	}
 	s := open()
@@ -144,17 +139,13 @@ func boxKey(sort string) store.Key {
 func expirations(t *testing.T, s *system.System) (n int) {
 	t.Helper()
 	shards, err := s.Store.Shards(t.Context(), "boxes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, sh := range shards {
 		got, err := s.Store.Read(t.Context(), "boxes", sh.ID, events.Position{}, 1000)
 		for at := uint64(1); errors.Is(err, store.ErrTrimmed) && at < 1000; at++ {
 			got, err = s.Store.Read(t.Context(), "boxes", sh.ID, events.PositionOf(at), 1000)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, r := range got.Records {
 			if r.Expired && r.New == nil {
 				n++
@@ -168,30 +159,20 @@ func expirations(t *testing.T, s *system.System) (n int) {
 // sweep, and to later records.
 func TestSweepIsCut(t *testing.T) {
 	m, err := model.Parse("boxes.yaml", []byte(boxes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	dir := t.TempDir()
 	s, err := system.Open(context.Background(), filepath.Join(dir, "data"), []*model.Model{m}, system.Options{NoSearch: true, Now: func() time.Time { return sweepNow }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
 	path := filepath.Join(dir, "first.jsonl")
-	if err := os.WriteFile(path, []byte(recordedThing(1, "a", "", "new -1")+recordedThing(2, "b", "", "new -1")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(path, []byte(recordedThing(1, "a", "", "new -1")+recordedThing(2, "b", "", "new -1")), 0o600))
 	replayInto(t, s, []string{path})
 	cut := []store.Write{{Ref: store.Ref{Table: "boxes", Key: boxKey("THING#a")}, Delete: true}}
-	if err := replay.BeforeSweep(t.Context(), s.Store, map[string]*model.Table{"boxes": m.Tables[0]}, cut); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, replay.BeforeSweep(t.Context(), s.Store, map[string]*model.Table{"boxes": m.Tables[0]}, cut))
 	if sum := replayInto(t, s, []string{path}); sum.Applied != 0 || sum.Gaps != 0 {
 		t.Errorf("the same file did %+v", sum)
 	}
-	if err := os.WriteFile(path, []byte(recordedThing(3, "a", "new -1", "longer 3")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(path, []byte(recordedThing(3, "a", "new -1", "longer 3")), 0o600))
 	if sum := replayInto(t, s, []string{path}); sum.Applied != 1 || sum.Gaps != 0 {
 		t.Errorf("a later file did %+v", sum)
 	}

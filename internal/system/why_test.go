@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/memory"
 	"weir/internal/projections/kinds"
 	"weir/internal/replay"
@@ -38,9 +39,7 @@ func TestWhyOfRows(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if len(asked) == 0 && m.Name != "viewing" { // which has a set
 			t.Error("no row shows anything")
 		}
@@ -52,9 +51,7 @@ func explained(t *testing.T, s *system.System, row store.Ref, attr, is string) {
 	t.Helper()
 	m := s.Models[0].Model
 	w, err := why.New(m, runner.RowText(m, row), attr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var lines []why.Line
 	err = why.Rows(t.Context(), m, s.Store, func(e *events.Entry, table string) error {
 		w.Find(e, table)
@@ -72,9 +69,7 @@ func explained(t *testing.T, s *system.System, row store.Ref, attr, is string) {
 			return err
 		})
 	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(err, w.Close()))
 	comes := "0"
 	for _, l := range lines {
 		comes = l.Value

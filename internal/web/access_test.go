@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/openfiles"
 )
 
@@ -41,9 +42,7 @@ func password(key string) string {
 
 func TestWhoMayAsk(t *testing.T) {
 	keys, err := OpenKeys("", keyA+", "+keyB, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, c := range []struct {
 		name                      string
 		access                    Access
@@ -101,9 +100,7 @@ func TestKeysThatCannotBe(t *testing.T) {
 		if _, err := OpenKeys("", environ, nil); err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), environ) {
 			t.Errorf("%s: %v", environ, err)
 		}
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(environ, ",", "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(file, []byte(strings.ReplaceAll(environ, ",", "\n")), 0o600))
 		if _, err := OpenKeys(file, "", nil); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s in a file: %v", environ, err)
 		}
@@ -127,16 +124,12 @@ func TestRotation(t *testing.T) {
 	k := &Keys{}
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(file, []byte(text), 0o600))
 		k.looked = time.Time{} // a second later
 	}
 	write(keyA + "\n")
 	k, err := OpenKeys(file, "", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	good := func(want ...string) {
 		t.Helper()
 		for _, key := range []string{keyA, keyB, keyC} {
@@ -158,9 +151,7 @@ func TestRotation(t *testing.T) {
 	}
 	write(keyC + "\r\n\r\n")
 	good(keyC)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Remove(file))
 	k.looked = time.Time{}
 	good(keyC)
 
@@ -170,9 +161,7 @@ func TestRotation(t *testing.T) {
 	at := func(text string, mode os.FileMode) {
 		t.Helper()
 		os.Remove(file)
-		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, date, date), os.Chmod(file, mode)); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chtimes(file, date, date), os.Chmod(file, mode)))
 		k.looked = time.Time{}
 	}
 	at(keyA[1:], 0o600)
@@ -196,9 +185,7 @@ func TestRotation(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	keys, err := OpenKeys("", keyA+","+keyB, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	h := Access{Keys: keys, Rate: 0.5, Burst: 2}.Wrap(ok)
 	for _, key := range []string{keyA, keyB} { // one spends nothing of the other's
 		for i, want := range []int{200, 200, 429} {
@@ -255,9 +242,7 @@ func TestAddresses(t *testing.T) {
 // keys for their address.
 func TestAskers(t *testing.T) {
 	keys, err := OpenKeys("", keyA+","+keyB, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	asker := func(a Access, key, from string) (who Asker) {
 		r := httptest.NewRequest(http.MethodGet, "/x", nil)
 		r.RemoteAddr = from

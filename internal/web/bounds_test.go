@@ -21,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/memory"
 	"weir/internal/openfiles"
 )
@@ -39,13 +40,9 @@ type served struct {
 func serveBounded(t *testing.T, b Bounds) *served {
 	t.Helper()
 	keys, err := OpenKeys("", keyA, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s, err := Listen("127.0.0.1:0", b, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	out := &served{Server: s, t: t, entered: make(chan struct{}, 100), leave: make(chan struct{})}
 	s.handle(Access{Keys: keys}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hold" {
@@ -260,9 +257,7 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestBodiesAreOfTheMemory(t *testing.T) {
 	for size, want := range map[memory.Size]int{0: 8 << 20, memory.Default: 8 << 20, memory.Least: 4 << 20, memory.GB: 32 << 20, memory.MB: longestBody + piece} {
 		s, err := Flags{Open: true}.Serve("127.0.0.1:0", Limits{}, openfiles.Need{}, size, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if got := cap(s.load.pieces) * piece; got != want {
 			t.Errorf("%v: %d bytes of bodies, want %d", size, got, want)
 		}
@@ -348,9 +343,7 @@ func TestOrigin(t *testing.T) {
 		"10.1.2.3:99": "10.1.2.3/32", "[2001:db8:1:2:3::4]:99": "2001:db8:1:2::/64", "[::ffff:10.1.2.3]:5": "10.1.2.3/32", "[::1]:5": "::1/128",
 	} {
 		a, err := net.ResolveTCPAddr("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if got := origin(a).String(); got != want {
 			t.Errorf("%s: %s", addr, got)
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+
+	"weir/internal/failtest"
 )
 
 // eventForms are events of GET or HEAD /x with a header, by what sends them.
@@ -37,9 +39,7 @@ func asEvent(t *testing.T, h http.Handler, text string) (a eventReply) {
 	if err == nil {
 		err = json.Unmarshal(out, &a)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return a
 }
 
@@ -47,9 +47,7 @@ func asEvent(t *testing.T, h http.Handler, text string) (a eventReply) {
 func TestEvents(t *testing.T) {
 	const long = `"äöü" `
 	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	h := zip(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		io.WriteString(w, r.URL.Path+"?"+r.URL.RawQuery+strings.Repeat(long, 1000))
@@ -63,13 +61,9 @@ func TestEvents(t *testing.T) {
 		}
 		if a.IsBase64Encoded {
 			packed, err := base64.StdEncoding.DecodeString(body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			r, err := gzip.NewReader(bytes.NewReader(packed))
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			whole, err := io.ReadAll(r)
 			if body = string(whole); err != nil {
 				t.Fatal(err)

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/internal/failtest"
 )
 
 // start serves on a free port until the test ends, or stop is called.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0", Bounds{}, h, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -35,9 +35,7 @@ func TestServer(t *testing.T) {
 		WriteJSON(w, map[string]bool{"ok": true})
 	})))
 	res, err := http.Get(base + "/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil || res.StatusCode != 200 || string(body) != "{\"ok\":true}\n" || res.Header.Get("Content-Type") != "application/json" {
@@ -61,15 +59,11 @@ func TestServer(t *testing.T) {
 func rawStatus(t *testing.T, base, request string) int {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer c.Close()
 	go io.WriteString(c, request)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return res.StatusCode
 }
 
@@ -116,9 +110,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 		io.WriteString(w, "the end")
 	}))
 	res, err := http.Get(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer res.Body.Close()
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
@@ -146,9 +138,7 @@ func TestAPanicInTheMiddleOfAnAnswer(t *testing.T) {
 
 func TestListenSaysWhatIsWrong(t *testing.T) {
 	s, err := Listen("127.0.0.1:0", Bounds{}, http.NotFoundHandler(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if _, err := Listen(s.Addr().String(), Bounds{}, http.NotFoundHandler(), nil); err == nil || !strings.Contains(err.Error(), s.Addr().String()) {
 		t.Error(err)
 	}

@@ -24,11 +24,7 @@ derive:
 
 // groups measures what a source row more or less costs the row of a group, by how many there are.
 func (b *bench) groups(sizes []int) error {
-	m, err := model.Parse("sales.yaml", []byte(sales))
-	if err != nil {
-		return err
-	}
-	l, err := b.newLabOf(m)
+	l, err := b.newLab(model.Parse("sales.yaml", []byte(sales)))
 	if err != nil {
 		return err
 	}
@@ -62,11 +58,7 @@ func (b *bench) members(sizes []int) error {
 // channel returns the cost of a message in a channel of so many members, for each of them. The records of
 // what weir wrote are applied as a stream shows them, 1,000 at a time.
 func (b *bench) channel(size int) (perUpdate, error) {
-	m, err := model.Load("examples/chat/model.yaml")
-	if err != nil {
-		return perUpdate{}, err
-	}
-	l, err := b.newLabOf(m)
+	l, err := b.newLab(model.Load("examples/chat/model.yaml"))
 	if err != nil {
 		return perUpdate{}, err
 	}

@@ -52,11 +52,7 @@ derive:
 
 // latest measures what it costs that the last of very many rows comes and goes.
 func (b *bench) latest(sizes []int) error {
-	m, err := model.Parse("talk.yaml", []byte(talk))
-	if err != nil {
-		return err
-	}
-	l, err := b.newLabOf(m)
+	l, err := b.newLab(model.Parse("talk.yaml", []byte(talk)))
 	if err != nil {
 		return err
 	}
@@ -91,7 +87,7 @@ func (b *bench) latest(sizes []int) error {
 const updates = 400
 
 func (b *bench) sets(sizes []int) error {
-	l, err := b.newLab("viewing")
+	l, err := b.newLab(model.Load("viewing"))
 	if err != nil {
 		return err
 	}
@@ -171,7 +167,7 @@ func (b *bench) forEach(what string, sizes []int, cost func(size int) (perUpdate
 }
 
 func (b *bench) feed(size int) (perUpdate, error) {
-	l, err := b.newLab("watchlists")
+	l, err := b.newLab(model.Load("watchlists"))
 	if err != nil {
 		return perUpdate{}, err
 	}
@@ -229,15 +225,11 @@ type lab struct {
 	next  uint64
 }
 
-func (b *bench) newLab(name string) (*lab, error) {
-	m, err := model.Load(name)
+// newLab makes a lab of a model as it was read, or returns the error of reading it.
+func (b *bench) newLab(m *model.Model, err error) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.newLabOf(m)
-}
-
-func (b *bench) newLabOf(m *model.Model) (*lab, error) {
 	tables := []store.Table{owntable.Table()}
 	for _, t := range m.Tables {
 		st := t.Table

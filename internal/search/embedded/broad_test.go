@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 )
 
@@ -25,14 +26,10 @@ func TestBroad(t *testing.T) {
 	}
 	c := ix.corpora["plain"]
 	snap, err := c.snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer snap.Close()
 	plan, err := plain.Plan(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, seg := range snap.Segments() {

@@ -17,6 +17,7 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 	"go.etcd.io/bbolt"
 
+	"weir/internal/failtest"
 	"weir/internal/memory"
 	"weir/internal/memory/memorytest"
 	"weir/internal/search"
@@ -37,9 +38,7 @@ func damaged(t *testing.T, harm func(dir string)) (*Index, error) {
 			mustApply(t, ix, docs...)
 		}
 	}
-	if err := ix.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Close())
 	harm(filepath.Join(dir, placeOf(plain)))
 	return Open(dir, []search.Schema{plain}, Options{})
 }
@@ -68,14 +67,10 @@ func aSegment(t *testing.T, dir string) string {
 
 func TestDamaged(t *testing.T) {
 	overwrite := func(path string, b []byte) {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(path, b, 0o600))
 	}
 	cut := func(path string, size int64) {
-		if err := os.Truncate(path, size); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.Truncate(path, size))
 	}
 	for name, harm := range map[string]func(dir string){
 		"no root":              func(dir string) { os.Remove(filepath.Join(dir, rootFile)) },
@@ -181,9 +176,7 @@ func TestHiddenSnapshot(t *testing.T) {
 		for file, b := range before { // segments that the earlier commit has may be merged by now
 			path := filepath.Join(now, placeOf(plain), file)
 			if _, err := os.Stat(path); file == name || err != nil {
-				if err := os.WriteFile(path, b, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, os.WriteFile(path, b, 0o600))
 			}
 		}
 		again, err := Open(now, []search.Schema{plain}, Options{})
@@ -244,9 +237,7 @@ func TestDeletedBits(t *testing.T) {
 func deletedIn(t *testing.T, dir string) (all [][]byte) {
 	t.Helper()
 	db, err := bbolt.Open(filepath.Join(dir, rootFile), 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer db.Close()
 	err = db.View(func(tx *bbolt.Tx) error {
 		snapshots := tx.Bucket(util.BoltSnapshotsBucket)
@@ -304,9 +295,7 @@ func harmedIn(t *testing.T, ix *Index) (ids []string) {
 	t.Helper()
 	for _, text := range []string{"v1", "v2", ""} {
 		hits, err := ix.Search(t.Context(), search.Query{Index: "plain", Text: text, Limit: 100000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, h := range hits {
 			ids = append(ids, text+" "+h.ID)
 		}
@@ -334,9 +323,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, e := range entries {
 		if out[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
 			t.Fatal(err)
@@ -358,21 +345,15 @@ type harm struct {
 func (h *harm) with(t *testing.T, b []byte) bool {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir-harm") // t.TempDir keeps a cleanup for each of 100,000
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer os.RemoveAll(dir)
-	if err := os.Mkdir(filepath.Join(dir, placeOf(plain)), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Mkdir(filepath.Join(dir, placeOf(plain)), 0o700))
 	files := maps.Clone(h.whole)
 	if files[h.name] = b; b == nil {
 		delete(files, h.name)
 	}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, placeOf(plain), name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(filepath.Join(dir, placeOf(plain), name), content, 0o600))
 	}
 	which := fmt.Sprintf("%s, %d bytes of %d", h.name, len(b), len(h.whole[h.name]))
 	for at := range b {
@@ -423,29 +404,21 @@ func TestMergeWaits(t *testing.T) {
 		if err == nil {
 			err = c.start(q)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		time.Sleep(late)
 		return c, found
 	}
 	c, found := begin(0)
-	if err := c.begin(found); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, c.begin(found))
 	c.scorch.Close()
 	c, _ = begin(0) // and merges nothing
 	for n := range 5 {
 		docs := []search.Document{version(n, 1)}
 		r, size := requestOf(docs, []int{0})
-		if err := c.commit([]*request{r}, size); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, c.commit([]*request{r}, size))
 	}
 	killed := filepath.Join(t.TempDir(), "plain")
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.CopyFS(killed, os.DirFS(dir)))
 	close(c.compared)
 	c.scorch.Close()
 	dir = killed
@@ -465,9 +438,7 @@ func TestCompare(t *testing.T) {
 	mustApply(t, ix, version(1, 1))
 	c := ix.corpora["plain"]
 	snap, err := c.snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer snap.Close()
 	err = c.compare(snap, inspection{files: []string{"000000000001.zap", "000000000002.zap"}})
 	wantDamage(t, nil, err)

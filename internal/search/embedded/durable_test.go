@@ -15,6 +15,7 @@ import (
 	"github.com/blevesearch/bleve/v2/index/scorch"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/soaktest"
 	"weir/internal/value"
@@ -34,13 +35,9 @@ func version(n, v int) search.Document {
 func mustApply(t *testing.T, ix *Index, docs ...search.Document) {
 	t.Helper()
 	errs, err := ix.Apply(t.Context(), docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 }
 
@@ -48,9 +45,7 @@ func count(t *testing.T, ix *Index, q search.Query) int {
 	t.Helper()
 	q.Limit = 100000
 	hits, err := ix.Search(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return len(hits)
 }
 
@@ -96,12 +91,8 @@ func TestKill(t *testing.T) {
 		cmd.Env = append(os.Environ(), killDir+"="+dir, fmt.Sprint(killFrom, "=", last+1))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
+		failtest.On(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for n := 0; lines.Scan(); n++ {
 			if last, err = strconv.Atoi(lines.Text()); err != nil {
@@ -150,9 +141,7 @@ func TestFailedWrite(t *testing.T) {
 	ix := openTest(t, dir, Options{}, plain)
 	mustApply(t, ix, version(1, 1))
 	here := ix.corpora["plain"].dir
-	if err := os.Rename(here, here+"-away"); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Rename(here, here+"-away"))
 	for range 3 {
 		errs, err := ix.Apply(t.Context(), []search.Document{version(1, 2)})
 		if err == nil && errs[0] == nil {
@@ -162,9 +151,7 @@ func TestFailedWrite(t *testing.T) {
 			t.Errorf("%d documents", n)
 		}
 	}
-	if err := os.Rename(here+"-away", here); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Rename(here+"-away", here))
 	for deadline := time.Now().Add(time.Minute); ; {
 		errs, err := ix.Apply(t.Context(), []search.Document{version(1, 2)})
 		if err == nil && errs[0] == nil {
@@ -174,9 +161,7 @@ func TestFailedWrite(t *testing.T) {
 			t.Fatal(err, errs)
 		}
 	}
-	if err := ix.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Close())
 	ix = openTest(t, dir, Options{}, plain)
 	if n := count(t, ix, search.Query{Index: "plain", Text: "v2"}); n != 1 {
 		t.Errorf("%d documents after opening again", n)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/search/searchtest"
 )
@@ -10,9 +11,7 @@ import (
 func openTest(t *testing.T, dir string, o Options, schemas ...search.Schema) *Index {
 	t.Helper()
 	ix, err := Open(dir, schemas, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() { ix.Close() })
 	return ix
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"weir/internal/failtest"
 )
 
 // manyPages makes a database with pages of every kind: branches, buckets with pages of their
@@ -17,9 +19,7 @@ func manyPages(t *testing.T) (path string, b []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), rootFile)
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: 1024, InitialMmapSize: 1 << 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer db.Close()
 	for round := range 2 { // the second one frees pages
 		err = db.Update(func(tx *bbolt.Tx) error {
@@ -42,9 +42,7 @@ func manyPages(t *testing.T) (path string, b []byte) {
 			}
 			return errors.Join(little.Put([]byte("a"), []byte("b")), under.Put([]byte("long"), bytes.Repeat([]byte("x"), 1500)))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 	if b, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
@@ -81,9 +79,7 @@ func TestFlippedPages(t *testing.T) {
 	for bit := 0; bit < 8*len(whole); bit += 1 + 12*(step(true, whole)/65) {
 		b := bytes.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(path, b, 0o600))
 		db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
 		if err != nil {
 			refused++
@@ -112,9 +108,7 @@ func TestFlippedPages(t *testing.T) {
 func TestPageCircle(t *testing.T) {
 	path, whole := manyPages(t)
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer db.Close()
 	err = db.View(func(tx *bbolt.Tx) error {
 		if err := checkPages(db, tx); err != nil {
@@ -132,7 +126,5 @@ func TestPageCircle(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/value"
 )
@@ -29,27 +30,21 @@ func TestFresh(t *testing.T) {
 	reopen := func(old *Index, schemas ...search.Schema) *Index {
 		t.Helper()
 		if old != nil {
-			if err := old.Close(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, old.Close())
 		}
 		return openTest(t, dir, Options{}, schemas...)
 	}
 	ix := reopen(nil, a, b)
 	wantFresh(t, ix, "a", "b")
 	mustApply(t, ix, search.Document{Index: "a", ID: "1"}, search.Document{Index: "b", ID: "1"})
-	if err := ix.Filled("a"); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Filled("a"))
 	wantFresh(t, ix, "b")
 	if err := ix.Filled("no such"); err == nil {
 		t.Error("an unknown index is filled")
 	}
 	ix = reopen(ix, a, b)
 	wantFresh(t, ix, "b")
-	if err := ix.Filled("b"); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Filled("b"))
 
 	a.Filters = []string{"g", "f"} // the order says nothing
 	ix = reopen(ix, a)
@@ -66,9 +61,7 @@ func TestFresh(t *testing.T) {
 			t.Errorf("%d documents of the old schema", n)
 		}
 		mustApply(t, ix, search.Document{Index: "a", ID: "1"})
-		if err := ix.Filled("a"); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, ix.Filled("a"))
 	}
 	ix = reopen(ix, a, b)
 	wantFresh(t, ix) // b was left alone all the time
@@ -82,12 +75,8 @@ func TestFresh(t *testing.T) {
 func TestDiscarded(t *testing.T) {
 	dir := t.TempDir()
 	rest := filepath.Join(dir, placeOf(search.Schema{Name: "a"})+discarded)
-	if err := os.MkdirAll(rest, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(rest, "000000000001.zap"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.MkdirAll(rest, 0o700))
+	failtest.On(t, os.WriteFile(filepath.Join(rest, "000000000001.zap"), []byte("x"), 0o600))
 	openTest(t, dir, Options{}, search.Schema{Name: "a"})
 	if _, err := os.Stat(rest); !os.IsNotExist(err) {
 		t.Errorf("%s is still there", rest)
@@ -120,9 +109,7 @@ func TestTombstones(t *testing.T) {
 	}
 	entries := func() int {
 		snap, err := ix.corpora["plain"].snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		defer snap.Close()
 		n, _ := snap.DocCount()
 		return int(n)
@@ -167,9 +154,7 @@ func TestManyTombstones(t *testing.T) {
 		mustApply(t, ix, search.Document{Index: "plain", ID: fmt.Sprint("live ", n)})
 	}
 	snap, err := ix.corpora["plain"].snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer snap.Close()
 	if n, _ := snap.DocCount(); n != 3 {
 		t.Errorf("%d entries are left", n)

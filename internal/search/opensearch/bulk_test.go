@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 )
 
@@ -108,9 +109,7 @@ func scripted(t *testing.T, s *script, patience time.Duration) *Index {
 	fake := httptest.NewServer(s)
 	t.Cleanup(fake.Close)
 	srv, err := connect(t.Context(), Target{URL: fake.URL}, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return &Index{server: srv, now: time.Now, spaces: map[string]*space{"test": testSpace()}, wrote: map[string]bool{}}
 }
 
@@ -136,9 +135,7 @@ func TestItems(t *testing.T) {
 	ix := scripted(t, s, time.Minute)
 	ids := []string{"good", "busy", "down", "raced", "bad", "script", "blocked", "gone", "fine"}
 	errs, err := ix.Apply(t.Context(), testDocs(ids...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i, id := range ids {
 		refused, failed := id == "bad", slices.Contains([]string{"bad", "script", "blocked", "gone"}, id)
 		if errors.Is(errs[i], search.ErrRefused) != refused || (errs[i] != nil) != failed {
@@ -259,9 +256,7 @@ func TestBulkSizes(t *testing.T) {
 		docs[i].Text = []string{strings.Repeat("word ", maxBulkBytes/10)}
 	}
 	errs, err := ix.Apply(t.Context(), docs)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(append(errs, err)...))
 	if len(s.count) != len(ids) || len(s.asked) < 6 {
 		t.Errorf("%d documents in %d requests", len(s.count), len(s.asked))
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/search/searchtest"
@@ -21,9 +22,7 @@ func openReal(t *testing.T, schemas []search.Schema, o Options) *Index {
 		o.Refresh = "20ms"
 	}
 	ix, err := Open(t.Context(), opensearchtest.URL(t), schemas, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() {
 		if err := ix.Close(); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/opensearch-project/opensearch-go/v2"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 )
 
@@ -53,9 +54,7 @@ func FuzzBulkAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status uint16, body []byte) {
 		status = 200 + status%400
 		client, err := opensearch.NewClient(opensearch.Config{Transport: answering{int(status), body}, DisableRetry: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		s := &server{client: client, patience: time.Nanosecond}
 		notYet := errors.New("not answered")
 		errs := []error{notYet, notYet}

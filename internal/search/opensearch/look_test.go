@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/doctor"
+	"weir/internal/failtest"
 )
 
 // TestLook: each answer of the cluster is a fact of its own, and one that is refused names the request.
@@ -66,9 +67,7 @@ func TestLook(t *testing.T) {
 			want := doctor.Cluster{URL: server.URL, Distribution: "opensearch", Version: "2.19.1", Health: doctor.Known("yellow"), Scripts: doctor.Known(""), ReadOnly: doctor.Known(false), Free: doctor.Known(10)}
 			c.want(&want)
 			got, err := Look(t.Context(), server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if got.Health != want.Health || got.Scripts != want.Scripts || got.ReadOnly != want.ReadOnly || got.Free != want.Free ||
 				got.Distribution != want.Distribution || got.Version != want.Version || got.URL != want.URL || got.Down != "" {
 				t.Errorf("%+v\n%+v", got, want)

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"weir/internal/failtest"
 )
 
 // TestSigned: every attempt is signed with the body that it carries. The server
@@ -24,9 +26,7 @@ func TestSigned(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	keys, err := credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "").Retrieve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	attempts := 0
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attempts++
@@ -41,13 +41,9 @@ func TestSigned(t *testing.T) {
 	}))
 	defer fake.Close()
 	target, err := ParseTarget(fake.URL + "?sign=eu-central-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	srv, err := connect(t.Context(), target, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	ix := scripted(t, &script{}, time.Minute)
 	ix.server = srv
 	errs, err := ix.Apply(t.Context(), testDocs("a"))

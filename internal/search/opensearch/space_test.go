@@ -19,6 +19,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v2/opensearchapi"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/search/opensearch/opensearchtest"
 )
@@ -26,22 +27,16 @@ import (
 func (ix *Index) must(t *testing.T, docs ...search.Document) {
 	t.Helper()
 	errs, err := ix.Apply(t.Context(), docs)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(append(errs, err)...))
 }
 
 // ids are the ids of all documents, with their last changes.
 func (ix *Index) ids(t *testing.T, q search.Query) (out []string) {
 	t.Helper()
-	if err := ix.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Refresh(t.Context()))
 	q.Limit = 20000
 	hits, err := ix.Search(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, h := range hits {
 		out = append(out, h.ID)
 	}
@@ -112,9 +107,7 @@ func TestManyOpen(t *testing.T) {
 // mapping, and its documents are not refused but wait.
 func TestDeletedIndex(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
-	if err := ix.server.drop(t.Context(), ix.spaces["test"]); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.server.drop(t.Context(), ix.spaces["test"]))
 	errs, err := ix.Apply(t.Context(), testDocs("a"))
 	if err != nil || errs[0] == nil || errors.Is(errs[0], search.ErrRefused) || !strings.Contains(errs[0].Error(), "index_not_found") {
 		t.Errorf("%v, %v", errs, err)
@@ -135,16 +128,12 @@ func TestTombstones(t *testing.T) {
 	}
 	entries := func() int {
 		t.Helper()
-		if err := ix.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, ix.Refresh(t.Context()))
 		sp := ix.spaces["test"]
 		n := 0
 		for _, id := range []string{"a", "b", "c"} {
 			got, err := (opensearchapi.GetRequest{Index: sp.alias, DocumentID: id}).Do(t.Context(), ix.server.client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if got.Body.Close(); got.StatusCode == http.StatusOK {
 				n++
 			}
@@ -177,9 +166,7 @@ func TestRepeatedWritesNothing(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
 	version := func() string {
 		got, err := (opensearchapi.GetRequest{Index: ix.spaces["test"].alias, DocumentID: "a"}).Do(t.Context(), ix.server.client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		defer got.Body.Close()
 		body, _ := io.ReadAll(got.Body)
 		_, after, _ := strings.Cut(string(body), `"_version":`)
@@ -241,16 +228,12 @@ func (u *unkind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestUnkindCluster: whatever of this happens, the newest changes are found.
 func TestUnkindCluster(t *testing.T) {
 	real, err := url.Parse(opensearchtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	proxy := httptest.NewServer(&unkind{next: httputil.NewSingleHostReverseProxy(real), rand: rand.New(rand.NewPCG(3, 4))})
 	defer proxy.Close()
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
 	through, err := connect(t.Context(), Target{URL: proxy.URL}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	direct := ix.server
 	ix.server = through
 	r := rand.New(rand.NewPCG(5, 6))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/value"
 )
@@ -32,9 +33,7 @@ func testRefused(t *testing.T, b *bench) {
 		b.doc("\xff\xfe", "four"), b.doc("fine", "five"),
 	}
 	errs, err := b.ix.Apply(t.Context(), docs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i, want := range []bool{false, true, true, true, false} {
 		if got := errors.Is(errs[i], search.ErrRefused); got != want || !want && errs[i] != nil {
 			t.Errorf("document %d (%.10q): %v", i, docs[i].ID, errs[i])
@@ -83,9 +82,7 @@ func testFilled(t *testing.T, b *bench) {
 			t.Errorf("%s has no instance to remember", name)
 		}
 	}
-	if err := b.ix.Filled(items); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, b.ix.Filled(items))
 	fresh(others)
 	if err := b.ix.Filled("no-such-index"); err == nil {
 		t.Error("an index that is not there is filled")
@@ -98,9 +95,7 @@ func testRefreshed(t *testing.T, b *bench) {
 	for i := range 5 {
 		id := fmt.Sprint(i)
 		b.put(id, "word"+id)
-		if err := b.ix.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, b.ix.Refresh(t.Context()))
 		hits, err := b.ix.Search(t.Context(), search.Query{Index: items, Text: "word" + id, Limit: 2})
 		if err != nil || !slices.Equal(ids(hits), []string{id}) {
 			t.Errorf("after a refresh %q is found as %q, %v", id, ids(hits), err)
@@ -111,9 +106,7 @@ func testRefreshed(t *testing.T, b *bench) {
 // testClosed: every call of a closed index returns an error.
 func testClosed(t *testing.T, b *bench) {
 	b.put("a", "text")
-	if err := b.ix.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, b.ix.Close())
 	if err := apply(t.Context(), b.ix, []search.Document{b.doc("b", "text")}); err == nil {
 		t.Error("Apply works after Close")
 	}

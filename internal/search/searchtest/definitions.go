@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 )
 
@@ -30,9 +31,7 @@ func testDefinitions(t *testing.T, open func([]search.Schema) search.Index, firs
 	}
 	one.put("a", "old")
 	two.put("b", "new")
-	if err := one.ix.Filled(items); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, one.ix.Filled(items))
 	instance := one.ix.Instance(items)
 	one.found(search.Query{}, "a")
 	two.found(search.Query{}, "b")
@@ -66,7 +65,5 @@ func testDefinitions(t *testing.T, open func([]search.Schema) search.Index, firs
 
 func closes(t *testing.T, ix search.Index) {
 	t.Helper()
-	if err := ix.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, ix.Close())
 }

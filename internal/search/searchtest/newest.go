@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/value"
 )
@@ -58,13 +59,9 @@ func testLate(t *testing.T, b *bench) {
 
 	// Positions are integers of up to 40 digits, neither text nor 64-bit numbers.
 	long, err := events.ParsePosition("1" + strings.Repeat("0", 39))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	short, err := events.ParsePosition(strings.Repeat("9", 21))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	b.apply(search.Document{Index: items, ID: "e", Position: long, Text: []string{"long"}})
 	b.apply(search.Document{Index: items, ID: "e", Position: short, Text: []string{"short"}})
 	b.settle()

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"weir/internal/failtest"
 	"weir/internal/search"
 	"weir/internal/value"
 )
@@ -38,9 +39,7 @@ func testPages(t *testing.T, b *bench) {
 	} {
 		q.Index, q.Limit = items, 100
 		whole, err := b.ix.Search(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		want := ids(whole)
 		for n := 1; n <= 26; n++ {
 			if got := b.pages(q, n, search.Index.Search); !slices.Equal(got, want) {
@@ -71,9 +70,7 @@ func testPagesWhileWriting(t *testing.T, b *bench) {
 		seen := map[string]int{}
 		for round := 0; ; round++ {
 			hits, err := b.ix.Search(t.Context(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if len(hits) == 0 {
 				break
 			}
@@ -117,9 +114,7 @@ func testBestWhileWriting(t *testing.T, b *bench) {
 		seen := map[string]int{}
 		for page := 0; ; page++ {
 			hits, _, err := search.Find(t.Context(), b.ix, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			for _, id := range ids(hits) {
 				seen[id]++
 			}
@@ -246,9 +241,7 @@ func testMadeUpCursors(t *testing.T, b *bench) {
 		queries[i].Index, queries[i].Limit = items, 5
 		for _, ask := range []asking{search.Index.Search, find} {
 			hits, err := ask(b.ix, t.Context(), queries[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			for _, h := range hits {
 				cursors = append(cursors, h.After)
 			}
@@ -288,9 +281,7 @@ func testMadeUpCursors(t *testing.T, b *bench) {
 	// A cursor of another query, or a text that is no cursor, is refused and not
 	// misread.
 	hits, _, err := search.Find(t.Context(), b.ix, queries[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, q := range []search.Query{{Text: "texts"}, {}, {Text: "text", Sort: "n"}, {Text: "text", Filters: fields("n", value.OfInt(1))}, {Text: "text", Index: others}} {
 		if q.Limit = 1; q.Index == "" {
 			q.Index = items

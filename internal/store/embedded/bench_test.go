@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,9 +21,7 @@ func BenchmarkSweep(b *testing.B) {
 		tables = append(tables, store.Table{Name: fmt.Sprint("t", i), Key: store.KeySchema{Partition: store.KeyAttr{Name: "PK", Type: value.String}}, TTL: "ttl", Stream: true})
 	}
 	s, err := Open(b.TempDir(), tables, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	failtest.On(b, err)
 	defer s.Close()
 	now := time.Now()
 	for from := 0; from < b.N; from += 500 {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -17,9 +18,7 @@ import (
 // reopen closes a store and opens its directory with other tables.
 func reopen(t *testing.T, s *Store, tables ...store.Table) *Store {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	return open(t, "data", tables, s.opts)
 }
 
@@ -30,9 +29,7 @@ func openMem(t *testing.T, tables ...store.Table) *Store {
 func find(t *testing.T, s *Store, index string, partition string) (sks []string) {
 	t.Helper()
 	p, err := s.Query(context.Background(), store.Query{Table: "things", Index: index, Partition: val(partition)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, row := range p.Rows {
 		sks = append(sks, row.Get("SK").Text())
 	}
@@ -106,9 +103,7 @@ func TestChangedKeyIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openMem(t, things())
 			do(t, s, put("a", "b"))
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Close())
 			changed := things()
 			c.change(&changed)
 			_, err := Open("data", []store.Table{changed}, s.opts)
@@ -190,12 +185,8 @@ func TestStreamSwitchedOffAndOn(t *testing.T) {
 func TestOtherFormatIsRefused(t *testing.T) {
 	s := openMem(t, things())
 	do(t, s, put("a", "b"))
-	if err := s.db.Set(keyFormat, []byte("2"), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.db.Set(keyFormat, []byte("2"), pebble.Sync))
+	failtest.On(t, s.Close())
 	_, err := Open("data", []store.Table{things()}, s.opts)
 	if err == nil || !strings.Contains(err.Error(), "format version 2") || !strings.Contains(err.Error(), "another directory") {
 		t.Errorf("error %v", err)

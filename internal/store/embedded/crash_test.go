@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -114,9 +115,7 @@ func testCrash(t *testing.T, seed uint64) {
 	tables := []store.Table{things()}
 	opts := Options{FS: c.fs(), MemTableBytes: 64 << 10, Logger: quiet}
 	s, err := Open("data", tables, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	g := generator{rng: rand.New(rand.NewPCG(seed, 1))}
 	for round := range 120 {
 		g.round(t, s, c)
@@ -124,9 +123,7 @@ func testCrash(t *testing.T, seed uint64) {
 			splitOne(t, s, g.rng)
 		}
 		if round == 70 { // a clean restart in between
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Close())
 			c.promise.Store(int64(g.written))
 			if s, err = Open("data", tables, opts); err != nil {
 				t.Fatal(err)
@@ -138,9 +135,7 @@ func testCrash(t *testing.T, seed uint64) {
 	}
 	verify(t, s)
 	want := allRecords(t, s, "things")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	c.promise.Store(int64(len(want)))
 	c.between("the end")
 	t.Logf("%d crashes, %d records", len(c.disks), len(want))
@@ -214,17 +209,13 @@ func (g *generator) round(t *testing.T, s *Store, c *crashes) {
 			}
 			seen[w.Ref.String()] = true
 		}
-		if err := s.Transact(ctx, distinct); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Transact(ctx, distinct))
 	} else {
 		do(t, s, ws...)
 	}
 	if g.rng.IntN(3) == 0 {
 		n := len(allRecords(t, s, "things"))
-		if err := s.Sync(ctx); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Sync(ctx))
 		g.written = n
 		c.promise.Store(int64(n))
 	}
@@ -233,14 +224,10 @@ func (g *generator) round(t *testing.T, s *Store, c *crashes) {
 func splitOne(t *testing.T, s *Store, rng *rand.Rand) {
 	t.Helper()
 	shards, err := s.Shards(context.Background(), "things")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for {
 		if sh := shards[rng.IntN(len(shards))]; !sh.Closed {
-			if err := s.Split(context.Background(), "things", sh.ID); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Split(context.Background(), "things", sh.ID))
 			return
 		}
 	}
@@ -258,23 +245,17 @@ func TestPowerCutAfterKill(t *testing.T) {
 	opts := Options{FS: noLock{mem}, Logger: quiet}
 	tables := []store.Table{things()}
 	killed, err := Open("data", tables, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i := range 500 {
 		do(t, killed, put("p", fmt.Sprint(i), "pad", pad(1000)))
 	}
 	next, err := Open("data", tables, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	got := allRecords(t, next, "things")
 	if len(got) == 0 {
 		t.Fatal("nothing was in the log yet")
 	}
-	if err := next.Sync(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, next.Sync(context.Background()))
 	after := open(t, "data", tables, Options{FS: mem.CrashClone(vfs.CrashCloneCfg{}), Logger: quiet})
 	if kept := allRecords(t, after, "things"); len(kept) < len(got) {
 		t.Errorf("%d records of %d that a reader had", len(kept), len(got))
@@ -300,24 +281,18 @@ func TestCrashWhileIndexing(t *testing.T) {
 		written := 0
 		for i, tables := range [][]store.Table{{bare}, {things()}, {half}, {things()}} {
 			s, err := Open("data", tables, opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if i == 0 {
 				for n := range 800 {
 					do(t, s, put("p", fmt.Sprintf("%05d", n), "kind", fmt.Sprint("k", n%9), "at", fmt.Sprint(n), "score", n, "ttl", n+1, "pad", pad(100)))
 				}
 				written = len(allRecords(t, s, "things"))
-				if err := s.Sync(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.Sync(context.Background()))
 				c.promise.Store(int64(written))
 			}
 			verify(t, s)
 			c.between(fmt.Sprint("opened ", i))
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Close())
 		}
 		t.Logf("%d crashes", len(c.disks))
 		for _, disk := range c.disks {
@@ -330,9 +305,7 @@ func TestCrashWhileIndexing(t *testing.T) {
 					t.Fatalf("%s: %v", disk.at, err)
 				}
 				verify(t, s)
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.Close())
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -32,9 +33,7 @@ func TestDamagedRow(t *testing.T) {
 	tab := s.tables["things"]
 	key := appendRowKey(nil, tab, ref("b", "bad").Key)
 	for _, bytes := range []string{"", "\xff", "\x05\x01", "\x01\x02PK\x04\xff"} {
-		if err := s.db.Set(key, []byte(bytes), pebble.NoSync); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.db.Set(key, []byte(bytes), pebble.NoSync))
 		s.cache.clear()
 		_, err := s.Get(ctx, []store.Ref{ref("a", "good"), ref("b", "bad")})
 		wantDamage(t, "get", err)
@@ -67,9 +66,7 @@ func TestDamagedRecord(t *testing.T) {
 	do(t, s, put("a", "1"), put("a", "2"))
 	sh := shardsOf(t, s)[0].ID
 	key := appendRecordKey(nil, s.tables["things"], 1, 2)
-	if err := s.db.Set(key, []byte("\x03rubbish"), pebble.NoSync); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.db.Set(key, []byte("\x03rubbish"), pebble.NoSync))
 	s.tail.lose(2)
 	_, err := s.Read(context.Background(), "things", sh, events.Position{}, 10)
 	if !errors.Is(err, errRecordForm) || !strings.Contains(err.Error(), "table things") || !strings.Contains(err.Error(), "record 2") {
@@ -85,25 +82,17 @@ func TestDamagedRecord(t *testing.T) {
 func TestDamagedFirstRows(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i := range 200 {
 		do(t, s, put("a", string(rune('A'+i)), "pad", pad(1000)))
 	}
-	if err := s.db.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.db.Flush())
 	sound, err := filepath.Glob(filepath.Join(dir, "*.sst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i := range 20 {
 		do(t, s, put("a", string(rune('A'+i)), "pad", pad(900)))
 	}
-	if err := errors.Join(s.db.Flush(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(s.db.Flush(), s.Close()))
 	files, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	if err != nil || len(files) <= len(sound) {
 		t.Fatal(files, err)
@@ -113,13 +102,9 @@ func TestDamagedFirstRows(t *testing.T) {
 			continue
 		}
 		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		b[40] ^= 0x40
-		if err := os.WriteFile(name, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, os.WriteFile(name, b, 0o644))
 	}
 	readDamaged(t, dir)
 }
@@ -128,9 +113,7 @@ func TestDamagedFirstRows(t *testing.T) {
 func readDamaged(t *testing.T, dir string) {
 	t.Helper()
 	s, err := Open(dir, []store.Table{things()}, Options{Logger: quiet, Fatal: func(reason string) { t.Error("fatal:", reason) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
 	bad := 0
 	for i := range 200 {
@@ -179,9 +162,7 @@ func failingDisk(t *testing.T, file string, ops []errorfs.OpKind) {
 		reasons <- reason
 		select {} // it must not return
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	do(t, s, put("a", "b"))
 	inject.On()
 	errs := make(chan error, 1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/store/storetest"
 )
@@ -17,9 +18,7 @@ import (
 func open(t testing.TB, dir string, tables []store.Table, opts Options) *Store {
 	t.Helper()
 	s, err := Open(dir, tables, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -48,15 +47,11 @@ func TestContractOnDisk(t *testing.T) {
 func TestClosedStoreIsGarbage(t *testing.T) {
 	closed := func() weak.Pointer[Store] {
 		s, err := Open("data", []store.Table{things()}, Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if out, err := s.Write(context.Background(), []store.Write{put("a", "b")}); err != nil || out[0].Err != nil {
 			t.Fatal(err, out)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 		return weak.Make(s)
 	}()
 	time.Sleep(100 * time.Millisecond) // what ran in the background ends a moment after Close

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -24,9 +25,7 @@ func expiring(sk string, in time.Duration) store.Write {
 func sweep(t *testing.T, s *Store, limit int) int {
 	t.Helper()
 	n, err := s.Sweep(context.Background(), now, limit, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return n
 }
 
@@ -120,9 +119,7 @@ func TestSweepSparesRowsThatLiveAnew(t *testing.T) {
 	}
 	do(t, s, expiring("a", time.Hour), put("ttl", "b"), del("ttl", "c"))
 	out, err := s.Write(context.Background(), ws)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i, want := range []error{store.ErrCondition, store.ErrCondition, store.ErrCondition, nil} {
 		if !errors.Is(out[i].Err, want) {
 			t.Errorf("row %d: %v", i, out[i].Err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/memory"
 	"weir/internal/memory/memorytest"
 	"weir/internal/store"
@@ -76,26 +77,18 @@ func smallStore(t *testing.T, end ending) disk {
 	}
 	for round := range rounds {
 		s, err := Open("data", []store.Table{things()}, small(noLock{mem}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for i := range 10 {
 			do(t, s, put("a", fmt.Sprint(round, "-", i), "kind", "k", "at", fmt.Sprint(i), "pad", pad(20)), del("a", "0-0"), put("b", "counted", "n", round))
 		}
 		if round%2 == 0 {
-			if err := s.db.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.db.Flush())
 		}
 		do(t, s, put("c", fmt.Sprint(round), "n", round))
-		if err := s.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Sync(t.Context()))
 		if end != closes && round == rounds-1 {
 			do(t, s, put("z", "last"))
-			if err := s.Sync(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Sync(t.Context()))
 			if end == killed { // what was written is there
 				mem = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
 				break
@@ -104,9 +97,7 @@ func smallStore(t *testing.T, end ending) disk {
 			mem = mem.CrashClone(vfs.CrashCloneCfg{})
 			break
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 	}
 	return diskOf(t, mem)
 }
@@ -114,9 +105,7 @@ func smallStore(t *testing.T, end ending) disk {
 func diskOf(t *testing.T, fs vfs.FS) disk {
 	t.Helper()
 	names, err := fs.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	d := disk{}
 	for _, name := range names {
 		if d[name], err = readWhole(fs, "data/"+name); err != nil {
@@ -130,9 +119,7 @@ func diskOf(t *testing.T, fs vfs.FS) disk {
 func (d disk) mem(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("data", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, mem.MkdirAll("data", 0o755))
 	for name, b := range d {
 		f, err := mem.Create("data/"+name, vfs.WriteCategoryUnspecified)
 		if err == nil {
@@ -149,9 +136,7 @@ func (d disk) mem(t *testing.T) *vfs.MemFS {
 func rowsOn(t *testing.T, d disk) map[string]value.Item {
 	t.Helper()
 	s, err := Open("data", []store.Table{things()}, small(d.mem(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
 	verify(t, s)
 	return allRows(t, s, s.tables["things"])
@@ -161,9 +146,7 @@ func rowsOn(t *testing.T, d disk) map[string]value.Item {
 func lastRow(t *testing.T, d disk) string {
 	t.Helper()
 	s, err := Open("data", []store.Table{things()}, small(d.mem(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer s.Close()
 	return string(appendRowKey(nil, s.tables["things"], ref("z", "last").Key))
 }
@@ -332,51 +315,37 @@ func crashedDisks(t *testing.T) []crash {
 	t.Helper()
 	c := newCrashes(7, 5)
 	s, err := Open("data", []store.Table{things()}, small(c.fs()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i := range 300 {
 		do(t, s, put("a", fmt.Sprint(i), "pad", pad(2000)))
 		if i%50 == 0 {
-			if err := s.Sync(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Sync(t.Context()))
 			c.between(fmt.Sprint("after ", i))
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	return c.disks
 }
 
 // TestManifestIsDemanded: before a table goes, the list demands the manifest that lets it go.
 func TestManifestIsDemanded(t *testing.T) {
 	mem := vfs.NewMem()
-	if err := mem.MkdirAll("data", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, mem.MkdirAll("data", 0o755))
 	g := guard{mem, func(reason string) { t.Error(reason) }, &files{fs: mem, dir: "data", known: map[string]*tracked{}}}
 	write := func(f vfs.File, text string) {
 		if _, err := f.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, f.Sync())
 	}
 	demanded := func() int64 {
 		list, err := readList(mem, "data")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return list.Files["MANIFEST-000001"].Bytes
 	}
 	create := func(name string) vfs.File {
 		f, err := g.Create("data/"+name, vfs.WriteCategoryUnspecified)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return f
 	}
 	manifest := create("MANIFEST-000001")
@@ -387,9 +356,7 @@ func TestManifestIsDemanded(t *testing.T) {
 	}
 	write(create("000002.sst"), "rows")
 	write(manifest, ", without 2")
-	if err := g.Remove("data/000002.sst"); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, g.Remove("data/000002.sst"))
 	if n := demanded(); n != 20 {
 		t.Errorf("%d bytes when a table was deleted", n)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -50,9 +51,7 @@ func TestLearnKeys(t *testing.T) {
 	}
 	opened := func() *Store {
 		s, err := Open("db", tables, Options{FS: fs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return s
 	}
 	write := func(s *Store, from, to int) {
@@ -69,9 +68,7 @@ func TestLearnKeys(t *testing.T) {
 		t.Helper()
 		for i := range rows + 100 {
 			got, err := s.Get(t.Context(), []store.Ref{ref(i)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			if (got[0] != nil) != (i < rows) {
 				t.Fatalf("of %d rows, row %d is %v", rows, i, got[0])
 			}
@@ -85,9 +82,7 @@ func TestLearnKeys(t *testing.T) {
 	check(s, 0)
 	write(s, 0, before)
 	check(s, before)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 
 	s = opened()
 	if s.cache.keys.whole.Load() {
@@ -114,15 +109,11 @@ func TestLearnKeys(t *testing.T) {
 	rows += 100
 	s.cache.clear()
 	check(s, rows)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 
 	s = opened() // closed while it learns
 	s.learnKeys(learnAfter)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 }
 
 // TestSmallCache: whatever the size of the cache, every reader sees everything that was
@@ -139,9 +130,7 @@ func TestSmallCache(t *testing.T) {
 			const keys, writers, rounds = 400, 4, 40
 			fs, tables := vfs.NewMem(), []store.Table{{Name: "t", Key: store.KeySchema{Partition: store.KeyAttr{Name: "k", Type: value.Number}}}}
 			s, err := Open("db", tables, Options{FS: fs, RowCacheBytes: room})
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			ref := func(k int) store.Ref {
 				return store.Ref{Table: "t", Key: store.Key{Partition: value.OfInt(int64(k))}}
 			}
@@ -191,9 +180,7 @@ func TestSmallCache(t *testing.T) {
 					})
 				}
 			})
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Close())
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -58,27 +59,19 @@ func FuzzReopen(f *testing.F) {
 func runScript(t *testing.T, disk vfs.FS, script []byte, synced int) []int {
 	t.Helper()
 	s, err := Open("data", []store.Table{things()}, Options{FS: disk, Logger: quiet, Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	ctx := context.Background()
-	if err := s.Sync(ctx); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Sync(ctx))
 	length := func() int { _, b := newestLog(t, disk); return len(b) }
 	sizes := []int{length()}
 	for i, b := range script {
 		do(t, s, scripted(b))
 		if i < synced {
-			if err := s.Sync(ctx); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Sync(ctx))
 		}
 		sizes = append(sizes, length())
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	return sizes
 }
 
@@ -93,16 +86,12 @@ func scripted(b byte) store.Write {
 func newestLog(t *testing.T, disk vfs.FS) (name string, content []byte) {
 	t.Helper()
 	names, err := disk.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".log") })
 	slices.Sort(names)
 	name = path.Join("data", names[len(names)-1])
 	f, err := disk.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer f.Close()
 	if content, err = io.ReadAll(f); err != nil {
 		t.Fatal(err)
@@ -113,15 +102,11 @@ func newestLog(t *testing.T, disk vfs.FS) (name string, content []byte) {
 func rewrite(t *testing.T, disk vfs.FS, name string, content []byte) {
 	t.Helper()
 	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if _, err := f.Write(content); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, f.Close())
 }
 
 func checkReopened(t *testing.T, disk vfs.FS, script []byte, kept int) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 )
@@ -20,14 +21,10 @@ import (
 func lastLog(t *testing.T, mem *vfs.MemFS) []byte {
 	t.Helper()
 	names, err := mem.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	names = slices.DeleteFunc(names, func(n string) bool { return path.Ext(n) != ".log" })
 	b, err := mem.UnsafeGetFileDataBuffer("data/" + slices.Max(names))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return b
 }
 
@@ -37,22 +34,16 @@ func logged(t *testing.T, rows int, closes bool) (mem *vfs.MemFS, synced []int, 
 	t.Helper()
 	mem = vfs.NewCrashableMem()
 	s, err := Open("data", []store.Table{things()}, Options{FS: mem, Logger: quiet, Still: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for n := range rows {
 		do(t, s, put("p", fmt.Sprint(n), "kind", "k", "at", fmt.Sprint(n), "pad", pad(n%7*100)))
 		if n%5 == 4 && n < rows-5 {
-			if err := s.Sync(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, s.Sync(context.Background()))
 			synced, records = append(synced, len(lastLog(t, mem))), n+1
 		}
 	}
 	if closes {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 		return mem, synced, rows
 	}
 	return mem, synced, records
@@ -109,15 +100,11 @@ func TestTornLog(t *testing.T) {
 			}
 		}
 		s, err := Open("data", []store.Table{things()}, Options{FS: disk, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		verify(t, s)
 		if n := len(allRecords(t, s, "things")); n < promised {
 			t.Fatalf("%d records, %d were synced", n, promised)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 	}
 }

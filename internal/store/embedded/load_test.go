@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -31,9 +32,7 @@ func loading(t testing.TB, s *Store, o store.LoadOptions) store.Load {
 
 func land(t testing.TB, l store.Load) {
 	t.Helper()
-	if err := l.Land(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, l.Land(context.Background()))
 }
 
 // TestLoad: random writes and transactions on a Load have the outcomes, records, rows and
@@ -207,9 +206,7 @@ func TestStage(t *testing.T) {
 	mem := vfs.NewMem()
 	s := open(t, "data", []store.Table{things(), own, other}, Options{FS: mem})
 	l, err := s.Load(ctx, store.LoadOptions{Tables: []string{"things", "other"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	write := writing(t, l)
 	stage := func() error { return l.Stage(ctx) }
 	note := func(key string) store.Write {
@@ -219,9 +216,7 @@ func TestStage(t *testing.T) {
 	elsewhere.Table = "other"
 	left := func() (names []string) {
 		all, err := mem.List("data")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return slices.DeleteFunc(all, func(name string) bool {
 			return !strings.HasPrefix(name, landing) && !strings.HasPrefix(name, scratchName)
 		})
@@ -256,9 +251,7 @@ func TestStage(t *testing.T) {
 	write(note("q"))
 	err = stage()
 	write(note("q"), put("f", "f"))
-	if err := errors.Join(err, stage()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(err, stage()))
 	if err := l.Land(ctx); !errors.Is(err, store.ErrLoading) || len(left()) > 0 {
 		t.Errorf("a row that is staged twice: %v, left: %v", err, left())
 	}
@@ -285,9 +278,7 @@ func writing(t *testing.T, l store.Load) func(ws ...store.Write) {
 		for _, o := range out {
 			err = errors.Join(err, o.Err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 	}
 }
 
@@ -313,9 +304,7 @@ func testLandedRowsAreNew(t *testing.T, staged, lands bool) {
 		t.Helper()
 		for range 2 { // the second time from the cache
 			rows, err := s.Get(ctx, refs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			all = ""
 			for _, row := range rows {
 				all += show(row) + ";"
@@ -334,9 +323,7 @@ func testLandedRowsAreNew(t *testing.T, staged, lands bool) {
 	}
 	write(put("a", "changes", "n", 2), store.Write{Ref: refs[1], Delete: true}, put("c", "comes", "n", 2))
 	if staged {
-		if err := errors.Join(l.Stage(ctx), l.(*load).staging.Wait()); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, errors.Join(l.Stage(ctx), l.(*load).staging.Wait()))
 	}
 	if now := read(); now != before {
 		t.Fatalf("before they land they are %s, not %s", now, before)
@@ -418,15 +405,11 @@ func TestScratchStays(t *testing.T) {
 	disk := &openStay{mem, map[string]bool{}}
 	s := open(t, "data", []store.Table{things()}, Options{FS: disk})
 	l, err := s.Load(t.Context(), store.LoadOptions{Tables: []string{"things"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var files []store.Scratch
 	for _, text := range []string{"one", "two"} {
 		f, err := l.Scratch()
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		if _, err := f.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -440,9 +423,7 @@ func TestScratchStays(t *testing.T) {
 	}
 	left := func() []string {
 		all, err := mem.List("data")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, scratchName) })
 	}
 	if err := files[0].Close(); err != nil || len(left()) != 1 {
@@ -456,9 +437,7 @@ func TestScratchStays(t *testing.T) {
 	if len(left()) > 0 {
 		t.Errorf("the next open leaves %v", left())
 	}
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, again.Close())
 }
 
 // TestLandCrash: wherever the power fails, windows are in the store as a whole, all that
@@ -474,9 +453,7 @@ func TestLandCrash(t *testing.T) {
 	for seed := range seeds {
 		c := newCrashes(seed, 5)
 		s, err := Open("data", tables, Options{FS: c.fs(), MemTableBytes: 64 << 10, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		g := generator{rng: rand.New(rand.NewPCG(seed, 4))}
 		l := loading(t, s, store.LoadOptions{})
 		states, numbers := []map[string]value.Item{allRows(t, s, s.tables["things"])}, []uint64{0}
@@ -501,9 +478,7 @@ func TestLandCrash(t *testing.T) {
 			c.promise.Store(int64(n + 1))
 			c.between(fmt.Sprint("after window ", n+1))
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Close())
 		t.Logf("%d crashes", len(c.disks))
 		for _, disk := range c.disks {
 			checkLanded(t, disk, tables, states, numbers)
@@ -536,9 +511,7 @@ func checkLanded(t *testing.T, c crash, tables []store.Table, states []map[strin
 	}
 	verifyIndexes(t, s, s.tables["things"], rows)
 	noted, err := s.Get(context.Background(), []store.Ref{{Table: "own", Key: store.Key{Partition: val("n")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	if has, _ := noted[0].Get("n").Int64(); has < n&^1 {
 		t.Fatalf("%s: %d was written before window %d, and %d is there", c.at, n, n, has)
 	}

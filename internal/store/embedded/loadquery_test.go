@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -135,17 +136,13 @@ func TestLandedNumbers(t *testing.T) {
 	taken(l, "the second window")
 	land(t, l)
 	load(l, "lost")
-	if err := errors.Join(l.Close(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, errors.Join(l.Close(), s.Close()))
 	s = open(t, "data", tables, Options{FS: disk})
 	l = loading(t, s, store.LoadOptions{})
 	load(l, "third")
 	taken(l, "a Load of the store that was opened again")
 	land(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, l.Close())
 	if at := s.Tip(); at.Seen.Compare(last) < 0 || at.Given.Compare(last) < 0 {
 		t.Errorf("the tip is %v and %v, behind %v", at.Seen, at.Given, last)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
@@ -37,9 +38,7 @@ func TestOneOwner(t *testing.T) {
 	checkOwned(t, dir, os.Getpid())
 	// By other names it is the same directory.
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.Symlink(dir, link))
 	checkOwned2 := func(name string) {
 		if _, err := Open(name, nil, Options{}); !errors.Is(err, store.ErrOwned) {
 			t.Errorf("%s: error %v", name, err)
@@ -50,9 +49,7 @@ func TestOneOwner(t *testing.T) {
 	t.Chdir(dir)
 	checkOwned2(".")
 	do(t, s, put("still", "works"))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	if _, err := os.Stat(filepath.Join(dir, ownerFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("owner file after Close: %v", err)
 	}
@@ -63,9 +60,7 @@ func TestStaleOwner(t *testing.T) {
 	for name, content := range map[string]string{"of a dead process": `{"pid":1,"command":"projector run","since":"2024-01-02T03:04:05Z"}`, "torn": `{"pi`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte(content), 0o644))
 			open(t, dir, []store.Table{things()}, Options{})
 			checkOwned(t, dir, os.Getpid())
 		})
@@ -75,9 +70,7 @@ func TestStaleOwner(t *testing.T) {
 func TestOwnerFileTorn(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, nil, Options{})
-	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o644))
 	_, err := Open(dir, nil, Options{})
 	if !errors.Is(err, store.ErrOwned) || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("error %v", err)
@@ -88,9 +81,7 @@ func TestOwnerFileTorn(t *testing.T) {
 // like ErrOwned.
 func TestUnusableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, os.WriteFile(file, nil, 0o644))
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
 		_, err := Open(dir, nil, Options{})
 		if err == nil || errors.Is(err, store.ErrOwned) || !strings.Contains(err.Error(), dir) {
@@ -102,9 +93,7 @@ func TestUnusableDirectory(t *testing.T) {
 // TestFailedOpenLetsGo: an Open that fails releases the directory.
 func TestFailedOpenLetsGo(t *testing.T) {
 	fs, bad := vfs.NewMem(), things()
-	if err := open(t, "data", []store.Table{things()}, Options{FS: fs}).Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, open(t, "data", []store.Table{things()}, Options{FS: fs}).Close())
 	bad.Key.Sort.Name = "other"
 	for range 2 {
 		if _, err := Open("data", []store.Table{bad}, Options{FS: fs}); err == nil || errors.Is(err, store.ErrOwned) {

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -126,33 +127,23 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	}
 	read := func(key string) string {
 		rows, err := s.Get(t.Context(), []store.Ref{ref(key)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return rows[0].Get("n").Text()
 	}
-	if err := s.Transact(t.Context(), []store.Write{set("a", 1), set("b", 1)}); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Transact(t.Context(), []store.Write{set("a", 1), set("b", 1)}))
 	ws := []store.Write{set("a", 2), set("b", 2)}
 	b := newBatch(s, len(ws))
 	for i := range ws {
-		if err := b.add(&ws[i]); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, b.add(&ws[i]))
 	}
-	if err := b.begin(false); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, b.begin(false))
 	for i := range ws {
 		b.step(i, &store.Outcome{})
 	}
 	if a, b := read("a"), read("b"); a != "1" || b != "1" {
 		t.Errorf("before the commit they are %s and %s", a, b)
 	}
-	if err := b.commit(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, b.commit())
 	// The cache may forget a row at any time.
 	for _, sl := range b.slots[:1] {
 		s.cache.drop(sl.hash, sl.key)

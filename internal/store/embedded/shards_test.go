@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
@@ -25,18 +26,14 @@ func fill(t *testing.T, s *Store, from, n int) {
 func shardsOf(t *testing.T, s *Store) []store.Shard {
 	t.Helper()
 	shards, err := s.Shards(context.Background(), "things")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return shards
 }
 
 func readAll(t *testing.T, s *Store, shard string) ([]events.Record, bool) {
 	t.Helper()
 	rs, err := drain(context.Background(), s, "things", shard, events.Position{}, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var at events.Position
 	if len(rs) > 0 {
 		at = rs[len(rs)-1].Position
@@ -76,9 +73,7 @@ func TestSplit(t *testing.T) {
 	s := open(t, "data", []store.Table{things()}, Options{FS: vfs.NewMem(), Shards: 1})
 	fill(t, s, 0, 100)
 	parent := shardsOf(t, s)[0]
-	if err := s.Split(ctx, "things", parent.ID); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Split(ctx, "things", parent.ID))
 	fill(t, s, 100, 100)
 	s = reopen(t, s, things())
 	shards := shardsOf(t, s)
@@ -125,9 +120,7 @@ func TestSplitWhileWriting(t *testing.T) {
 	for range 5 {
 		for _, sh := range shardsOf(t, s) {
 			if !sh.Closed {
-				if err := s.Split(context.Background(), "things", sh.ID); err != nil {
-					t.Fatal(err)
-				}
+				failtest.On(t, s.Split(context.Background(), "things", sh.ID))
 			}
 		}
 	}
@@ -145,9 +138,7 @@ func TestTrim(t *testing.T) {
 	sh := shardsOf(t, s)[2].ID
 	rs, _ := readAll(t, s, sh)
 	cut := rs[len(rs)/2].Position
-	if err := s.Trim(ctx, "things", sh, cut); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Trim(ctx, "things", sh, cut))
 	check := func() {
 		t.Helper()
 		for _, at := range []events.Position{{}, rs[0].Position, rs[len(rs)/2-1].Position} {
@@ -186,9 +177,7 @@ func TestTrimBetweenRecords(t *testing.T) {
 	sh := shardsOf(t, s)[0].ID
 	rs, _ := readAll(t, s, sh)
 	last := rs[4].Position.Uint64()
-	if err := s.Trim(ctx, "things", sh, events.PositionOf(last+1000)); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Trim(ctx, "things", sh, events.PositionOf(last+1000)))
 	if _, err := s.Read(ctx, "things", sh, events.PositionOf(last), 10); err != nil {
 		t.Errorf("after the last record: %v", err)
 	}
@@ -226,9 +215,7 @@ func TestTrimFreesSpace(t *testing.T) {
 	shards := shardsOf(t, s)
 	end := events.PositionOf(1 << 62)
 	for i, sh := range shards {
-		if err := s.Trim(ctx, "things", sh.ID, end); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, s.Trim(ctx, "things", sh.ID, end))
 		if got := stored(); i < len(shards)-1 && got != n {
 			t.Errorf("%d of %d records are stored while shards need them", got, n)
 		}
@@ -240,13 +227,9 @@ func TestTrimFreesSpace(t *testing.T) {
 	fill(t, s, 0, 1)
 	for _, sh := range shards {
 		h, err := s.Horizon(ctx, "things", sh.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		rs, err := drain(ctx, s, "things", sh.ID, h, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		for _, r := range rs {
 			if r.Position.Uint64() <= n {
 				t.Errorf("position %v came again", r.Position)
@@ -263,9 +246,7 @@ func TestChanged(t *testing.T) {
 	changed := func() <-chan struct{} {
 		t.Helper()
 		ch, err := s.Changed("things")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return ch
 	}
 	quiet := func(ch <-chan struct{}, why string) {
@@ -286,14 +267,10 @@ func TestChanged(t *testing.T) {
 	ch = changed()
 	do(t, s, put("a", "b"), del("no", "row"))
 	quiet(ch, "a write of no change")
-	if err := s.Split(ctx, "things", shardsOf(t, s)[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Split(ctx, "things", shardsOf(t, s)[0].ID))
 	<-ch
 	ch = changed()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, s.Close())
 	<-ch
 	if _, err := s.Changed("things"); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("error %v", err)
@@ -325,15 +302,11 @@ func TestFollow(t *testing.T) {
 	at := map[string]events.Position{}
 	for seen := 0; seen < writers*rounds*rows; {
 		ch, err := s.Changed("things")
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		before := seen
 		for _, sh := range shardsOf(t, s) {
 			rs, err := drain(ctx, s, "things", sh.ID, at[sh.ID], 50)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failtest.On(t, err)
 			for _, r := range rs {
 				k := show(r.Keys)
 				if n, _ := r.New.Get("n").Int64(); n != counts[k]+1 {
@@ -371,9 +344,7 @@ func TestVisible(t *testing.T) {
 		t.Errorf("%d records are visible above numbers in use", n)
 	}
 	ch, err := s.Changed("things")
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	s.numbers.publish(second)
 	<-ch
 	if n := len(allRecords(t, s, "things")); n != 40 {
@@ -390,14 +361,10 @@ func TestIdentityOfStores(t *testing.T) {
 		tab := things()
 		tab.Stream = stream
 		s, err := Open(dir, []store.Table{tab}, Options{Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		defer s.Close()
 		is, err := s.Identity(t.Context(), tab.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		return is
 	}
 	first := at(dir, true)

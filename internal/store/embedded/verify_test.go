@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -62,20 +63,14 @@ func show(it value.Item) string {
 func scan(t testing.TB, s *Store, prefix []byte, do func(k, v []byte)) {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(bytes.Clone(prefix))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
 		v, err := it.ValueAndErr()
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		do(it.Key(), v)
 	}
-	if err := it.Error(); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, it.Error())
 }
 
 func allRows(t testing.TB, s *Store, tab *table) map[string]value.Item {
@@ -83,9 +78,7 @@ func allRows(t testing.TB, s *Store, tab *table) map[string]value.Item {
 	rows := map[string]value.Item{}
 	scan(t, s, appendSpace(nil, spaceRow, tab.id), func(k, v []byte) {
 		row, err := decodeRow(bytes.Clone(v))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		id, ok := tab.KeyOf(row)
 		if !ok || !bytes.Equal(appendRowKey(nil, tab, id), k) {
 			t.Fatalf("table %s: under %x is %s", tab.Name, k, show(row))
@@ -122,14 +115,10 @@ func allRecords(t testing.TB, s *Store, tableName string) (out []events.Record) 
 	t.Helper()
 	ctx := context.Background()
 	shards, err := s.Shards(ctx, tableName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for _, sh := range shards {
 		rs, err := drain(ctx, s, tableName, sh.ID, events.Position{}, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, err)
 		out = append(out, rs...)
 	}
 	slices.SortFunc(out, func(a, b events.Record) int { return a.Position.Compare(b.Position) })
@@ -203,9 +192,7 @@ func things() store.Table {
 func do(t testing.TB, s *Store, ws ...store.Write) {
 	t.Helper()
 	out, err := s.Write(context.Background(), ws)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	for i := range out {
 		if out[i].Err != nil {
 			t.Fatalf("write %d: %v", i, out[i].Err)
@@ -216,8 +203,6 @@ func do(t testing.TB, s *Store, ws ...store.Write) {
 func get(t testing.TB, s *Store, pk, sk string) value.Item {
 	t.Helper()
 	got, err := s.Get(context.Background(), []store.Ref{ref(pk, sk)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	return got[0]
 }

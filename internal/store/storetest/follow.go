@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
@@ -16,9 +17,7 @@ var followCases = []testCase{
 	{"says that a stream has grown", func(f *fixture) {
 		for i := range 20 {
 			c, err := f.Changed(rows)
-			if err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, err)
 			had := len(f.stream(rows, 1000))
 			f.do(put("a", fmt.Sprint(i)))
 			if c == nil { // the store cannot notify
@@ -37,12 +36,8 @@ var followCases = []testCase{
 	}},
 	{"a notice of its end", func(f *fixture) {
 		c, err := f.Changed(rows)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
+		failtest.On(f, f.Close())
 		if c == nil {
 			return
 		}
@@ -96,9 +91,7 @@ var followCases = []testCase{
 		}
 		f.records(30)
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for _, sh := range shards {
 			all := f.shard(rows, sh, f.horizon(sh), 1000)
 			if n := len(f.shard(rows, sh, events.Position{}, 1000)); n != len(all) {
@@ -108,9 +101,7 @@ var followCases = []testCase{
 				continue
 			}
 			middle := all[len(all)/2].Position
-			if err := f.Trim(f.ctx(), rows, sh.ID, middle); err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, f.Trim(f.ctx(), rows, sh.ID, middle))
 			from := f.horizon(sh)
 			rest := f.shard(rows, sh, from, 1000)
 			if want := f.shard(rows, sh, middle, 1000); len(rest) < len(want) {
@@ -131,9 +122,7 @@ var followCases = []testCase{
 	{"names the same streams again", func(f *fixture) {
 		f.do(put("a", "b"))
 		first, err := f.Streams(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		if !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != len(first) {
 			f.Errorf("the labels are not in order: %q", first)
 		}
@@ -161,9 +150,7 @@ var followCases = []testCase{
 	}},
 	{"a table and its stream stay what they are", func(f *fixture) {
 		first, err := f.Identity(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for i := range 3 {
 			f.do(put("a", fmt.Sprint(i)))
 			now, err := f.Identity(f.ctx(), rows)
@@ -176,14 +163,10 @@ var followCases = []testCase{
 		f.do(put("a", "b"), put("c", "d"), put("e", "f"))
 		f.records(3)
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for _, s := range shards {
 			if rs := f.shard(rows, s, events.Position{}, 100); len(rs) > 0 {
-				if err := f.Trim(f.ctx(), rows, s.ID, rs[len(rs)-1].Position); err != nil {
-					f.Fatal(err)
-				}
+				failtest.On(f, f.Trim(f.ctx(), rows, s.ID, rs[len(rs)-1].Position))
 			}
 		}
 		if is, err := f.Identity(f.ctx(), rows); err != nil || is.Whole {
@@ -235,8 +218,6 @@ func (f *fixture) recordsOf(pk string) (n int) {
 func (f *fixture) horizon(sh store.Shard) events.Position {
 	f.Helper()
 	at, err := f.Horizon(f.ctx(), rows, sh.ID)
-	if err != nil {
-		f.Fatal(err)
-	}
+	failtest.On(f, err)
 	return at
 }

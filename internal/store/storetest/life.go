@@ -6,28 +6,23 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
 var lifeCases = []testCase{
 	{"sync is always possible", func(f *fixture) {
 		for range 2 {
-			if err := f.Sync(f.ctx()); err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, f.Sync(f.ctx()))
 			f.do(put("a", "b", "n", 1))
 		}
 	}},
 	{"a closed store says so", func(f *fixture) {
 		f.do(put("a", "b"))
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for range 2 {
-			if err := f.Close(); err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, f.Close())
 		}
 		for name, call := range f.calls(f.ctx(), shards[0].ID) {
 			if err := call(); !errors.Is(err, store.ErrClosed) {
@@ -40,9 +35,7 @@ var lifeCases = []testCase{
 	}},
 	{"each call ends with its context", func(f *fixture) {
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		ctx, cancel := context.WithCancel(f.ctx())
 		cancel()
 		for name, call := range f.calls(ctx, shards[0].ID) {

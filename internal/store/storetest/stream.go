@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -15,9 +16,7 @@ import (
 func (f *fixture) stream(table string, limit int) (out []events.Record) {
 	f.Helper()
 	shards, err := f.Shards(f.ctx(), table)
-	if err != nil {
-		f.Fatal(err)
-	}
+	failtest.On(f, err)
 	known := map[string]bool{"": true}
 	for _, sh := range shards {
 		if known[sh.ID] {
@@ -34,9 +33,7 @@ func (f *fixture) shard(table string, sh store.Shard, after events.Position, lim
 	f.Helper()
 	for {
 		page, err := f.Read(f.ctx(), table, sh.ID, after, limit)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		if len(page.Records) > limit {
 			f.Fatalf("%d records, the limit is %d", len(page.Records), limit)
 		}
@@ -174,9 +171,7 @@ var streamCases = []testCase{
 		last := map[string]value.Item{}
 		f.eventually("following", func() string {
 			shards, err := f.Shards(f.ctx(), rows)
-			if err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, err)
 			for _, sh := range shards {
 				for _, r := range f.shard(rows, sh, at[sh.ID], 7) {
 					at[sh.ID] = r.Position
@@ -201,9 +196,7 @@ var streamCases = []testCase{
 		}
 		f.records(25)
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for _, sh := range shards {
 			whole := f.shard(rows, sh, events.Position{}, 1000)
 			for i := range whole {
@@ -227,16 +220,12 @@ var streamCases = []testCase{
 		}
 		f.records(25) // from here on nothing is added: a page that is not cut is the last
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for _, sh := range shards {
 			n := len(f.shard(rows, sh, events.Position{}, 1000))
 			for limit := range n {
 				page, err := f.Read(f.ctx(), rows, sh.ID, events.Position{}, limit+1)
-				if err != nil {
-					f.Fatal(err)
-				}
+				failtest.On(f, err)
 				if len(page.Records) < n && len(page.Records) == limit+1 && !page.More {
 					f.Errorf("a page of %d of %d records does not say that it was cut", limit+1, n)
 				}
@@ -247,9 +236,7 @@ var streamCases = []testCase{
 		f.do(put("a", "b", "n", 1))
 		f.records(1)
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		at := map[string]events.Position{}
 		for _, sh := range shards {
 			for _, r := range f.shard(rows, sh, events.Position{}, 10) {
@@ -287,17 +274,13 @@ var streamCases = []testCase{
 		}
 		f.records(10)
 		shards, err := f.Shards(f.ctx(), rows)
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		for _, sh := range shards {
 			rs := f.shard(rows, sh, events.Position{}, 100)
 			if len(rs) == 0 {
 				continue
 			}
-			if err := f.Trim(f.ctx(), rows, sh.ID, rs[4].Position); err != nil {
-				f.Fatal(err)
-			}
+			failtest.On(f, f.Trim(f.ctx(), rows, sh.ID, rs[4].Position))
 			if got := f.shard(rows, sh, rs[4].Position, 100); len(got) != 5 {
 				f.Errorf("%d records after the trimmed ones", len(got))
 			}

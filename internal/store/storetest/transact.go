@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
@@ -26,9 +27,7 @@ var transactCases = []testCase{
 		one := store.Ref{Table: single, Key: key("x", nil)}
 		err := f.transact(put("a", "new", "v", 1), store.Write{Ref: ref("a", "gone"), Delete: true}, update(ref("a", "n"), add("n", 1)),
 			check(ref("a", "checked"), all(test("ok", store.Eq, true))), update(one, set("s", "t")))
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		f.is(ref("a", "new"), item("PK", "a", "SK", "new", "v", 1))
 		f.is(ref("a", "gone"), nil)
 		f.is(ref("a", "n"), item("PK", "a", "SK", "n", "n", 2))
@@ -112,9 +111,7 @@ var transactCases = []testCase{
 		for i := range store.MaxTransact {
 			ws = append(ws, put("a", fmt.Sprint(i), "n", i))
 		}
-		if err := f.transact(ws...); err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, f.transact(ws...))
 		for i := range ws {
 			f.is(ws[i].Ref, ws[i].Put)
 			ws[i] = update(ws[i].Ref, add("n", 1))
@@ -134,9 +131,7 @@ var transactCases = []testCase{
 	}},
 	{"moves indexes and streams with its rows", func(f *fixture) {
 		f.do(put("a", "1", "kind", "k", "at", "1"))
-		if err := f.transact(update(ref("a", "1"), set("at", "3")), put("a", "2", "kind", "k", "at", "2")); err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, f.transact(update(ref("a", "1"), set("at", "3")), put("a", "2", "kind", "k", "at", "2")))
 		f.finds(store.Query{Table: rows, Index: byKind, Partition: val("k")}, "2", "1")
 		if err := f.transact(put("a", "9", "kind", "k", "at", "0"), check(ref("a", "none"), all(exists("PK")))); !isCondition(err) {
 			f.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 )
 
@@ -140,9 +141,7 @@ func testTransactAdds(f *unknown) {
 	r := ref("a", "n")
 	for n := 1; n <= 3; n++ {
 		f.lose()
-		if err := f.transact(update(r, add("sum", 1)), put("a", fmt.Sprint(n))); err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, f.transact(update(r, add("sum", 1)), put("a", fmt.Sprint(n))))
 		f.is(r, item("PK", "a", "SK", "n", "sum", n))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -136,9 +137,7 @@ var writeCases = []testCase{
 		}
 		out := f.try(ws...)
 		got, err := f.Get(f.ctx(), []store.Ref{ws[3].Ref, ws[4].Ref})
-		if err != nil {
-			f.Fatal(err)
-		}
+		failtest.On(f, err)
 		page := f.page(store.Query{Table: rows, Partition: val("a"), Sort: store.Range{Equal: val("5")}})
 		record := f.records(50)[0]
 		image := record.New.Clone()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/store"
 )
@@ -14,8 +15,6 @@ import (
 func Made(t testing.TB, db store.Store, m *model.Model) {
 	t.Helper()
 	for _, table := range m.Tables {
-		if err := catalog.New(m, db, time.Now, catalog.Options{}).Made(t.Context(), table.Name); err != nil {
-			t.Fatal(err)
-		}
+		failtest.On(t, catalog.New(m, db, time.Now, catalog.Options{}).Made(t.Context(), table.Name))
 	}
 }

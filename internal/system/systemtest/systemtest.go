@@ -13,6 +13,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 // Row is a row as JSON has it, numbers as json.Number.
@@ -41,20 +43,14 @@ type Check struct {
 func Read(t testing.TB, dir string) Expected {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "expected.json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	dec := json.NewDecoder(z)
 	dec.UseNumber()
 	var e Expected
-	if err := dec.Decode(&e); err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, dec.Decode(&e))
 	return e
 }
 
@@ -87,9 +83,7 @@ func Name(dir string) string { return filepath.Base(strings.TrimSuffix(dir, "/re
 // Files are the recorded files in a directory.
 func Files(t testing.TB, dir string) []string {
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	failtest.On(t, err)
 	var out []string
 	for _, f := range all {
 		if !strings.HasPrefix(filepath.Base(f), "expected.") {
