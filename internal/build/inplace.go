@@ -11,6 +11,8 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/projections/copies"
+	"weir/internal/projections/follow"
 	"weir/internal/runner"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -126,7 +128,7 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 	r, m := s.metered(true)
 	known := map[string]value.Item{} // the rows as they were read, by owntable.RowText
 	fixes := make([][]runner.Fix, runner.Stages)
-	met := map[string]bool{}
+	met, levels := map[string]bool{}, madeLevels(r.Model)
 	for i := range changes {
 		c := &changes[i]
 		if c.Table == nil {
@@ -136,12 +138,18 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 		}
 		for _, k := range r.Kinds {
 			for _, f := range k.Fixes(r.Model, c) {
+				if madeBefore(f, levels, s.level) {
+					continue
+				}
 				if name := fmt.Sprintf("%T %s", f, f.Thing()); !met[name] {
 					met[name] = true
 					fixes[f.Stage()] = append(fixes[f.Stage()], f)
 				}
 			}
 		}
+	}
+	if err := s.seed(ctx, m, changes); err != nil {
+		return err
 	}
 	for _, stage := range stages {
 		if err := s.readFor(ctx, m, fixes[stage], known); err != nil {
@@ -165,6 +173,35 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 		}
 	}
 	return nil
+}
+
+// seed tells the store of a dry run of the copies that the build will have made by now.
+func (s *segment) seed(ctx context.Context, m *metered, changes []projections.Change) error {
+	if s.made == nil || s.level == 0 {
+		return nil
+	}
+	var refs []store.Ref
+	for i := range changes {
+		refs = append(refs, changes[i].Row)
+	}
+	rows, err := s.made.plain.Store.Get(ctx, refs)
+	for i := range rows {
+		if rows[i] == nil {
+			m.made[owntable.RowText(refs[i])] = changes[i].New
+		}
+	}
+	return err
+}
+
+// madeBefore reports whether the passes of the levels before have compared a thing: it is of a row of one of these.
+func madeBefore(f runner.Fix, levels map[*model.Entity]int, level int) bool {
+	switch f := f.(type) {
+	case *copies.RowFix:
+		return levels[f.Rule.Into] <= level
+	case *follow.LinkFix:
+		return len(f.Rule.Keep) == 0 && levels[f.Rule.Into] <= level
+	}
+	return false
 }
 
 // readFor reads what fixes compare and is not known yet.
