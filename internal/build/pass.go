@@ -17,6 +17,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -425,10 +426,7 @@ func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, 
 // A table is in it once, in the order of the model, also if several entities in it are read.
 func (b *Builder) sources(name string) (out []*store.Table) {
 	if name == model.BuildInPlace {
-		for _, t := range b.Runner.Model.Tables {
-			out = append(out, &t.Table)
-		}
-		return out
+		return seq.Map(b.Runner.Model.Tables, func(t *model.Table) *store.Table { return &t.Table })
 	}
 	for _, t := range b.Runner.Model.AllTables() {
 		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(name, e) }) {

@@ -10,6 +10,7 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -147,11 +148,7 @@ func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
 			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Meets) {
 				continue
 			}
-			for _, name := range f.Attrs {
-				if e.Attribute(name) == nil {
-					left = append(left, name)
-				}
-			}
+			left = append(left, seq.Where(f.Attrs, func(name string) bool { return e.Attribute(name) == nil })...)
 		}
 		e.Left.Set(left)
 	}

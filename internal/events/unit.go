@@ -3,6 +3,7 @@ package events
 import (
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -199,12 +200,7 @@ var unitNames = []string{
 
 // foldedName returns the one of names that equals name except for case, "" for none.
 func foldedName(names []string, name string) string {
-	for _, known := range names {
-		if len(known) == len(name) && strings.EqualFold(known, name) {
-			return known
-		}
-	}
-	return ""
+	return seq.Find(names, func(known string) bool { return len(known) == len(name) && strings.EqualFold(known, name) })
 }
 
 // container stops at the records that a unit holds.

@@ -8,6 +8,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/feed"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -74,10 +75,7 @@ func (s steps) changed(rows []string) bool {
 // follow updates the facts to what a task's plan leaves, and notes what the task
 // touches. nth tells the task from the others.
 func (w *Writer) follow(t *task, f *facts, nth int) error {
-	t.touches = nil
-	for _, name := range t.known.used {
-		t.touches = append(t.touches, touch{name, reads})
-	}
+	t.touches = seq.Map(t.known.used, func(name string) touch { return touch{name, reads} })
 	if t.plan.err != nil {
 		return nil
 	}
@@ -115,16 +113,9 @@ var ownTable = owntable.Table()
 // and lists of followers. The key of a history row contains the change's position. Each
 // change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {
-	for _, p := range copies.Puts(c) {
-		out = append(out, touch{nameOf(p.Row), writes})
-	}
-	for _, j := range feed.Fold(c, nil) {
-		out = append(out, touch{"list " + j.List, joins})
-	}
-	for _, t := range feed.FoldNotifications(c, nil) {
-		out = append(out, touch{"list " + t.List, tells})
-	}
-	return out
+	out = seq.Map(copies.Puts(c), func(p projections.Put) touch { return touch{nameOf(p.Row), writes} })
+	out = append(out, seq.Map(feed.Fold(c, nil), func(j feed.Subscription) touch { return touch{"list " + j.List, joins} })...)
+	return append(out, seq.Map(feed.FoldNotifications(c, nil), func(t feed.Notification) touch { return touch{"list " + t.List, tells} })...)
 }
 
 // leading returns the tables with rows from which other rows are made, or that have

@@ -31,6 +31,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/parallel"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -183,10 +184,7 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 // decide finishes plans that begin has made, with the rows that they need.
 // All rows of all plans are read in one call, strongly.
 func (m *Mover) decide(ctx context.Context, plans []*plan) error {
-	var refs []store.Ref
-	for _, p := range plans {
-		refs = append(refs, p.reads()...)
-	}
+	refs := seq.Flat(plans, func(p *plan) []store.Ref { return p.reads() })
 	rows, err := readAll(ctx, m.Store, refs)
 	if err != nil {
 		return err

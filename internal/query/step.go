@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -41,9 +42,7 @@ func newStep(s *model.Step, prior *step) *step {
 	for _, k := range s.Entity.PrimaryKey() {
 		st.primary = append(st.primary, newKeyPart(s.Entity, k.Attr))
 	}
-	for _, k := range s.Entity.Keys {
-		st.keys = append(st.keys, newKeyPart(s.Entity, k.Attr))
-	}
+	st.keys = append(st.keys, seq.Map(s.Entity.Keys, func(k *model.KeyTemplate) keyPart { return newKeyPart(s.Entity, k.Attr) })...)
 	st.share()
 	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
 	for _, b := range s.With {

@@ -21,6 +21,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -238,9 +239,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 			}
 		}
 	}
-	for _, table := range tables {
-		refs = append(refs, owntable.Forgotten(table))
-	}
+	refs = append(refs, seq.Map(tables, owntable.Forgotten)...)
 	if got, err = r.get(ctx, refs); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/condition"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -28,10 +29,7 @@ func (r *Runner) IsOf(e *model.Entity) store.Cond {
 // AsItWas returns the condition that everything of which a store cannot be asked whether it passes an
 // entity's where is as it was in a row that was read.
 func AsItWas(e *model.Entity, row value.Item) (cond store.Cond) {
-	for _, name := range unasked(e) {
-		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
-	}
-	return cond
+	return seq.Map(unasked(e), func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })
 }
 
 // unasked returns the attributes of tests that a store cannot ask.

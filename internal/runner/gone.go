@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -87,12 +88,7 @@ func (w *Work) expireRemoved(ctx context.Context) error {
 		return err
 	}
 	for _, g := range gs {
-		var of []*projections.Target
-		for _, t := range w.Gone {
-			if t.Entity == g.Entity {
-				of = append(of, t)
-			}
-		}
+		of := seq.Where(w.Gone, func(t *projections.Target) bool { return t.Entity == g.Entity })
 		if err := g.expireAll(ctx, of); err != nil {
 			return err
 		}

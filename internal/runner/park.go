@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -57,10 +58,7 @@ func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) e
 // passWrites returns the writes, for one transaction, that keep steps: their dead
 // letters, and the ledger's position past them.
 func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	ds := make([]deadletter.Letter, 0, len(steps))
-	for _, s := range steps {
-		ds = append(ds, w.parked(t, s, reason))
-	}
+	ds := seq.Map(steps, func(s projections.Step) deadletter.Letter { return w.parked(t, s, reason) })
 	if err := w.Fresh(); err != nil {
 		return nil, err
 	}

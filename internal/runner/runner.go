@@ -44,6 +44,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -261,10 +262,7 @@ func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) boo
 
 // DocumentsOf returns what a change asks of the search indexes.
 func (r *Runner) DocumentsOf(c *projections.Change) (docs []search.Document) {
-	for _, k := range r.Kinds {
-		docs = append(docs, k.Documents(r.Model, c)...)
-	}
-	return docs
+	return seq.Flat(r.Kinds, func(k Kind) []search.Document { return k.Documents(r.Model, c) })
 }
 
 // count counts a change once.

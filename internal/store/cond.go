@@ -16,12 +16,7 @@ import (
 // Holds reports whether the condition holds for a row; nil is a row that does not
 // exist.
 func (c Cond) Holds(row value.Item) bool {
-	for _, clause := range c {
-		if !holdsAny(clause, row) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c, func(clause []Test) bool { return !holdsAny(clause, row) })
 }
 
 // holdsAny reports whether one test of a clause holds. An empty clause never holds.

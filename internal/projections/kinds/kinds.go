@@ -16,6 +16,7 @@ import (
 	"weir/internal/projections/status"
 	"weir/internal/projections/tally"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -39,10 +40,7 @@ func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTa
 	if e.SetOf() == nil {
 		return runner.Pieces(targets)
 	}
-	for _, t := range targets {
-		out = append(out, []runner.ReadTarget{t})
-	}
-	return out
+	return seq.Map(targets, func(t runner.ReadTarget) []runner.ReadTarget { return []runner.ReadTarget{t} })
 }
 
 // ShowUnits returns the write and the read units that it takes to show a target of an entity, or a
@@ -57,12 +55,8 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 		units += e.Table.EntryUnits(row, row.With(some(e.DerivedAttributes())...))
 	default:
 		names := e.DerivedAttributes()
-		for _, k := range e.Keys {
-			names = append(names, k.Attr.Name)
-		}
-		for _, a := range e.Attributes {
-			names = append(names, a.Name)
-		}
+		names = append(names, seq.Map(e.Keys, func(k *model.KeyTemplate) string { return k.Attr.Name })...)
+		names = append(names, seq.Map(e.Attributes, func(a *model.Attribute) string { return a.Name })...)
 		units += e.Table.EntryUnits(nil, value.Item{}.With(some(names)...))
 	}
 	if (status.Kind{}).Shows(e) {
@@ -76,10 +70,7 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 
 // some returns attributes with these names, whose values are like no others.
 func some(names []string) (out []value.Attr) {
-	for _, name := range names {
-		out = append(out, value.Attr{Name: name, Value: value.OfString("\x00")})
-	}
-	return out
+	return seq.Map(names, func(name string) value.Attr { return value.Attr{Name: name, Value: value.OfString("\x00")} })
 }
 
 // PutPiece counts rows that a builder has read in what their targets have, in a generation whose

@@ -7,6 +7,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -59,9 +60,7 @@ func latestOf(e *model.Entity, target store.Ref, known Facts) (out []value.Attr,
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range l.Attributes() {
-			out = append(out, value.Attr{Name: name, Value: first.Get(name)})
-		}
+		out = append(out, seq.Map(l.Attributes(), func(name string) value.Attr { return value.Attr{Name: name, Value: first.Get(name)} })...)
 	}
 	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -86,11 +87,7 @@ func changedContributions(was, is []projections.Contribution) (out []projections
 		}
 		return nil
 	}
-	for _, c := range is {
-		if !contribution.Same(c.Amounts, of(was, c.Target)) {
-			out = append(out, c)
-		}
-	}
+	out = append(out, seq.Where(is, func(c projections.Contribution) bool { return !contribution.Same(c.Amounts, of(was, c.Target)) })...)
 	for _, c := range was {
 		if of(is, c.Target) == nil {
 			out = append(out, projections.Contribution{Target: c.Target})

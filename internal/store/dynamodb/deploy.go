@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/doctor"
 	"weir/internal/parallel"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -65,9 +66,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	}
 	is := described(t, found)
 	is.TTL = doctor.Known(ttl)
-	for _, x := range is.Differences() {
-		d.Differs = append(d.Differs, x.Text)
-	}
+	d.Differs = append(d.Differs, seq.Map(is.Differences(), func(x doctor.Difference) string { return x.Text })...)
 	return d, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -35,12 +36,7 @@ func (t *table) addIndex(ix store.Index, id uint16) {
 
 // index is the index of a name, nil if the table has none.
 func (t *table) index(name string) *index {
-	for _, ix := range t.indexes {
-		if ix.Name == name && !ix.isExpiry() {
-			return ix
-		}
-	}
-	return nil
+	return seq.Find(t.indexes, func(ix *index) bool { return ix.Name == name && !ix.isExpiry() })
 }
 
 // keyValues appends a row's values of the table's indexed attributes, in their order.

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -17,12 +18,7 @@ const readBytes = store.PageBytes
 func (t *table) shardOf(k store.Key) *shard {
 	var buf [128]byte
 	h := hash(appendKeyValue(buf[:0], k.Partition))
-	for _, s := range t.meta.Shards {
-		if !s.Closed && s.Low <= h && h <= s.High {
-			return s
-		}
-	}
-	return nil // not reached: open shards cover every hash
+	return seq.Find(t.meta.Shards, func(s *shard) bool { return !s.Closed && s.Low <= h && h <= s.High }) // not reached: open shards cover every hash
 }
 
 // hash spreads partition keys over shards and must never change: FNV-1a, mixed once
