@@ -490,10 +490,7 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("writing the catalog of model %s: %w", c.model.Name, err)
-	}
-	return true, nil
+	return true, store.Wrap(err, "writing the catalog of model %s", c.model.Name)
 }
 
 // Row returns the catalog as it is.

@@ -120,10 +120,7 @@ func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) err
 	if i := slices.IndexFunc(out, func(o store.Outcome) bool { return o.Err != nil }); err == nil && i >= 0 {
 		err = out[i].Err
 	}
-	if err != nil {
-		return fmt.Errorf("noting what derivations of model %s leave: %w", c.model.Name, err)
-	}
-	return nil
+	return store.Wrap(err, "noting what derivations of model %s leave", c.model.Name)
 }
 
 // removedLife is how long what was removed is still taken for weir's: a stream has the changes that removed it for 24 hours.

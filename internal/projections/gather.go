@@ -218,12 +218,7 @@ func NeedsLedger(c *Change) bool {
 	case c.Is.Group != nil:
 		return !value.EqualItems(c.Old, c.New)
 	}
-	for _, t := range c.Is.Values {
-		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Is.Values, func(t *model.Tally) bool { return !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) })
 }
 
 // SameWritten reports whether two images are equal apart from what weir derives on rows

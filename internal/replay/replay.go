@@ -257,10 +257,7 @@ func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 		return nil, nil
 	}
 	rows, err := r.Store.Get(ctx, refs)
-	if err != nil {
-		return nil, fmt.Errorf("reading the rows of a batch: %w", err)
-	}
-	return rows, nil
+	return rows, store.Wrap(err, "reading the rows of a batch")
 }
 
 // count records the outcome of an entry whose writes have happened, or that needs none.

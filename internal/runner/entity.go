@@ -67,12 +67,7 @@ func asks(t *model.Test) bool {
 	if t.Field.Key != nil || t.Field.Number {
 		return t.Field.Key != nil && !t.Field.Number && fixed(t)
 	}
-	for i := range t.Is {
-		if !asksTerm(&t.Is[i]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Is, func(is condition.Term) bool { return !asksTerm(&is) })
 }
 
 // fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped

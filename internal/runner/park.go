@@ -154,10 +154,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if d.Kind == deadletter.Publish { // what is refused from now on is said again
 		with = append(with, owntable.ForgetLack(owntable.LacksAll, owntable.Ledger(r.Model.Name, d.Row)))
 	}
-	if err := r.Letters().Remove(ctx, &d, with...); err != nil {
-		return fmt.Errorf("discarding %s: %w", id, err)
-	}
-	return nil
+	return store.Wrap(r.Letters().Remove(ctx, &d, with...), "discarding %s", id)
 }
 
 // addKept adds the amounts of a dead letter to the ledger that refused them, deletes the letter in the same transaction, and shows

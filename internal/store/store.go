@@ -42,6 +42,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -83,6 +84,14 @@ var (
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
+
+// Wrap says what an error stopped, in the form of fmt.Errorf; it is nil if the error is.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
 
 // KeyType is the DynamoDB type of a key attribute: value.String, value.Number or
 // value.Binary.

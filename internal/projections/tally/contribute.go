@@ -80,12 +80,7 @@ func Offer(of []*model.Tally, changes []projections.Change, counts func(*project
 // A target to which nothing is contributed any more has an entry without amounts.
 func changedContributions(was, is []projections.Contribution) (out []projections.Contribution) {
 	of := func(cs []projections.Contribution, target store.Ref) []value.Attr {
-		for _, c := range cs {
-			if projections.SameRow(c.Target, target) {
-				return c.Amounts
-			}
-		}
-		return nil
+		return seq.Find(cs, func(c projections.Contribution) bool { return projections.SameRow(c.Target, target) }).Amounts
 	}
 	out = append(out, seq.Where(is, func(c projections.Contribution) bool { return !contribution.Same(c.Amounts, of(was, c.Target)) })...)
 	for _, c := range was {

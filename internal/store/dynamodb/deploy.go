@@ -34,10 +34,7 @@ func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Depl
 	if err == nil {
 		d, err = s.deploy(ctx, t, own)
 	}
-	if err != nil {
-		return d, fmt.Errorf("deploying table %s: %w", name, err)
-	}
-	return d, nil
+	return d, store.Wrap(err, "deploying table %s", name)
 }
 
 // deploy is Deploy for one table. A crash may leave the table without its TTL; a call

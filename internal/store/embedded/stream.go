@@ -78,10 +78,7 @@ func (s *Store) shard(tableName, name string) (*table, *shard, error) {
 // another system.
 func (s *Store) Read(ctx context.Context, tableName, shardName string, after events.Position, limit int) (store.Records, error) {
 	out, err := s.readShard(ctx, tableName, shardName, after, limit)
-	if err != nil {
-		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "reading the stream")
 }
 
 // readShard is Read, with the store kept open meanwhile. End is true with each page that reaches
