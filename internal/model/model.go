@@ -398,12 +398,7 @@ func (t *Table) Classify(row value.Item) *Entity {
 	if t.kind != nil {
 		kind = t.kind.Get(row)
 	}
-	for _, e := range t.Entities {
-		if (e.kind == nil || e.kind.Is.Holds(kind)) && e.Match(row) {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(t.Entities, func(e *Entity) bool { return (e.kind == nil || e.kind.Is.Holds(kind)) && e.Match(row) })
 }
 
 // sortByKind chooses the attribute by which Classify first tells entities apart: the one

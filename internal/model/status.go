@@ -71,9 +71,7 @@ type Reading struct {
 func (s *Status) Attributes() []string {
 	out := []string{s.Attr.Name}
 	for _, st := range s.Stages {
-		for _, a := range st.Set {
-			out = append(out, a.Name)
-		}
+		out = append(out, seq.Map(st.Set, func(a Assign) string { return a.Name })...)
 	}
 	return out
 }
@@ -380,9 +378,7 @@ type use struct {
 // Each has the place in the file that an error about it names.
 func (c *compiler) tested(e *Entity) (out []use) {
 	add := func(what string, at pos, fields ...*Field) {
-		for _, f := range fields {
-			out = append(out, use{f.Name, what, at})
-		}
+		out = append(out, seq.Map(fields, func(f *Field) use { return use{f.Name, what, at} })...)
 	}
 	field := func(t Test) *Field { return t.Field }
 	add(e.Name, e.decl.name.pos, seq.Map(e.Where, field)...)
