@@ -135,7 +135,7 @@ type Attribute struct {
 	As     As          // how rows have it, "" for the form of its type
 	// Zone is that of times that name none; nil: such a text is no time.
 	Zone      *time.Location
-	zoneRules string   // of the zone, see package calendar
+	zoneRules string   // of the zone, see calendar.go
 	Reading   *Reading // nil: queries show the stored value
 	Others    *Others  // for a list: what it stands for if a row has none
 	Forward   bool     // commands move it only forward along its enum

@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir/internal/calendar"
 	"weir/internal/condition"
 	"weir/internal/value"
 )
@@ -111,7 +110,7 @@ func TestInputsAreWhole(t *testing.T) {
 
 // TestReadTypes: which values each type takes, and as what.
 func TestReadTypes(t *testing.T) {
-	berlin, err := calendar.Zone("Europe/Berlin")
+	berlin, err := zoneOf("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +354,7 @@ func TestLocalTimes(t *testing.T) {
 		{"Europe/Berlin", "0000-01-01T00:00:00", ""},
 		{"Asia/Tokyo", "noon", ""},
 	} {
-		zone, err := calendar.Zone(c.zone)
+		zone, err := zoneOf(c.zone)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -405,5 +405,7 @@ func (Kind) Serve(ctx context.Context, r *runner.Runner, job *owntable.Job, rows
 
 // ruleOf returns the rule of a job, or nil if the model no longer has it.
 func ruleOf(m *model.Model, job *owntable.Job) *model.RowRule {
-	return seq.Find(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil && r.Name == job.Rule && r.Source.Name == job.Source })
+	return seq.Find(m.Rows, func(r *model.RowRule) bool {
+		return r.Subscribers != nil && r.Name == job.Rule && r.Source.Name == job.Source
+	})
 }
