@@ -479,7 +479,7 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
 	own := owntable.Table()
-	if readsLedgers(e) {
+	if e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e)) {
 		p.tables = append(p.tables, &own)
 	}
 	in := b.Runner.In(is)
@@ -544,12 +544,6 @@ func (s *segment) leaveLedgers(ctx context.Context, of string) error {
 		}
 	}
 	return err
-}
-
-// readsLedgers reports whether the pass that shows the targets of an entity also reads ledgers. e
-// may be nil.
-func readsLedgers(e *model.Entity) bool {
-	return e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e))
 }
 
 // targetOf returns the target whose ledger in a build a row of our own table is, or, where the

@@ -643,12 +643,7 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 // Holds reports whether all tests hold for the row.
 // No tests hold for every row.
 func Holds(tests []Test, row value.Item) bool {
-	for i := range tests {
-		if !tests[i].Is.Holds(tests[i].Field.Get(row)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(tests, func(t Test) bool { return !t.Is.Holds(t.Field.Get(row)) })
 }
 
 // Left has the attributes that retired derivations have left on rows of an entity. They are in no model file: a program reads

@@ -98,12 +98,7 @@ func (t Type) IsList() bool { return t == TypeList || t == TypeStrings || t == T
 // readsEach reports whether the step reads once for each element of a list of the
 // row before.
 func (s *Step) readsEach() bool {
-	for i := range s.With {
-		if s.With[i].Each() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.With, func(b Bind) bool { return b.Each() })
 }
 
 // Each reports whether the bind takes the elements of a list one after the other.

@@ -202,12 +202,7 @@ func (m making) value(name string) value.Value {
 
 // field is the rule's entry for a name, nil for none.
 func (m making) field(name string) *model.Assign {
-	for i := range m.rule.Fields {
-		if m.rule.Fields[i].Name == name {
-			return &m.rule.Fields[i]
-		}
-	}
-	return nil
+	return seq.At(m.rule.Fields, func(a *model.Assign) bool { return a.Name == name })
 }
 
 // Evaluate returns the value of an expression on a row. c is needed only for the parts of

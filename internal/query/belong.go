@@ -15,7 +15,7 @@ import (
 // with two readings never adds a row.
 func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if len(s.kinds) > 0 {
-		return s.kind(row, sc, now) != nil
+		return slices.ContainsFunc(s.kinds, func(k *step) bool { return k.belongs(row, sc, now) })
 	}
 	if s.sparse && !s.matchesKeys(row) || !s.sparse && s.Entity.Table.Classify(row) != s.Entity {
 		return false

@@ -366,11 +366,6 @@ func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 	return store.WriteAgain(ctx, r.Store, ws)
 }
 
-// Once is store.WriteOnce in the runner's store. If the answer to one of the writes is lost, the batch ends.
-func (r *Runner) Once(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	return store.WriteOnce(ctx, r.Store, ws)
-}
-
 // Get reads rows with strong consistency. Without refs it returns nothing and does no
 // read.
 func (r *Runner) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {

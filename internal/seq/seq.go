@@ -30,6 +30,16 @@ func Where[T any](list []T, is func(T) bool) (out []T) {
 	return out
 }
 
+// At returns the first element of a list, in its place, of which is returns true, nil if there is none.
+func At[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
 // Find returns the first element of a list of which is returns true, the zero value if there is none.
 func Find[T any](list []T, is func(T) bool) (found T) {
 	if i := slices.IndexFunc(list, is); i >= 0 {

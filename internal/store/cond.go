@@ -21,12 +21,7 @@ func (c Cond) Holds(row value.Item) bool {
 
 // holdsAny reports whether one test of a clause holds. An empty clause never holds.
 func holdsAny(clause []Test, row value.Item) bool {
-	for i := range clause {
-		if clause[i].holds(row) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(clause, func(t Test) bool { return t.holds(row) })
 }
 
 // holds is the meaning of each test, for every store: the embedded one and the simulator's call

@@ -49,6 +49,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -132,12 +133,7 @@ type Index struct {
 
 // Index finds an index by name.
 func (t *Table) Index(name string) *Index {
-	for i := range t.Indexes {
-		if t.Indexes[i].Name == name {
-			return &t.Indexes[i]
-		}
-	}
-	return nil
+	return seq.At(t.Indexes, func(ix *Index) bool { return ix.Name == name })
 }
 
 // KeyAttrs returns the attributes of the keys of the table and its indexes, each once, the table's own first.

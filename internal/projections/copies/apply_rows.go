@@ -307,7 +307,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	}
 	wr := w.rowWrite(&p, values, true)
 	wr.If = w.restoreCond(m, removed)
-	out, err := w.Once(ctx, []store.Write{wr})
+	out, err := store.WriteOnce(ctx, w.Store, []store.Write{wr})
 	switch {
 	case err != nil:
 		return false, err

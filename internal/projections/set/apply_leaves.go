@@ -196,14 +196,9 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		then[i](out[i].Err == nil)
 	}
 	for _, s := range pending {
-		s.inOrder()
+		slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) }) // in stream order
 	}
 	return nil
-}
-
-// inOrder sorts the steps that are left to count into stream order.
-func (s *setWork) inOrder() {
-	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) })
 }
 
 // setError says which set an error is about.

@@ -65,11 +65,6 @@ func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
 	return ix.Entry(vs[ix.partition], vs[ix.sort])
 }
 
-// same reports whether two rows have the same place in the index.
-func (ix *index) same(a, b []value.Value) bool {
-	return value.Equal(a[ix.partition], b[ix.partition]) && value.Equal(a[ix.sort], b[ix.sort])
-}
-
 // fits refuses a row for faults that only the whole row shows. stored is the length of its
 // stored form.
 // DynamoDB refuses the same rows: those above 400 KB, and those whose index key has a wrong type or
@@ -99,7 +94,7 @@ func (t *table) entries(id store.Key, was, is value.Item, key []byte, do func(ke
 	vs := t.keyValues(t.keyValues(buf[:0], was), is)
 	before, now := vs[:len(t.indexed)], vs[len(t.indexed):]
 	for _, ix := range t.indexes {
-		if ix.same(before, now) {
+		if value.Equal(before[ix.partition], now[ix.partition]) && value.Equal(before[ix.sort], now[ix.sort]) {
 			continue
 		}
 		for i, side := range [][]value.Value{before, now} {
