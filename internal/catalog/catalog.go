@@ -272,10 +272,8 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 	if len(behind) == 0 {
 		return nil
 	}
-	if _, err := c.store.Write(ctx, behind); err != nil {
-		return fmt.Errorf("moving checkpoints of model %s: %w", c.model.Name, err)
-	}
-	return nil
+	_, err := c.store.Write(ctx, behind)
+	return store.Wrap(err, "moving checkpoints of model %s", c.model.Name)
 }
 
 // lost takes back that streams are complete, if a checkpoint of the model has moved and its

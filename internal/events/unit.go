@@ -57,10 +57,8 @@ const (
 // identity says who made a change, if the stream says so.
 type identity struct{ kind, principal string }
 
-// isTTL reports whether DynamoDB itself made the change, that is, deleted an expired row.
-func (id identity) isTTL() bool {
-	return id.kind == "Service" && id.principal == "dynamodb.amazonaws.com"
-}
+// ttl is DynamoDB itself, which deletes expired rows.
+var ttl = identity{"Service", "dynamodb.amazonaws.com"}
 
 // batchInfo is the part of an on-failure document that describes its records.
 type batchInfo struct{ shard, first, last, arn string }

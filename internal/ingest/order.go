@@ -1,8 +1,6 @@
 package ingest
 
 import (
-	"slices"
-
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -65,11 +63,6 @@ func (s steps) after(touches []touch) (step int32) {
 		}
 	}
 	return step
-}
-
-// changed reports whether a task that is already placed writes one of the rows.
-func (s steps) changed(rows []string) bool {
-	return slices.ContainsFunc(rows, func(name string) bool { return s[name][writes] > 0 })
 }
 
 // follow updates the facts to what a task's plan leaves, and notes what the task

@@ -120,10 +120,7 @@ func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) 
 		}
 		return todo[0].Row.String(), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // freed returns the tasks that were refused because of a unique value, if another task

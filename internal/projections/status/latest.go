@@ -7,7 +7,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -60,7 +59,9 @@ func latestOf(e *model.Entity, target store.Ref, known Facts) (out []value.Attr,
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, seq.Map(l.Attributes(), func(name string) value.Attr { return value.Attr{Name: name, Value: first.Get(name)} })...)
+		for _, name := range l.Attributes() {
+			out = append(out, value.Attr{Name: name, Value: first.Get(name)})
+		}
 	}
 	return out, nil
 }
