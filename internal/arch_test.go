@@ -27,7 +27,6 @@ var pure = map[string][]string{
 	"internal/memory":       nil,
 	"internal/ingest":       {"writer.go", "batch.go"}, // writes what the others decide
 	"internal/aggregate":    nil,
-	"internal/calendar":     nil,
 	"internal/owntable":     nil,
 	"internal/projections":  nil,
 	"internal/search":       nil,

@@ -14,6 +14,7 @@ import (
 	"weir/internal/projections/copies"
 	"weir/internal/projections/follow"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -228,10 +229,7 @@ func (s *segment) readFor(ctx context.Context, m *metered, fixes []runner.Fix, k
 
 // rowsOf returns the rows that a fix compares.
 func rowsOf(m *model.Model, f runner.Fix, known map[string]value.Item) (rows []value.Item) {
-	for _, ref := range f.Reads(m) {
-		rows = append(rows, known[owntable.RowText(ref)])
-	}
-	return rows
+	return seq.Map(f.Reads(m), func(ref store.Ref) value.Item { return known[owntable.RowText(ref)] })
 }
 
 // fixTries is how often a thing is corrected that others write meanwhile.

@@ -17,6 +17,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -425,10 +426,7 @@ func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, 
 // A table is in it once, in the order of the model, also if several entities in it are read.
 func (b *Builder) sources(name string) (out []*store.Table) {
 	if name == model.BuildInPlace {
-		for _, t := range b.Runner.Model.Tables {
-			out = append(out, &t.Table)
-		}
-		return out
+		return seq.Map(b.Runner.Model.Tables, func(t *model.Table) *store.Table { return &t.Table })
 	}
 	for _, t := range b.Runner.Model.AllTables() {
 		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(name, e) }) {
@@ -481,7 +479,7 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
 	own := owntable.Table()
-	if readsLedgers(e) {
+	if e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e)) {
 		p.tables = append(p.tables, &own)
 	}
 	in := b.Runner.In(is)
@@ -546,12 +544,6 @@ func (s *segment) leaveLedgers(ctx context.Context, of string) error {
 		}
 	}
 	return err
-}
-
-// readsLedgers reports whether the pass that shows the targets of an entity also reads ledgers. e
-// may be nil.
-func readsLedgers(e *model.Entity) bool {
-	return e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e))
 }
 
 // targetOf returns the target whose ledger in a build a row of our own table is, or, where the

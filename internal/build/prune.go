@@ -9,6 +9,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -140,12 +141,7 @@ func firstLedger(m, partition string) (text string, ok bool) {
 
 // countedAt returns the entities of which a row with such a text can be and for which there are ledgers.
 func countedAt(m *model.Model, text string) (out []*model.Entity) {
-	for _, e := range m.Entities {
-		if (len(e.Values) > 0 || e.IsRecomputed()) && catalog.CanBe(e, text) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return seq.Where(m.Entities, func(e *model.Entity) bool { return (len(e.Values) > 0 || e.IsRecomputed()) && catalog.CanBe(e, text) })
 }
 
 // remove removes all rows of generations, ledgers, marks, dead letters, notes and segments,

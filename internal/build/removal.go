@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -356,9 +357,7 @@ func takeOff(w *store.Write, row value.Item, attrs, covers []string, version boo
 	slices.Sort(covers)
 	attrs, covers = slices.Compact(attrs), slices.Compact(covers)
 	read := slices.Concat(attrs, covers)
-	for _, name := range attrs {
-		w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: name})
-	}
+	w.Ops = append(w.Ops, seq.Map(attrs, func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
 	for _, name := range covers {
 		if own, shown, _ := owntable.Covered(row, name); value.Equal(shown, row.Get(name)) {
 			w.Ops = append(w.Ops, store.Assign(name, own))
@@ -376,9 +375,7 @@ func takeOff(w *store.Write, row value.Item, attrs, covers []string, version boo
 	if version {
 		w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: owntable.Version})
 	}
-	for _, name := range read {
-		w.If = append(w.If, []store.Test{store.AsRead(name, row.Get(name))})
-	}
+	w.If = append(w.If, seq.Map(read, func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })...)
 }
 
 // owns reports whether a row of the own table is of what goes alone: a ledger, or a node of a set, on whose row nothing is
@@ -394,9 +391,7 @@ func (x *Removal) owns(partition, sort string) bool {
 		return true
 	}
 	names := []string{x.Runner.Model.Name}
-	for _, b := range x.read.Builds {
-		names = append(names, b.Ledgers(x.Runner.Model.Name))
-	}
+	names = append(names, seq.Map(x.read.Builds, func(b owntable.Build) string { return b.Ledgers(x.Runner.Model.Name) })...)
 	for i, name := range names {
 		facts, is := strings.CutPrefix(partition, owntable.Facts(name))
 		if is && only(func(f *owntable.Footprint) bool {

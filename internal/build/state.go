@@ -8,6 +8,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/contribution"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -151,12 +152,7 @@ func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range b.Runner.Catalog.Program().Lacks(row) {
-		if slices.Contains(b.Names, e) {
-			out = append(out, e)
-		}
-	}
-	return out, nil
+	return seq.Where(b.Runner.Catalog.Program().Lacks(row), func(e string) bool { return slices.Contains(b.Names, e) }), nil
 }
 
 // Begins returns the history that the builder begins: no row tells it, and it is complete from

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"weir/internal/seq"
 )
 
 // Unfit is a row that a build leaves out of a derivation, since the derivation cannot use it. The stream would
@@ -47,10 +49,5 @@ func (u *unfits) add(is Unfit) {
 func (b *Builder) Unfit(name string) (out []Unfit) {
 	b.unfits.mu.Lock()
 	defer b.unfits.mu.Unlock()
-	for _, is := range b.unfits.all {
-		if name == "" || is.build == name {
-			out = append(out, is)
-		}
-	}
-	return out
+	return seq.Where(b.unfits.all, func(is Unfit) bool { return name == "" || is.build == name })
 }

@@ -30,6 +30,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -93,10 +94,7 @@ const (
 // New returns a Bulk for a replay that has not begun, or the reason why there can be none.
 // The runner must have been started. Close the Bulk when it has ended.
 func New(ctx context.Context, r *replay.Replay, size Size) (b *Bulk, why string, err error) {
-	var tables []string
-	for _, t := range r.Model.Tables {
-		tables = append(tables, t.Name)
-	}
+	tables := seq.Map(r.Model.Tables, func(t *model.Table) string { return t.Name })
 	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
 	if b.most, b.burst = atOnce, size.Memory/2; lists(r.Model) { // which may suddenly lead to much more
 		b.most, b.burst = atOnceOfLists, size.Memory/8

@@ -8,6 +8,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -68,9 +69,7 @@ func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Iden
 	begins := p.Begins(entered)
 	p.beginHistory(&entered, now)
 	builds, fresh := p.Plan(entered, entities, again, asked, now)
-	for _, e := range fresh {
-		begins = append(begins, p.Rebuilt(entered, e, true)...)
-	}
+	begins = append(begins, seq.Flat(fresh, func(e string) []string { return p.Rebuilt(entered, e, true) })...)
 	if err := p.buildable(begins, tables); err != nil {
 		return was, nil, err
 	}
@@ -128,12 +127,7 @@ func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) {
 // Lacks returns the entities that have tallies which are not live by the program's
 // definitions and can be built, sorted. Those that are being built are among them.
 func (p *Program) Lacks(row owntable.CatalogRow) (entities []string) {
-	for _, e := range slices.Sorted(maps.Values(p.built)) {
-		if p.lacks(row, e) {
-			entities = append(entities, e)
-		}
-	}
-	return slices.Compact(entities)
+	return seq.Where(slices.Compact(slices.Sorted(maps.Values(p.built))), func(e string) bool { return p.lacks(row, e) })
 }
 
 // lacks reports whether an entity has a tally that is not live by the program's definition.

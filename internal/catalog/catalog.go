@@ -272,10 +272,8 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 	if len(behind) == 0 {
 		return nil
 	}
-	if _, err := c.store.Write(ctx, behind); err != nil {
-		return fmt.Errorf("moving checkpoints of model %s: %w", c.model.Name, err)
-	}
-	return nil
+	_, err := c.store.Write(ctx, behind)
+	return store.Wrap(err, "moving checkpoints of model %s", c.model.Name)
 }
 
 // lost takes back that streams are complete, if a checkpoint of the model has moved and its
@@ -490,10 +488,7 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("writing the catalog of model %s: %w", c.model.Name, err)
-	}
-	return true, nil
+	return true, store.Wrap(err, "writing the catalog of model %s", c.model.Name)
 }
 
 // Row returns the catalog as it is.

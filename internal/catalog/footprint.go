@@ -10,6 +10,7 @@ import (
 	"weir/internal/aggregate"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -119,10 +120,7 @@ func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) err
 	if i := slices.IndexFunc(out, func(o store.Outcome) bool { return o.Err != nil }); err == nil && i >= 0 {
 		err = out[i].Err
 	}
-	if err != nil {
-		return fmt.Errorf("noting what derivations of model %s leave: %w", c.model.Name, err)
-	}
-	return nil
+	return store.Wrap(err, "noting what derivations of model %s leave", c.model.Name)
 }
 
 // removedLife is how long what was removed is still taken for weir's: a stream has the changes that removed it for 24 hours.
@@ -147,11 +145,7 @@ func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
 			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Meets) {
 				continue
 			}
-			for _, name := range f.Attrs {
-				if e.Attribute(name) == nil {
-					left = append(left, name)
-				}
-			}
+			left = append(left, seq.Where(f.Attrs, func(name string) bool { return e.Attribute(name) == nil })...)
 		}
 		e.Left.Set(left)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -36,9 +37,7 @@ func shapeOf(e *model.Entity, constants map[string]string) owntable.Shape {
 	}
 	for i := range e.Where {
 		if f := e.Where[i].Field; f.Key == nil {
-			for _, v := range e.Where[i].Listed() {
-				s.Is[f.Attr] = append(s.Is[f.Attr], value.Scalar(v))
-			}
+			s.Is[f.Attr] = append(s.Is[f.Attr], seq.Map(e.Where[i].Listed(), value.Scalar)...)
 		}
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/stage"
 )
 
@@ -18,9 +19,7 @@ type StageFlags struct {
 // Deployment is the stage that the flags say.
 func (f *StageFlags) Deployment() stage.Stage {
 	s := stage.Stage{Name: string(f.Stage)}
-	for _, m := range f.Tables {
-		s.Tables = append(s.Tables, m...)
-	}
+	s.Tables = append(s.Tables, seq.Flat(f.Tables, func(m tableMap) []stage.Pair { return m })...)
 	return s
 }
 

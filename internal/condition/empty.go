@@ -14,18 +14,13 @@ func (c Condition) Empty() bool {
 	if c.Holds(value.Value{}) {
 		return false
 	}
-	if c.has(Absent) {
+	if slices.ContainsFunc(c, func(t Term) bool { return t.Op == Absent }) {
 		return true // some other term needs a value
 	}
 	if complete := c.candidates(); complete != nil {
 		return !slices.ContainsFunc(complete, c.Holds)
 	}
 	return c.kinds() || c.timesEmpty() || c.span(AsIs).empty(c) || c.span(AsTimes).empty(nil) || c.span(AsNumbers).empty(nil)
-}
-
-// has reports whether a term of this word is among them.
-func (c Condition) has(op Op) bool {
-	return slices.ContainsFunc(c, func(t Term) bool { return t.Op == op })
 }
 
 // candidates returns values of which one passes if any value does, nil if it cannot list

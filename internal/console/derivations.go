@@ -41,9 +41,7 @@ func derivations(m *model.Model, st *status.Status, f *flow) (out []derived) {
 	for i := range st.Derivations {
 		d := &st.Derivations[i]
 		one := derived{Name: d.Name, Kind: d.Kind, State: d.State, Since: d.Since}
-		for _, e := range planned[d.Name].From {
-			one.From = append(one.From, entityLink(m, e))
-		}
+		one.From = append(one.From, seq.Map(planned[d.Name].From, func(e string) link { return entityLink(m, e) })...)
 		if into := planned[d.Name].Into; into != "" {
 			one.Into = entityLink(m, into)
 		}

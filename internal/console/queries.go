@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/query"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -149,9 +150,7 @@ func answered(q *model.Query) (e *model.Entity, order []string) {
 	switch {
 	case q.Search != nil:
 		e = q.Search.Of
-		for _, f := range q.Search.Text {
-			order = append(order, f.Attr)
-		}
+		order = append(order, seq.Map(q.Search.Text, func(f *model.Field) string { return f.Attr })...)
 	case len(q.Steps) == 1:
 		e = q.Steps[0].Entity
 	default:

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -79,9 +80,7 @@ func (c *Console) rows(r *request) error {
 	for _, e := range m.Entities {
 		p.Entities = append(p.Entities, link{e.Name, entityLink(m, e.Name).Href, e == p.Entity})
 	}
-	for _, t := range m.AllTables() {
-		p.Tables = append(p.Tables, t.Name)
-	}
+	p.Tables = append(p.Tables, seq.Map(m.AllTables(), func(t *model.Table) string { return t.Name })...)
 	p.Action = r.path("/rows")
 	p.fill(m, rows)
 	return r.ok("rows", p.title(), &p)
@@ -196,9 +195,7 @@ func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
 		if e != nil {
 			line.Entity = e.Name
 		}
-		for _, col := range p.Columns {
-			line.Cells = append(line.Cells, show(row.Get(col.Name), 60))
-		}
+		line.Cells = append(line.Cells, seq.Map(p.Columns, func(col columnHead) shown { return show(row.Get(col.Name), 60) })...)
 		if p.Entity == nil {
 			line.Text = brief(string(value.AppendPlainItem(nil, row.Filter(func(name string) bool { return !isKey(p.Table, name) && !owntable.IsOurs(name) }))), 160)
 		}

@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/value"
 	"weir/internal/web"
 )
@@ -75,9 +76,7 @@ func (f filter) passes(l *recordLine) bool {
 func (c *Console) tail(r *request) error {
 	f, m := r.filter(), r.part.Model
 	p := tailPage{Entity: f.entity, Key: f.key, Action: r.path("/tail"), Shared: c.options.Shards != nil}
-	for _, e := range m.Entities {
-		p.Entities = append(p.Entities, e.Name)
-	}
+	p.Entities = append(p.Entities, seq.Map(m.Entities, func(e *model.Entity) string { return e.Name })...)
 	recent, number := c.options.Activity.models[m.Name].last()
 	for _, one := range recent {
 		if len(p.Records) == tailShown {

@@ -9,6 +9,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -31,9 +32,7 @@ func (b Box) letterOf(d *Letter) *owntable.LetterRow {
 	if t := b.Model.Table(d.Row.Table); t != nil {
 		l.Key = t.Item(d.Row.Key)
 	}
-	for _, a := range d.Adds {
-		l.Adds = append(l.Adds, value.Attr{Name: a.Field, Value: a.Amount})
-	}
+	l.Adds = seq.Map(d.Adds, func(a projections.Add) value.Attr { return value.Attr{Name: a.Field, Value: a.Amount} })
 	return l
 }
 

@@ -148,9 +148,7 @@ func (s *stack) conditions() node {
 	if s.plan.searches() {
 		out = append(out, is("HasDomain", not(equals(paramDomain, ""))))
 	}
-	for _, t := range s.plan.Tables {
-		out = append(out, is("Make"+t.ID+"Table", equals(t.stream(), "")))
-	}
+	out = append(out, seq.Map(s.plan.Tables, func(t *Table) entry { return is("Make"+t.ID+"Table", equals(t.stream(), "")) })...)
 	return object(out...)
 }
 
@@ -290,9 +288,7 @@ func (s *stack) role(f *Function) {
 			values := []any{c.like}
 			if c.own {
 				values = nil
-				for _, t := range f.Model.Tables {
-					values = append(values, sub(stageRows+"${"+t.name()+"}"))
-				}
+				values = append(values, seq.Map(f.Model.Tables, func(t *Table) any { return sub(stageRows + "${" + t.name() + "}") })...)
 			}
 			conditions = append(conditions, is(c.operator, object(is("dynamodb:LeadingKeys", list(values...)))))
 		}

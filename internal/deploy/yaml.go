@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"weir/internal/seq"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -43,9 +44,7 @@ func list(items ...any) any {
 		return nil
 	}
 	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-	for _, i := range items {
-		n.Content = append(n.Content, nodeOf(i))
-	}
+	n.Content = append(n.Content, seq.Map(items, nodeOf)...)
 	return n
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -107,12 +108,7 @@ func (t *Table) Differences() (out []Difference) {
 
 // index is the index of the table that a definition means, nil if it has none.
 func (t *Table) index(want *store.Index) *Index {
-	for i := range t.Indexes {
-		if is := &t.Indexes[i]; is.Name == want.Name && is.Local == want.Local {
-			return is
-		}
-	}
-	return nil
+	return seq.At(t.Indexes, func(is *Index) bool { return is.Name == want.Name && is.Local == want.Local })
 }
 
 // indexKind is what an index is called in messages.

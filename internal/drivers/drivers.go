@@ -18,6 +18,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/search"
 	"weir/internal/search/opensearch"
+	"weir/internal/seq"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -211,12 +212,7 @@ func (p Place) Deployer(ctx context.Context, tables []store.Table) (store.Deploy
 
 // Store is the driver of the place's rows.
 func (p Place) Store() *Store {
-	for i := range stores {
-		if stores[i].Of(p) {
-			return &stores[i]
-		}
-	}
-	return nil // not reached: the last one takes every place
+	return seq.At(stores, func(s *Store) bool { return s.Of(p) }) // the last one takes every place
 }
 
 // Dir is the directory that the process has to itself, "" for none.
@@ -229,12 +225,7 @@ func (p Place) Dir() string {
 
 // Index is the driver of the place's documents, nil where there are none.
 func (p Place) Index() *Index {
-	for i := range indexes {
-		if indexes[i].Of(p) {
-			return &indexes[i]
-		}
-	}
-	return nil
+	return seq.At(indexes, func(ix *Index) bool { return ix.Of(p) })
 }
 
 // ErrConfig marks errors of what surrounds a driver, such as its environment.

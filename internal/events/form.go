@@ -35,7 +35,7 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 			errs[1] = fmt.Errorf("SequenceNumber: %w", errs[1])
 		}
 	}
-	rec.Expired = u.event == "REMOVE" && u.who.isTTL()
+	rec.Expired = u.event == "REMOVE" && u.who == ttl
 	errs[2] = u.check(&rec)
 	if u.arn != "" && p.tableOf(u.arn) == "" {
 		errs[3] = fmt.Errorf("eventSourceARN: %w: %.100q", ErrNoTable, u.arn)

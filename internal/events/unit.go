@@ -3,6 +3,7 @@ package events
 import (
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -56,10 +57,8 @@ const (
 // identity says who made a change, if the stream says so.
 type identity struct{ kind, principal string }
 
-// isTTL reports whether DynamoDB itself made the change, that is, deleted an expired row.
-func (id identity) isTTL() bool {
-	return id.kind == "Service" && id.principal == "dynamodb.amazonaws.com"
-}
+// ttl is DynamoDB itself, which deletes expired rows.
+var ttl = identity{"Service", "dynamodb.amazonaws.com"}
 
 // batchInfo is the part of an on-failure document that describes its records.
 type batchInfo struct{ shard, first, last, arn string }
@@ -199,12 +198,7 @@ var unitNames = []string{
 
 // foldedName returns the one of names that equals name except for case, "" for none.
 func foldedName(names []string, name string) string {
-	for _, known := range names {
-		if len(known) == len(name) && strings.EqualFold(known, name) {
-			return known
-		}
-	}
-	return ""
+	return seq.Find(names, func(known string) bool { return len(known) == len(name) && strings.EqualFold(known, name) })
 }
 
 // container stops at the records that a unit holds.

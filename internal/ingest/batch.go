@@ -103,7 +103,7 @@ func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	}
 	order := make(steps, len(b.todo))
 	for i, t := range b.todo {
-		if order.changed(t.known.used) {
+		if slices.ContainsFunc(t.known.used, func(name string) bool { return order[name][writes] > 0 }) {
 			if err := b.decide(ctx, b.todo[i:i+1], f); err != nil {
 				return nil, err
 			}

@@ -146,7 +146,7 @@ func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 		if len(r.Problems) >= maxSentences { // what is meant costs too much to look for in each of many
 			return "is no field of " + c.Name
 		}
-		return c.unknown(m.Name)
+		return "is no field of " + c.Name + model.Meant(m.Name, c.fields)
 	case m.Value.Kind() == value.Null:
 		return c.null(m.Name, a, inKey)
 	case a == nil:
@@ -158,11 +158,6 @@ func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 	}
 	c.given.set(m.Name, v)
 	return reason
-}
-
-// unknown says that there is no such field, with the one that was probably meant.
-func (c *checked) unknown(name string) string {
-	return "is no field of " + c.Name + model.Meant(name, c.fields)
 }
 
 // null takes a field given as null. For an update it removes the field; for other

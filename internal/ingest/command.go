@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -136,10 +137,7 @@ func (r *Refusal) Shown(m *model.Model) *Refusal {
 
 // Error lists the first problems of the command in one line, and counts the rest; servers answer with the list.
 func (r *Refusal) Error() string {
-	var texts []string
-	for _, p := range r.Problems[:min(len(r.Problems), maxSentences)] {
-		texts = append(texts, p.String())
-	}
+	texts := seq.Map(r.Problems[:min(len(r.Problems), maxSentences)], func(p Problem) string { return p.String() })
 	if more := len(r.Problems) - len(texts) + r.More; more > 0 {
 		texts = append(texts, "and "+number(more)+" more")
 	}

@@ -10,6 +10,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/query"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -48,9 +49,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 		f.attrs[a.Name] = a
 		f.fields = append(f.fields, a.Name)
 	}
-	for _, k := range e.PrimaryKey() {
-		f.named = append(f.named, k.Template.Names()...)
-	}
+	f.named = append(f.named, seq.Flat(e.PrimaryKey(), func(k *model.KeyTemplate) []string { return k.Template.Names() })...)
 	for _, name := range f.named {
 		if f.attrs[name] == nil {
 			f.fields = append(f.fields, name)

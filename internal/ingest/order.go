@@ -1,13 +1,12 @@
 package ingest
 
 import (
-	"slices"
-
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/feed"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -66,18 +65,10 @@ func (s steps) after(touches []touch) (step int32) {
 	return step
 }
 
-// changed reports whether a task that is already placed writes one of the rows.
-func (s steps) changed(rows []string) bool {
-	return slices.ContainsFunc(rows, func(name string) bool { return s[name][writes] > 0 })
-}
-
 // follow updates the facts to what a task's plan leaves, and notes what the task
 // touches. nth tells the task from the others.
 func (w *Writer) follow(t *task, f *facts, nth int) error {
-	t.touches = nil
-	for _, name := range t.known.used {
-		t.touches = append(t.touches, touch{name, reads})
-	}
+	t.touches = seq.Map(t.known.used, func(name string) touch { return touch{name, reads} })
 	if t.plan.err != nil {
 		return nil
 	}
@@ -115,16 +106,9 @@ var ownTable = owntable.Table()
 // and lists of followers. The key of a history row contains the change's position. Each
 // change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {
-	for _, p := range copies.Puts(c) {
-		out = append(out, touch{nameOf(p.Row), writes})
-	}
-	for _, j := range feed.Fold(c, nil) {
-		out = append(out, touch{"list " + j.List, joins})
-	}
-	for _, t := range feed.FoldNotifications(c, nil) {
-		out = append(out, touch{"list " + t.List, tells})
-	}
-	return out
+	out = seq.Map(copies.Puts(c), func(p projections.Put) touch { return touch{nameOf(p.Row), writes} })
+	out = append(out, seq.Map(feed.Fold(c, nil), func(j feed.Subscription) touch { return touch{"list " + j.List, joins} })...)
+	return append(out, seq.Map(feed.FoldNotifications(c, nil), func(t feed.Notification) touch { return touch{"list " + t.List, tells} })...)
 }
 
 // leading returns the tables with rows from which other rows are made, or that have

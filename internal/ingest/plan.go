@@ -6,6 +6,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/status"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -207,9 +208,7 @@ func (c *checked) forward(live, was, is value.Item) *Refusal {
 func (c *checked) watched() []string {
 	var out []string
 	if c.IfMatch != "" && c.IfMatch != "*" {
-		for _, a := range c.Attributes {
-			out = append(out, a.Name)
-		}
+		out = append(out, seq.Map(c.Attributes, func(a *model.Attribute) string { return a.Name })...)
 	}
 	if ttl := c.Table.TTL; ttl != "" {
 		out = append(out, ttl)
@@ -217,9 +216,7 @@ func (c *checked) watched() []string {
 	if c.Expires != nil && c.Expires.Key == nil {
 		out = append(out, c.Expires.Attr)
 	}
-	for _, u := range c.Unique {
-		out = append(out, u.Field.Attr)
-	}
+	out = append(out, seq.Map(c.Unique, func(u *model.Unique) string { return u.Field.Attr })...)
 	for _, a := range c.Attributes {
 		if a.Forward {
 			out = append(out, a.Name)
@@ -255,9 +252,7 @@ func (c *checked) guard(row value.Item, names []string) store.Cond {
 		}
 	}
 	if c.IfMatch != "" && c.IfMatch != "*" {
-		for _, a := range c.application(row) {
-			names = append(names, a.Name)
-		}
+		names = append(names, seq.Map(c.application(row), func(a value.Attr) string { return a.Name })...)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {

@@ -238,7 +238,7 @@ func (h *Handler) over(ctx context.Context, w *work, applied int) error {
 	if len(w.records) == 0 {
 		return nil
 	}
-	return h.end(ctx, w, applied)
+	return h.change(ctx, w, func(l *progress) (progress, error) { return l.applied(w.records, applied) })
 }
 
 // portion applies records, and stores those that cannot be applied as dead letters.

@@ -378,11 +378,6 @@ func (w *work) cut(f contribution.Fence, l *progress) contribution.Fence {
 	})
 }
 
-// end notes how many of an event's records are applied.
-func (h *Handler) end(ctx context.Context, w *work, n int) error {
-	return h.change(ctx, w, func(l *progress) (progress, error) { return l.applied(w.records, n) })
-}
-
 // recent reports whether the row was written so lately that the mapping cannot have been made again since.
 func (l *progress) recent(now time.Time) bool {
 	return now.Sub(l.Expiry.Add(-progressLife)) < remade

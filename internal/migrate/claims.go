@@ -60,11 +60,7 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []ingest
 		return nil, err
 	}
 	for i := range claims {
-		for _, ref := range known[i] {
-			if claims[i].Holds(rows[ref.String()], now) {
-				out[i].by = append(out[i].by, ref)
-			}
-		}
+		out[i].by = append(out[i].by, seq.Where(known[i], func(ref store.Ref) bool { return claims[i].Holds(rows[ref.String()], now) })...)
 	}
 	return out, nil
 }

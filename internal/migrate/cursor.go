@@ -79,8 +79,6 @@ func (c *cursor) note(ctx context.Context, w store.Write) error {
 	if c.dry {
 		return nil
 	}
-	if _, err := store.WriteRow(ctx, c, w); err != nil {
-		return fmt.Errorf("noting how far the scan is: %w", err)
-	}
-	return nil
+	_, err := store.WriteRow(ctx, c, w)
+	return store.Wrap(err, "noting how far the scan is")
 }

@@ -31,6 +31,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/parallel"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -119,10 +120,7 @@ func (m *Mover) Move(ctx context.Context, requests []Request) ([]Result, error) 
 		}
 		return todo[0].Row.String(), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // freed returns the tasks that were refused because of a unique value, if another task
@@ -183,10 +181,7 @@ func (m *Mover) attempt(ctx context.Context, todo []*task) (again []*task, err e
 // decide finishes plans that begin has made, with the rows that they need.
 // All rows of all plans are read in one call, strongly.
 func (m *Mover) decide(ctx context.Context, plans []*plan) error {
-	var refs []store.Ref
-	for _, p := range plans {
-		refs = append(refs, p.reads()...)
-	}
+	refs := seq.Flat(plans, func(p *plan) []store.Ref { return p.reads() })
 	rows, err := readAll(ctx, m.Store, refs)
 	if err != nil {
 		return err

@@ -93,9 +93,7 @@ func (p *plan) targets() string {
 
 // reads returns the rows that the plan needs.
 func (p *plan) reads() (refs []store.Ref) {
-	for _, d := range p.stale {
-		refs = append(refs, d.Row)
-	}
+	refs = seq.Map(p.stale, func(d projections.Moved) store.Ref { return d.Row })
 	if p.Outcome == Refused || p.current() {
 		return refs
 	}
@@ -156,9 +154,7 @@ func (p *plan) old() {
 		}
 	case len(p.late) > 0:
 		w.If = asRead(in.Into, p.now)
-		for _, a := range p.late {
-			w.Ops = append(w.Ops, store.Op{Kind: store.Remove, Attr: a.Name})
-		}
+		w.Ops = append(w.Ops, seq.Map(p.late, func(a value.Attr) store.Op { return store.Op{Kind: store.Remove, Attr: a.Name} })...)
 	case p.isOld && p.now.Get(owntable.Moved).Text() != p.oldMark():
 		w.Ops = []store.Op{{Kind: store.Set, Attr: owntable.Moved, Value: value.OfString(p.oldMark())}}
 	case len(p.writes) == 0:

@@ -5,17 +5,16 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/calendar"
 	"weir/internal/condition"
 	"weir/internal/value"
 )
 
 // Bucket is the part of the calendar that a time of a row is in.
 // The text of a bucket depends on nothing but the row and the model: zone rules are those of
-// package calendar, never the machine's.
+// calendar.go, never the machine's.
 type Bucket struct {
 	Of    *Field
-	Unit  calendar.Unit
+	Unit  Unit
 	Zone  *time.Location
 	Epoch As // of a time that is a number; "" for a text of RFC 3339
 	// rules is a part of the definition, so another release with other rules for the zone builds
@@ -39,7 +38,7 @@ func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
 		}
 		return value.Value{}, &Unfit{b.Of, v, want}
 	}
-	text, ok := calendar.Of(b.Unit, b.Zone, at)
+	text, ok := partOf(b.Unit, b.Zone, at)
 	if !ok {
 		return value.Value{}, &Unfit{b.Of, v, "a time in the years from 0 to 9999"}
 	}
@@ -120,9 +119,9 @@ func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value o
 func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 	at := b.Unit.word()
 	of := c.field(source, at)
-	zone, err := calendar.Zone(b.Zone.text)
+	zone, err := zoneOf(b.Zone.text)
 	if err != nil {
-		c.refuseUnknown(b.Zone, calendar.Names(), "%v", err)
+		c.refuseUnknown(b.Zone, zoneNames(), "%v", err)
 	}
 	counts := b.said("epoch")
 	epoch := As(b.Epoch.text)
@@ -145,5 +144,5 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 		}
 		c.report(at.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
 	}
-	return Expr{Bucket: &Bucket{Of: of, Unit: calendar.Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: calendar.Rules(zone)}}
+	return Expr{Bucket: &Bucket{Of: of, Unit: Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: rulesOf(zone)}}
 }

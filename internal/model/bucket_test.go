@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir/internal/calendar"
 	"weir/internal/value"
 )
 
@@ -59,7 +58,7 @@ func TestEpoch(t *testing.T) {
 		{"", value.OfString("9999-12-31"), "9999-12-31"},
 		{"", value.OfString("9999-12-31T23:00:00-02:00"), ""},
 	} {
-		b := &Bucket{Of: &Field{Name: "at", Attr: "at", Type: TypeAny}, Unit: calendar.Day, Zone: time.UTC, Epoch: tt.epoch}
+		b := &Bucket{Of: &Field{Name: "at", Attr: "at", Type: TypeAny}, Unit: Day, Zone: time.UTC, Epoch: tt.epoch}
 		got, unfit := b.value(value.NewItem(value.Attr{Name: "at", Value: tt.v}))
 		if got.Text() != tt.want || (unfit != nil) != (tt.want == "") {
 			t.Errorf("%q of %v is in %q, unfit %v; want %q", tt.epoch, tt.v, got.Text(), unfit, tt.want)

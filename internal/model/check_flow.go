@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -32,9 +33,7 @@ func (c *compiler) feeds() map[string][]string {
 		if r.of.Derived {
 			out[r.makes] = append(out[r.makes], r.of.Name)
 		}
-		for _, f := range r.in.reads() {
-			out[r.makes] = append(out[r.makes], c.writersOf(r.of, f.Name)...)
-		}
+		out[r.makes] = append(out[r.makes], seq.Flat(r.in.reads(), func(f *Field) []string { return c.writersOf(r.of, f.Name) })...)
 	}
 	return out
 }

@@ -27,12 +27,7 @@ func (s *Step) indexed(e *Entity) bool {
 
 // Bound returns the Bind that fixes a name, nil if none does.
 func (s *Step) Bound(name string) *Bind {
-	for i := range s.With {
-		if s.With[i].Field.Name == name {
-			return &s.With[i]
-		}
-	}
-	return nil
+	return seq.At(s.With, func(b *Bind) bool { return b.Field.Name == name })
 }
 
 // certain reports whether the name has a value in every call.

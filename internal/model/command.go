@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"weir/internal/seq"
 )
 
 // Flag is a flag of a command line, with two hyphens before its name. One without a value has only a name.
@@ -36,9 +37,7 @@ func (m *Model) Command(verb string, args ...string) string {
 			words = append(words, quote(f.Value))
 		}
 	}
-	for _, a := range args {
-		words = append(words, quote(a))
-	}
+	words = append(words, seq.Map(args, quote)...)
 	return strings.Join(words, " ")
 }
 

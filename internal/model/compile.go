@@ -83,12 +83,8 @@ func (c *compiler) fieldNames(e *Entity) []string {
 	if e.Derived {
 		keys = e.Keys
 	}
-	for _, k := range keys {
-		out = append(out, k.Template.Names()...)
-	}
-	for _, t := range e.Where {
-		out = append(out, t.Field.Name)
-	}
+	out = append(out, seq.Flat(keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
+	out = append(out, seq.Map(e.Where, func(t Test) string { return t.Field.Name })...)
 	return sortedOnce(out)
 }
 

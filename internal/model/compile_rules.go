@@ -120,12 +120,7 @@ func (c *compiler) duration(n node) time.Duration {
 // indexOf returns an index that finds rows by this field alone, nil for none.
 // A local index is no help: it needs the partition key, which a unique value does not tell.
 func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
-	for i := range e.Table.Indexes {
-		if ix := &e.Table.Indexes[i]; !ix.Local && e.findsBy(ix, f.Name) {
-			return ix
-		}
-	}
-	return nil
+	return seq.At(e.Table.Indexes, func(ix *store.Index) bool { return !ix.Local && e.findsBy(ix, f.Name) })
 }
 
 // onceOf compiles where idempotency keys are kept, nil after a problem. The row with the key must

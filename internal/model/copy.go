@@ -137,9 +137,7 @@ var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove":
 // settable returns the names to which a row rule may give a value.
 func (c *compiler) settable(into *Entity) []string {
 	out := into.attributeNames()
-	for _, k := range into.Keys {
-		out = append(out, k.Template.Names()...)
-	}
+	out = append(out, seq.Flat(into.Keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
 	return sortedOnce(out)
 }
 
@@ -307,11 +305,7 @@ func recordsIn(x Expr) []string {
 	if x.Record != "" {
 		return []string{x.Record}
 	}
-	var out []string
-	for _, a := range x.Map {
-		out = append(out, recordsIn(a.Expr)...)
-	}
-	return out
+	return seq.Flat(x.Map, func(a Assign) []string { return recordsIn(a.Expr) })
 }
 
 // checkRowTypes reports a value whose type does not fit its attribute.

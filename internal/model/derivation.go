@@ -131,9 +131,7 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 		name := f.Rule.Name + "." + f.Attr
 		follows[name] = append(follows[name], f)
 	}
-	for _, name := range slices.Sorted(maps.Keys(rules)) {
-		out = append(out, rulesDerivation(name, rules[name]))
-	}
+	out = append(out, seq.Map(slices.Sorted(maps.Keys(rules)), func(name string) Derivation { return rulesDerivation(name, rules[name]) })...)
 	for _, name := range slices.Sorted(maps.Keys(follows)) {
 		out = append(out, followsDerivation(name, follows[name]))
 	}
@@ -410,12 +408,8 @@ func (e *Entity) DerivedAttributes() (out []string) {
 			out = append(out, t.Attr)
 		}
 	}
-	for _, s := range e.Statuses {
-		out = append(out, s.Attributes()...)
-	}
-	for _, l := range e.Latest {
-		out = append(out, l.Attributes()...)
-	}
+	out = append(out, seq.Flat(e.Statuses, func(s *Status) []string { return s.Attributes() })...)
+	out = append(out, seq.Flat(e.Latest, func(l *Latest) []string { return l.Attributes() })...)
 	return sortedOnce(out)
 }
 

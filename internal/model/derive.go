@@ -45,10 +45,7 @@ func (list *derivations) read(n node, what string) {
 				*list = append(*list, d)
 			}
 		case e.value.isMap():
-			var known []string
-			for _, k := range kinds {
-				known = append(known, k.keys...)
-			}
+			known := seq.Flat(kinds, func(k *kind) []string { return k.keys })
 			n.r.report(e.name.pos, "one of "+strings.Join(known, ", "), "%q does not say what it derives", e.name.text)
 		}
 	}

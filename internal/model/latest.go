@@ -112,9 +112,7 @@ type latestDecl struct {
 
 func (d *latestDecl) enter(c *compiler, e *Entity) {
 	l := &Latest{Name: d.name.text, Kind: d.Of.key, Target: e, Set: []Assign{{Name: d.attr.text}}, decl: d}
-	for _, p := range d.Also {
-		l.Set = append(l.Set, Assign{Name: p.name.text})
-	}
+	l.Set = append(l.Set, seq.Map(d.Also, func(p pair) Assign { return Assign{Name: p.name.text} })...)
 	c.Latest = append(c.Latest, l)
 	e.Latest = append(e.Latest, l)
 }
@@ -153,9 +151,7 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			at = d.Also[i-1].name.pos
 		}
 		before := l.Attributes()[:i]
-		for _, o := range e.Latest[:slices.Index(e.Latest, l)] {
-			before = append(before, o.Attributes()...)
-		}
+		before = append(before, seq.Flat(e.Latest[:slices.Index(e.Latest, l)], func(o *Latest) []string { return o.Attributes() })...)
 		switch {
 		case slices.Contains(before, a.Name) || c.valueOf(e, a.Name) != nil:
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)

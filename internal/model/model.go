@@ -135,7 +135,7 @@ type Attribute struct {
 	As     As          // how rows have it, "" for the form of its type
 	// Zone is that of times that name none; nil: such a text is no time.
 	Zone      *time.Location
-	zoneRules string   // of the zone, see package calendar
+	zoneRules string   // of the zone, see calendar.go
 	Reading   *Reading // nil: queries show the stored value
 	Others    *Others  // for a list: what it stands for if a row has none
 	Forward   bool     // commands move it only forward along its enum
@@ -398,12 +398,7 @@ func (t *Table) Classify(row value.Item) *Entity {
 	if t.kind != nil {
 		kind = t.kind.Get(row)
 	}
-	for _, e := range t.Entities {
-		if (e.kind == nil || e.kind.Is.Holds(kind)) && e.Match(row) {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(t.Entities, func(e *Entity) bool { return (e.kind == nil || e.kind.Is.Holds(kind)) && e.Match(row) })
 }
 
 // sortByKind chooses the attribute by which Classify first tells entities apart: the one
@@ -648,12 +643,7 @@ func (k *KeyTemplate) BuildTyped(get func(name string) value.Value) (value.Value
 // Holds reports whether all tests hold for the row.
 // No tests hold for every row.
 func Holds(tests []Test, row value.Item) bool {
-	for i := range tests {
-		if !tests[i].Is.Holds(tests[i].Field.Get(row)) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(tests, func(t Test) bool { return !t.Is.Holds(t.Field.Get(row)) })
 }
 
 // Left has the attributes that retired derivations have left on rows of an entity. They are in no model file: a program reads

@@ -89,13 +89,7 @@ func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 // keyTests returns the tests of the entity's where on names in the primary key. Every row
 // that weir makes passes them, because weir makes no others.
 func (e *Entity) keyTests() []Test {
-	var out []Test
-	for _, t := range e.Where {
-		if t.Field.Key != nil {
-			out = append(out, t)
-		}
-	}
-	return out
+	return seq.Where(e.Where, func(t Test) bool { return t.Field.Key != nil })
 }
 
 // Takes reports whether a row with this key can belong to the entity, as far as its where

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -20,9 +21,7 @@ func Spellings(names []string) [][]string {
 	}
 	out := [][]string{nil}
 	for _, name := range names {
-		for _, before := range out {
-			out = append(out, append(slices.Clip(before), name))
-		}
+		out = append(out, seq.Map(out, func(before []string) []string { return append(slices.Clip(before), name) })...)
 	}
 	return out
 }

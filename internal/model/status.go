@@ -71,9 +71,7 @@ type Reading struct {
 func (s *Status) Attributes() []string {
 	out := []string{s.Attr.Name}
 	for _, st := range s.Stages {
-		for _, a := range st.Set {
-			out = append(out, a.Name)
-		}
+		out = append(out, seq.Map(st.Set, func(a Assign) string { return a.Name })...)
 	}
 	return out
 }
@@ -100,12 +98,7 @@ func (t Type) IsList() bool { return t == TypeList || t == TypeStrings || t == T
 // readsEach reports whether the step reads once for each element of a list of the
 // row before.
 func (s *Step) readsEach() bool {
-	for i := range s.With {
-		if s.With[i].Each() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.With, func(b Bind) bool { return b.Each() })
 }
 
 // Each reports whether the bind takes the elements of a list one after the other.
@@ -380,9 +373,7 @@ type use struct {
 // Each has the place in the file that an error about it names.
 func (c *compiler) tested(e *Entity) (out []use) {
 	add := func(what string, at pos, fields ...*Field) {
-		for _, f := range fields {
-			out = append(out, use{f.Name, what, at})
-		}
+		out = append(out, seq.Map(fields, func(f *Field) use { return use{f.Name, what, at} })...)
 	}
 	field := func(t Test) *Field { return t.Field }
 	add(e.Name, e.decl.name.pos, seq.Map(e.Where, field)...)

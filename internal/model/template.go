@@ -305,12 +305,7 @@ func (t *Template) separates(r rune) bool {
 	if r >= 0x80 || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 		return false
 	}
-	for _, p := range t.parts {
-		if p.slot < 0 && strings.ContainsRune(p.literal, r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.slot < 0 && strings.ContainsRune(p.literal, r) })
 }
 
 // Unescape undoes Escape.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/calendar"
 	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/value"
@@ -266,14 +265,14 @@ func (c *compiler) form(a *Attribute, d *attributeDecl) {
 	if !d.Zone.given() || a.Type != TypeTime {
 		return
 	}
-	zone, err := calendar.Zone(d.Zone.text)
+	zone, err := zoneOf(d.Zone.text)
 	switch {
 	case a.As != "":
 		c.report(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
 	case err != nil:
-		c.refuseUnknown(d.Zone, calendar.Names(), "%v", err)
+		c.refuseUnknown(d.Zone, zoneNames(), "%v", err)
 	default:
-		a.Zone, a.zoneRules = zone, calendar.Rules(zone)
+		a.Zone, a.zoneRules = zone, rulesOf(zone)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir/internal/calendar"
 	"weir/internal/condition"
 	"weir/internal/failtest"
 	"weir/internal/value"
@@ -112,7 +111,7 @@ func TestInputsAreWhole(t *testing.T) {
 
 // TestReadTypes: which values each type takes, and as what.
 func TestReadTypes(t *testing.T) {
-	berlin, err := calendar.Zone("Europe/Berlin")
+	berlin, err := zoneOf("Europe/Berlin")
 	failtest.On(t, err)
 	text, num := value.OfString, value.MustNumber
 	list, set := value.OfList(text("a")), value.OfStrings([]string{"a"})
@@ -354,7 +353,7 @@ func TestLocalTimes(t *testing.T) {
 		{"Europe/Berlin", "0000-01-01T00:00:00", ""},
 		{"Asia/Tokyo", "noon", ""},
 	} {
-		zone, err := calendar.Zone(c.zone)
+		zone, err := zoneOf(c.zone)
 		failtest.On(t, err)
 		if is, ok := condition.ReadTime(c.text, zone); is != c.is && ok || ok != (c.is != "") {
 			t.Errorf("%s in %s is %q, %v", c.text, c.zone, is, ok)

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/contribution"
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -166,20 +167,12 @@ func (bs Builds) Of(entity string) (shown, building Build) {
 
 // Counting returns the builds that consumers count in.
 func (bs Builds) Counting() (out []Build) {
-	for _, b := range bs {
-		if b.State != BuildDropped {
-			out = append(out, b)
-		}
-	}
-	return out
+	return seq.Where(bs, func(b Build) bool { return b.State != BuildDropped })
 }
 
 // Generations returns the numbers of those builds.
 func (bs Builds) Generations() (out []int64) {
-	for _, b := range bs.Counting() {
-		out = append(out, b.Generation)
-	}
-	return out
+	return seq.Map(bs.Counting(), func(b Build) int64 { return b.Generation })
 }
 
 // FenceOf decodes the fence of a checkpoint, nil if the checkpoint does not exist. The
@@ -242,9 +235,7 @@ func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) s
 func fenceOps(was, next contribution.Fence) []store.Op {
 	ops := []store.Op{set(viewAttr, value.OfInt(next.View))}
 	taken := func(name func(int64) string, was, next map[int64]events.Position) {
-		for _, n := range slices.Sorted(maps.Keys(next)) {
-			ops = append(ops, set(name(n), placeOf(next[n])))
-		}
+		ops = append(ops, seq.Map(slices.Sorted(maps.Keys(next)), func(n int64) store.Op { return set(name(n), placeOf(next[n])) })...)
 		for _, n := range slices.Sorted(maps.Keys(was)) {
 			if _, left := next[n]; !left {
 				ops = append(ops, remove(name(n)))
@@ -440,11 +431,7 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 // part of it, so that a builder that lost the segment can tell.
 func (s SegmentRow) write(at store.Ref) store.Write {
 	s.Free = false
-	w := store.Write{Ref: at}
-	for _, a := range writeTagged(s) {
-		w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
-	}
-	return w
+	return store.Write{Ref: at, Ops: seq.Map(writeTagged(s), func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })}
 }
 
 // Marks returns the prefix of the partition keys of the marks of a model, or of a

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -215,9 +216,7 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 		attrs = append(attrs, attr(catalogSearch, value.OfString(next.Search)))
 	}
 	attrs = append(attrs, c.others...)
-	for _, b := range next.Builds {
-		attrs = append(attrs, b.attr())
-	}
+	attrs = append(attrs, seq.Map(next.Builds, func(b Build) value.Attr { return b.attr() })...)
 	for name, p := range next.Tables {
 		attrs = append(attrs, attr(catalogTable+name, value.OfMap(p.item())))
 	}

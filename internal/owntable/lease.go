@@ -28,13 +28,10 @@ const leaseDo = "delete the row while no process reads the shard, and it is made
 
 // DecodeLease decodes the row of a lease, nil if there is none. The error wraps ErrRow.
 func DecodeLease(row value.Item) (l LeaseRow, err error) {
-	if row == nil {
-		return l, nil
+	if row != nil {
+		err = readTagged(row, &l, leaseDo)
 	}
-	if err = readTagged(row, &l, leaseDo); err != nil {
-		return LeaseRow{}, err
-	}
-	return l, nil
+	return l, err
 }
 
 // Take makes a process the owner under the next fence, on condition that the lease has

@@ -106,11 +106,6 @@ func uncounted(shardKey string, first events.Position, epoch value.Value) store.
 	return cond
 }
 
-// samePosition holds while one position is as it was read.
-func (l LedgerRow) samePosition(name string) []store.Test {
-	return []store.Test{store.AsRead(name, value.Item(l).Get(name))}
-}
-
 // raise adds 1 to a ledger's version, and keeps the ledger from expiring. before is the version
 // before the first.
 func raise(before value.Value) []store.Op {
@@ -177,7 +172,7 @@ func PassLedger(at store.Ref, shardKey string, first, last events.Position, befo
 func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
 	w := store.Write{Ref: at, Ops: []store.Op{plus(ledgerPruned, 1)}}
 	for _, a := range l.Positions(shardKeys) {
-		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, l.samePosition(a.Name))
+		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
 	}
 	return w
 }

@@ -62,7 +62,7 @@ func (l ListRow) Pruned() bool { return l.row.Has(listPruned) }
 func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, redundant []string, now time.Time, expiry value.Value) store.Write {
 	next := value.OfInt(l.next(now))
 	w := store.Write{
-		Ref: at, Return: true, If: l.same(),
+		Ref: at, Return: true, If: store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}},
 		Ops: []store.Op{
 			set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value()), set(Expiry, expiry),
 		},
@@ -79,11 +79,6 @@ func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position
 // next is the moment of the next addition: later than all before it, and never before the clock, so
 // that a list whose row has expired begins above the moments that it gave before.
 func (l ListRow) next(now time.Time) int64 { return max(l.Moment()+1, now.UnixMicro()) }
-
-// same holds while no moment was taken since the row was read.
-func (l ListRow) same() store.Cond {
-	return store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}}
-}
 
 // EndMoment notes that all changes of a shard up to last are sent, on condition that none
 // began to be sent meanwhile.

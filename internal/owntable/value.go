@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -50,12 +51,7 @@ func escaped(s string) string {
 
 // inLedger returns those amounts that stand in a ledger.
 func inLedger(amounts []value.Attr) (out []value.Attr) {
-	for _, a := range amounts {
-		if !IsHeld(a.Name) {
-			out = append(out, a)
-		}
-	}
-	return out
+	return seq.Where(amounts, func(a value.Attr) bool { return !IsHeld(a.Name) })
 }
 
 // CountHeld returns how many of some amounts are for rows of values.

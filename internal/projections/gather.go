@@ -6,6 +6,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -77,20 +78,13 @@ type Step struct {
 
 // Of are the derivations that the step counts for.
 func (s *Step) Of() (out []string) {
-	for _, a := range s.Adds {
-		out = append(out, a.Of)
-	}
-	return out
+	return seq.Map(s.Adds, func(a Add) string { return a.Of })
 }
 
 // Total sums the steps. It returns an amount for each accumulator, in the order in which
 // the accumulators first appear.
 func (t *Target) Total() []value.Attr {
-	var adds []Add
-	for _, s := range t.Steps {
-		adds = append(adds, s.Adds...)
-	}
-	return Sum(adds)
+	return Sum(seq.Flat(t.Steps, func(s Step) []Add { return s.Adds }))
 }
 
 // Sum adds up the amounts for each accumulator and leaves out those that come to 0. The
@@ -224,12 +218,7 @@ func NeedsLedger(c *Change) bool {
 	case c.Is.Group != nil:
 		return !value.EqualItems(c.Old, c.New)
 	}
-	for _, t := range c.Is.Values {
-		if !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Is.Values, func(t *model.Tally) bool { return !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) })
 }
 
 // SameWritten reports whether two images are equal apart from what weir derives on rows
@@ -256,10 +245,5 @@ func Publishes(e *model.Entity) bool {
 	if e.Group != nil {
 		return true
 	}
-	for _, t := range e.Values {
-		if t.Shows() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Shows() })
 }

@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -107,10 +108,7 @@ func (x *Limits) row(c *Change, from Origin) {
 
 // Origins returns the origins of several names.
 func Origins(names []string, from Origin) (out []string) {
-	for _, name := range names {
-		out = append(out, from(name)...)
-	}
-	return out
+	return seq.Flat(names, from)
 }
 
 // Target checks the key of a target row.

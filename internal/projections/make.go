@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -42,12 +43,7 @@ func concernedBy(rule *model.RowRule, c *Change) bool {
 		return true
 	}
 	changed := func(f *model.Field) bool { return f != nil && !value.Equal(f.Get(c.Old), f.Get(c.New)) }
-	for i := range rule.Where {
-		if changed(rule.Where[i].Field) {
-			return true
-		}
-	}
-	return anyField(rule.Fields, changed)
+	return slices.ContainsFunc(rule.Where, func(t model.Test) bool { return changed(t.Field) }) || anyField(rule.Fields, changed)
 }
 
 // anyField reports whether an expression, also one inside a map, reads a field for which is returns
@@ -62,17 +58,9 @@ func SameOf(rule *model.RowRule, a, b value.Item) bool {
 	differs := func(f *model.Field) bool {
 		return f != nil && (!value.Equal(a.Get(f.Attr), b.Get(f.Attr)) || !value.Equal(a.Get(f.Name), b.Get(f.Name)))
 	}
-	for i := range rule.Where {
-		if differs(rule.Where[i].Field) {
-			return false
-		}
-	}
-	for i := range rule.Fields {
-		if f := rule.Fields[i].Expr.Follow; f != nil && anyField(f.Key, differs) {
-			return false
-		}
-	}
-	return !anyField(rule.Fields, differs)
+	follows := func(a model.Assign) bool { return a.Expr.Follow != nil && anyField(a.Expr.Follow.Key, differs) }
+	return !slices.ContainsFunc(rule.Where, func(t model.Test) bool { return differs(t.Field) }) &&
+		!slices.ContainsFunc(rule.Fields, follows) && !anyField(rule.Fields, differs)
 }
 
 // event returns what happened to the row as a row of the given entity. A row that becomes
@@ -182,12 +170,7 @@ func (m making) indexKeys(attrs value.Item) value.Item {
 // primary returns the primary key template that contains a name, or the entity's first
 // template if none does.
 func primary(e *model.Entity, name string) *model.KeyTemplate {
-	for _, kt := range e.PrimaryKey() {
-		if kt.Template.Slot(name) >= 0 {
-			return kt
-		}
-	}
-	return e.Keys[0]
+	return cmp.Or(seq.Find(e.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Template.Slot(name) >= 0 }), e.Keys[0])
 }
 
 // keyPart returns a name's value as it stands in a key that we make. Typed text is
@@ -219,12 +202,7 @@ func (m making) value(name string) value.Value {
 
 // field is the rule's entry for a name, nil for none.
 func (m making) field(name string) *model.Assign {
-	for i := range m.rule.Fields {
-		if m.rule.Fields[i].Name == name {
-			return &m.rule.Fields[i]
-		}
-	}
-	return nil
+	return seq.At(m.rule.Fields, func(a *model.Assign) bool { return a.Name == name })
 }
 
 // Evaluate returns the value of an expression on a row. c is needed only for the parts of

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -39,10 +40,7 @@ func Move(m *model.Migration, old value.Item) (made []Moved, reason string) {
 
 // intos names the entities that a migration makes, in the order of the file.
 func intos(m *model.Migration) (names []string) {
-	for _, mk := range m.Makes {
-		names = append(names, mk.Into.Name)
-	}
-	return names
+	return seq.Map(m.Makes, func(mk *model.Making) string { return mk.Into.Name })
 }
 
 // move makes one new row from an old row. The string is the reason why it cannot, or "".

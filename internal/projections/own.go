@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -79,9 +80,7 @@ func Keep(e *model.Entity, own, now value.Item) value.Item {
 		return own
 	}
 	names, under := moving(e), Uncovered(now)
-	for _, note := range now.Get(owntable.Own).Item() {
-		names = append(names, note.Name)
-	}
+	names = append(names, seq.Map(now.Get(owntable.Own).Item(), func(note value.Attr) string { return note.Name })...)
 	shown := now.Filter(func(name string) bool {
 		return slices.Contains(names, name) && value.Equal(under.Get(name), own.Get(name))
 	})
@@ -107,9 +106,5 @@ func moving(e *model.Entity) []string {
 	if e == nil {
 		return nil
 	}
-	var out []string
-	for _, s := range e.Statuses {
-		out = append(out, s.Attributes()...)
-	}
-	return out
+	return seq.Flat(e.Statuses, func(s *model.Status) []string { return s.Attributes() })
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // with two readings never adds a row.
 func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 	if len(s.kinds) > 0 {
-		return s.kind(row, sc, now) != nil
+		return slices.ContainsFunc(s.kinds, func(k *step) bool { return k.belongs(row, sc, now) })
 	}
 	if s.sparse && !s.matchesKeys(row) || !s.sparse && s.Entity.Table.Classify(row) != s.Entity {
 		return false
@@ -68,12 +69,9 @@ func (s *step) matchesKeys(row value.Item) bool {
 			return false
 		}
 	}
-	for _, t := range s.Entity.Where {
-		if !t.Field.Get(row).IsMissing() && !model.Holds([]model.Test{t}, row) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Entity.Where, func(t model.Test) bool {
+		return !t.Field.Get(row).IsMissing() && !model.Holds([]model.Test{t}, row)
+	})
 }
 
 // holds reports whether a row has what a step binds. A parameter that is optional and not given

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // The kinds of error, by what the caller does next. Every other one is a fault of
@@ -45,10 +46,7 @@ const maxSentences = 10
 
 // Error lists the first problems on one line, and counts the rest.
 func (e *ParameterError) Error() string {
-	var parts []string
-	for _, p := range e.Problems[:min(len(e.Problems), maxSentences)] {
-		parts = append(parts, p.Parameter+" "+p.Message)
-	}
+	parts := seq.Map(e.Problems[:min(len(e.Problems), maxSentences)], func(p Problem) string { return p.Parameter + " " + p.Message })
 	if more := len(e.Problems) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}

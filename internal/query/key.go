@@ -114,15 +114,7 @@ func unless(gone bool, v value.Value) value.Value {
 // sortsAs reports whether texts followed by the separator are in the order of the
 // texts themselves, as far as the text given is concerned.
 func sortsAs(text, separator string) bool {
-	if separator == "" {
-		return true
-	}
-	for i := range len(text) {
-		if text[i] <= separator[0] {
-			return false
-		}
-	}
-	return true
+	return separator == "" || !slices.ContainsFunc([]byte(text), func(c byte) bool { return c <= separator[0] })
 }
 
 // texts is a lookup for templates, which take texts.

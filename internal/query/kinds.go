@@ -2,7 +2,6 @@ package query
 
 import (
 	"slices"
-	"time"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -35,11 +34,6 @@ func rebind(e *model.Entity, binds []model.Bind) []model.Bind {
 		out[i].Field = e.Field(out[i].Field.Name)
 	}
 	return out
-}
-
-// kind is the step of the row's kind, nil where the row does not belong.
-func (s *step) kind(row value.Item, sc scope, now time.Time) *step {
-	return seq.Find(s.kinds, func(k *step) bool { return k.belongs(row, sc, now) })
 }
 
 // outside is the row as people see it.

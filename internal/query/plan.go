@@ -2,6 +2,7 @@ package query
 
 import (
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -45,9 +46,7 @@ func deciding(q *model.Query) (names []string) {
 	}
 	for _, s := range q.Steps {
 		names = append(names, s.Entity.Name)
-		for _, e := range s.Also {
-			names = append(names, e.Name)
-		}
+		names = append(names, seq.Map(s.Also, func(e *model.Entity) string { return e.Name })...)
 	}
 	for i := range q.Return {
 		if d := q.Return[i].Distinct; d != nil {

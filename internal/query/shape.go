@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -56,24 +57,14 @@ func (s *shape) outside(row value.Item) value.Item {
 	if row.Get(owntable.Version).Kind() != value.Number { // else what is absent cannot be shown
 		empty = slices.Concat(empty, s.unseen)
 	}
-	for _, a := range empty {
-		if !row.Has(a.Name) {
-			changed = append(changed, a)
-		}
-	}
+	changed = append(changed, seq.Where(empty, func(a value.Attr) bool { return !row.Has(a.Name) })...)
 	return row.With(changed...).Filter(func(name string) bool { return !owntable.IsOurs(name) && !s.hidden[name] })
 }
 
 // readings are the attributes of an entity that read otherwise than they are
 // stored.
 func readings(e *model.Entity) []*model.Attribute {
-	var out []*model.Attribute
-	for _, a := range e.Attributes {
-		if a.Reading != nil {
-			out = append(out, a)
-		}
-	}
-	return out
+	return seq.Where(e.Attributes, func(a *model.Attribute) bool { return a.Reading != nil })
 }
 
 // reads is the row as people read it now: words of an older application are those

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -35,11 +36,7 @@ func (s *step) spellings(keys []keyPart, get lookup) []spelling {
 			}
 		}
 	}
-	var out []spelling
-	for _, as := range model.Spellings(names) {
-		out = append(out, as)
-	}
-	return out
+	return seq.Map(model.Spellings(names), func(as []string) spelling { return as })
 }
 
 // spelled are the values as they stand in a key.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -41,13 +42,11 @@ func newStep(s *model.Step, prior *step) *step {
 	for _, k := range s.Entity.PrimaryKey() {
 		st.primary = append(st.primary, newKeyPart(s.Entity, k.Attr))
 	}
-	for _, k := range s.Entity.Keys {
-		st.keys = append(st.keys, newKeyPart(s.Entity, k.Attr))
-	}
+	st.keys = append(st.keys, seq.Map(s.Entity.Keys, func(k *model.KeyTemplate) keyPart { return newKeyPart(s.Entity, k.Attr) })...)
 	st.share()
 	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
 	for _, b := range s.With {
-		st.keyed = st.keyed && (b.Prior == nil || st.inPrimary(b.Field.Name))
+		st.keyed = st.keyed && (b.Prior == nil || slices.ContainsFunc(st.primary, func(k keyPart) bool { return slices.Contains(k.names(), b.Field.Name) }))
 		if b.Each() {
 			st.lists = append(st.lists, newList(prior.Entity.Attribute(b.Prior.Name), prior))
 		}
@@ -67,11 +66,6 @@ func (s *step) share() {
 			k.typed = slices.DeleteFunc(slices.Clone(k.typed), func(name string) bool { return !slices.Contains(other.typed, name) })
 		}
 	}
-}
-
-// inPrimary reports whether the table's key has the name.
-func (s *step) inPrimary(name string) bool {
-	return slices.ContainsFunc(s.primary, func(k keyPart) bool { return slices.Contains(k.names(), name) })
 }
 
 // scope is what the fields that a step fixes stand for: values of parameters, and

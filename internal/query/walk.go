@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -184,9 +185,7 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	}
 	qs := st.queries(sc)
 	from := merged{apart: w.keep != nil}
-	for _, q := range qs {
-		from.streams = append(from.streams, newStream(st, q, from.apart))
-	}
+	from.streams = seq.Map(qs, func(q store.Query) *stream { return newStream(st, q, from.apart) })
 	if len(resume) > 0 {
 		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
 			return false, err

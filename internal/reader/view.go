@@ -11,6 +11,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -76,11 +77,8 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 	}
 	ref := c.checkpoint(p.place)
 	for range runner.MaxRounds {
-		refs := []store.Ref{ref.Ref}
-		for _, shard := range p.above {
-			refs = append(refs, c.checkpoint(place{p.place.table, shard}).Ref)
-		}
-		rows, err := c.Runner.Get(ctx, refs)
+		above := seq.Map(p.above, func(shard string) store.Ref { return c.checkpoint(place{p.place.table, shard}).Ref })
+		rows, err := c.Runner.Get(ctx, append([]store.Ref{ref.Ref}, above...))
 		if err != nil {
 			return contribution.Fence{}, err
 		}

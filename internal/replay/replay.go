@@ -21,6 +21,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -238,9 +239,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 			}
 		}
 	}
-	for _, table := range tables {
-		refs = append(refs, owntable.Forgotten(table))
-	}
+	refs = append(refs, seq.Map(tables, owntable.Forgotten)...)
 	if got, err = r.get(ctx, refs); err != nil {
 		return err
 	}
@@ -258,10 +257,7 @@ func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 		return nil, nil
 	}
 	rows, err := r.Store.Get(ctx, refs)
-	if err != nil {
-		return nil, fmt.Errorf("reading the rows of a batch: %w", err)
-	}
-	return rows, nil
+	return rows, store.Wrap(err, "reading the rows of a batch")
 }
 
 // count records the outcome of an entry whose writes have happened, or that needs none.

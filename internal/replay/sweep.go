@@ -34,8 +34,6 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 		return nil
 	}
 	// If the condition fails, the mark of a newer removal is already saved.
-	if _, err := s.Write(ctx, marks); err != nil {
-		return fmt.Errorf("remembering rows that have expired: %w", err)
-	}
-	return nil
+	_, err = s.Write(ctx, marks)
+	return store.Wrap(err, "remembering rows that have expired")
 }

@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -62,10 +63,7 @@ type Put struct {
 // that these are read only if that is wrong. The error wraps ErrLost if a guard no longer holds.
 func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, guard ...store.Write) (did Put, err error) {
 	w := Work{Runner: r, Gathered: &projections.Gathered{}}
-	var all []counted
-	for _, t := range piece {
-		all = append(all, r.read(t.Target, t.Rows)...)
-	}
+	all := seq.Flat(piece, func(t ReadTarget) []counted { return r.read(t.Target, t.Rows) })
 	tries := []reading{w.readMarks}
 	switch {
 	case unread:

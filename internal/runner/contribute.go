@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -587,11 +588,7 @@ func (w *Work) decide(ctx context.Context, cs []counted, read reading) (marks []
 
 // total adds up steps for a ledger: nothing if it stays as it is.
 func total(steps []contribution.Step) []value.Attr {
-	var all []value.Attr
-	for _, s := range steps {
-		all = append(all, s.Delta...)
-	}
-	return contribution.Sum(all)
+	return contribution.Sum(seq.Flat(steps, func(s contribution.Step) []value.Attr { return s.Delta }))
 }
 
 // passContributions keeps contributions as dead letters. Their

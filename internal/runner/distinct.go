@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"weir/internal/contribution"
 	"weir/internal/owntable"
@@ -96,12 +97,7 @@ func (r *Runner) moved(ctx context.Context, was spreading) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range was.read {
-		if !was.read[i].Same(&now.read[i]) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return !slices.EqualFunc(was.read, now.read, func(a, b owntable.ValueRow) bool { return a.Same(&b) }), nil
 }
 
 // counting is what a batch counts by position in one ledger, at a time.

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/condition"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -28,10 +29,7 @@ func (r *Runner) IsOf(e *model.Entity) store.Cond {
 // AsItWas returns the condition that everything of which a store cannot be asked whether it passes an
 // entity's where is as it was in a row that was read.
 func AsItWas(e *model.Entity, row value.Item) (cond store.Cond) {
-	for _, name := range unasked(e) {
-		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
-	}
-	return cond
+	return seq.Map(unasked(e), func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })
 }
 
 // unasked returns the attributes of tests that a store cannot ask.
@@ -69,12 +67,7 @@ func asks(t *model.Test) bool {
 	if t.Field.Key != nil || t.Field.Number {
 		return t.Field.Key != nil && !t.Field.Number && fixed(t)
 	}
-	for i := range t.Is {
-		if !asksTerm(&t.Is[i]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Is, func(is condition.Term) bool { return !asksTerm(&is) })
 }
 
 // fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -38,7 +39,7 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 		if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
 			continue
 		}
-		if err := r.whileGone(ctx, target, ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends())); err != nil {
+		if err := r.while(ctx, target, r.absent(target), ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends())); err != nil {
 			return err
 		}
 	}
@@ -47,13 +48,6 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 
 // goneTries is how often while sends a write that meets other transactions.
 const goneTries = 10
-
-// whileGone does a write if a row does not exist, in one transaction. It is no error if the row
-// exists, or the write's own condition fails: a worker that changes one of the two looks at both.
-// A transaction in the way may change neither, so the write is sent again.
-func (r *Runner) whileGone(ctx context.Context, row store.Ref, w store.Write) error {
-	return r.while(ctx, row, r.absent(row), w)
-}
 
 // while is whileGone for another condition of the row.
 func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (err error) {
@@ -87,12 +81,7 @@ func (w *Work) expireRemoved(ctx context.Context) error {
 		return err
 	}
 	for _, g := range gs {
-		var of []*projections.Target
-		for _, t := range w.Gone {
-			if t.Entity == g.Entity {
-				of = append(of, t)
-			}
-		}
+		of := seq.Where(w.Gone, func(t *projections.Target) bool { return t.Entity == g.Entity })
 		if err := g.expireAll(ctx, of); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -26,9 +27,7 @@ type Held struct {
 // Hold returns the row that a write makes where there is none, with its source row.
 func (r *Runner) Hold(w store.Write, source store.Ref) Held {
 	row := append(owntable.RefItem(w.Ref), r.SourceAttrs(source)...)
-	for _, op := range w.Ops {
-		row = append(row, value.Attr{Name: op.Attr, Value: op.Value})
-	}
+	row = append(row, seq.Map(w.Ops, func(op store.Op) value.Attr { return value.Attr{Name: op.Attr, Value: op.Value} })...)
 	return Held{w.Ref, value.NewItem(row...)}
 }
 
@@ -41,9 +40,7 @@ func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
 	case w.Put != nil:
 		w.Put = w.Put.With(attrs...)
 	default:
-		for _, a := range attrs {
-			w.Ops = append(w.Ops, store.Assign(a.Name, a.Value))
-		}
+		w.Ops = append(w.Ops, seq.Map(attrs, func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })...)
 	}
 	return w
 }
@@ -139,15 +136,8 @@ func (r *Runner) CheckGuard(ctx context.Context, guard []store.Write) error {
 // name is the name of the build. unfit says which of its derivations cannot use the row.
 func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit []projections.Fault) {
 	var faults projections.Faults
-	for _, k := range r.Kinds {
-		hs = append(hs, k.Holds(r, name, c, &faults)...)
-	}
-	for _, f := range faults.New() {
-		if r.Model.Builds()[f.Derivation] == name {
-			unfit = append(unfit, f)
-		}
-	}
-	return hs, unfit
+	hs = seq.Flat(r.Kinds, func(k Kind) []Held { return k.Holds(r, name, c, &faults) })
+	return hs, seq.Where(faults.New(), func(f projections.Fault) bool { return r.Model.Builds()[f.Derivation] == name })
 }
 
 // AuditHeld compares a row of our own table with the row that its source row leads to, which

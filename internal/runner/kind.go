@@ -10,6 +10,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -114,12 +115,7 @@ func (r *Runner) shower(e *model.Entity) Kind {
 	if e == nil || slices.ContainsFunc(e.Recomputes(), r.Pending) {
 		return nil
 	}
-	for _, k := range r.Kinds {
-		if k.Shows(e) {
-			return k
-		}
-	}
-	return nil
+	return seq.Find(r.Kinds, func(k Kind) bool { return k.Shows(e) })
 }
 
 // Letters returns no kinds of dead letters.

@@ -3,12 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/store"
 )
 
 // Mover moves rows of older forms for a model's migrations (internal/migrate). The runner
@@ -52,10 +52,7 @@ func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, e
 		return nil, errNoMover
 	}
 	on, err := r.Mover.Started(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("looking for migrations: %w", err)
-	}
-	return on, nil
+	return on, store.Wrap(err, "looking for migrations")
 }
 
 // moves has old rows moved that changed while their migration is on. It reads whether a

@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -57,10 +58,7 @@ func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) e
 // passWrites returns the writes, for one transaction, that keep steps: their dead
 // letters, and the ledger's position past them.
 func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	ds := make([]deadletter.Letter, 0, len(steps))
-	for _, s := range steps {
-		ds = append(ds, w.parked(t, s, reason))
-	}
+	ds := seq.Map(steps, func(s projections.Step) deadletter.Letter { return w.parked(t, s, reason) })
 	if err := w.Fresh(); err != nil {
 		return nil, err
 	}
@@ -156,10 +154,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 	if d.Kind == deadletter.Publish { // what is refused from now on is said again
 		with = append(with, owntable.ForgetLack(owntable.LacksAll, owntable.Ledger(r.Model.Name, d.Row)))
 	}
-	if err := r.Letters().Remove(ctx, &d, with...); err != nil {
-		return fmt.Errorf("discarding %s: %w", id, err)
-	}
-	return nil
+	return store.Wrap(r.Letters().Remove(ctx, &d, with...), "discarding %s", id)
 }
 
 // addKept adds the amounts of a dead letter to the ledger that refused them, deletes the letter in the same transaction, and shows

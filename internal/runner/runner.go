@@ -44,6 +44,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -261,10 +262,7 @@ func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) boo
 
 // DocumentsOf returns what a change asks of the search indexes.
 func (r *Runner) DocumentsOf(c *projections.Change) (docs []search.Document) {
-	for _, k := range r.Kinds {
-		docs = append(docs, k.Documents(r.Model, c)...)
-	}
-	return docs
+	return seq.Flat(r.Kinds, func(k Kind) []search.Document { return k.Documents(r.Model, c) })
 }
 
 // count counts a change once.
@@ -366,11 +364,6 @@ func (w *Work) results(to func(i int) *Result) {
 // Write is store.WriteAgain in the runner's store: any other error than a failed condition or a refusal ends the batch.
 func (r *Runner) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	return store.WriteAgain(ctx, r.Store, ws)
-}
-
-// Once is store.WriteOnce in the runner's store. If the answer to one of the writes is lost, the batch ends.
-func (r *Runner) Once(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	return store.WriteOnce(ctx, r.Store, ws)
 }
 
 // Get reads rows with strong consistency. Without refs it returns nothing and does no

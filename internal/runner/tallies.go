@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -299,12 +301,7 @@ func Shows(row value.Item, wr *store.Write) bool {
 	if wr.Delete {
 		return row == nil
 	}
-	for _, op := range wr.Ops {
-		if !value.Equal(row.Get(op.Attr), op.Value) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(wr.Ops, func(op store.Op) bool { return !value.Equal(row.Get(op.Attr), op.Value) })
 }
 
 // publishWrite is statement 2: it makes the target show what its ledger says, if the
@@ -322,9 +319,7 @@ func (r *Runner) publishWrite(target store.Ref, e *model.Entity, b value.Item) s
 	}
 	n := VersionOf(b)
 	wr := store.Write{Ref: target}
-	for _, a := range attrs {
-		wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
-	}
+	wr.Ops = append(wr.Ops, seq.Map(attrs, func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })...)
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, n))
 	wr.If = append(r.IsOf(e), []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}})
 	return wr

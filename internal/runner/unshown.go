@@ -10,6 +10,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -142,12 +143,7 @@ func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.
 // publisher returns the entity to which a row with the target's key belongs, if weir
 // publishes on such rows; otherwise nil.
 func (r *Runner) publisher(target store.Ref) *model.Entity {
-	for _, e := range r.Model.Entities {
-		if projections.Publishes(e) && e.CanBe(target) && e.Takes(target.Key) {
-			return e
-		}
-	}
-	return nil
+	return seq.Find(r.Model.Entities, func(e *model.Entity) bool { return projections.Publishes(e) && e.CanBe(target) && e.Takes(target.Key) })
 }
 
 // ErrStands says that only a correction of the data ends a dead letter, not a retry.
@@ -173,10 +169,7 @@ func (r *Runner) retryStale(ctx context.Context, d *deadletter.Letter, what lack
 	if named, _ := owntable.LedgerRow(ledger).Lacks(what.note); named == d.ID {
 		return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
-	if err := r.Letters().Remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)); err != nil {
-		return fmt.Errorf("settling %s: %w", d.ID, err)
-	}
-	return nil
+	return store.Wrap(r.Letters().Remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)), "settling %s", d.ID)
 }
 
 // Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target

@@ -10,6 +10,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 )
 
 // Each batch is applied by a view: the model's catalog, read strongly after the batch was
@@ -79,13 +80,7 @@ func (r *Runner) Shows(e *model.Entity) []*model.Tally {
 	if e == nil || r.catalog == nil || len(r.catalog.Builds) == 0 {
 		return projections.Tallies(e)
 	}
-	var out []*model.Tally
-	for _, t := range e.Values {
-		if !r.catalog.Pending(t.Name) {
-			out = append(out, t)
-		}
-	}
-	return out
+	return seq.Where(e.Values, func(t *model.Tally) bool { return !r.catalog.Pending(t.Name) })
 }
 
 // Pending reports whether a derivation is being built and what rows show is older or nothing.

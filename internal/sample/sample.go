@@ -122,11 +122,7 @@ func (s *sample) assigned(target *model.Entity, to []model.Assign, from *model.E
 func (s *sample) asked(e *model.Entity, tests []model.Test) {
 	for _, t := range tests {
 		f := field{e, t.Field.Name}
-		for _, v := range t.Constants() {
-			if t.Is.Holds(v) {
-				s.words[f] = append(s.words[f], v)
-			}
-		}
+		s.words[f] = append(s.words[f], seq.Where(t.Constants(), t.Is.Holds)...)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/sorter"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -257,9 +258,7 @@ func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
 				}
 				of = cmp.Or(of, e.Name)
 				lacks = append(lacks, e.Name)
-				for _, name := range r.derived[e] {
-					lacks = append(lacks, e.Name+"."+name)
-				}
+				lacks = append(lacks, seq.Map(r.derived[e], func(name string) string { return e.Name + "." + name })...)
 			}
 		}
 		for _, l := range lacks {
@@ -342,9 +341,7 @@ func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Ite
 			continue
 		}
 		c := projections.Change{Table: t, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: t.Classify(row)}
-		for _, k := range kinds.All() {
-			docs = append(docs, k.Documents(v.Model, &c)...)
-		}
+		docs = append(docs, seq.Flat(kinds.All(), func(k runner.Kind) []search.Document { return k.Documents(v.Model, &c) })...)
 	}
 	docs = slices.DeleteFunc(docs, func(d search.Document) bool {
 		err := d.Check()

@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -64,10 +65,7 @@ func (v *Verify) Preview(ctx context.Context, of []string, examples int) (out []
 		return nil, err
 	}
 	end()
-	for _, name := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, *by[name])
-	}
-	return out, nil
+	return seq.Map(slices.Sorted(maps.Keys(by)), func(name string) Preview { return *by[name] }), nil
 }
 
 // shown reads what rows show of some derivations, and which subscribers lists have. The parts of a row are attributes of one

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/calendar"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/store"
@@ -65,7 +64,7 @@ func bucket(b *model.Bucket, v value.Value) (string, bool) {
 	at = at.UTC().Add(time.Duration(east) * time.Second)
 	year, month, day := at.Date()
 	switch b.Unit {
-	case calendar.Hour:
+	case model.Hour:
 		sign, away := "+", east/60
 		if away < 0 {
 			sign, away = "-", -away
@@ -75,11 +74,11 @@ func bucket(b *model.Bucket, v value.Value) (string, bool) {
 			zone = "Z"
 		}
 		return fmt.Sprintf("%04d-%02d-%02dT%02d%s", year, month, day, at.Hour(), zone), true
-	case calendar.Day:
+	case model.Day:
 		return fmt.Sprintf("%04d-%02d-%02d", year, month, day), true
-	case calendar.Month:
+	case model.Month:
 		return fmt.Sprintf("%04d-%02d", year, month), true
-	case calendar.Week: // that of its Thursday, which is as manieth as its day of the year says
+	case model.Week: // that of its Thursday, which is as manieth as its day of the year says
 		thursday := at.AddDate(0, 0, 3-(int(at.Weekday())+6)%7)
 		return fmt.Sprintf("%04d-W%02d", thursday.Year(), (thursday.YearDay()+6)/7), true
 	}

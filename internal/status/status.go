@@ -27,6 +27,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/reader"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/system"
 )
@@ -312,11 +313,7 @@ func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]s
 			}
 			out.WaitsFor = waits[d.Name]
 		}
-		for _, t := range d.Reads {
-			if off[t] != nil {
-				out.Off = append(out.Off, t)
-			}
-		}
+		out.Off = seq.Where(d.Reads, func(t string) bool { return off[t] != nil })
 		st.Derivations = append(st.Derivations, out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(row.Derivations)) {

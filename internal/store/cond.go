@@ -16,22 +16,12 @@ import (
 // Holds reports whether the condition holds for a row; nil is a row that does not
 // exist.
 func (c Cond) Holds(row value.Item) bool {
-	for _, clause := range c {
-		if !holdsAny(clause, row) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c, func(clause []Test) bool { return !holdsAny(clause, row) })
 }
 
 // holdsAny reports whether one test of a clause holds. An empty clause never holds.
 func holdsAny(clause []Test, row value.Item) bool {
-	for i := range clause {
-		if clause[i].holds(row) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(clause, func(t Test) bool { return t.holds(row) })
 }
 
 // holds is the meaning of each test, for every store: the embedded one and the simulator's call

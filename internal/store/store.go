@@ -42,12 +42,14 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -83,6 +85,14 @@ var (
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
+
+// Wrap says what an error stopped, in the form of fmt.Errorf; it is nil if the error is.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
 
 // KeyType is the DynamoDB type of a key attribute: value.String, value.Number or
 // value.Binary.
@@ -123,12 +133,7 @@ type Index struct {
 
 // Index finds an index by name.
 func (t *Table) Index(name string) *Index {
-	for i := range t.Indexes {
-		if t.Indexes[i].Name == name {
-			return &t.Indexes[i]
-		}
-	}
-	return nil
+	return seq.At(t.Indexes, func(ix *Index) bool { return ix.Name == name })
 }
 
 // KeyAttrs returns the attributes of the keys of the table and its indexes, each once, the table's own first.

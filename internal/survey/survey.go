@@ -16,6 +16,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/search/opensearch"
+	"weir/internal/seq"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -143,9 +144,7 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 	if s.at.Stage.IsDefault() {
 		is.Stage = stage.Default
 	}
-	for _, t := range m.Tables {
-		is.Tables = append(is.Tables, s.names.Shown(t.Name))
-	}
+	is.Tables = append(is.Tables, seq.Map(m.Tables, func(t *model.Table) string { return s.names.Shown(t.Name) })...)
 	if s.silent != "" {
 		f.Names, f.Catalog = doctor.Not[doctor.Names](s.silent), doctor.Not[doctor.Catalog](s.silent)
 		return readers
@@ -233,9 +232,7 @@ func (s *survey) on(r deploy.Resource) (out []string) {
 			return []string{registry}
 		}
 	case deploy.ModelTables, deploy.ModelStreams:
-		for _, t := range s.tables[1:] {
-			out = append(out, s.names.Real(t.Name))
-		}
+		out = append(out, seq.Map(s.tables[1:], func(t store.Table) string { return s.names.Real(t.Name) })...)
 	}
 	return out
 }

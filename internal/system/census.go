@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/model"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -58,10 +59,7 @@ func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Mis
 		}
 	}
 	unseen := targets.Unseen()
-	var refs []store.Ref
-	for _, t := range unseen {
-		refs = append(refs, t.Row)
-	}
+	refs := seq.Map(unseen, func(t projections.Wanted) store.Ref { return t.Row })
 	rows, err := s.Store.Get(ctx, refs)
 	if err != nil {
 		return nil, fmt.Errorf("looking for targets: %w", err)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"weir/internal/seq"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -115,9 +116,7 @@ func (h event) http1(ctx context.Context, payload []byte, balanced bool) ([]byte
 	if balanced {
 		var raw []string
 		for name, vs := range params {
-			for _, v := range vs {
-				raw = append(raw, name+"="+v)
-			}
+			raw = append(raw, seq.Map(vs, func(v string) string { return name + "=" + v })...)
 		}
 		query, most = strings.Join(raw, "&"), mostBalanced
 		from, _, _ = strings.Cut(header.Get("X-Forwarded-For"), ",")

@@ -33,7 +33,7 @@ func Parse(m *model.Model, target string) ([]Address, error) {
 	e := m.Entity(name)
 	if e == nil {
 		return nil, fmt.Errorf("%q: there is no entity %q in model %s, which has %s; write %s",
-			target, name, m.Name, entities(m), form(m.Entities[0]))
+			target, name, m.Name, strings.Join(seq.Map(m.Entities, func(e *model.Entity) string { return e.Name }), ", "), form(m.Entities[0]))
 	}
 	named, names := map[string]value.Value{}, keyNames(e)
 	for i, part := range strings.Split(rest, ",") {
@@ -147,11 +147,6 @@ func typed(e *model.Entity, name, text string) (value.Value, error) {
 		return v, nil
 	}
 	return value.OfString(text), nil
-}
-
-// entities lists the model's entities for a message, in the model's order.
-func entities(m *model.Model) string {
-	return strings.Join(seq.Map(m.Entities, func(e *model.Entity) string { return e.Name }), ", ")
 }
 
 // keyNames returns the names that make up an entity's key, in order.

@@ -23,6 +23,7 @@ import (
 	"weir/internal/replay"
 	"weir/internal/runner"
 	"weir/internal/scratch"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -299,9 +300,7 @@ func (w *Why) apply(ctx context.Context, e *events.Entry, table string) (err err
 func (w *Why) watch(g *projections.Gathered) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Entity == w.Entity && projections.SameRow(t.Row, w.Target) {
-			for _, s := range t.Steps {
-				w.adds = append(w.adds, s.Adds...)
-			}
+			w.adds = append(w.adds, seq.Flat(t.Steps, func(s projections.Step) []projections.Add { return s.Adds })...)
 		}
 	}
 	w.asked = w.asked || slices.ContainsFunc(w.asks(g), func(of string) bool { return of == w.target || w.names[of] }) ||

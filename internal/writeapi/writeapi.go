@@ -267,9 +267,7 @@ func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
 func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
 	p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no model %.100q", name))
-	for _, t := range a.targets {
-		p.Models = append(p.Models, t.Model.Name)
-	}
+	p.Models = append(p.Models, seq.Map(a.targets, func(t *target) string { return t.Model.Name })...)
 	p.Detail += model.Meant(name, p.Models)
 	p.Write(w)
 }

@@ -27,7 +27,7 @@ var kinds = []struct {
 }
 
 // data are the files that the programs have in them and that are in the public domain.
-var data = []string{"IANA time zone database 2025c (internal/calendar/zoneinfo.zip)  public domain"}
+var data = []string{"IANA time zone database 2025c (internal/model/zoneinfo.zip)  public domain"}
 
 // kindOf returns the licence of a text, "" if it is not one of kinds.
 func kindOf(text string) string {

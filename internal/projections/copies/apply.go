@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"slices"
 
 	"weir/internal/deadletter"
 	"weir/internal/model"
@@ -93,9 +94,11 @@ type work struct {
 	*gathered
 }
 
-// work leaves out what settled records ask for, and returns the state of the part that is applied.
+// work leaves out the rows that settled records ask for, except history, which no build makes, and returns the state of the
+// part that is applied. Values need no such care: what is kept of one, also that it is gone, outlives its records. Mends
+// compare rows with what their sources are now.
 func (p *part) work(w *runner.Work) *work {
-	p.leave(w.Settled)
+	p.puts = slices.DeleteFunc(p.puts, func(put projections.Put) bool { return len(put.Rule.Keep) == 0 && w.Settled(put.Position) })
 	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}
 }
 

@@ -11,6 +11,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -184,9 +185,7 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
 		}
 	}
-	for _, name := range absent(p) {
-		wr.Ops = append(wr.Ops, store.Op{Kind: store.Remove, Attr: name})
-	}
+	wr.Ops = append(wr.Ops, seq.Map(absent(p), func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
 			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
@@ -308,7 +307,7 @@ func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *mod
 	}
 	wr := w.rowWrite(&p, values, true)
 	wr.If = w.restoreCond(m, removed)
-	out, err := w.Once(ctx, []store.Write{wr})
+	out, err := store.WriteOnce(ctx, w.Store, []store.Write{wr})
 	switch {
 	case err != nil:
 		return false, err

@@ -1,9 +1,6 @@
 package copies
 
 import (
-	"slices"
-
-	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -51,11 +48,4 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	if asks || mends {
 		g.all.Touch(i, "")
 	}
-}
-
-// leave leaves out the rows that settled records ask for, except history, which no build makes.
-// Values need no such care: what is kept of one, also that it is gone, outlives its records. Mends
-// compare rows with what their sources are now.
-func (g *gathered) leave(settled func(at events.Position) bool) {
-	g.puts = slices.DeleteFunc(g.puts, func(p projections.Put) bool { return len(p.Rule.Keep) == 0 && settled(p.Position) })
 }

@@ -1,6 +1,8 @@
 package copies
 
 import (
+	"slices"
+
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -70,12 +72,7 @@ func followedOverwritten(e *model.Entity, c *projections.Change) bool {
 
 // isCopy reports whether some rule makes rows of the entity as copies, not as history.
 func isCopy(e *model.Entity) bool {
-	for _, r := range e.MadeBy {
-		if len(r.Keep) == 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) == 0 })
 }
 
 // own returns what the copy's rule writes: the row without the attributes that follow

@@ -1,6 +1,9 @@
 package document
 
 import (
+	"maps"
+	"slices"
+
 	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -85,20 +88,7 @@ func sameFields(s *model.Search, a, b value.Item) bool {
 
 // sameDocument reports whether two documents have the same texts and values.
 func sameDocument(a, b search.Document) bool {
-	if len(a.Text) != len(b.Text) || len(a.Values) != len(b.Values) {
-		return false
-	}
-	for i := range a.Text {
-		if a.Text[i] != b.Text[i] {
-			return false
-		}
-	}
-	for name, v := range a.Values {
-		if !value.Equal(v, b.Values[name]) {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(a.Text, b.Text) && maps.EqualFunc(a.Values, b.Values, value.Equal)
 }
 
 // Of returns the document that a row has by itself. ok is false if the index does

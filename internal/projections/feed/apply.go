@@ -21,7 +21,7 @@ func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 // Orders returns what knows which changes must be applied apart, if the model has lists of
 // subscribers.
 func (Kind) Orders(m *model.Model) runner.Order {
-	if !hasLists(m) {
+	if !slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil }) {
 		return nil
 	}
 	return &Order{}

@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -404,10 +405,7 @@ func (Kind) Serve(ctx context.Context, r *runner.Runner, job *owntable.Job, rows
 
 // ruleOf returns the rule of a job, or nil if the model no longer has it.
 func ruleOf(m *model.Model, job *owntable.Job) *model.RowRule {
-	for _, rule := range m.Rows {
-		if rule.Subscribers != nil && rule.Name == job.Rule && rule.Source.Name == job.Source {
-			return rule
-		}
-	}
-	return nil
+	return seq.Find(m.Rows, func(r *model.RowRule) bool {
+		return r.Subscribers != nil && r.Name == job.Rule && r.Source.Name == job.Source
+	})
 }

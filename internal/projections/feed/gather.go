@@ -1,9 +1,6 @@
 package feed
 
 import (
-	"slices"
-
-	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 )
@@ -38,9 +35,4 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.all.Name(n.Rule.Name, "")
 	}
 	g.all.Fault(i, f.New())
-}
-
-// hasLists reports whether the model has rules that make a row for each subscriber.
-func hasLists(m *model.Model) bool {
-	return slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
 }

@@ -1,6 +1,8 @@
 package feed
 
 import (
+	"slices"
+
 	"weir/internal/owntable"
 	"weir/internal/value"
 )
@@ -51,10 +53,5 @@ func (s *Subscriber) Receives(moment int64) bool {
 	if s.Says != nil && s.Since < moment {
 		return true
 	}
-	for _, was := range s.Spans {
-		if was.Since < moment && moment <= was.Until {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Spans, func(was owntable.Span) bool { return was.Since < moment && moment <= was.Until })
 }

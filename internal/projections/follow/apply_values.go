@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -116,9 +117,7 @@ func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
 		if p.Entered {
 			continue
 		}
-		for _, f := range p.Follows {
-			ws = append(ws, entry(w.Runner, f, p.Row))
-		}
+		ws = append(ws, seq.Map(p.Follows, func(f projections.Following) store.Write { return entry(w.Runner, f, p.Row) })...)
 	}
 	_, err := w.Write(ctx, ws)
 	return err
@@ -222,12 +221,7 @@ func (w *Work) reenter(ctx context.Context, puts []*projections.Put) error {
 
 // follows reports whether one of the rows follows anything.
 func follows(puts []*projections.Put) bool {
-	for _, p := range puts {
-		if len(p.Follows) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(puts, func(p *projections.Put) bool { return len(p.Follows) > 0 })
 }
 
 // serve returns the write that gives a row the value of a list, unless the row does not

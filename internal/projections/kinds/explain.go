@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // Explain notes what becomes of the values of each derivation that differs. file is the new
@@ -69,12 +70,8 @@ func Derived(e *model.Entity) (attrs []string) {
 			attrs = append(attrs, t.Attr)
 		}
 	}
-	for _, s := range e.Statuses {
-		attrs = append(attrs, s.Attributes()...)
-	}
-	for _, l := range e.Latest {
-		attrs = append(attrs, l.Attributes()...)
-	}
+	attrs = append(attrs, seq.Flat(e.Statuses, func(s *model.Status) []string { return s.Attributes() })...)
+	attrs = append(attrs, seq.Flat(e.Latest, func(l *model.Latest) []string { return l.Attributes() })...)
 	for _, r := range e.MadeBy {
 		for i := range r.Fields {
 			attrs = append(attrs, r.Fields[i].Name)

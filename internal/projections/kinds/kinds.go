@@ -16,6 +16,7 @@ import (
 	"weir/internal/projections/status"
 	"weir/internal/projections/tally"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -30,19 +31,14 @@ func All() []runner.Kind {
 
 // Contributions returns what a row of entity is adds to tallies of one entity. unfit says
 // which tallies cannot use the row.
-func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit []projections.Fault) {
-	return tally.Contributions(of, is, row)
-}
+var Contributions = tally.Contributions
 
 // Pieces groups what a builder puts for targets of an entity into pieces for PutPiece.
 func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTarget) {
 	if e.SetOf() == nil {
 		return runner.Pieces(targets)
 	}
-	for _, t := range targets {
-		out = append(out, []runner.ReadTarget{t})
-	}
-	return out
+	return seq.Map(targets, func(t runner.ReadTarget) []runner.ReadTarget { return []runner.ReadTarget{t} })
 }
 
 // ShowUnits returns the write and the read units that it takes to show a target of an entity, or a
@@ -57,12 +53,8 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 		units += e.Table.EntryUnits(row, row.With(some(e.DerivedAttributes())...))
 	default:
 		names := e.DerivedAttributes()
-		for _, k := range e.Keys {
-			names = append(names, k.Attr.Name)
-		}
-		for _, a := range e.Attributes {
-			names = append(names, a.Name)
-		}
+		names = append(names, seq.Map(e.Keys, func(k *model.KeyTemplate) string { return k.Attr.Name })...)
+		names = append(names, seq.Map(e.Attributes, func(a *model.Attribute) string { return a.Name })...)
 		units += e.Table.EntryUnits(nil, value.Item{}.With(some(names)...))
 	}
 	if (status.Kind{}).Shows(e) {
@@ -76,10 +68,7 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 
 // some returns attributes with these names, whose values are like no others.
 func some(names []string) (out []value.Attr) {
-	for _, name := range names {
-		out = append(out, value.Attr{Name: name, Value: value.OfString("\x00")})
-	}
-	return out
+	return seq.Map(names, func(name string) value.Attr { return value.Attr{Name: name, Value: value.OfString("\x00")} })
 }
 
 // PutPiece counts rows that a builder has read in what their targets have, in a generation whose
@@ -105,25 +94,13 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.
 	return set.ShowNode(ctx, r, e, ref)
 }
 
-// WillMake returns the copies that a source row has when they are built. See copies.WillMake.
-func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) ([]projections.Put, error) {
-	return copies.WillMake(ctx, r, rules, c)
-}
-
-// Replaces reports whether a row is a copy that a build makes or deletes. See copies.Replaces.
-func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (bool, error) {
-	return copies.Replaces(ctx, r, rules, c)
-}
-
-// Entries returns the entries of histories that changes of a recording lead to. See copies.Entries.
-func Entries(changes []projections.Change, rules []*model.RowRule, unusable func(change int, f projections.Fault)) []copies.Entry {
-	return copies.Entries(changes, rules, unusable)
-}
-
-// PutEntries puts entries where there is none. See copies.PutEntries.
-func PutEntries(ctx context.Context, r *runner.Runner, entries []copies.Entry, dry bool, spend func(units int) error) ([]copies.Entered, error) {
-	return copies.PutEntries(ctx, r, entries, dry, spend)
-}
+// What builders do with copies and histories.
+var (
+	WillMake   = copies.WillMake
+	Replaces   = copies.Replaces
+	Entries    = copies.Entries
+	PutEntries = copies.PutEntries
+)
 
 // Excesses lists what a change of a row would lead to that weir could never derive. See
 // projections.Excesses.
@@ -143,10 +120,8 @@ func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 // FieldName returns the name of a field that rows follow. See follow.FieldName.
 func FieldName(f *model.Follow) string { return follow.FieldName(f.Source, f.Field.Name) }
 
-// FollowedBy returns the row whose field an attribute of a row follows. See follow.FollowedBy.
-func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
-	return follow.FollowedBy(f, row)
-}
+// FollowedBy returns the row whose field an attribute of a row follows.
+var FollowedBy = follow.FollowedBy
 
 // Index returns the name that a model's search index has. See document.Index.
-func Index(m *model.Model, s *model.Search) string { return document.Index(m, s) }
+var Index = document.Index

@@ -15,7 +15,7 @@ type Kind struct{ runner.Base }
 
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
-	return &part{gathered: newGathered(g)}
+	return &part{gathered: &gathered{all: g, at: map[string]*projections.Target{}}}
 }
 
 // Limits notes what a row would contribute and never can.

@@ -15,6 +15,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/tally"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -199,10 +200,7 @@ func (b *built) show(ctx context.Context) error {
 			sets[of].done = append(sets[of].done, NodeFrom(l.Path, rows[i]))
 		}
 	}
-	all := make([]*setWork, 0, len(sets))
-	for _, of := range slices.Sorted(maps.Keys(sets)) {
-		all = append(all, sets[of])
-	}
+	all := seq.Map(slices.Sorted(maps.Keys(sets)), func(of string) *setWork { return sets[of] })
 	if err := b.showLeaves(ctx, all); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -195,14 +196,9 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		then[i](out[i].Err == nil)
 	}
 	for _, s := range pending {
-		s.inOrder()
+		slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) }) // in stream order
 	}
 	return nil
-}
-
-// inOrder sorts the steps that are left to count into stream order.
-func (s *setWork) inOrder() {
-	slices.SortStableFunc(s.steps, func(a, b Member) int { return a.Position.Compare(b.Position) })
 }
 
 // setError says which set an error is about.
@@ -310,10 +306,7 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 	for i, s := range of {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
-			var changes []int
-			for _, step := range s.Steps {
-				changes = append(changes, step.Change)
-			}
+			changes := seq.Map(s.Steps, func(step projections.Step) int { return step.Change })
 			if err := w.keepSet(ctx, s.Entity, ws[i].Ref, changes, out[i].Err.Error()); err != nil {
 				return err
 			}
@@ -415,9 +408,7 @@ func (w *work) joinSparse(ctx context.Context, s *setWork) error {
 func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
 		refs := []store.Ref{owntable.Node(w.Model.Name, s.Row, path)}
-		for _, p := range Below(path) {
-			refs = append(refs, owntable.Node(w.Model.Name, s.Row, p))
-		}
+		refs = append(refs, seq.Map(Below(path), func(p string) store.Ref { return owntable.Node(w.Model.Name, s.Row, p) })...)
 		rows, err := w.Get(ctx, refs)
 		if err != nil {
 			return err

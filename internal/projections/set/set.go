@@ -19,11 +19,6 @@ type gathered struct {
 	leaves []Leaf // rows that may not show what they should
 }
 
-// newGathered has no targets yet; effects of a batch are gathered into all.
-func newGathered(all *projections.Gathered) *gathered {
-	return &gathered{all: all, at: map[string]*projections.Target{}}
-}
-
 // fold takes in what the i-th change asks for.
 // A row of a set that another writer changed asks for its leaf to be shown again.
 func (g *gathered) fold(i int, c *projections.Change) {

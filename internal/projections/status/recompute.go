@@ -10,6 +10,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -53,11 +54,7 @@ func CannotCompute(many []*TooMany) string {
 	if len(many) == 0 {
 		return ""
 	}
-	var texts []string
-	for _, t := range many {
-		texts = append(texts, t.String())
-	}
-	return strings.Join(texts, "; ") + "; all else of the row is right"
+	return strings.Join(seq.Map(many, (*TooMany).String), "; ") + "; all else of the row is right"
 }
 
 // Recompute recomputes what a row shows of facts, and returns the row with it and the stages that cannot be computed. A

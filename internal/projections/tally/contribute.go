@@ -7,6 +7,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -79,18 +80,9 @@ func Offer(of []*model.Tally, changes []projections.Change, counts func(*project
 // A target to which nothing is contributed any more has an entry without amounts.
 func changedContributions(was, is []projections.Contribution) (out []projections.Contribution) {
 	of := func(cs []projections.Contribution, target store.Ref) []value.Attr {
-		for _, c := range cs {
-			if projections.SameRow(c.Target, target) {
-				return c.Amounts
-			}
-		}
-		return nil
+		return seq.Find(cs, func(c projections.Contribution) bool { return projections.SameRow(c.Target, target) }).Amounts
 	}
-	for _, c := range is {
-		if !contribution.Same(c.Amounts, of(was, c.Target)) {
-			out = append(out, c)
-		}
-	}
+	out = append(out, seq.Where(is, func(c projections.Contribution) bool { return !contribution.Same(c.Amounts, of(was, c.Target)) })...)
 	for _, c := range was {
 		if of(is, c.Target) == nil {
 			out = append(out, projections.Contribution{Target: c.Target})

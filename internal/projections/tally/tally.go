@@ -2,6 +2,7 @@ package tally
 
 import (
 	"fmt"
+	"slices"
 
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -122,11 +123,5 @@ func net(adds []projections.Add) []projections.Add {
 		}
 		out[i].Amount = sum
 	}
-	kept := out[:0]
-	for _, a := range out {
-		if a.Amount.Sign() != 0 {
-			kept = append(kept, a)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(out, func(a projections.Add) bool { return a.Amount.Sign() == 0 })
 }

@@ -146,7 +146,7 @@ func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text 
 		return nil, err
 	}
 	if last {
-		if err := m.beginning(w.begins, dict, text); err != nil {
+		if err := m.addAll(w.begins, dict, termsOf(dict, nil, []byte(text), end(text)), text); err != nil {
 			return nil, err
 		}
 		set.Or(w.begins)
@@ -158,11 +158,6 @@ func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text 
 	}
 	found.And(set)
 	return w, nil
-}
-
-// beginning adds the documents with a word that begins with the text.
-func (m *matcher) beginning(set *roaring.Bitmap, dict segment.TermDictionary, text string) error {
-	return m.addAll(set, dict, termsOf(dict, nil, []byte(text), end(text)), text)
 }
 
 // termsOf lists terms. If possible, it does not count the documents of each.

@@ -17,6 +17,7 @@ import (
 
 	"weir/internal/parallel"
 	"weir/internal/search"
+	"weir/internal/seq"
 )
 
 // change is the newest change of a document in one call of Apply.
@@ -224,11 +225,7 @@ func (sp *space) source(d *search.Document, now time.Time) object {
 		o["x"] = hour(now)
 		return o
 	}
-	var words []string
-	for _, t := range d.Text {
-		words = append(words, search.Words(t)...)
-	}
-	o["i"], o["t"] = d.ID, strings.Join(words, " ")
+	o["i"], o["t"] = d.ID, strings.Join(seq.Flat(d.Text, search.Words), " ")
 	for n, f := range sp.filters {
 		if terms := search.Terms(d.Values[f]); len(terms) > 0 {
 			o[filterField(n)] = slices.Compact(slices.Sorted(slices.Values(terms)))

@@ -15,6 +15,7 @@ import (
 
 	"weir/internal/doctor"
 	"weir/internal/parallel"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -33,10 +34,7 @@ func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Depl
 	if err == nil {
 		d, err = s.deploy(ctx, t, own)
 	}
-	if err != nil {
-		return d, fmt.Errorf("deploying table %s: %w", name, err)
-	}
-	return d, nil
+	return d, store.Wrap(err, "deploying table %s", name)
 }
 
 // deploy is Deploy for one table. A crash may leave the table without its TTL; a call
@@ -65,9 +63,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	}
 	is := described(t, found)
 	is.TTL = doctor.Known(ttl)
-	for _, x := range is.Differences() {
-		d.Differs = append(d.Differs, x.Text)
-	}
+	d.Differs = append(d.Differs, seq.Map(is.Differences(), func(x doctor.Difference) string { return x.Text })...)
 	return d, nil
 }
 

@@ -18,10 +18,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
 	page, err := s.query(ctx, &q)
 	end(err)
-	if err != nil {
-		return store.Page{}, fmt.Errorf("query %s %s: %w", q.Table, q.Index, err)
-	}
-	return page, nil
+	return page, store.Wrap(err, "query %s %s", q.Table, q.Index)
 }
 
 // query reads one page. The page may be empty and have a next key: DynamoDB counts its limits

@@ -70,10 +70,7 @@ func (s *Store) Continues(ctx context.Context, table, earlier, label string) (bo
 		return false, fmt.Errorf("comparing streams: %w", err)
 	}
 	above, err := s.continues(ctx, table, earlier, label)
-	if err != nil {
-		return false, fmt.Errorf("comparing two streams of %s: %w", table, streamError(err))
-	}
-	return above, nil
+	return above, store.Wrap(streamError(err), "comparing two streams of %s", table)
 }
 
 func (s *Store) continues(ctx context.Context, table, earlier, label string) (bool, error) {
@@ -311,10 +308,7 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 	if err == nil {
 		page, err = s.readShard(ctx, arn, line{table, shard}, after, max)
 	}
-	if err != nil {
-		return store.Records{}, fmt.Errorf("reading the stream of %s, shard %s after %v: %w", table, shard, after, streamError(err))
-	}
-	return page, nil
+	return page, store.Wrap(streamError(err), "reading the stream of %s, shard %s after %v", table, shard, after)
 }
 
 // readShard returns the records of a shard after a position, from the iterator that the last

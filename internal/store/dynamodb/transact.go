@@ -30,10 +30,7 @@ func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
 			err = s.transact(ctx, items, of)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "transact")
 }
 
 // announceAll announces the removals that have an origin. The announcements come before

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"weir/internal/seq"
 )
 
 // buildCommit limits the size of a commit while an index is built.
@@ -17,12 +19,7 @@ const buildCommit = 1 << 20
 func (s *Store) build() error {
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		tab := s.tables[name]
-		var todo []*index
-		for _, ix := range tab.indexes {
-			if tab.indexMeta(ix).Building {
-				todo = append(todo, ix)
-			}
-		}
+		todo := seq.Where(tab.indexes, func(ix *index) bool { return tab.indexMeta(ix).Building })
 		if len(todo) == 0 {
 			continue
 		}

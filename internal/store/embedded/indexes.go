@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -35,12 +36,7 @@ func (t *table) addIndex(ix store.Index, id uint16) {
 
 // index is the index of a name, nil if the table has none.
 func (t *table) index(name string) *index {
-	for _, ix := range t.indexes {
-		if ix.Name == name && !ix.isExpiry() {
-			return ix
-		}
-	}
-	return nil
+	return seq.Find(t.indexes, func(ix *index) bool { return ix.Name == name && !ix.isExpiry() })
 }
 
 // keyValues appends a row's values of the table's indexed attributes, in their order.
@@ -67,11 +63,6 @@ func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
 		return store.Key{Partition: vs[ix.partition]}, ok, nil
 	}
 	return ix.Entry(vs[ix.partition], vs[ix.sort])
-}
-
-// same reports whether two rows have the same place in the index.
-func (ix *index) same(a, b []value.Value) bool {
-	return value.Equal(a[ix.partition], b[ix.partition]) && value.Equal(a[ix.sort], b[ix.sort])
 }
 
 // fits refuses a row for faults that only the whole row shows. stored is the length of its
@@ -103,7 +94,7 @@ func (t *table) entries(id store.Key, was, is value.Item, key []byte, do func(ke
 	vs := t.keyValues(t.keyValues(buf[:0], was), is)
 	before, now := vs[:len(t.indexed)], vs[len(t.indexed):]
 	for _, ix := range t.indexes {
-		if ix.same(before, now) {
+		if value.Equal(before[ix.partition], now[ix.partition]) && value.Equal(before[ix.sort], now[ix.sort]) {
 			continue
 		}
 		for i, side := range [][]value.Value{before, now} {

@@ -55,10 +55,7 @@ func (l *load) Stage(ctx context.Context) error {
 			return l.stage(rows)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("stage: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "stage")
 }
 
 // taken returns the rows of the load, and begins without any. They have to be cleared before it is called
@@ -158,10 +155,7 @@ func (l *load) Land(ctx context.Context) error {
 		return fmt.Errorf("land: %w", err)
 	}
 	defer l.s.gate.RUnlock()
-	if err := l.land(ctx); err != nil {
-		return fmt.Errorf("land: %w", err)
-	}
-	return nil
+	return store.Wrap(l.land(ctx), "land")
 }
 
 // land puts all that is staged into the store, in one change of Pebble's manifest: after a crash

@@ -70,10 +70,7 @@ func (l *load) partOf(key string, id store.Key) *part {
 // is refused with ErrLoading.
 func (l *load) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := l.query(ctx, &q)
-	if err != nil {
-		return store.Page{}, fmt.Errorf("query of %s %s: %w", q.Table, q.Index, err)
-	}
-	return page, nil
+	return page, store.Wrap(err, "query of %s %s", q.Table, q.Index)
 }
 
 func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err error) {

@@ -16,10 +16,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
 	page, err := s.query(ctx, &q)
 	end(err)
-	if err != nil {
-		return store.Page{}, fmt.Errorf("query of %s %s: %w", q.Table, q.Index, err)
-	}
-	return page, nil
+	return page, store.Wrap(err, "query of %s %s", q.Table, q.Index)
 }
 
 // query reads a page from one snapshot: rows and index entries are those of the same commits.

@@ -64,10 +64,7 @@ func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
 // space is freed when all shards of the table have been trimmed past their segment. A
 // crash may undo a trim as a whole: then the records can be read again.
 func (s *Store) Trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
-	if err := s.trim(ctx, tableName, shardName, upTo); err != nil {
-		return fmt.Errorf("trimming the stream: %w", err)
-	}
-	return nil
+	return store.Wrap(s.trim(ctx, tableName, shardName, upTo), "trimming the stream")
 }
 
 // trim deletes the records of a shard up to a position. Mark and deletion are one commit, which

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -17,12 +18,7 @@ const readBytes = store.PageBytes
 func (t *table) shardOf(k store.Key) *shard {
 	var buf [128]byte
 	h := hash(appendKeyValue(buf[:0], k.Partition))
-	for _, s := range t.meta.Shards {
-		if !s.Closed && s.Low <= h && h <= s.High {
-			return s
-		}
-	}
-	return nil // not reached: open shards cover every hash
+	return seq.Find(t.meta.Shards, func(s *shard) bool { return !s.Closed && s.Low <= h && h <= s.High }) // not reached: open shards cover every hash
 }
 
 // hash spreads partition keys over shards and must never change: FNV-1a, mixed once
@@ -82,10 +78,7 @@ func (s *Store) shard(tableName, name string) (*table, *shard, error) {
 // another system.
 func (s *Store) Read(ctx context.Context, tableName, shardName string, after events.Position, limit int) (store.Records, error) {
 	out, err := s.readShard(ctx, tableName, shardName, after, limit)
-	if err != nil {
-		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "reading the stream")
 }
 
 // readShard is Read, with the store kept open meanwhile. End is true with each page that reaches

@@ -88,10 +88,7 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsTransact, Of: ws})
 	defer func() { end(err) }()
-	if err := s.transact(ctx, ws); err != nil {
-		return fmt.Errorf("transact: %w", err)
-	}
-	return nil
+	return store.Wrap(s.transact(ctx, ws), "transact")
 }
 
 // transact applies all writes or none, in one commit. When it returns, the commit is in the log;

@@ -1,4 +1,4 @@
-package calendar
+package model
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestOf(t *testing.T) {
+func TestPartOf(t *testing.T) {
 	tests := []struct {
 		unit           Unit
 		zone, at, want string
@@ -50,7 +50,7 @@ func TestOf(t *testing.T) {
 		{Week, "", "0000-01-01T00:00:00Z", ""}, // a Saturday of the year before
 	}
 	for _, tt := range tests {
-		zone, err := Zone(tt.zone)
+		zone, err := zoneOf(tt.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := Of(tt.unit, zone, at)
+		got, ok := partOf(tt.unit, zone, at)
 		if got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s of %s in %q is %q, want %q", tt.unit, tt.at, tt.zone, got, tt.want)
 		}
@@ -67,14 +67,14 @@ func TestOf(t *testing.T) {
 
 // TestLongDays counts the hours of the days on which clocks change.
 func TestLongDays(t *testing.T) {
-	zone, err := Zone("Europe/Berlin")
+	zone, err := zoneOf("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
 	}
 	hours := map[string]map[string]int{}
 	for at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() == 2026; at = at.Add(15 * time.Minute) {
-		day, _ := Of(Day, zone, at)
-		hour, _ := Of(Hour, zone, at)
+		day, _ := partOf(Day, zone, at)
+		hour, _ := partOf(Hour, zone, at)
 		if hours[day] == nil {
 			hours[day] = map[string]int{}
 		}
@@ -105,27 +105,27 @@ func TestLongDays(t *testing.T) {
 
 // TestZones reads every zone of the database, and tells their rules apart.
 func TestZones(t *testing.T) {
-	names := Names()
+	names := zoneNames()
 	if len(names) < 400 {
 		t.Fatalf("%d zones", len(names))
 	}
 	for _, name := range names {
-		if _, err := Zone(name); err != nil {
+		if _, err := zoneOf(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	rules := func(name string) string {
-		zone, err := Zone(name)
+		zone, err := zoneOf(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Rules(zone)
+		return rulesOf(zone)
 	}
 	if rules("Europe/Berlin") == rules("Europe/London") || rules("Europe/London") != rules("GB") || rules("") != rules("Etc/UTC") {
 		t.Error("rules are not those of the zones")
 	}
 	for _, name := range []string{"Europe/Nowhere", "europe/berlin", "Europe/", "Local", "../etc/passwd"} {
-		if _, err := Zone(name); err == nil {
+		if _, err := zoneOf(name); err == nil {
 			t.Errorf("%q is a zone", name)
 		}
 	}
@@ -142,7 +142,7 @@ func TestOwnRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("ZONEINFO", filepath.Join(dir, "zoneinfo.zip"))
-	if _, err := Zone("Asia/Tokyo"); err != nil {
+	if _, err := zoneOf("Asia/Tokyo"); err != nil {
 		t.Error(err)
 	}
 }

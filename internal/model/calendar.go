@@ -1,7 +1,8 @@
-// Package calendar says in which hour, day, week, month or year a time is, in a zone. It has
+package model
+
+// This file says in which hour, day, week, month or year a time is, in a zone. It has
 // the rules of the zones with it, so that every machine that runs one version of weir agrees,
 // whatever its operating system has installed.
-package calendar
 
 import (
 	"archive/zip"
@@ -33,11 +34,8 @@ const (
 	Year  Unit = "year"
 )
 
-// Units are all units, the shortest first.
-var Units = []Unit{Hour, Day, Week, Month, Year}
-
-// Zone returns a zone by its name in the IANA database, or UTC for "" and "UTC".
-func Zone(name string) (*time.Location, error) {
+// zoneOf returns a zone by its name in the IANA database, or UTC for "" and "UTC".
+func zoneOf(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}
@@ -60,8 +58,8 @@ func Zone(name string) (*time.Location, error) {
 	return time.LoadLocationFromTZData(name, data)
 }
 
-// Names returns the names of all zones.
-func Names() (out []string) {
+// zoneNames returns the names of all zones.
+func zoneNames() (out []string) {
 	z, err := zip.NewReader(bytes.NewReader(zones), int64(len(zones)))
 	if err != nil {
 		return nil
@@ -74,9 +72,9 @@ func Names() (out []string) {
 	return out
 }
 
-// Rules returns a hash of everything that decides how a zone reads the times that Of takes:
+// rulesOf returns a hash of everything that decides how a zone reads the times that partOf takes:
 // when its distance from UTC changes, and to what.
-func Rules(zone *time.Location) string {
+func rulesOf(zone *time.Location) string {
 	h := sha256.New()
 	at, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for at.Before(last) {
@@ -96,9 +94,9 @@ func Rules(zone *time.Location) string {
 // each is an hour of its own. Texts of one unit sort by time, but for these two.
 var layouts = map[Unit]string{Hour: "2006-01-02T15Z07:00", Day: "2006-01-02", Month: "2006-01", Year: "2006"}
 
-// Of returns the part of the calendar that a time is in. ok is false if the part has no year
+// partOf returns the part of the calendar that a time is in. ok is false if the part has no year
 // of four digits.
-func Of(unit Unit, zone *time.Location, t time.Time) (text string, ok bool) {
+func partOf(unit Unit, zone *time.Location, t time.Time) (text string, ok bool) {
 	t = t.In(zone)
 	year, week := t.Year(), 0
 	if unit == Week {
