@@ -223,7 +223,7 @@ func layers(t *testing.T) (order []string) {
 }
 
 // isSuite reports whether a package is of tests: those may import everything.
-func isSuite(dir string) bool { return strings.HasSuffix(dir, "test") || dir == "internal/golden" }
+func isSuite(dir string) bool { return strings.HasSuffix(dir, "test") }
 
 // weirImports are the packages of weir that each package imports, by their names
 // without internal/, for all packages and programs but those of tests and scripts.

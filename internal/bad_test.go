@@ -19,7 +19,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/events"
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
 	"weir/internal/migrate"
@@ -43,7 +43,7 @@ func TestBadIsMuch(t *testing.T) {
 	files, _ := filepath.Glob(bad + "*.txtar")
 	n := 0
 	for _, file := range files {
-		for _, c := range golden.Read(t, file).Cases {
+		for _, c := range goldentest.Read(t, file).Cases {
 			if n++; c.Says == "" {
 				t.Errorf("%s: nothing is said of %s", file, c.Name)
 			}
@@ -67,7 +67,7 @@ var goodMark = regexp.MustCompile(`<good (\d)>`)
 var located = regexp.MustCompile(`^[a-z-]+/[a-z0-9-]+\.jsonl?:\d+ \(byte \d+\): .`)
 
 func TestBadRecords(t *testing.T) {
-	golden.Check(t, bad+"records.txtar", func(t *testing.T, c golden.Case) string {
+	goldentest.Check(t, bad+"records.txtar", func(t *testing.T, c goldentest.Case) string {
 		content := goodMark.ReplaceAllStringFunc(c.Input, func(m string) string { return goodRecord(goodMark.FindStringSubmatch(m)[1]) })
 		var out strings.Builder
 		good := 0
@@ -100,7 +100,7 @@ func TestBadModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, bad+"models.txtar", func(t *testing.T, c golden.Case) string {
+	goldentest.Check(t, bad+"models.txtar", func(t *testing.T, c goldentest.Case) string {
 		text, alone := strings.CutPrefix(c.Input, "alone\n")
 		if !alone && text != "" {
 			text += missingSections(string(base), text)
@@ -182,8 +182,8 @@ func (r *rig) give(t *testing.T, given string) {
 
 func TestBadCommands(t *testing.T) {
 	r := newRig(t, "gallery", "wardrobe", "movienight")
-	r.give(t, golden.Read(t, bad+"commands.txtar").Given["given"])
-	golden.Check(t, bad+"commands.txtar", func(t *testing.T, c golden.Case) string {
+	r.give(t, goldentest.Read(t, bad+"commands.txtar").Given["given"])
+	goldentest.Check(t, bad+"commands.txtar", func(t *testing.T, c goldentest.Case) string {
 		name, line, _ := strings.Cut(strings.TrimSuffix(c.Input, "\n"), "\n")
 		var refusal *ingest.Refusal
 		if err := r.do(t, name, line).Err; !errors.As(err, &refusal) {
@@ -252,7 +252,7 @@ func TestBadRequests(t *testing.T) {
 			return page.Cursor
 		})
 	}
-	golden.Check(t, bad+"requests.txtar", func(t *testing.T, c golden.Case) string {
+	goldentest.Check(t, bad+"requests.txtar", func(t *testing.T, c goldentest.Case) string {
 		method, target, _ := strings.Cut(strings.TrimSpace(c.Input), " ")
 		w := ask(method, fill(target))
 		var p struct {
@@ -279,7 +279,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestBadPayloads(t *testing.T) {
 	r := newRig(t, "gallery")
-	golden.Check(t, bad+"payloads.txtar", func(t *testing.T, c golden.Case) string {
+	goldentest.Check(t, bad+"payloads.txtar", func(t *testing.T, c goldentest.Case) string {
 		payload := strings.TrimSuffix(c.Input, "\n")
 		h := lambda.New(newRunner(r), func(context.Context) error { return nil })
 		answer, err := h.Invoke(context.Background(), []byte(payload))

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"weir/internal/failtest"
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 	"weir/internal/soaktest"
 )
 
@@ -19,10 +19,10 @@ import (
 func TestBadArguments(t *testing.T) {
 	soaktest.Calm(t)
 	const archive = "../../testdata/bad/arguments.txtar"
-	given := golden.Read(t, archive).Given
+	given := goldentest.Read(t, archive).Given
 	here, err := os.Getwd()
 	failtest.On(t, err)
-	golden.Check(t, filepath.Join(here, archive), func(t *testing.T, c golden.Case) string {
+	goldentest.Check(t, filepath.Join(here, archive), func(t *testing.T, c goldentest.Case) string {
 		dir := t.TempDir()
 		for name, text := range given {
 			failtest.On(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644))

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 )
 
 const (
@@ -43,7 +43,7 @@ func guidePage() string {
 
 // TestGuide: the guide has the list, as guidePage writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	golden.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
+	goldentest.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
 }
 
 // TestEveryLineHasItsEvent: each line that the code logs is in the list with its level, and each of the list is logged.

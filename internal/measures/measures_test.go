@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 	"weir/internal/measures"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // TestGuide: the guide has the list, as guidePage writes it. With -says it is written into the page.
 func TestGuide(t *testing.T) {
-	golden.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
+	goldentest.Part(t, guide, begin, end, "\n"+guidePage()+"\n")
 }
 
 // TestAll: the list has each metric that the package declares, once, with all that others make of it.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"weir/internal/failtest"
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 )
 
 // TestEveryProblemIsShown: each place of this package that reports a problem or a warning is
@@ -37,7 +37,7 @@ func TestEveryProblemIsShown(t *testing.T) {
 	TestWidths(t)
 	TestTextThatIsNotUTF8IsRefusedAtItsPlace(t)
 	base := sections(t, "testdata/base.yaml")
-	for _, c := range golden.Read(t, "../../testdata/bad/models.txtar").Cases {
+	for _, c := range goldentest.Read(t, "../../testdata/bad/models.txtar").Cases {
 		text, alone := strings.CutPrefix(c.Input, "alone\n")
 		if !alone && text != "" {
 			text = whole(text, base)

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/failtest"
-	"weir/internal/golden"
+	"weir/internal/goldentest"
 
 	"weir/internal/seq"
 )
@@ -118,7 +118,7 @@ func TestSchema(t *testing.T) {
 		s.define(reflect.TypeOf(d))
 	}
 	body := strings.TrimPrefix(strings.TrimSuffix(formatted(root, ""), "\n}"), "{\n")
-	golden.Part(t, "../../models/schema.json", "{\n", "\n}\n", body)
+	goldentest.Part(t, "../../models/schema.json", "{\n", "\n}\n", body)
 }
 
 type object = map[string]any

@@ -1,8 +1,8 @@
-// Package golden holds what is said of inputs to what was said of them before. An
+// Package goldentest holds what is said of inputs to what was said of them before. An
 // archive (txtar) begins with a comment, and has for each input a file with its name,
 // and behind it one with "NAME says", for people to read and to add to. It also holds a part
 // of a page to what the code says.
-package golden
+package goldentest
 
 import (
 	"flag"
