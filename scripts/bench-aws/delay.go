@@ -69,6 +69,46 @@ func measureDelays(ctx context.Context, records int) error {
 	return nil
 }
 
+// measureProcess prints how many uploads a second a whole process applies at 5 ms, on 1 shard and on 20, beside plain, which takes
+// one after the other. It fails below ten times that.
+func measureProcess(ctx context.Context, records int) error {
+	m, err := model.Load("gallery")
+	if err != nil {
+		return err
+	}
+	proxy, end := between()
+	defer end()
+	delay := func(is bool) {
+		proxy.Set(dynamodbtest.Faults{})
+		if is {
+			proxy.Set(dynamodbtest.Faults{Delay: 5 * time.Millisecond})
+		}
+	}
+	delay(true)
+	plain, err := speed(ctx, m, uploads(m, 500), 500, 1, (*world).plain)
+	if err != nil {
+		return err
+	}
+	w, least := uploads(m, records), 0.0
+	for i, shards := range []int{1, 20} {
+		again := 0
+		delay(false)
+		took, err := following(m, w, shards)(ctx, delay, &again)
+		if err != nil {
+			return err
+		}
+		of := float64(records) / took.Seconds()
+		fmt.Printf("uploads, 5 ms, a process, shards: %d, records/s: %.0f, plain: %.0f, weir/plain: %.1f ×, batches again: %d\n", shards, of, plain, of/plain, again)
+		if i == 0 || of/plain < least {
+			least = of / plain
+		}
+	}
+	if least < 10 {
+		return fmt.Errorf("a process has %.1f × the speed of plain, less than 10 ×", least)
+	}
+	return nil
+}
+
 // speed is how many records a second a handler applies.
 func speed(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (float64, error) {
 	f, err := through(ctx, m, w, batch, atOnce, way)

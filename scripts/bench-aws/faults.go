@@ -49,7 +49,7 @@ func measureFaults(ctx context.Context, records int) error {
 	for _, way := range []struct {
 		name string
 		is   way
-	}{{"process", batchwise(m, w, (*world).weir)}, {"process, 64 shards", following(m, w)}} {
+	}{{"process", batchwise(m, w, (*world).weir)}, {"process, 64 shards", following(m, w, 64)}} {
 		for _, f := range faults {
 			share, err := w.share(ctx, way.is, f.is)
 			if err != nil {
@@ -113,10 +113,10 @@ func batchwise(m *model.Model, w workload, handle func(*world) handler) way {
 	}
 }
 
-// following has a whole process follow 64 shards, with its lease and checkpoints.
-func following(m *model.Model, w workload) way {
+// following has a whole process follow shards, with its lease and checkpoints.
+func following(m *model.Model, w workload, shards int) way {
 	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
-		s, err := newSharing(ctx, m, w, 64, 0, 10*time.Second)
+		s, err := newSharing(ctx, m, w, shards, 0, 10*time.Second)
 		if err != nil {
 			return 0, err
 		}

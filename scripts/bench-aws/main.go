@@ -42,6 +42,7 @@ func main() {
 	faulty := flag.Bool("faults", false, "measure instead which share of its speed weir keeps when answers are lost")
 	hotTarget := flag.Bool("hot", false, "measure instead one album that gets 5,000 pictures a second")
 	delayed := flag.Bool("delay", false, "measure instead the speed with a network that takes 1, 5 and 10 ms for a request")
+	process := flag.Bool("process", false, "measure instead a whole process on 1 and on 20 shards, with a network that takes 5 ms for a request")
 	flag.Parse()
 	err := error(nil)
 	switch {
@@ -49,6 +50,8 @@ func main() {
 		err = measureFaults(ctx, *records)
 	case *delayed:
 		err = measureDelays(ctx, *records)
+	case *process:
+		err = measureProcess(ctx, *records)
 	case *hotTarget:
 		err = measureHot(ctx)
 	default:
