@@ -123,11 +123,10 @@ func catchUp(ctx context.Context, r *runner.Runner, rows []value.Item) (done int
 		if err != nil {
 			return 0, err
 		}
-		if _, ok := pendingChange(r.Model, &n); ok { // else it stays pending, for a program that knows the index
-			notes = append(notes, n)
-		}
+		notes = append(notes, n)
 	}
-	if _, err := WritePending(ctx, r, "", notes); err != nil {
+	notes, _, err = WritePending(ctx, r, "", notes) // others stay pending, for a program that knows their index
+	if err != nil {
 		return 0, err
 	}
 	ws := make([]store.Write, len(notes))
@@ -144,9 +143,8 @@ func catchUp(ctx context.Context, r *runner.Runner, rows []value.Item) (done int
 }
 
 // WritePending writes documents as their rows are now, at the positions that were noted. A document that the index refuses becomes a dead
-// letter of the shard, "" for none: refused is how many. A document of an index that the model does not have is left out.
-func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []owntable.PendingRow) (refused int, err error) {
-	var notes []owntable.PendingRow
+// letter of the shard, "" for none: refused is how many. notes are those of all whose index the model has; the others are left out.
+func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []owntable.PendingRow) (notes []owntable.PendingRow, refused int, err error) {
 	var changes []projections.Change
 	var refs []store.Ref
 	for _, n := range all {
@@ -156,7 +154,7 @@ func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []
 	}
 	are, err := r.Get(ctx, refs)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	docs := make([]search.Document, len(notes))
 	for i, row := range are {
@@ -174,7 +172,7 @@ func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []
 	}
 	errs, err := Apply(ctx, r, docs)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	var ds []deadletter.Letter
 	for i, e := range errs {
@@ -182,15 +180,16 @@ func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []
 			ds = append(ds, deadDocument(&docs[i], &changes[i], shardKey, e))
 		}
 	}
-	return len(ds), r.Letters().KeepAll(ctx, ds)
+	return notes, len(ds), r.Letters().KeepAll(ctx, ds)
 }
 
 // pendingChange is the insertion of the row of a document that is pending, without the row. Each index of a generation is of its
 // model.
 func pendingChange(m *model.Model, n *owntable.PendingRow) (c projections.Change, ok bool) {
 	derivation := searching(m, n.Index)
+	key, err := search.ParseID(n.ID)
 	for _, s := range m.Searches {
-		if key, err := search.ParseID(n.ID); err == nil && s.Derivation() == derivation {
+		if err == nil && s.Derivation() == derivation {
 			return projections.Change{Table: s.Of.Table, Row: store.Ref{Table: s.Of.Table.Name, Key: key}, Position: n.Position, Record: &events.Record{Position: n.Position}}, true
 		}
 	}
