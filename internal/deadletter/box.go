@@ -70,15 +70,12 @@ func (b Box) Each(ctx context.Context, yield func(Letter) error) error {
 // ErrNoDead says that there is no dead letter with the id.
 var ErrNoDead = errors.New("there is no dead letter with this id")
 
-// rounds is how often a letter is read that others delete and keep again meanwhile.
-const rounds = 100
-
 // ByID reads a dead letter with all its parts, or returns ErrNoDead. A letter of which parts are missing is read again: it
 // may have been deleted since its head was read, and kept again.
 func (b Box) ByID(ctx context.Context, id string) (Letter, error) {
 	at := owntable.Letter(b.Model.Name, id)
 	var unread error
-	for range rounds {
+	for range store.MaxRounds {
 		head, err := store.GetRow(ctx, b.Store, at)
 		if err != nil {
 			return Letter{}, err
@@ -110,9 +107,6 @@ func (b Box) Keeping(ds []Letter) (ws []store.Write) {
 	return ws
 }
 
-// keepTries is how often a letter of several rows is kept again because another worker keeps it meanwhile.
-const keepTries = 100
-
 // KeepAll keeps dead letters that no other write depends on.
 // A letter that exists is kept as it is, so a batch that comes again changes nothing.
 func (b Box) KeepAll(ctx context.Context, ds []Letter) error {
@@ -124,7 +118,7 @@ func (b Box) KeepAll(ctx context.Context, ds []Letter) error {
 			continue
 		}
 		err := store.ErrConflict
-		for try := 0; errors.Is(err, store.ErrConflict) && try < keepTries; try++ {
+		for try := 0; errors.Is(err, store.ErrConflict) && try < store.MaxRounds; try++ { // with another worker that keeps it
 			err = b.Store.Transact(ctx, ws)
 		}
 		if err != nil && !errors.Is(err, store.ErrCondition) {

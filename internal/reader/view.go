@@ -41,7 +41,7 @@ func countOf(v *runner.View) int64 {
 // admit admits pages and fences their checkpoints. It returns the view by which they are
 // applied, nil where there is none, and whether their documents are to be written.
 func (c *consumer) admit(ctx context.Context, pieces []piece) (*admitted, bool, error) {
-	for range runner.MaxRounds {
+	for range store.MaxRounds {
 		row, err := c.Runner.Admit(ctx, tablesOf(pieces))
 		if err != nil {
 			return nil, false, err
@@ -76,7 +76,7 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 		return f, nil
 	}
 	ref := c.checkpoint(p.place)
-	for range runner.MaxRounds {
+	for range store.MaxRounds {
 		above := seq.Map(p.above, func(shard string) store.Ref { return c.checkpoint(place{p.place.table, shard}).Ref })
 		rows, err := c.Runner.Get(ctx, append([]store.Ref{ref.Ref}, above...))
 		if err != nil {

@@ -401,7 +401,7 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 // however often this is called.
 func (w *Work) contributeElsewhere(ctx context.Context, cs []counted, guard []store.Write, into Into) error {
 	var last error
-	for range MaxRounds {
+	for range store.MaxRounds {
 		if err := w.Fresh(); err != nil {
 			return err
 		}

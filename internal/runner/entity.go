@@ -159,7 +159,7 @@ func mustRead(e *model.Entity) bool { return !isGroup(e) && len(unasked(e)) > 0 
 func (r *Runner) showRow(ctx context.Context, wr store.Write, e *model.Entity) (store.Outcome, error) {
 	asked := wr.If
 	wr.Return = true
-	for range MaxRounds {
+	for range store.MaxRounds {
 		row, err := r.GetRow(ctx, wr.Ref)
 		if err != nil || r.Model.Table(wr.Table).Classify(row) != e {
 			return store.Outcome{Err: wr.Failed(store.ErrCondition), Row: row}, err

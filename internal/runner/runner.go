@@ -389,11 +389,6 @@ func Transacted(err error) (bool, error) {
 	return err == nil, err
 }
 
-// MaxRounds is how often something is read again because another worker changed it
-// meanwhile. Each time some worker makes progress, so the rounds end, unless rows are
-// missing.
-const MaxRounds = 100
-
 // Present returns the condition that a row exists.
 func (r *Runner) Present(table string) []store.Test {
 	t := r.Model.Table(table)

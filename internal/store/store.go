@@ -484,6 +484,11 @@ func EachRow(ctx context.Context, s Querier, q Query) iter.Seq2[value.Item, erro
 	}
 }
 
+// MaxRounds is how often something is read, or tried, again because another worker changed it
+// meanwhile. Each time some worker makes progress, so the rounds end, unless rows are
+// missing.
+const MaxRounds = 100
+
 // WriteAgain does writes whose conditions are expected to fail at times. It returns an outcome
 // for each. Any error other than a failed condition or a refusal is that of the call. Each of
 // the writes may happen twice (Write.Repeatable): the caller takes a failed

@@ -42,7 +42,7 @@ func (w *work) subscribe(ctx context.Context) error {
 		pending[i] = &w.subscriptions[i]
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == runner.MaxRounds {
+		if round == store.MaxRounds {
 			return fmt.Errorf("the subscribers in %s keep changing", pending[0].List)
 		}
 		again, err := w.subscribeOnce(ctx, pending)
@@ -128,7 +128,7 @@ func (w *work) notify(ctx context.Context) error {
 		at[t.List].notifications = append(at[t.List].notifications, t)
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == runner.MaxRounds {
+		if round == store.MaxRounds {
 			return fmt.Errorf("the moments of %s keep changing", pending[0].notifications[0].List)
 		}
 		if err := w.sendNext(ctx, pending); err != nil {

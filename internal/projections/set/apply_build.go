@@ -249,7 +249,7 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.
 		return nil
 	}
 	leaf := Leaf{Row: row, Entity: e, Root: store.Ref{Table: row.Table, Key: root}, Path: path}
-	for range runner.MaxRounds {
+	for range store.MaxRounds {
 		out, _, err := showLeaf(ctx, r, []Leaf{leaf})
 		if err != nil || len(out) == 0 || out[0].Err == nil {
 			return err

@@ -46,7 +46,7 @@ func (w *work) count(ctx context.Context) error {
 		}
 	}
 	for round := 0; len(pending) > 0; round++ {
-		if round == runner.MaxRounds {
+		if round == store.MaxRounds {
 			return fmt.Errorf("%s of %s: its tree still changes after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
 		}
 		if err := w.readWays(ctx, pending); err != nil {
