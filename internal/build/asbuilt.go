@@ -28,7 +28,7 @@ type asBuilt struct {
 func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 	a, levels, reads := &asBuilt{plain: plain}, madeLevels(plain.Model), false
 	for _, rule := range plain.Model.Rows {
-		if rule.Subscribers != nil || len(rule.Keep) > 0 || p.build.Entity == model.BuildInPlace && levels[rule.Into] > p.level {
+		if len(rule.Keep) > 0 || p.build.Entity == model.BuildInPlace && levels[rule.Into] > p.level {
 			continue
 		}
 		a.rules = append(a.rules, rule)

@@ -11,8 +11,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/projections/copies"
-	"weir/internal/projections/follow"
 	"weir/internal/runner"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -41,7 +39,7 @@ func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
 		}
 		add := func(pass string, tables []*store.Table, stages ...runner.Stage) {
 			p := b.comparing(is, pass+nr, tables, stages...)
-			p.level, ps = n, append(ps, p)
+			p.level, p.levels, ps = n, levels, append(ps, p)
 		}
 		values := slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Source] == n })
 		if values {
@@ -129,7 +127,7 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 	r, m := s.metered(true)
 	known := map[string]value.Item{} // the rows as they were read, by owntable.RowText
 	fixes := make([][]runner.Fix, runner.Stages)
-	met, levels := map[string]bool{}, madeLevels(r.Model)
+	met := map[string]bool{}
 	for i := range changes {
 		c := &changes[i]
 		if c.Table == nil {
@@ -139,7 +137,7 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 		}
 		for _, k := range r.Kinds {
 			for _, f := range k.Fixes(r.Model, c) {
-				if madeBefore(f, levels, s.level) {
+				if s.madeBefore(f) {
 					continue
 				}
 				if name := fmt.Sprintf("%T %s", f, f.Thing()); !met[name] {
@@ -194,15 +192,10 @@ func (s *segment) seed(ctx context.Context, m *metered, changes []projections.Ch
 	return err
 }
 
-// madeBefore reports whether the passes of the levels before have compared a thing: it is of a row of one of these.
-func madeBefore(f runner.Fix, levels map[*model.Entity]int, level int) bool {
-	switch f := f.(type) {
-	case *copies.RowFix:
-		return levels[f.Rule.Into] <= level
-	case *follow.LinkFix:
-		return len(f.Rule.Keep) == 0 && levels[f.Rule.Into] <= level
-	}
-	return false
+// madeBefore reports whether the passes of the levels before have compared the thing of a fix: a rule makes it, and no history.
+func (p *pass) madeBefore(f runner.Fix) bool {
+	rule := f.MadeBy()
+	return rule != nil && len(rule.Keep) == 0 && p.levels[rule.Into] <= p.level
 }
 
 // readFor reads what fixes compare and is not known yet.

@@ -31,8 +31,9 @@ type pass struct {
 	name   string
 	dry    bool // counts what it would do, and writes nothing
 	tables []*store.Table
-	level  int      // of a build in place, how many levels of copies come before it
-	made   *asBuilt // of a dry run, the copies as a build before this one makes them; nil takes those that there are
+	level  int                   // of a build in place, how many levels of copies come before it
+	levels map[*model.Entity]int // of a build in place (madeLevels)
+	made   *asBuilt              // of a dry run, the copies as a build before this one makes them; nil takes those that there are
 	// take takes in a row, as the change that inserting it would be. done does what was taken in, with the fence for transactions.
 	// A segment's calls come one after another; of has what the segment has taken in.
 	take func(ctx context.Context, s *segment, table *store.Table, c *projections.Change) error

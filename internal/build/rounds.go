@@ -13,6 +13,7 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -187,7 +188,7 @@ func (b *Builder) run(ctx context.Context, ps ...*pass) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	groups := map[int][]*pass{} // by the number of segments
-	for _, p := range slices.DeleteFunc(slices.Clone(ps), func(p *pass) bool { return p.lost.Load() != nil }) {
+	for _, p := range seq.Where(ps, func(p *pass) bool { return p.lost.Load() == nil }) {
 		groups[len(p.segments)] = append(groups[len(p.segments)], p)
 	}
 	for _, count := range slices.Sorted(maps.Keys(groups)) {
@@ -244,7 +245,7 @@ func forEach(all []*segment, do func(*segment) error) error {
 // on at the table and the cursor that its row has, so a builder that takes over after a crash repeats at most what was
 // scanned since the row was last written; putting a source row twice changes nothing.
 func (b *Builder) runSegments(ctx context.Context, all []*segment) error {
-	all = slices.DeleteFunc(slices.Clone(all), func(s *segment) bool { return s.row.Over })
+	all = seq.Where(all, func(s *segment) bool { return !s.row.Over })
 	for {
 		t, some := b.nextTable(all)
 		if t == nil {

@@ -263,13 +263,8 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 // The rows are named by what the copy says of its key; a source that is gone is linked all the
 // same.
 func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
-	for _, rule := range e.MadeBy {
-		if len(rule.Keep) > 0 || rule.Subscribers != nil {
-			continue
-		}
-		if ref, ok := copies.SourceOf(rule, row); ok {
-			out = append(out, linked{rule.Name, rowLink(m, ref), rule.Source.Name})
-		}
+	for rule, source := range copies.Makers(e, row) {
+		out = append(out, linked{rule.Name, rowLink(m, source), rule.Source.Name})
 	}
 	return out
 }

@@ -16,6 +16,8 @@ type Fix interface {
 	Thing() string
 	// Stage returns the stage to which the fix belongs.
 	Stage() Stage
+	// MadeBy returns the rule that makes the thing, or the row that it is about, of the row that is compared; nil if none does.
+	MadeBy() *model.RowRule
 	// Reads returns the rows by which Right decides.
 	Reads(m *model.Model) []store.Ref
 	// Right reports whether the thing is right, by those rows, or does not exist. It does no I/O.
@@ -43,7 +45,7 @@ const (
 // Correct does a fix again until no other worker changes the thing meanwhile. floor returns
 // that of each attempt, nil for none; what names the thing in the error if that never comes.
 func (r *Runner) Correct(ctx context.Context, f Fix, what string, floor func() events.Position) error {
-	for range MaxRounds {
+	for range store.MaxRounds {
 		var at events.Position
 		if floor != nil {
 			at = floor()

@@ -300,7 +300,7 @@ func (s *System) sourcesFirst(ctx context.Context, tables map[string]*model.Tabl
 				continue // of no model
 			}
 			if e := t.Classify(row); e != nil {
-				for _, source := range copies.Sources(e, row) {
+				for _, source := range copies.Makers(e, row) {
 					sources, of = append(sources, source), append(of, at[i])
 				}
 			}

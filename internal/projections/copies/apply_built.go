@@ -41,10 +41,9 @@ func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 	if c.Is == nil {
 		return false, nil
 	}
-	for _, rule := range c.Is.MadeBy {
-		source, ok := SourceOf(rule, c.New)
+	for rule, source := range Makers(c.Is, c.New) {
 		switch {
-		case !ok || !slices.Contains(rules, rule):
+		case !slices.Contains(rules, rule):
 			continue
 		case !events.PositionFrom(c.New.Get(owntable.Version)).IsZero():
 			return true, nil

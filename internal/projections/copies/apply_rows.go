@@ -265,11 +265,8 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	if image == nil {
 		image = m.Change.Old
 	}
-	for _, rule := range m.Entity.MadeBy {
-		if len(rule.Keep) > 0 {
-			continue
-		}
-		gone, err := w.restore(ctx, m, image, rule, removed)
+	for rule, source := range Makers(m.Entity, image) {
+		gone, err := w.restore(ctx, m, rule, source, removed)
 		if err != nil {
 			return false, err
 		}
@@ -278,14 +275,10 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	return missing, nil
 }
 
-// restore makes the row again from its source as the source is now. If the source makes
+// restore makes the row again from a rule's source as the source is now. If the source makes
 // no such row, restore leaves the row alone, because it belongs to another program. It
 // reports whether the row is missing.
-func (w *work) restore(ctx context.Context, m *Mend, image value.Item, rule *model.RowRule, removed bool) (missing bool, err error) {
-	source, ok := SourceOf(rule, image)
-	if !ok {
-		return false, nil
-	}
+func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source store.Ref, removed bool) (missing bool, err error) {
 	is, err := w.GetRow(ctx, source)
 	if err != nil || is == nil || w.Model.Table(source.Table).Classify(is) != rule.Source {
 		return false, err

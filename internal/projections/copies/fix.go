@@ -31,29 +31,10 @@ func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
 	if c.Is == nil {
 		return out
 	}
-	for _, rule := range makersOf(c.Is, c.New) {
-		if source, ok := SourceOf(rule, c.New); ok && len(rule.Keep) == 0 {
-			out = append(out, &RowFix{Row: c.Row, Source: source, Rule: rule})
-		}
+	for rule, source := range Makers(c.Is, c.New) {
+		out = append(out, &RowFix{Row: c.Row, Source: source, Rule: rule})
 	}
 	return out
-}
-
-// makersOf returns the rules that may have made a row: those whose constants its key has, or all where no rule has these, as
-// of a row that an older definition made. Two rules into one entity have different constants in the key.
-func makersOf(e *model.Entity, row value.Item) []*model.RowRule {
-	made := slices.DeleteFunc(slices.Clone(e.MadeBy), func(r *model.RowRule) bool {
-		for name, text := range r.KeyConstants() {
-			if value.Scalar(e.Field(name).Get(row)) != text {
-				return true
-			}
-		}
-		return false
-	})
-	if len(made) == 0 {
-		return e.MadeBy
-	}
-	return made
 }
 
 // RowFix makes a row what a rule makes of its source row, or deletes it.
@@ -72,6 +53,9 @@ func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + ownt
 
 // Stage returns StageRows.
 func (*RowFix) Stage() runner.Stage { return runner.StageRows }
+
+// MadeBy returns the rule that makes the row.
+func (f *RowFix) MadeBy() *model.RowRule { return f.Rule }
 
 // Reads returns the row and its source.
 func (f *RowFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.Row, f.Source} }

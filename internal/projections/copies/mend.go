@@ -1,12 +1,14 @@
 package copies
 
 import (
+	"iter"
 	"slices"
 
 	"weir/internal/events"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -93,22 +95,35 @@ func own(e *model.Entity, row value.Item) value.Item {
 	})
 }
 
-// SourceOf returns the row that a rule made this row from. It reads the key out of the
-// row itself.
-func SourceOf(rule *model.RowRule, row value.Item) (store.Ref, bool) {
-	key, ok := rule.Source.Key(func(name string) value.Value { return projections.Taken(rule, name, row) })
-	return store.Ref{Table: rule.Source.Table.Name, Key: key}, ok
-}
-
-// Sources returns the rows from which a row of an entity may be a copy.
-func Sources(e *model.Entity, row value.Item) (out []store.Ref) {
-	for _, rule := range e.MadeBy {
-		if len(rule.Keep) > 0 {
-			continue
+// Makers yields the rules that may have made a row as a copy, each with the row that it made it from, which the row's key says. A rule
+// whose constants the key does not have made other rows; where no rule has them, an older definition made the row, and all
+// rules are yielded.
+func Makers(e *model.Entity, row value.Item) iter.Seq2[*model.RowRule, store.Ref] {
+	return func(yield func(*model.RowRule, store.Ref) bool) {
+		rules := e.MadeBy
+		if len(rules) > 1 {
+			if fit := seq.Where(rules, func(r *model.RowRule) bool { return hasConstants(r, row) }); len(fit) > 0 {
+				rules = fit
+			}
 		}
-		if source, ok := SourceOf(rule, row); ok {
-			out = append(out, source)
+		for _, rule := range rules {
+			if len(rule.Keep) > 0 {
+				continue
+			}
+			key, ok := rule.Source.Key(func(name string) value.Value { return projections.Taken(rule, name, row) })
+			if ok && !yield(rule, store.Ref{Table: rule.Source.Table.Name, Key: key}) {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// hasConstants reports whether the key of a row has the constants that a rule puts into keys.
+func hasConstants(rule *model.RowRule, row value.Item) bool {
+	for name, text := range rule.KeyConstants() {
+		if value.Scalar(rule.Into.Field(name).Get(row)) != text {
+			return false
+		}
+	}
+	return true
 }

@@ -104,6 +104,9 @@ func (f *ValueFix) list(m *model.Model) store.Ref {
 // Stage returns StageValues.
 func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
 
+// MadeBy returns nil.
+func (*ValueFix) MadeBy() *model.RowRule { return nil }
+
 // Reads returns the list and the row.
 func (f *ValueFix) Reads(m *model.Model) []store.Ref { return []store.Ref{f.list(m), f.Source} }
 
@@ -168,6 +171,9 @@ func (f *LinkFix) Thing() string {
 
 // Stage returns StageLinks.
 func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
+
+// MadeBy returns the rule that makes the row.
+func (f *LinkFix) MadeBy() *model.RowRule { return f.Rule }
 
 // Reads returns the row and its entry.
 func (f *LinkFix) Reads(m *model.Model) []store.Ref {
@@ -248,6 +254,9 @@ func (f *FollowerFix) Thing() string {
 
 // Stage returns StageFollowers.
 func (*FollowerFix) Stage() runner.Stage { return runner.StageFollowers }
+
+// MadeBy returns nil: it does not go by the row's rule.
+func (*FollowerFix) MadeBy() *model.RowRule { return nil }
 
 // Reads returns the list and the row.
 func (f *FollowerFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.List, f.Row} }
