@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/ingest/ingesttest"
 	"weir/internal/model"
@@ -25,9 +26,9 @@ func TestAcceptedIsDerived(t *testing.T) {
 	for _, name := range ingesttest.Models {
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(name)
-			check(t, err)
+			failtest.On(t, err)
 			s, err := system.Open(t.Context(), t.TempDir(), []*model.Model{m}, system.Options{})
-			check(t, err)
+			failtest.On(t, err)
 			defer s.Close()
 			w, rng := &ingest.Writer{Model: m, Store: s.Store}, rand.New(rand.NewPCG(3, 3))
 			accepted, refused := 0, 0
@@ -47,7 +48,7 @@ func TestAcceptedIsDerived(t *testing.T) {
 					accepted++
 					if rng.IntN(3) == 0 {
 						c.Op, c.Item = ingest.Delete, c.Item.Filter(func(name string) bool { return slices.Contains(e.KeyNames(), name) })
-						check(t, w.Do(t.Context(), []ingest.Command{c})[0].Err)
+						failtest.On(t, w.Do(t.Context(), []ingest.Command{c})[0].Err)
 					}
 				case errors.As(r.Err, &refusal):
 					refused++
@@ -100,13 +101,13 @@ func noneDead(t *testing.T, s *system.System) {
 	t.Helper()
 	p, done := s.Models[0], make(chan struct{})
 	close(done)
-	check(t, s.Reach(t.Context(), nil))
+	failtest.On(t, s.Reach(t.Context(), nil))
 	f := reader.Follower{Runner: p.Runner}
-	check(t, f.CatchUp(t.Context(), done))
+	failtest.On(t, f.CatchUp(t.Context(), done))
 	page, err := s.Store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Dead(p.Model.Name))})
-	check(t, err)
+	failtest.On(t, err)
 	for _, row := range page.Rows {
 		t.Errorf("dead: %.600s", value.AppendPlainItem(nil, row))
 	}
-	check(t, again.Of(s, p).Run(t.Context(), func(d again.Difference) { t.Errorf("%.300v", d) }))
+	failtest.On(t, again.Of(s, p).Run(t.Context(), func(d again.Difference) { t.Errorf("%.300v", d) }))
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"weir/internal/failtest"
 )
 
 // rulesPage says of each rule and error of the write side where it is shown.
@@ -22,7 +24,7 @@ var (
 // kind of problem that a server answers with. Run with -update when lines have moved.
 func TestRulesPage(t *testing.T) {
 	text, err := os.ReadFile(rulesPage)
-	check(t, err)
+	failtest.On(t, err)
 	page, rules := strings.Split(string(text), "\n"), 0
 	for i, row := range page {
 		m := shownIn.FindStringSubmatch(row)
@@ -49,7 +51,7 @@ func TestRulesPage(t *testing.T) {
 		}
 	}
 	if *update {
-		check(t, os.WriteFile(rulesPage, []byte(strings.Join(page, "\n")), 0o644))
+		failtest.On(t, os.WriteFile(rulesPage, []byte(strings.Join(page, "\n")), 0o644))
 	}
 }
 
@@ -63,7 +65,7 @@ func far(n int, named string) bool {
 // first, 0 for none.
 func lineOf(t *testing.T, path, named, text string) (n int) {
 	b, err := os.ReadFile("../../" + path)
-	check(t, err)
+	failtest.On(t, err)
 	for i, line := range strings.Split(string(b), "\n") {
 		if !strings.Contains(line, text) {
 			continue
@@ -82,10 +84,10 @@ func lineOf(t *testing.T, path, named, text string) (n int) {
 func kinds(t *testing.T) (out []string) {
 	for _, dir := range []string{"writeapi", "web"} {
 		files, err := filepath.Glob("../../internal/" + dir + "/*.go")
-		check(t, err)
+		failtest.On(t, err)
 		for _, f := range files {
 			b, err := os.ReadFile(f)
-			check(t, err)
+			failtest.On(t, err)
 			for _, m := range kindOf.FindAllStringSubmatch(string(b), -1) {
 				out = append(out, m[1]+m[2])
 			}

@@ -14,6 +14,7 @@ import (
 	"weir/internal/bulk"
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/reader"
@@ -25,13 +26,6 @@ import (
 	"weir/internal/system/systemtest"
 	"weir/internal/value"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // world is a directory into which recordings are replayed.
 type world struct {
@@ -57,15 +51,15 @@ func (w *world) open() {
 	w.t.Helper()
 	var err error
 	w.sys, err = system.Open(context.Background(), w.dir, []*model.Model{w.m}, system.Options{NoSearch: true})
-	must(w.t, err)
-	must(w.t, w.sys.Start(context.Background()))
-	must(w.t, w.sys.Reach(context.Background(), nil))
+	failtest.On(w.t, err)
+	failtest.On(w.t, w.sys.Start(context.Background()))
+	failtest.On(w.t, w.sys.Reach(context.Background(), nil))
 }
 
 // again closes the directory and opens it.
 func (w *world) again() {
 	w.t.Helper()
-	must(w.t, w.sys.Close())
+	failtest.On(w.t, w.sys.Close())
 	w.open()
 }
 
@@ -90,7 +84,7 @@ func (w *world) rest(r *replay.Replay, batches [][]events.Entry) {
 	w.t.Helper()
 	w.lives++
 	for i, b := range batches {
-		must(w.t, r.Batch(context.Background(), b, ""))
+		failtest.On(w.t, r.Batch(context.Background(), b, ""))
 		if i%3 == 0 {
 			w.settle()
 		}
@@ -103,7 +97,7 @@ func (w *world) settle() {
 	done := make(chan struct{})
 	close(done)
 	f := reader.Follower{Runner: w.sys.Models[0].Runner}
-	must(w.t, f.CatchUp(context.Background(), done))
+	failtest.On(w.t, f.CatchUp(context.Background(), done))
 }
 
 // sized is windows of so many bytes, which are sorted in many pieces.
@@ -114,7 +108,7 @@ func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
 	w.t.Helper()
 	r := w.replay()
 	b, why, err := bulk.New(context.Background(), r, sized(most))
-	must(w.t, err)
+	failtest.On(w.t, err)
 	if why != "" {
 		w.t.Fatalf("not in bulk: %s", why)
 	}
@@ -129,13 +123,13 @@ func (w *world) bulk(batches [][]events.Entry, most int) replay.Summary {
 	if err == nil {
 		err = b.Land(context.Background())
 	}
-	must(w.t, b.Close())
+	failtest.On(w.t, b.Close())
 	if errors.Is(err, bulk.ErrLive) {
 		w.t.Logf("after %d: %v", b.Landed(), err)
 		w.rest(r, dropped(batches, b.Landed()))
 		return r.Summary
 	}
-	must(w.t, err)
+	failtest.On(w.t, err)
 	w.bulks++
 	return r.Summary
 }
@@ -265,13 +259,13 @@ func (w *world) dump() []string {
 func (w *world) follows(entry value.Item) bool {
 	key, _ := w.m.Table(entry.Get("t").Text()).KeyOf(entry.Get("key").Item())
 	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: entry.Get("t").Text(), Key: key})
-	must(w.t, err)
+	failtest.On(w.t, err)
 	return row.Get(owntable.Follows(entry.Get("a").Text())).Text() == owntable.Hash(entry.Get(owntable.Partition).Text())
 }
 
 func (w *world) exists(ref store.Ref) bool {
 	row, err := store.GetRow(context.Background(), w.sys.Store, ref)
-	must(w.t, err)
+	failtest.On(w.t, err)
 	return row != nil
 }
 
@@ -327,7 +321,7 @@ func (w *world) text(row value.Item, keep func(string, value.Value) bool) string
 func (w *world) scan(q store.Query) (rows []value.Item) {
 	w.t.Helper()
 	for row, err := range store.EachRow(context.Background(), w.sys.Store, q) {
-		must(w.t, err)
+		failtest.On(w.t, err)
 		rows = append(rows, row)
 	}
 	return rows
@@ -341,7 +335,7 @@ func (w *world) derivedLetters() (n int) {
 		}
 		return nil
 	})
-	must(w.t, err)
+	failtest.On(w.t, err)
 	return n
 }
 
@@ -354,7 +348,7 @@ func (w *world) verified() {
 		of, is := strings.CutPrefix(row.Get(owntable.Partition).Text(), prefix)
 		if target, ok := owntable.RowOf(of); is && ok && owntable.LedgerRow(row).Empty() {
 			there, err := store.GetRow(context.Background(), w.sys.Store, target)
-			must(w.t, err)
+			failtest.On(w.t, err)
 			if expires := owntable.LedgerRow(row).Expires(); expires == (there != nil) {
 				w.t.Errorf("the ledger of %s, which holds nothing: expires %v, the row is there %v", target, expires, there != nil)
 			}
@@ -363,7 +357,7 @@ func (w *world) verified() {
 	v := scratch.Of(w.sys, w.sys.Models[0])
 	v.InMemory = true
 	err := v.Run(context.Background(), func(d scratch.Difference) { w.t.Errorf("verify: %v", d) })
-	must(w.t, err)
+	failtest.On(w.t, err)
 }
 
 // same compares what two worlds have come to.
@@ -410,9 +404,9 @@ func head(s string) string {
 func read(t testing.TB, paths []string) (batches [][]events.Entry) {
 	t.Helper()
 	in, err := events.Open(paths...)
-	must(t, err)
+	failtest.On(t, err)
 	for batch, err := range in.Batches(context.Background()) {
-		must(t, err)
+		failtest.On(t, err)
 		batches = append(batches, batch)
 	}
 	return batches
@@ -427,7 +421,7 @@ func TestRecordings(t *testing.T) {
 			continue
 		}
 		m, err := model.Load(systemtest.Model(dir))
-		must(t, err)
+		failtest.On(t, err)
 		batches := read(t, systemtest.Files(t, dir))
 		live, one := newWorld(t, m), newWorld(t, m)
 		sum := live.live(batches)

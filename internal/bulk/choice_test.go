@@ -9,6 +9,7 @@ import (
 	"weir/internal/bulk"
 	"weir/internal/catalog"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/system"
 	"weir/internal/value"
@@ -17,7 +18,7 @@ import (
 func shopModel(t testing.TB, with string) *model.Model {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(shop+with))
-	must(t, err)
+	failtest.On(t, err)
 	return m
 }
 
@@ -43,13 +44,13 @@ func TestReduces(t *testing.T) {
 		"../../examples/chat/model.yaml": false, "../../examples/shop/model.yaml": false,
 	} {
 		m, err := model.Load(file)
-		must(t, err)
+		failtest.On(t, err)
 		b, why, err := bulk.New(context.Background(), newWorld(t, m).replay(), sized(1))
-		must(t, err)
+		failtest.On(t, err)
 		if why != "" || b.Reduces() != reduces {
 			t.Errorf("%s: reduces %v, not in bulk: %q", file, b.Reduces(), why)
 		}
-		must(t, b.Close())
+		failtest.On(t, b.Close())
 	}
 }
 
@@ -63,14 +64,14 @@ func TestNewDerivation(t *testing.T) {
 
 func testNewDerivation(t *testing.T, text string) {
 	m, err := model.Parse("shop.yaml", []byte(text))
-	must(t, err)
+	failtest.On(t, err)
 	w := newWorld(t, m)
 	w.bulk(shopStream(2, 100), 1000)
-	must(t, w.sys.Close())
+	failtest.On(t, w.sys.Close())
 	m, err = model.Parse("shop.yaml", []byte(text+"  Branch.gifts: {count: Gift, to: {branch: branch}}\n"))
-	must(t, err)
+	failtest.On(t, err)
 	w.sys, err = system.Open(context.Background(), w.dir, []*model.Model{m}, system.Options{NoSearch: true})
-	must(t, err)
+	failtest.On(t, err)
 	if err := w.sys.Start(context.Background()); !errors.Is(err, catalog.ErrUnbuilt) {
 		t.Errorf("a derivation that is new begins with no row: %v", err)
 	}

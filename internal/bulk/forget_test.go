@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/bulk"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/replay"
 )
@@ -18,7 +19,7 @@ func TestForgottenRemoval(t *testing.T) {
 	for name, text := range map[string]string{"applied": shop, "reduced": flat} {
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Parse("shop.yaml", []byte(text))
-			must(t, err)
+			failtest.On(t, err)
 			w, s := newWorld(t, m), &scripted{}
 			s.put("B#b", "META", "kind", "branch", "city", "c")
 			s.put("B#b", "META")
@@ -33,7 +34,7 @@ func TestForgottenRemoval(t *testing.T) {
 			if err = b.Batch(t.Context(), slices.Clone(s.all), ""); err == nil {
 				err = b.Land(t.Context())
 			}
-			must(t, b.Close())
+			failtest.On(t, b.Close())
 			if !errors.Is(err, replay.ErrForgotten) && !errors.Is(err, bulk.ErrLive) {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir/internal/bulk"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -198,7 +199,7 @@ func (l watched) Land(ctx context.Context) error {
 // TestMuchOfEach: a window stays below twice its size where each record suddenly leads to many rows.
 func TestMuchOfEach(t *testing.T) {
 	m, err := model.Parse("shop.yaml", []byte(fed))
-	must(t, err)
+	failtest.On(t, err)
 	var s scripted
 	for i := range 100 {
 		s.put("B#b", fmt.Sprint("G#", i), "kind", "gift", "city", "c")
@@ -210,13 +211,13 @@ func TestMuchOfEach(t *testing.T) {
 	r := w.replay()
 	r.Store = watching{r.Store, &most}
 	b, why, err := bulk.New(context.Background(), r, bulk.Size{Memory: 2 << 20, Disk: 1 << 30})
-	must(t, err)
+	failtest.On(t, err)
 	if why != "" {
 		t.Fatal(why)
 	}
-	must(t, b.Batch(context.Background(), slices.Clone(s.all), ""))
-	must(t, b.Land(context.Background()))
-	must(t, b.Close())
+	failtest.On(t, b.Batch(context.Background(), slices.Clone(s.all), ""))
+	failtest.On(t, b.Land(context.Background()))
+	failtest.On(t, b.Close())
 	if w.verified(); most < 2<<20 || most > 4<<20 {
 		t.Errorf("a window of 2 MB has %d bytes", most)
 	}

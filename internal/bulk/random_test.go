@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/soaktest"
@@ -205,7 +206,7 @@ func TestWorlds(t *testing.T) {
 
 func testWorlds(t *testing.T, text string, reduced, whole bool) {
 	m, err := model.Parse("shop.yaml", []byte(text))
-	must(t, err)
+	failtest.On(t, err)
 	seed := *worldSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
@@ -50,7 +51,7 @@ func (s *scripted) put(pk, sk string, attrs ...string) {
 func both(t *testing.T, text, what string, batches ...[]events.Entry) *world {
 	t.Helper()
 	m, err := model.Parse("shop.yaml", []byte(text))
-	must(t, err)
+	failtest.On(t, err)
 	live, one := newWorld(t, m), newWorld(t, m)
 	want := live.live(copied(batches))
 	same(t, what, live, one, want, one.bulk(copied(batches), 1<<30))
@@ -88,13 +89,13 @@ func TestComesBack(t *testing.T) {
 	w.verified()
 
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	w = newWorld(t, m)
 	w.bulk([][]events.Entry{s.all[:first]}, 1<<30)
 	w.bulk([][]events.Entry{s.all[first:]}, 1<<30)
 	w.verified()
 	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: "shop", Key: store.Key{Partition: value.OfString("B#b"), Sort: value.OfString("META")}})
-	must(t, err)
+	failtest.On(t, err)
 	if n := row.Get("orders").Text(); n != "2" {
 		t.Errorf("the branch shows %q orders, not 2", n)
 	}
@@ -135,7 +136,7 @@ func TestUnfitBetween(t *testing.T) {
 	s.put("B#b", "O#o", "kind", "order", "city", "c", "amount", "much")
 	s.put("B#b", "O#o", "kind", "order", "city", "d")
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	live, one := newWorld(t, m), newWorld(t, m)
 	want := live.live(copied([][]events.Entry{s.all}))
 	same(t, "unfit for a while", live, one, want, one.bulk(copied([][]events.Entry{s.all}), 1<<30))
@@ -153,7 +154,7 @@ func TestBecomesAnother(t *testing.T) {
 	s.put("B#b", "META", "kind", "branch", "city", "d")
 	s.put("B#b", "META", "kind", "nothing")
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	live, one := newWorld(t, m), newWorld(t, m)
 	want := live.live(copied([][]events.Entry{s.all[:first], s.all[first:]}))
 	got := one.bulk(copied([][]events.Entry{s.all[:first]}), 1<<30)
@@ -171,7 +172,7 @@ func TestLedgerOfGone(t *testing.T) {
 	s.put("B#b", "O#o")
 	s.put("B#b", "META")
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	w := newWorld(t, m)
 	for _, window := range [][]events.Entry{s.all[:2], s.all[2:3], s.all[3:]} {
 		w.bulk([][]events.Entry{window}, 1<<30)
@@ -183,7 +184,7 @@ func TestLedgerOfGone(t *testing.T) {
 // while the row is there.
 func TestClaimFreed(t *testing.T) {
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	w := newWorld(t, m)
 	var s scripted
 	s.put("B#a", "META", "kind", "branch", "mood", "x")
@@ -194,13 +195,13 @@ func TestClaimFreed(t *testing.T) {
 		mood := map[string]string{"a": "x", "b": "y"}[name]
 		var take owntable.ClaimRow
 		_, err := w.sys.Store.Write(context.Background(), []store.Write{take.Take(owntable.Claim("shop", "Branch", "mood", mood), row, value.Item{}, name)})
-		must(t, err)
+		failtest.On(t, err)
 	}
 	s.put("B#a", "META")
 	w.bulk([][]events.Entry{s.all[2:]}, 1<<30)
 	for mood, want := range map[string]bool{"x": false, "y": true} {
 		row, err := store.GetRow(context.Background(), w.sys.Store, owntable.Claim("shop", "Branch", "mood", mood))
-		must(t, err)
+		failtest.On(t, err)
 		if there := row != nil; there != want {
 			t.Errorf("the claim on %s: %v, not %v", mood, there, want)
 		}
@@ -218,7 +219,7 @@ func TestOlderBehind(t *testing.T) {
 	s.put("B#b", "META", "kind", "branch", "city", "c")
 	slices.Reverse(s.all)
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	live, one := newWorld(t, m), newWorld(t, m)
 	batches := [][]events.Entry{s.all}
 	want := live.live(copied(batches))
@@ -236,13 +237,13 @@ func TestTargetComesLater(t *testing.T) {
 	first := len(s.all)
 	s.put("B#b", "META", "kind", "branch", "city", "c")
 	m, err := model.Parse("shop.yaml", []byte(flat))
-	must(t, err)
+	failtest.On(t, err)
 	w := newWorld(t, m)
 	w.bulk([][]events.Entry{s.all[:first]}, 1<<30)
 	w.bulk([][]events.Entry{s.all[first:]}, 1<<30)
 	w.verified()
 	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: "shop", Key: store.Key{Partition: value.OfString("B#b"), Sort: value.OfString("META")}})
-	must(t, err)
+	failtest.On(t, err)
 	if n := row.Get("orders").Text(); n != "2" {
 		t.Errorf("the branch shows %q orders, not 2", n)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/migrate"
 	"weir/internal/owntable"
@@ -152,7 +153,7 @@ func clashes(w *world) {
 		s := migrate.Scan{Mover: &migrate.Mover{Model: w.model, Store: w.store}, Migration: w.model.Migration("v1"), DryRun: dry}
 		s.Each = func(_ store.Ref, _ value.Item, r migrate.Result) { reason += r.Reason }
 		counts, err := s.Run(context.Background())
-		must(w, err)
+		failtest.On(w, err)
 		return counts, reason
 	}
 	if n, why := scan(true); n[migrate.Moved] != 1 || n[migrate.Refused] != 2 || !strings.Contains(why, "another old row") {
@@ -160,7 +161,7 @@ func clashes(w *world) {
 	}
 	// Pages of one row, each of which sees only its own.
 	taken, err := embedded.Open("taken", []store.Table{owntable.Table()}, embedded.Options{FS: vfs.NewMem()})
-	must(w, err)
+	failtest.On(w, err)
 	defer taken.Close()
 	s := migrate.Scan{Mover: &migrate.Mover{Model: w.model, Store: w.store}, Migration: w.model.Migration("v1"), DryRun: true, Rows: 1, Taken: taken}
 	var reasons []string
@@ -196,7 +197,7 @@ func backfillClaims(w *world) {
 	}
 	b := migrate.Backfill{Model: w.model, Store: w.store, Rows: 5, DryRun: true}
 	dry, err := b.Run(context.Background())
-	must(w, err)
+	failtest.On(w, err)
 	if dry.Claims != addresses || dry.Shared != users-addresses {
 		w.Errorf("a dry run counts %+v", dry)
 	}
@@ -211,7 +212,7 @@ func backfillClaims(w *world) {
 			if broken {
 				got, err = fill.Run(context.Background())
 			}
-			must(w, err)
+			failtest.On(w, err)
 			// Claims of a page whose counts were not saved are taken, but not counted.
 			if got.Claims > addresses || !broken && got.Claims != addresses || got.Shared != users-addresses {
 				w.Errorf("broken at %d (after: %v): %+v", at, after, got)
@@ -274,7 +275,7 @@ func TestClaimedMeanwhile(t *testing.T) {
 					met = true
 					b := migrate.Backfill{Model: w.model, Store: w.store}
 					_, err := b.Run(context.Background())
-					must(w, err)
+					failtest.On(w, err)
 				}}}
 				if res := people.Do(context.Background(), []ingest.Command{c})[0]; res.Err != nil || !met {
 					w.Errorf("%+v; the backfill came between: %v", res, met)
@@ -322,6 +323,6 @@ func backfillClaimsBesideCommands(w *world) {
 	wg.Wait()
 	b := migrate.Backfill{Model: w.model, Store: w.store}
 	_, err := b.Run(context.Background())
-	must(w, err)
+	failtest.On(w, err)
 	w.wellClaimed("User.email", "email", w.users())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -33,16 +34,16 @@ type world struct {
 
 func tables(t *testing.T, name string) (*model.Model, []store.Table) {
 	m, err := model.Load(name)
-	must(t, err)
+	failtest.On(t, err)
 	tables, err := system.Tables([]*model.Model{m})
-	must(t, err)
+	failtest.On(t, err)
 	return m, tables
 }
 
 func onEmbedded(t *testing.T, name string, do func(*world)) {
 	m, tables := tables(t, name)
 	db, err := embedded.Open("store", tables, embedded.Options{InMemory: true, Shards: 2})
-	must(t, err)
+	failtest.On(t, err)
 	defer db.Close()
 	do(&world{t, m, db})
 }
@@ -50,13 +51,6 @@ func onEmbedded(t *testing.T, name string, do func(*world)) {
 func onDynamoDB(t *testing.T, name string, do func(*world)) {
 	m, tables := tables(t, name)
 	do(&world{t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // row is a row from pairs of name and value; a nil takes the attribute away.
@@ -87,7 +81,7 @@ func (w *world) ref(table string, row value.Item) store.Ref {
 
 func (w *world) write(ws ...store.Write) {
 	out, err := w.store.Write(context.Background(), ws)
-	must(w, err)
+	failtest.On(w, err)
 	for _, o := range out {
 		if o.Err != nil && !errors.Is(o.Err, store.ErrCondition) {
 			w.Fatal(o.Err)
@@ -114,13 +108,13 @@ func (w *world) delete(table string, key value.Item) {
 
 func (w *world) get(table string, key value.Item) value.Item {
 	rows, err := w.store.Get(context.Background(), []store.Ref{w.ref(table, key)})
-	must(w, err)
+	failtest.On(w, err)
 	return rows[0]
 }
 
 func (w *world) scan(table string) (rows []value.Item) {
 	for row, err := range store.EachRow(context.Background(), w.store, store.Query{Table: table}) {
-		must(w, err)
+		failtest.On(w, err)
 		rows = append(rows, row)
 	}
 	return rows
@@ -150,9 +144,9 @@ func (w *world) follow(do func()) {
 	}()
 	do()
 	close(done)
-	must(w, <-failed)
+	failtest.On(w, <-failed)
 	v := scratch.Verify{Model: w.model, Store: w.store, InMemory: true}
-	must(w, v.Run(context.Background(), func(d scratch.Difference) { w.Errorf("differs: %+v", d) }))
+	failtest.On(w, v.Run(context.Background(), func(d scratch.Difference) { w.Errorf("differs: %+v", d) }))
 }
 
 var errBroken = errors.New("the connection broke")

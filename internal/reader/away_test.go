@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
@@ -26,23 +27,23 @@ func TestFirstRecordsExpired(t *testing.T) {
 				w.deed(rng)
 			}
 			old, err := w.db.Shards(t.Context(), "gallery")
-			must(t, err)
+			failtest.On(t, err)
 			w.start(0)
 			w.settles()
 			for _, s := range old { // read to their ends
-				must(t, w.db.Split(t.Context(), "gallery", s.ID))
+				failtest.On(t, w.db.Split(t.Context(), "gallery", s.ID))
 			}
 			w.procs[0].stop()
-			must(t, <-w.procs[0].ended)
+			failtest.On(t, <-w.procs[0].ended)
 			var expired int
 			if away > 24*time.Hour {
 				for range 100 {
 					w.deed(rng)
 				}
 				shards, err := w.db.Shards(t.Context(), "gallery")
-				must(t, err)
+				failtest.On(t, err)
 				for _, s := range shards[len(old):] {
-					must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+					failtest.On(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
 					expired++
 				}
 			}
@@ -51,12 +52,12 @@ func TestFirstRecordsExpired(t *testing.T) {
 			w.seenAt(time.Now().Add(away - time.Hour))
 			var letters []deadletter.Letter
 			run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
-			must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+			failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
 				letters = append(letters, d)
 				return nil
 			}))
 			w.procs[1].stop()
-			must(t, <-w.procs[1].ended)
+			failtest.On(t, <-w.procs[1].ended)
 			if expired == 0 {
 				if len(letters) > 0 {
 					t.Errorf("no record can have expired, and weir says %+v", letters)
@@ -68,7 +69,7 @@ func TestFirstRecordsExpired(t *testing.T) {
 				t.Fatalf("weir says %+v, in %d notes", letters, w.notes.Load())
 			}
 			shards, err := w.db.Shards(t.Context(), "gallery")
-			must(t, err)
+			failtest.On(t, err)
 			for _, s := range shards[len(old):] {
 				if !strings.Contains(letters[0].Reason, s.ID) {
 					t.Errorf("%s is not named: %s", s.ID, letters[0].Reason)
@@ -83,9 +84,9 @@ func (w *world) seenAt(at time.Time) {
 	w.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		row, err := store.GetRow(w.Context(), w.db, owntable.Stream("gallery", "gallery"))
-		must(w.T, err)
+		failtest.On(w.T, err)
 		is, err := owntable.DecodeStream(row)
-		must(w.T, err)
+		failtest.On(w.T, err)
 		if !is.Seen.Before(at) {
 			return
 		}

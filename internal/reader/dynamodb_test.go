@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -54,7 +55,7 @@ type watched struct {
 
 func watch(t *testing.T) *watched {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	table := m.Tables[0]
 	table.Stream = true
 	cfg := dynamodbtest.Config(t)
@@ -73,7 +74,7 @@ func (w *watched) follow(retire time.Duration) (stop func()) {
 			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 	}()
-	return func() { cancel(); must(w.T, <-over) }
+	return func() { cancel(); failtest.On(w.T, <-over) }
 }
 
 func (w *watched) put(media ...string) {
@@ -82,8 +83,8 @@ func (w *watched) put(media ...string) {
 		row := item("PK", "ALBUM#a", "SK", "MEDIA#"+id, "EntityType", "AlbumMedia", "albumId", "a", "mediaId", id, "addedAt", "2025-01-01T00:00:00Z")
 		key, _ := w.table.KeyOf(row)
 		out, err := w.db.Write(w.Context(), []store.Write{{Ref: store.Ref{Table: "gallery", Key: key}, Put: row}})
-		must(w.T, err)
-		must(w.T, out[0].Err)
+		failtest.On(w.T, err)
+		failtest.On(w.T, out[0].Err)
 	}
 }
 
@@ -91,7 +92,7 @@ func (w *watched) put(media ...string) {
 func (w *watched) applied() int {
 	w.Helper()
 	n, err := runnertest.Counted(w.Context(), w.run)
-	must(w.T, err)
+	failtest.On(w.T, err)
 	return n.Applied
 }
 
@@ -115,7 +116,7 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 	w.put("m1", "m2", "m3")
 	kept := func(k string) int {
 		page, err := w.db.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(k)})
-		must(t, err)
+		failtest.On(t, err)
 		return len(page.Rows)
 	}
 	w.until("records applied", w.applied, 3)

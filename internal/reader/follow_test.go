@@ -18,6 +18,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -55,22 +56,15 @@ func newWorld(t *testing.T) *world { return worldOf(t, 3, 2) }
 // worldOf is a world with so many shards, for so many processes.
 func worldOf(t *testing.T, shards, processes int) *world {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	st := m.Tables[0].Table
 	st.Stream = true
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), st}, embedded.Options{InMemory: true, Shards: shards})
-	must(t, err)
+	failtest.On(t, err)
 	t.Cleanup(func() { db.Close() })
 	w := &world{T: t, model: m, db: db, reads: map[string][]string{}, read: map[events.Position]bool{}}
 	w.procs = make([]*process, processes)
 	return w
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // process is what one process has: its way to the store, which may stand still or be
@@ -115,7 +109,7 @@ func (w *world) kill(i int) {
 	p := w.procs[i]
 	p.kill()
 	p.stop()
-	must(w.T, <-p.ended)
+	failtest.On(w.T, <-p.ended)
 }
 
 func (p *process) kill() {
@@ -244,7 +238,7 @@ func (p *process) Shards(ctx context.Context, table string) ([]store.Shard, erro
 // gone reports whether the stream forgot a shard.
 func (w *world) gone(shard string) bool {
 	shards, err := w.db.Shards(context.Background(), "gallery")
-	must(w.T, err)
+	failtest.On(w.T, err)
 	i := slices.IndexFunc(shards, func(s store.Shard) bool { return s.ID == shard })
 	return w.forgetful.Load() && (i < 0 || shards[i].Closed)
 }
@@ -297,7 +291,7 @@ func (w *world) remove(row value.Item) {
 // differences recounts.
 func (w *world) differences() (out []string) {
 	v := scratch.Verify{Model: w.model, Store: w.db, InMemory: true}
-	must(w.T, v.Run(context.Background(), func(d scratch.Difference) {
+	failtest.On(w.T, v.Run(context.Background(), func(d scratch.Difference) {
 		out = append(out, fmt.Sprintf("%s of %s: is %s, should be %s", d.Derivation, d.Row, d.Have, d.Want))
 	}))
 	return out
@@ -324,14 +318,14 @@ func (w *world) checkpointed() {
 	w.Helper()
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	shards, err := w.db.Shards(w.Context(), "gallery")
-	must(w.T, err)
+	failtest.On(w.T, err)
 	for deadline := time.Now().Add(time.Minute); len(shards) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.Fatalf("%d shards have no checkpoint", len(shards))
 		}
 		shards = slices.DeleteFunc(shards, func(s store.Shard) bool {
 			p, err := reader.ReadPlace(w.Context(), run, "gallery", s.ID)
-			must(w.T, err)
+			failtest.On(w.T, err)
 			return !p.At.IsZero()
 		})
 	}
@@ -357,14 +351,14 @@ func (w *world) application(seed uint64) (stop func()) {
 
 func (w *world) split(rng *rand.Rand) {
 	shards, err := w.db.Shards(context.Background(), "gallery")
-	must(w.T, err)
+	failtest.On(w.T, err)
 	open := shards[:0]
 	for _, s := range shards {
 		if !s.Closed {
 			open = append(open, s)
 		}
 	}
-	must(w.T, w.db.Split(context.Background(), "gallery", open[rng.IntN(len(open))].ID))
+	failtest.On(w.T, w.db.Split(context.Background(), "gallery", open[rng.IntN(len(open))].ID))
 }
 
 // TestProcessesTakeOver has two processes follow while an application writes and
@@ -400,10 +394,10 @@ func TestProcessesTakeOver(t *testing.T) {
 	w.countsEachOnce()
 	for i := range w.procs {
 		w.procs[i].stop()
-		must(t, <-w.procs[i].ended)
+		failtest.On(t, <-w.procs[i].ended)
 	}
 	w.oneReaderEach()
-	must(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d deadletter.Letter) error {
+	failtest.On(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d deadletter.Letter) error {
 		t.Errorf("kept: %s: %s", d.Target, d.Reason)
 		return nil
 	}))
@@ -413,7 +407,7 @@ func TestProcessesTakeOver(t *testing.T) {
 func (w *world) oneReaderEach() {
 	w.Helper()
 	row, err := store.GetRow(context.Background(), w.db, owntable.Lease("gallery"))
-	must(w.T, err)
+	failtest.On(w.T, err)
 	holds, _ := row.Get("n").Int64()
 	taken := 0
 	for shard, readers := range w.reads {
@@ -438,7 +432,7 @@ func TestGracefulStop(t *testing.T) {
 	w.start(0)
 	w.settles()
 	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
+	failtest.On(t, <-w.procs[0].ended)
 	if row, err := store.GetRow(t.Context(), w.db, owntable.Lease("gallery")); err != nil || row == nil || row.Has("o") {
 		t.Errorf("the lease is %v, %v", row, err)
 	}
@@ -449,7 +443,7 @@ func TestGracefulStop(t *testing.T) {
 	w.settles()
 	w.countsEachOnce()
 	w.procs[1].stop()
-	must(t, <-w.procs[1].ended)
+	failtest.On(t, <-w.procs[1].ended)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := w.watched.Load(); n != int64(len(w.read)) {
@@ -463,7 +457,7 @@ func (w *world) countsEachOnce() {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		total, err := runnertest.Counted(context.Background(), &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db})
-		must(w.T, err)
+		failtest.On(w.T, err)
 		w.mu.Lock()
 		read := len(w.read)
 		w.mu.Unlock()
@@ -511,14 +505,14 @@ func TestShardsAreForgotten(t *testing.T) {
 	}
 	for i := range w.procs {
 		w.procs[i].stop()
-		must(t, <-w.procs[i].ended)
+		failtest.On(t, <-w.procs[i].ended)
 	}
 }
 
 // keptOfShards is how many rows are kept of closed shards.
 func (w *world) keptOfShards() (n int) {
 	shards, err := w.db.Shards(context.Background(), "gallery")
-	must(w.T, err)
+	failtest.On(w.T, err)
 	open := map[string]bool{}
 	for _, s := range shards {
 		open[s.ID] = !s.Closed
@@ -529,10 +523,10 @@ func (w *world) keptOfShards() (n int) {
 		}
 	}
 	page, err := w.db.Query(context.Background(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Checkpoints("gallery"))})
-	must(w.T, err)
+	failtest.On(w.T, err)
 	for _, row := range page.Rows {
 		is, err := owntable.DecodeCheckpoint(row)
-		must(w.T, err)
+		failtest.On(w.T, err)
 		count(is.Shard)
 	}
 	return n
@@ -541,7 +535,7 @@ func (w *world) keptOfShards() (n int) {
 // positions is how many positions the ledger with the most has.
 func (w *world) positions() (most int) {
 	for row, err := range store.EachRow(context.Background(), w.db, store.Query{Table: owntable.TableName}) {
-		must(w.T, err)
+		failtest.On(w.T, err)
 		if strings.HasPrefix(row.Get("k").Text(), "ledger|") {
 			most = max(most, len(owntable.Positions(row)))
 		}
@@ -565,9 +559,9 @@ func TestGapIsSaid(t *testing.T) {
 		w.deed(rng)
 	}
 	shards, err := w.db.Shards(t.Context(), "gallery")
-	must(t, err)
+	failtest.On(t, err)
 	for _, s := range shards {
-		must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+		failtest.On(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
 	}
 	for range 100 {
 		w.deed(rng)
@@ -582,7 +576,7 @@ func TestGapIsSaid(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	gaps := map[string]bool{}
 	for len(gaps) < len(shards) && time.Now().Before(deadline) {
-		must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap {
 				gaps[d.Target] = true
 			}
@@ -591,7 +585,7 @@ func TestGapIsSaid(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	w.procs[1].stop()
-	must(t, <-w.procs[1].ended)
+	failtest.On(t, <-w.procs[1].ended)
 	if len(gaps) != len(shards) {
 		t.Errorf("gaps %v of %d shards", gaps, len(shards))
 	}
@@ -609,13 +603,13 @@ func TestGapThatGrew(t *testing.T) {
 	}
 	forget := func(shards []store.Shard) {
 		for _, s := range shards {
-			must(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
+			failtest.On(t, w.db.Trim(t.Context(), "gallery", s.ID, events.PositionOf(1<<40)))
 		}
 		deeds()
 	}
 	deeds()
 	shards, err := w.db.Shards(t.Context(), "gallery")
-	must(t, err)
+	failtest.On(t, err)
 	w.start(0)
 	w.settles()
 	w.checkpointed()
@@ -638,7 +632,7 @@ func TestGapThatGrew(t *testing.T) {
 	}
 	w.gaps(len(shards))
 	w.procs[1].stop()
-	must(t, <-w.procs[1].ended)
+	failtest.On(t, <-w.procs[1].ended)
 }
 
 // gaps waits until that many are named.
@@ -650,7 +644,7 @@ func (w *world) gaps(n int) {
 		if time.Now().After(deadline) || len(where) > n {
 			w.Fatalf("%d gaps are named, should be %d: %v", len(where), n, where)
 		}
-		must(w.T, run.Dead(context.Background(), func(d deadletter.Letter) error {
+		failtest.On(w.T, run.Dead(context.Background(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap {
 				where[d.Target+" "+d.Source] = true
 			}
@@ -675,9 +669,9 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 		w.deed(rng)
 	}
 	parents, err := w.db.Shards(t.Context(), "gallery")
-	must(t, err)
+	failtest.On(t, err)
 	for _, s := range parents {
-		must(t, w.db.Split(t.Context(), "gallery", s.ID))
+		failtest.On(t, w.db.Split(t.Context(), "gallery", s.ID))
 	}
 	w.forgetful.Store(true)
 	for i := range 12 { // what counts from here on
@@ -688,7 +682,7 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	gaps, shown := map[string]bool{}, 0
 	for deadline := time.Now().Add(time.Minute); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		must(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap && strings.Contains(d.Reason, "gone before its end") {
 				gaps[d.Target] = true
 			}
@@ -698,7 +692,7 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 		for i := range 12 {
 			ref := store.Ref{Table: "gallery", Key: store.Key{Partition: value.OfString(fmt.Sprint("ALBUM#new", i)), Sort: value.OfString("METADATA")}}
 			rows, err := w.db.Get(t.Context(), []store.Ref{ref})
-			must(t, err)
+			failtest.On(t, err)
 			if n, _ := rows[0].Get("mediaCount").Int64(); n == 1 {
 				shown++
 			}
@@ -708,5 +702,5 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 		t.Errorf("gaps %v of %d shards, %d of 12 albums of their children are right", gaps, len(parents), shown)
 	}
 	w.procs[1].stop()
-	must(t, <-w.procs[1].ended)
+	failtest.On(t, <-w.procs[1].ended)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -47,13 +48,13 @@ func TestEmptyPages(t *testing.T) {
 	w.settles()
 	w.seenAt(time.Now().Add(-time.Minute))
 	w.procs[0].stop()
-	must(t, <-w.procs[0].ended)
+	failtest.On(t, <-w.procs[0].ended)
 	shards := func() []store.Shard {
 		all, err := w.db.Shards(t.Context(), "gallery")
-		must(t, err)
+		failtest.On(t, err)
 		return all
 	}
-	must(t, w.db.Split(t.Context(), "gallery", shards()[0].ID))
+	failtest.On(t, w.db.Split(t.Context(), "gallery", shards()[0].ID))
 	for range 20 { // so that each child has records
 		w.deed(rng)
 	}
@@ -66,9 +67,9 @@ func TestEmptyPages(t *testing.T) {
 			at.empty[sh.ID] = empty
 		}
 		places, err := reader.ReadPlaces(t.Context(), run)
-		must(t, err)
+		failtest.On(t, err)
 		s, err = reader.LookAt(t.Context(), run, "gallery", places)
-		must(t, err)
+		failtest.On(t, err)
 		return s
 	}
 	if s := look(5); s.Seconds == nil || s.Behind != 0 {
@@ -78,14 +79,14 @@ func TestEmptyPages(t *testing.T) {
 		at.empty[id] = 5
 	}
 	_, err := reader.Watch(t.Context(), run, slog.New(slog.DiscardHandler))
-	must(t, err)
+	failtest.On(t, err)
 	row, err := store.GetRow(t.Context(), w.db, owntable.Stream("gallery", "gallery"))
-	must(t, err)
+	failtest.On(t, err)
 	if is, err := owntable.DecodeStream(row); err != nil || is.Seen.Sub(now.Add(-6*time.Hour)).Abs() > time.Minute {
 		t.Errorf("seen until %v, %v, want six hours before %v", is.Seen, err, now)
 	}
 	for _, sh := range shards()[1:] {
-		must(t, w.db.Split(t.Context(), "gallery", sh.ID))
+		failtest.On(t, w.db.Split(t.Context(), "gallery", sh.ID))
 	}
 	if s := look(5); s.Seconds == nil || s.Behind == 0 {
 		t.Errorf("closed: %+v", s)

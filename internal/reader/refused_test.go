@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -22,13 +23,13 @@ import (
 func TestRefusedProcessLeaves(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("../../models/gallery.yaml")
-	must(t, err)
+	failtest.On(t, err)
 	const likes = "  Media.likeCount: {count: UserInteraction, where: {interactionType: like}, to: {id: mediaId}}\n"
 	path := filepath.Join(t.TempDir(), "gallery.yaml")
 	more := strings.Replace(string(text), likes, likes+"  Media.allCount: {count: UserInteraction, to: {id: mediaId}}\n", 1)
-	must(t, os.WriteFile(path, []byte(more), 0o600))
+	failtest.On(t, os.WriteFile(path, []byte(more), 0o600))
 	newer, err := model.Load(path)
-	must(t, err)
+	failtest.On(t, err)
 
 	follow := func(m *model.Model) (stop func(), ended chan error) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +51,7 @@ func TestRefusedProcessLeaves(t *testing.T) {
 	stop, ended := follow(newer)
 	w.settles()
 	stop()
-	must(t, <-ended)
+	failtest.On(t, <-ended)
 
 	stop, ended = follow(gallery)
 	picture("m2")
@@ -67,5 +68,5 @@ func TestRefusedProcessLeaves(t *testing.T) {
 	stop, ended = follow(newer)
 	w.settles()
 	stop()
-	must(t, <-ended)
+	failtest.On(t, <-ended)
 }

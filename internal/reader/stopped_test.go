@@ -20,6 +20,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -149,17 +150,10 @@ func (h *halls) Horizon(ctx context.Context, table, shard string) (events.Positi
 
 func (h *halls) Continues(context.Context, string, string, string) (bool, error) { return false, nil }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newHalls(t *testing.T) *halls {
 	m, tables := hallTables(t)
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 2})
-	must(t, err)
+	failtest.On(t, err)
 	t.Cleanup(func() { db.Close() })
 	return hallsIn(t, m, db)
 }
@@ -167,7 +161,7 @@ func newHalls(t *testing.T) *halls {
 // hallTables are the model and its tables, each with a stream but those named.
 func hallTables(t *testing.T, streamless ...string) (*model.Model, []store.Table) {
 	m, err := model.Parse("halls.yaml", []byte(twoTables))
-	must(t, err)
+	failtest.On(t, err)
 	tables := []store.Table{owntable.Table()}
 	for _, mt := range m.Tables {
 		st := mt.Table
@@ -209,7 +203,7 @@ func (h *halls) put(table, pk, sk, kind, box, tag string) {
 	row := value.NewItem(attrs...)
 	key, _ := h.run.Model.Table(table).KeyOf(row)
 	_, err := h.Store.Write(h.Context(), []store.Write{{Ref: store.Ref{Table: table, Key: key}, Put: row}})
-	must(h.T, err)
+	failtest.On(h.T, err)
 }
 
 // tag puts one more tag on every box of a table.
@@ -224,7 +218,7 @@ func (h *halls) tag(table string) {
 func (h *halls) right(table string, tags int64) (n int) {
 	for i := range 8 {
 		rows, err := h.Get(context.Background(), []store.Ref{{Table: table, Key: store.Key{Partition: value.OfString(fmt.Sprintf("BOX#%d", i)), Sort: value.OfString("META")}}})
-		must(h.T, err)
+		failtest.On(h.T, err)
 		if got, _ := rows[0].Get("tags").Int64(); got == tags {
 			n++
 		}
@@ -329,7 +323,7 @@ func TestTableWithoutStreamOnDynamoDB(t *testing.T) {
 	_, err := sdk.NewFromConfig(cfg).UpdateTable(t.Context(), &sdk.UpdateTableInput{TableName: aws.String("left"), StreamSpecification: &types.StreamSpecification{
 		StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
 	}})
-	must(t, err)
+	failtest.On(t, err)
 	h.until("the left table goes on", func() bool { return len(h.follows.Stopped()) == 0 })
 	h.tag("left")
 	h.until("the left table counts", func() bool { return h.right("left", 1) == 8 })
@@ -376,7 +370,7 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 	h.tag("right")
 	h.start()
 	shards, err := h.Shards(t.Context(), "left")
-	must(t, err)
+	failtest.On(t, err)
 	named := func() bool {
 		still := h.follows.Stopped()
 		return len(still) == len(shards) && !slices.ContainsFunc(still, func(s Stopped) bool {
@@ -386,7 +380,7 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 	h.until("the shards of the left table are named", named)
 	h.until("the right table", func() bool { return h.right("right", 1) == 8 })
 	letters := func() (all []deadletter.Letter) {
-		must(t, h.run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.run.Dead(t.Context(), func(d deadletter.Letter) error {
 			all = append(all, d)
 			return nil
 		}))

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb"
@@ -27,7 +28,7 @@ func (w *watched) turn(on bool) {
 		spec.StreamViewType = types.StreamViewTypeNewAndOldImages
 	}
 	_, err := awsdb.NewFromConfig(w.cfg).UpdateTable(w.Context(), &awsdb.UpdateTableInput{TableName: aws.String("gallery"), StreamSpecification: spec})
-	must(w.T, err)
+	failtest.On(w.T, err)
 }
 
 // process is one that knows of streams only what it finds; way carries its requests.
@@ -44,7 +45,7 @@ func (w *watched) process(way http.RoundTripper) *watched {
 func (w *watched) onlySwitched() {
 	w.Helper()
 	var gaps []string
-	must(w.T, w.run.Dead(w.Context(), func(d deadletter.Letter) error {
+	failtest.On(w.T, w.run.Dead(w.Context(), func(d deadletter.Letter) error {
 		gaps = append(gaps, d.Target+": "+d.Reason)
 		return nil
 	}))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/replay"
 	"weir/internal/store"
@@ -28,7 +29,7 @@ func of(id string, e events.Entry) events.Entry {
 // marks is how many rows of the own table say what was removed, without those of tables.
 func (w *world) marks() (n int) {
 	page, err := w.store.Query(w.t.Context(), store.Query{Table: owntable.TableName})
-	must(w.t, err)
+	failtest.On(w.t, err)
 	for _, row := range page.Rows {
 		if text := row.Get(owntable.Partition).Text(); owntable.Kind(text) == "seen" && text != "seen|shop" {
 			n++
@@ -53,7 +54,7 @@ func TestForget(t *testing.T) {
 	forgets := func(upTo time.Time, want, left int) {
 		t.Helper()
 		n, err := w.over(w.store).Forget(t.Context(), upTo)
-		must(t, err)
+		failtest.On(t, err)
 		if marks := w.marks(); n != want || marks != left {
 			t.Errorf("up to %s: it forgot %d, and %d are left", upTo, n, marks)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -40,7 +41,7 @@ entities:
 		var said string
 		r := w.over(w.store)
 		r.Bad = func(_ events.Entry, err error) { said = err.Error() }
-		must(t, r.Batch(t.Context(), []events.Entry{e}, c.file))
+		failtest.On(t, r.Batch(t.Context(), []events.Entry{e}, c.file))
 		if m.Table(c.want) == nil {
 			if !strings.Contains(said, c.want) {
 				t.Errorf("%s: %q", name, said)

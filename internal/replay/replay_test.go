@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/replay"
@@ -123,7 +124,7 @@ func TestRemovalKilled(t *testing.T) {
 			if err := remove(w, w.over(&breaking{Store: w.store, at: 1 + n/hows, how: n % hows})); err != nil && !errors.Is(err, errBroken) {
 				t.Fatalf("%s: %v", name, err)
 			}
-			must(t, remove(w, w.over(w.store)))
+			failtest.On(t, remove(w, w.over(w.store)))
 			is := w.get("ALBUM#a", "METADATA") == nil
 			for _, r := range w.stream() {
 				is = is && (r.Event() != "REMOVE" || owntable.IsSilent(r.Old, r.New))
@@ -149,7 +150,7 @@ func TestMeanwhile(t *testing.T) {
 				w := newWorld(t)
 				w.replay(all[:from], 0)
 				s := &meanwhile{w.store, func() { w.replay(all[from:other], 0) }}
-				must(t, batches(w.over(s), all[from:to], 0))
+				failtest.On(t, batches(w.over(s), all[from:to], 0))
 				w.replay(all, 0)
 				same(t, fmt.Sprintf("records %d to %d, meanwhile up to %d: the history", from+1, to, other), w.history(), want)
 			}
@@ -163,14 +164,14 @@ func TestWrittenMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","type":"Album","title":"mine","note":"n"}`)})
 	s := &meanwhile{w.store, func() { w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Delete: true}) }}
-	must(t, batches(w.over(s), []events.Entry{album(2, `{"title":"mine","note":"n"}`, `{"title":"two","note":"n"}`)}, 0))
+	failtest.On(t, batches(w.over(s), []events.Entry{album(2, `{"title":"mine","note":"n"}`, `{"title":"two","note":"n"}`)}, 0))
 	same(t, "a row that was removed", w.row("ALBUM#a", "METADATA"),
 		`{"PK":"ALBUM#a","SK":"METADATA","note":"n","photos":0,"title":"two","type":"Album","weir":0}`)
 
 	w = newWorld(t)
 	w.replay(life()[:1], 0)
 	s = &meanwhile{w.store, func() { w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Delete: true}) }}
-	must(t, batches(w.over(s), life()[1:3], 0))
+	failtest.On(t, batches(w.over(s), life()[1:3], 0))
 	if n := strings.Count(w.history(), "\n"); n != 4 {
 		t.Errorf("come, removed by the application, changed and removed by the recording: the history is\n%s", w.history())
 	}
@@ -180,7 +181,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 	s = &meanwhile{w.store, func() {
 		w.replay([]events.Entry{album(2, `{"title":"one"}`, `{"title":"two"}`), album(3, `{"title":"two"}`, `{"title":"three"}`)}, 0)
 	}}
-	must(t, batches(w.over(s), []events.Entry{album(2, `{"title":"one"}`, `{"title":"two"}`)}, 0))
+	failtest.On(t, batches(w.over(s), []events.Entry{album(2, `{"title":"one"}`, `{"title":"two"}`)}, 0))
 	same(t, "a row that another replay was the first to write", w.row("ALBUM#a", "METADATA"),
 		`{"PK":"ALBUM#a","SK":"METADATA","photos":0,"title":"three","type":"Album","weir":0}`)
 
@@ -188,7 +189,7 @@ func TestWrittenMeanwhile(t *testing.T) {
 	s = &meanwhile{w.store, func() {
 		w.app(store.Write{Ref: ref("ALBUM#a", "METADATA"), Put: item(`{"PK":"ALBUM#a","SK":"METADATA","weir":9,"photos":3,"type":"Album","title":"mine"}`)})
 	}}
-	must(t, batches(w.over(s), life()[:1], 0))
+	failtest.On(t, batches(w.over(s), life()[:1], 0))
 	same(t, "a row that came", w.row("ALBUM#a", "METADATA"),
 		`{"PK":"ALBUM#a","SK":"METADATA","photos":3,"title":"one","type":"Album","weir":9}`)
 }
@@ -217,7 +218,7 @@ func TestCalls(t *testing.T) {
 	w := newWorld(t)
 	s := &breaking{Store: w.store}
 	all := append(life(), album(8, `{"title":"seven"}`, `{"title":"eight"}`), album(9, `{"title":"eight"}`, `{"title":"nine"}`))
-	must(t, batches(w.over(s), all, 0))
+	failtest.On(t, batches(w.over(s), all, 0))
 	if s.sent != 7 { // writes, mark and removal, twice; then the rest
 		t.Errorf("%d calls", s.sent)
 	}
@@ -253,7 +254,7 @@ func TestRefused(t *testing.T) {
 		w.replay(all, 0)
 		same(t, "the history after the second time", w.history(), want)
 		n := 0
-		must(t, w.over(w.store).Runner.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, w.over(w.store).Runner.Dead(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Record {
 				n++
 			}
@@ -305,7 +306,7 @@ func TestDerived(t *testing.T) {
 	}})
 	asked := &breaking{Store: w.store}
 	shown := w.over(asked)
-	must(t, batches(shown, []events.Entry{
+	failtest.On(t, batches(shown, []events.Entry{
 		album(2, `{"title":"one","open":true,"photos":5,"weir":99}`, `{"title":"one","open":true,"photos":6,"weir":100}`),
 	}, 0))
 	if asked.calls != 0 || shown.Summary.Skipped != 1 {
@@ -328,7 +329,7 @@ func TestDerived(t *testing.T) {
 	gone.Record.Old, gone.Record.New, gone.Record.Position = card.Record.New, nil, events.PositionOf(5)
 	w.app(store.Write{Ref: ref("CARDS", "b"), Put: item(`{"PK":"CARDS","SK":"b","type":"Card","title":"mine"}`)})
 	gone.Record.Keys = item(`{"PK":"CARDS","SK":"b"}`)
-	must(t, batches(w.over(asked), []events.Entry{card, gone}, 0))
+	failtest.On(t, batches(w.over(asked), []events.Entry{card, gone}, 0))
 	if asked.calls != 0 {
 		t.Errorf("rows that only weir makes: %d writes", asked.calls)
 	}
@@ -454,7 +455,7 @@ func TestHistory(t *testing.T) {
 // one of them is a removal. Writes that may happen in any order are sent together.
 func TestOrder(t *testing.T) {
 	m, err := model.Load("watchlists")
-	must(t, err)
+	failtest.On(t, err)
 	w := worldOf(t, m)
 	const (
 		saved = `{"PK":"USER#a","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`
@@ -466,7 +467,7 @@ func TestOrder(t *testing.T) {
 	for i := 3; i < 6; i++ {
 		batch = append(batch, record(i, "", fmt.Sprintf(added, i)))
 	}
-	must(t, batches(w.over(s), batch, 0))
+	failtest.On(t, batches(w.over(s), batch, 0))
 	if s.sent != 3 { // the mark, the removal, and all that comes after it
 		t.Errorf("%d calls", s.sent)
 	}
@@ -479,7 +480,7 @@ func TestOrder(t *testing.T) {
 // recording, and stays where this store shows it.
 func TestSteps(t *testing.T) {
 	m, err := model.Load("movienight")
-	must(t, err)
+	failtest.On(t, err)
 	w := worldOf(t, m)
 	of := func(n int, old, new string) events.Entry {
 		e := record(n, old, new)
@@ -515,7 +516,7 @@ func TestSteps(t *testing.T) {
 			{Kind: store.Set, Attr: owntable.Own, Value: value.OfMap(item(`{"status":{"own":"voting","shown":"selected"},"selected_at":{"shown":"T"}}`))},
 		}})
 	}}
-	must(t, batches(w.over(s), []events.Entry{of(3, longer, expired)}, 0))
+	failtest.On(t, batches(w.over(s), []events.Entry{of(3, longer, expired)}, 0))
 	same(t, "a round of which the application changed what is under that", plain(unmarked(w.at(round))),
 		`{"group_id":"g","round_id":"r","selected_at":"T","started_by":"a","status":"expired","weir":8,"weir.own":{"selected_at":{"shown":"T"}}}`)
 	if len(w.gaps) > 0 {

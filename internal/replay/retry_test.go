@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/replay"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -38,7 +39,7 @@ entities:
 	}
 	other := life()[1]
 	other.Line = 3
-	must(t, w.over(w.store).Batch(t.Context(), []events.Entry{other}, "shop"))
+	failtest.On(t, w.over(w.store).Batch(t.Context(), []events.Entry{other}, "shop"))
 	if n := len(w.kept()); n != 3 || !slices.ContainsFunc(w.kept(), func(d deadletter.Letter) bool { return d.Record.Get("table").Text() == "shop" }) {
 		t.Errorf("the table of the file is not kept: %+v", w.kept())
 	}
@@ -66,10 +67,10 @@ func (w *world) kept() (out []deadletter.Letter) {
 	w.t.Helper()
 	run := w.over(w.store).Runner
 	var ids []string
-	must(w.t, run.Dead(w.t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
+	failtest.On(w.t, run.Dead(w.t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 	for _, id := range ids {
 		d, err := run.DeadByID(w.t.Context(), id)
-		must(w.t, err)
+		failtest.On(w.t, err)
 		out = append(out, d)
 	}
 	return out
@@ -89,12 +90,12 @@ entities:
 `)
 	w := worldOf(t, m)
 	names, err := stage.New(stage.Stage{Tables: []stage.Pair{{Logical: "AAA", Real: "aaa-new"}, {Logical: "BBB", Real: "aaa-old"}}}, []store.Table{{Name: "AAA"}, {Name: "BBB"}})
-	must(t, err)
+	failtest.On(t, err)
 	for line, c := range []struct{ known, in, id, goes string }{{"AAA", "aaa-old", "a", "AAA"}, {"", "aaa-new", "b", "AAA"}, {"", "aaa-old", "c", "BBB"}, {"BBB", "gone", "d", "BBB"}, {"", "AAA", "e", ""}} {
 		raw := strings.NewReplacer("TABLE", c.in, "ID", c.id).Replace(record)
 		e := events.Entry{Record: events.Record{Table: c.known}, Bad: &events.Bad{Err: errors.New("not read then"), Raw: []byte(raw)}}
 		e.Line = int64(line) + 1
-		must(t, w.over(w.store).Batch(t.Context(), []events.Entry{e}, ""))
+		failtest.On(t, w.over(w.store).Batch(t.Context(), []events.Entry{e}, ""))
 		kept := w.kept()
 		if len(kept) != 1 {
 			t.Fatalf("%d are kept", len(kept))

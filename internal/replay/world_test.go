@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -52,7 +53,7 @@ func newWorld(t testing.TB) *world {
 func parse(t testing.TB, text string) *model.Model {
 	t.Helper()
 	m, err := model.Parse("model.yaml", []byte(text))
-	must(t, err)
+	failtest.On(t, err)
 	return m
 }
 
@@ -65,7 +66,7 @@ func worldOf(t testing.TB, m *model.Model) *world {
 		tables = append(tables, st)
 	}
 	s, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Shards: 1})
-	must(t, err)
+	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })
 	return &world{t: t, model: m, store: s}
 }
@@ -85,7 +86,7 @@ func (w *world) over(s store.Store) *replay.Replay {
 func (w *world) replay(entries []events.Entry, size int) replay.Summary {
 	w.t.Helper()
 	r := w.over(w.store)
-	must(w.t, batches(r, entries, size))
+	failtest.On(w.t, batches(r, entries, size))
 	return r.Summary
 }
 
@@ -103,9 +104,9 @@ func batches(r *replay.Replay, entries []events.Entry, size int) error {
 func (w *world) stream() []events.Record {
 	table := w.model.Tables[0].Name
 	shards, err := w.store.Shards(context.Background(), table)
-	must(w.t, err)
+	failtest.On(w.t, err)
 	page, err := w.store.Read(context.Background(), table, shards[0].ID, events.Position{}, 100000)
-	must(w.t, err)
+	failtest.On(w.t, err)
 	return page.Records
 }
 
@@ -131,7 +132,7 @@ func (w *world) get(pk, sk string) value.Item {
 
 func (w *world) at(r store.Ref) value.Item {
 	rows, err := w.store.Get(context.Background(), []store.Ref{r})
-	must(w.t, err)
+	failtest.On(w.t, err)
 	return rows[0]
 }
 
@@ -139,7 +140,7 @@ func (w *world) at(r store.Ref) value.Item {
 func (w *world) app(wr store.Write) {
 	w.t.Helper()
 	out, err := w.store.Write(context.Background(), []store.Write{wr})
-	must(w.t, errors.Join(err, out[0].Err))
+	failtest.On(w.t, errors.Join(err, out[0].Err))
 }
 
 func ref(pk, sk string) store.Ref {
@@ -155,13 +156,6 @@ func plain(it value.Item) string {
 		return "nothing"
 	}
 	return string(value.AppendPlainItem(nil, it))
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func same(t testing.TB, what, have, want string) {

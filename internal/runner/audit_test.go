@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -185,7 +186,7 @@ func (h *harness) words() (out []string) {
 				}
 			}
 			hits, err := h.index.Search(context.Background(), search.Query{Index: name, Text: w, Limit: 1000})
-			must(h.t, err)
+			failtest.On(h.t, err)
 			for _, hit := range hits {
 				have = append(have, hit.ID)
 			}
@@ -212,13 +213,13 @@ func (h *harness) wordsOf(s *model.Search, row value.Item) (words []string) {
 
 func (h *harness) get(ref store.Ref) value.Item {
 	rows, err := h.store.Get(context.Background(), []store.Ref{ref})
-	must(h.t, err)
+	failtest.On(h.t, err)
 	return rows[0]
 }
 
 func (h *harness) scan(table string) (rows []value.Item) {
 	for row, err := range store.EachRow(context.Background(), h.store, store.Query{Table: table}) {
-		must(h.t, err)
+		failtest.On(h.t, err)
 		rows = append(rows, row)
 	}
 	return rows

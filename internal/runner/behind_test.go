@@ -13,6 +13,7 @@ import (
 
 	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/reader"
@@ -57,7 +58,7 @@ type searching struct {
 
 func newSearching(t *testing.T) *searching {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	h.mood = &moody{Index: h.index, refuses: "forbidden", fails: map[string]int{}}
 	return &searching{t, h, &counting{Index: h.mood, given: map[string]int{}}, false}
@@ -65,7 +66,7 @@ func newSearching(t *testing.T) *searching {
 
 // album writes album n, with this title.
 func (s *searching) album(n int, title string) {
-	must(s.T, s.write(fmt.Sprintf(`put gallery {"PK":"ALBUM#%d","SK":"METADATA","EntityType":"Album","id":"%d","title":"%s","isPublic":"true","createdAt":"2026-01-01T00:00:00Z"}`, n, n, title)))
+	failtest.On(s.T, s.write(fmt.Sprintf(`put gallery {"PK":"ALBUM#%d","SK":"METADATA","EntityType":"Album","id":"%d","title":"%s","isPublic":"true","createdAt":"2026-01-01T00:00:00Z"}`, n, n, title)))
 }
 
 func (s *searching) catchUp() error { return s.catchUpFrom(nil, s.index) }
@@ -96,7 +97,7 @@ func (s *searching) counted(kept int) {
 	for s.pull() > 0 {
 	}
 	n, err := runnertest.Counted(context.Background(), s.runner(nil))
-	must(s.T, err)
+	failtest.On(s.T, err)
 	if n.Applied+n.Skipped+n.Dead != len(s.records) || n.Dead != kept {
 		s.Errorf("%+v are counted of %d records", n, len(s.records))
 	}
@@ -114,7 +115,7 @@ func TestCatchUpIndexesOnce(t *testing.T) {
 	for i := range edits {
 		s.album(i%albums, fmt.Sprint("title", i))
 	}
-	must(t, s.catchUp())
+	failtest.On(t, s.catchUp())
 	if s.index.calls != 1 || len(s.index.given) != albums {
 		t.Errorf("%d documents in %d calls", len(s.index.given), s.index.calls)
 	}
@@ -146,7 +147,7 @@ func TestCatchUpBroken(t *testing.T) {
 	}
 	s.index.fails = false
 	s.album(3, "after")
-	must(t, s.catchUp())
+	failtest.On(t, s.catchUp())
 	s.counted(0)
 	if out := s.audit(); out != "" {
 		t.Error(out)
@@ -189,7 +190,7 @@ func catchUpGathersOn(t *testing.T, fails bool) {
 		t.Fatalf("the error is %v", err)
 	}
 	source.fails = false
-	must(t, s.catchUpFrom(read, source))
+	failtest.On(t, s.catchUpFrom(read, source))
 	if len(source.given) != albums {
 		t.Errorf("%d documents are indexed", len(source.given))
 	}
@@ -219,10 +220,10 @@ func TestCatchUpRefused(t *testing.T) {
 	for i := range 30 {
 		s.album(i%10, map[bool]string{true: "forbidden", false: "allowed"}[i == 4 || i >= 27 && i < 29])
 	}
-	must(t, s.catchUp())
+	failtest.On(t, s.catchUp())
 	s.counted(2)
 	text, _, err := s.dead()
-	must(t, err)
+	failtest.On(t, err)
 	for _, want := range []string{"ALBUM#7", "ALBUM#8"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not kept:\n%s", want, text)
@@ -243,15 +244,15 @@ func TestCatchUpOverSplits(t *testing.T) {
 			s.album(i%8, fmt.Sprint("round", round, "edit", i))
 		}
 		shards, err := s.store.Shards(context.Background(), "gallery")
-		must(t, err)
+		failtest.On(t, err)
 		for _, sh := range slices.Backward(shards) {
 			if !sh.Closed {
-				must(t, s.store.Split(context.Background(), "gallery", sh.ID))
+				failtest.On(t, s.store.Split(context.Background(), "gallery", sh.ID))
 			}
 		}
 	}
 	s.album(1, "last")
-	must(t, s.catchUp())
+	failtest.On(t, s.catchUp())
 	s.counted(0)
 	if out := s.audit(); out != "" {
 		t.Error(out)
@@ -270,16 +271,16 @@ derive:
 search:
   things: {of: Thing, text: [name]}
 `)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	long := strings.Repeat("x", 600)
-	must(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%[1]s","type":"Thing","id":"1","n":"%[1]s","name":"a","weight":"heavy"}`, long)))
+	failtest.On(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%[1]s","type":"Thing","id":"1","n":"%[1]s","name":"a","weight":"heavy"}`, long)))
 	done := make(chan struct{})
 	close(done)
 	var sum runner.Counts
 	f := reader.Follower{Runner: h.runner(nil), Report: func(a reader.Applied) { sum.Add(a.Counts) }}
-	must(t, f.CatchUp(t.Context(), done))
+	failtest.On(t, f.CatchUp(t.Context(), done))
 	if sum != (runner.Counts{Dead: 1}) {
 		t.Errorf("%+v", sum)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/reader"
 	"weir/internal/store"
@@ -28,7 +29,7 @@ entities:
 	text = strings.ReplaceAll(text, "{where: {type: Box}", "{table: shelf, where: {type: Box}")
 	text = strings.ReplaceAll(text, "{where: {type: Thing}", "{table: shelf, where: {type: Thing}")
 	m, err := loadText(t, text)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	t.Cleanup(h.close)
 	done := make(chan struct{})
@@ -39,24 +40,24 @@ entities:
 		f := reader.Follower{Runner: r}
 		return f.CatchUp(t.Context(), done)
 	}
-	must(t, catchUp())
+	failtest.On(t, catchUp())
 	things(t, h, 1, 5)
-	must(t, catchUp())
+	failtest.On(t, catchUp())
 	var places []store.Ref
 	for _, table := range []string{"shelf", "drawer"} {
 		shards, err := h.store.Shards(t.Context(), table)
-		must(t, err)
+		failtest.On(t, err)
 		places = append(places, owntable.Checkpoint("shelf", table, shards[0].ID).Ref)
 	}
 	spoil := store.Op{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}
 	for i, at := range places {
 		is, err := h.store.Get(t.Context(), []store.Ref{at})
-		must(t, err)
+		failtest.On(t, err)
 		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Ops: []store.Op{spoil}}})
-		must(t, err)
+		failtest.On(t, err)
 		things(t, h, 6, 7)
-		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"METADATA","type":"Bin","title":"One"}`))
-		must(t, h.write(`put drawer {"PK":"BIN#1","SK":"ITEM#1","type":"Item","name":"x"}`))
+		failtest.On(t, h.write(`put drawer {"PK":"BIN#1","SK":"METADATA","type":"Bin","title":"One"}`))
+		failtest.On(t, h.write(`put drawer {"PK":"BIN#1","SK":"ITEM#1","type":"Item","name":"x"}`))
 		err = catchUp()
 		if !errors.Is(err, owntable.ErrRow) || !strings.Contains(err.Error(), `"`+at.Key.Sort.Text()+`", attribute p is "7"`) {
 			t.Errorf("%v", err)
@@ -73,8 +74,8 @@ entities:
 			t.Errorf("%s spoilt: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
 		}
 		_, err = h.store.Write(t.Context(), []store.Write{{Ref: at, Put: is[0]}})
-		must(t, err)
-		must(t, catchUp())
+		failtest.On(t, err)
+		failtest.On(t, catchUp())
 		if box, bin := shows("shelf", "BOX#1"), shows("drawer", "BIN#1"); box != "7" || bin != "1" {
 			t.Errorf("%s as it was: %s things in the box, %s in the bin", at.Key.Sort.Text(), box, bin)
 		}
@@ -92,7 +93,7 @@ func TestPlacesPastUnreadable(t *testing.T) {
 		{Ref: at("a").Ref, Ops: []store.Op{{Kind: store.Set, Attr: owntable.Position, Value: value.OfString("7")}}},
 		owntable.OvertakeCheckpoint(at("b"), p),
 	})
-	must(t, err)
+	failtest.On(t, err)
 	places, err := reader.ReadPlaces(t.Context(), r)
 	if !errors.Is(err, owntable.ErrRow) || len(places) != 2 || !slices.ContainsFunc(places, func(p reader.Place) bool { return p.Shard == "a" }) || !slices.ContainsFunc(places, func(is reader.Place) bool { return is.At == p }) {
 		t.Errorf("%+v, %v", places, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -97,9 +98,9 @@ func (c *churner) write(ws []store.Write) {
 	c.t.Helper()
 	for some := range slices.Chunk(ws, 500) {
 		out, err := c.store.Write(c.t.Context(), some)
-		must(c.t, err)
+		failtest.On(c.t, err)
 		for i := range out {
-			must(c.t, out[i].Err)
+			failtest.On(c.t, out[i].Err)
 		}
 	}
 	c.apply()
@@ -116,7 +117,7 @@ func (c *churner) apply() {
 			again = c.applyTable(r, table) || again
 		}
 		left, err := jobs.Step(c.t.Context())
-		must(c.t, err)
+		failtest.On(c.t, err)
 		again = again || left
 	}
 }
@@ -125,11 +126,11 @@ func (c *churner) apply() {
 func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) {
 	c.t.Helper()
 	shards, err := c.store.Shards(c.t.Context(), table.Name)
-	must(c.t, err)
+	failtest.On(c.t, err)
 	for _, s := range shards {
 		at := table.Name + s.ID
 		page, err := c.store.Read(c.t.Context(), table.Name, s.ID, c.at[at], 1000)
-		must(c.t, err)
+		failtest.On(c.t, err)
 		if len(page.Records) == 0 {
 			continue
 		}
@@ -140,13 +141,13 @@ func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) 
 			}
 		}
 		n, err := r.Rows(c.t.Context(), b)
-		must(c.t, err)
+		failtest.On(c.t, err)
 		if n.Dead > 0 {
 			c.t.Fatalf("%d dead letters: %v", n.Dead, c.letters())
 		}
 		last := page.Records[len(page.Records)-1].Position
 		c.at[at], again = last, true
-		must(c.t, c.store.Trim(c.t.Context(), table.Name, s.ID, last))
+		failtest.On(c.t, c.store.Trim(c.t.Context(), table.Name, s.ID, last))
 	}
 	return again
 }
@@ -176,7 +177,7 @@ func (c *churner) passes(d time.Duration) {
 	c.clock = c.clock.Add(d)
 	for {
 		n, err := c.store.Sweep(c.t.Context(), c.clock, 1<<20, func(context.Context, []store.Write) error { return nil })
-		must(c.t, err)
+		failtest.On(c.t, err)
 		if n == 0 {
 			break
 		}
@@ -207,7 +208,7 @@ func (c *churner) own() (rows map[string]int, bytes int) {
 func TestChurn(t *testing.T) {
 	churn(t, "../sim/testdata/press.yaml", func(c *churner) {
 		c.round = c.posts
-		must(t, c.harness.write(`put press {"PK":"AUTHOR#stays","SK":"METADATA","type":"Author","name":"N"}`))
+		failtest.On(t, c.harness.write(`put press {"PK":"AUTHOR#stays","SK":"METADATA","type":"Author","name":"N"}`))
 	})
 }
 
@@ -224,7 +225,7 @@ func TestChurnOfChannels(t *testing.T) {
 	soaktest.Calm(t)
 	churn(t, "../../examples/chat/model.yaml", func(c *churner) {
 		c.round = c.messages
-		must(t, c.harness.write(`put chat {"PK":"CHANNEL#stays","SK":"CHANNEL","type":"channel","channel":"stays"}`))
+		failtest.On(t, c.harness.write(`put chat {"PK":"CHANNEL#stays","SK":"CHANNEL","type":"channel","channel":"stays"}`))
 	})
 }
 
@@ -234,21 +235,21 @@ const atOnce = 5
 
 func churn(t *testing.T, name string, begins func(*churner)) {
 	text, err := os.ReadFile(name)
-	must(t, err)
+	failtest.On(t, err)
 	text = []byte(strings.Replace(string(text), "max: 1000}", "max: 2}", 1))
 	days := 365
 	if testing.Short() {
 		days = 60
 	}
 	m, err := model.Parse(name, text)
-	must(t, err)
+	failtest.On(t, err)
 	c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}}
 	defer c.close()
 	begins(c)
 	perDay := 1
 	if s := os.Getenv("WEIR_TEST_CHURN"); s != "" {
 		n, err := strconv.Atoi(s)
-		must(t, err)
+		failtest.On(t, err)
 		perDay = max(1, n/days/len(c.round(0, 0, 1)))
 	}
 	var week map[string]int

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/runner"
 )
 
@@ -25,7 +26,7 @@ derive:
     keep: [insert]
     set: {id: id, author: author, name: {follow: Author.name, by: {id: author}}}
 `)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	for _, line := range []string{
@@ -34,10 +35,10 @@ derive:
 		`put press {"PK":"POST#2","SK":"METADATA","type":"Post","author":"a","words":"many"}`,
 		`put press {"PK":"POST#3","SK":"METADATA","type":"Post","author":"a"}`,
 	} {
-		must(t, h.write(line))
+		failtest.On(t, h.write(line))
 	}
 	n, err := h.deliver(nil, all(h.pull()))
-	must(t, err)
+	failtest.On(t, err)
 	n.DeadAt = nil
 	want := runner.Result{Counts: runner.Counts{Applied: 3, Dead: 1}, By: map[string]runner.Counts{
 		"Author.posts": {Applied: 3}, "Author.words": {Applied: 1, Dead: 1}, "Log": {Applied: 3}, "Log.name": {Applied: 1},

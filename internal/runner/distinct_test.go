@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -26,10 +27,10 @@ derive:
 
 func newTagged(t *testing.T, most int) *harness {
 	m, err := loadText(t, strings.ReplaceAll(tagged, "$max", fmt.Sprint(most)))
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
-	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
-	must(t, h.settle(1))
+	failtest.On(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	failtest.On(t, h.settle(1))
 	return h
 }
 
@@ -38,9 +39,9 @@ func (h *harness) each(from, to int, line func(i int) string) {
 	h.t.Helper()
 	first := len(h.records) + 1
 	for i := from; i < to; i++ {
-		must(h.t, h.write(line(i)))
+		failtest.On(h.t, h.write(line(i)))
 	}
-	must(h.t, h.settle(first))
+	failtest.On(h.t, h.settle(first))
 }
 
 func tagOf(i int) string {
@@ -55,7 +56,7 @@ func gone(i int) string {
 func (h *harness) shows(when string, ratings, tags, moods int) {
 	h.t.Helper()
 	rows, err := h.store.Get(h.t.Context(), []store.Ref{theMovie})
-	must(h.t, err)
+	failtest.On(h.t, err)
 	is := func(name string, want int) {
 		h.t.Helper()
 		v := value.OfInt(int64(want))
@@ -103,15 +104,15 @@ derive:
 // TestDistinctsOfLikeNames: the values of an attribute are not taken for those of another whose name begins with its name.
 func TestDistinctsOfLikeNames(t *testing.T) {
 	m, err := loadText(t, colons)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
-	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
-	must(t, h.settle(1))
+	failtest.On(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	failtest.On(t, h.settle(1))
 	h.each(0, 6, func(i int) string {
 		return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","tag":"y:%d","mood":"%d"}`, i, i%2, i%3)
 	})
 	movie, err := store.GetRow(t.Context(), h.store, theMovie)
-	must(t, err)
+	failtest.On(t, err)
 	if x, y, z := movie.Get("x").Text(), movie.Get("x:y").Text(), movie.Get("x%3Ay").Text(); x != "2" || y != "3" || z != "2" {
 		t.Errorf("it shows %s, %s and %s, not 2, 3 and 2", x, y, z)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
@@ -32,10 +33,10 @@ derive:
 // for both. A copy that an application deletes before its source has expired is made again.
 func TestExpiredCopiesCostNothing(t *testing.T) {
 	m, err := loadText(t, expiring)
-	must(t, err)
+	failtest.On(t, err)
 	table, expires := m.Tables[0], time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), table.Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
-	must(t, err)
+	failtest.On(t, err)
 	meter := &metered{Store: db}
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: meter, Now: time.Now}
 	row := func(pk, sk, kind string, n int) value.Item {
@@ -53,7 +54,7 @@ func TestExpiredCopiesCostNothing(t *testing.T) {
 		}
 		c, _ := projections.NewChange(table, &events.Record{Table: table.Name, Keys: keys, Old: old, New: now, Position: events.PositionOf(at), Time: when, Expired: expired})
 		_, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey(table.Name, "s"), Changes: []projections.Change{c}})
-		must(t, err)
+		failtest.On(t, err)
 	}
 	card := func(n int) store.Ref {
 		return store.Ref{Table: table.Name, Key: store.Key{Partition: value.OfString("CARDS"), Sort: value.OfString(fmt.Sprint(n))}}
@@ -61,23 +62,23 @@ func TestExpiredCopiesCostNothing(t *testing.T) {
 	removed := func(n int, when time.Time, expired bool) value.Item {
 		t.Helper()
 		rows, err := db.Get(t.Context(), []store.Ref{card(n)})
-		must(t, err)
+		failtest.On(t, err)
 		if rows[0] == nil {
 			t.Fatal("there is no copy")
 		}
 		_, err = db.Write(t.Context(), []store.Write{{Ref: card(n), Delete: true}})
-		must(t, err)
+		failtest.On(t, err)
 		meter.wrote.Store(0)
 		apply(when, expired, rows[0], nil)
 		rows, err = db.Get(t.Context(), []store.Ref{card(n)})
-		must(t, err)
+		failtest.On(t, err)
 		return rows[0]
 	}
 	for n := range 10 {
 		offer := row(fmt.Sprint("OFFER#", n), "META", "Offer", n)
 		key, _ := table.KeyOf(offer)
 		_, err := db.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: table.Name, Key: key}, Put: offer}})
-		must(t, err)
+		failtest.On(t, err)
 		apply(expires.Add(-time.Hour), false, nil, offer)
 		if n == 0 {
 			if removed(n, expires.Add(-time.Minute), false) == nil {
@@ -89,5 +90,5 @@ func TestExpiredCopiesCostNothing(t *testing.T) {
 			t.Errorf("the copy is %v after %d writes", is, meter.wrote.Load())
 		}
 	}
-	must(t, db.Close())
+	failtest.On(t, db.Close())
 }

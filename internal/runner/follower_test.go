@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/reader"
 	"weir/internal/runner"
@@ -68,7 +69,7 @@ func TestPlaces(t *testing.T) {
 		r := h.runner(nil)
 		r.Store = untrimmed{h.store}
 		f := reader.Follower{Runner: r}
-		must(t, f.CatchUp(ctx, done))
+		failtest.On(t, f.CatchUp(ctx, done))
 	}
 	things(t, h, 6, 9)
 	catchUp()
@@ -76,7 +77,7 @@ func TestPlaces(t *testing.T) {
 	before := checkpoints(h)
 	z.wake()
 	<-z.over
-	must(t, z.err)
+	failtest.On(t, z.err)
 	catchUp()
 	for shard, at := range checkpoints(h) {
 		if at < before[shard] {
@@ -85,7 +86,7 @@ func TestPlaces(t *testing.T) {
 	}
 	h.pull()
 	n, err := runnertest.Counted(ctx, h.runner(nil))
-	must(t, err)
+	failtest.On(t, err)
 	if total := n.Applied + n.Skipped + n.Dead; total != len(h.records) {
 		t.Errorf("%d records are counted, there are %d: %+v", total, len(h.records), n)
 	}
@@ -100,7 +101,7 @@ func TestPlaces(t *testing.T) {
 // newShelf is a harness with a box of five things.
 func newShelf(t *testing.T) *harness {
 	m, err := loadText(t, shelf)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	t.Cleanup(h.close)
 	things(t, h, 1, 5)
@@ -108,9 +109,9 @@ func newShelf(t *testing.T) *harness {
 }
 
 func things(t *testing.T, h *harness, from, to int) {
-	must(t, h.write(`put shelf {"PK":"BOX#1","SK":"METADATA","type":"Box","title":"One"}`))
+	failtest.On(t, h.write(`put shelf {"PK":"BOX#1","SK":"METADATA","type":"Box","title":"One"}`))
 	for i := from; i <= to; i++ {
-		must(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%d","type":"Thing","name":"x"}`, i)))
+		failtest.On(t, h.write(fmt.Sprintf(`put shelf {"PK":"BOX#1","SK":"THING#%d","type":"Thing","name":"x"}`, i)))
 	}
 }
 
@@ -157,9 +158,9 @@ func TestCatchUpWaitsForWhatIsAcknowledged(t *testing.T) {
 	run.Store = late
 	done := make(chan struct{})
 	close(done)
-	must(t, (&reader.Follower{Runner: run}).CatchUp(t.Context(), done))
+	failtest.On(t, (&reader.Follower{Runner: run}).CatchUp(t.Context(), done))
 	counted, err := runnertest.Counted(t.Context(), run)
-	must(t, err)
+	failtest.On(t, err)
 	if n := counted.Applied + counted.Skipped; n < 5 {
 		t.Errorf("%d records are applied, after %d reads", n, late.asks)
 	}
@@ -175,8 +176,8 @@ func TestWindow(t *testing.T) {
 				runner.Attr("type", value.OfString("Thing")), runner.Attr("name", value.OfString("x")))
 			key, _ := h.model.Table("shelf").KeyOf(row)
 			out, err := h.store.Write(t.Context(), []store.Write{{Ref: store.Ref{Table: "shelf", Key: key}, Put: row}})
-			must(t, err)
-			must(t, out[0].Err)
+			failtest.On(t, err)
+			failtest.On(t, out[0].Err)
 		}
 	}
 	batches := make(chan int, 100)
@@ -192,7 +193,7 @@ func TestWindow(t *testing.T) {
 	case <-time.After(200 * time.Millisecond): // a follower without a window needs less
 	}
 	close(done)
-	must(t, <-ended)
+	failtest.On(t, <-ended)
 	if out := h.audit(); out != "" {
 		t.Error(out)
 	}
@@ -202,5 +203,5 @@ func TestWindow(t *testing.T) {
 	put(10, 12)
 	<-batches
 	close(stop)
-	must(t, <-ended)
+	failtest.On(t, <-ended)
 }

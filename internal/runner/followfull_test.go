@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/runner"
 	"weir/internal/store"
 )
@@ -26,27 +27,27 @@ derive:
     keep: [insert]
     set: {id: id, author: author, name: {follow: Author.name, by: {id: author}}}
 `)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	app := func(lines ...string) runner.Result {
 		t.Helper()
 		from := len(h.records) + 1
 		for _, line := range lines {
-			must(t, h.write(line))
+			failtest.On(t, h.write(line))
 		}
 		h.pull()
 		var n runner.Result
 		for i := from; i <= len(h.records); i++ {
 			one, err := h.deliver(nil, []int{i})
-			must(t, err)
+			failtest.On(t, err)
 			n.Add(one)
 			h.pull()
 		}
 		return n
 	}
 	letters := func() (ids []string) {
-		must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind != deadletter.Follow {
 				t.Errorf("%s: %s", d.Kind, d.Reason)
 			}

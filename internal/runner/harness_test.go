@@ -19,6 +19,7 @@ import (
 
 	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -64,14 +65,14 @@ func newHarness(t testing.TB, m *model.Model) *harness {
 	}
 	var err error
 	h.store, err = embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: h.now, Shards: 1})
-	must(t, err)
+	failtest.On(t, err)
 	var schemas []search.Schema
 	for _, s := range m.Searches {
 		schemas = append(schemas, search.Schema{Name: document.Index(m, s)})
 	}
 	if len(schemas) > 0 {
 		h.index, err = searchembedded.Open("", schemas, searchembedded.Options{InMemory: true, Now: h.now})
-		must(t, err)
+		failtest.On(t, err)
 	}
 	return h
 }
@@ -112,7 +113,7 @@ func (h *harness) pull() int {
 	before := len(h.records)
 	for _, t := range h.model.AllTables() {
 		shards, err := h.store.Shards(context.Background(), t.Name)
-		must(h.t, err)
+		failtest.On(h.t, err)
 		for _, s := range shards {
 			var last events.Position
 			for _, d := range h.records {
@@ -121,7 +122,7 @@ func (h *harness) pull() int {
 				}
 			}
 			page, err := h.store.Read(context.Background(), t.Name, s.ID, last, 100000)
-			must(h.t, err)
+			failtest.On(h.t, err)
 			for _, rec := range page.Records {
 				h.records = append(h.records, delivery{t, s.ID, rec})
 			}
@@ -363,17 +364,10 @@ func valueOf(x any) value.Value {
 	panic(fmt.Sprintf("%T in JSON", x))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // loadText compiles a model that a test holds as text.
 func loadText(t testing.TB, text string) (*model.Model, error) {
 	path := filepath.Join(t.TempDir(), "model.yaml")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	failtest.On(t, os.WriteFile(path, []byte(text), 0o600))
 	return model.Load(path)
 }
 

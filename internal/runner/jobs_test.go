@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -31,7 +32,7 @@ var errDenied = errors.New("AccessDeniedException: not authorized")
 
 func newJobbing(t *testing.T) *jobbing {
 	m, err := loadText(t, films)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	t.Cleanup(h.close)
 	j := &jobbing{harness: h, Store: h.store}
@@ -58,7 +59,7 @@ func (j *jobbing) begin(ws ...store.Write) {
 	j.t.Helper()
 	for _, w := range ws {
 		out, err := j.Store.Write(j.t.Context(), []store.Write{w})
-		must(j.t, errors.Join(err, out[0].Err))
+		failtest.On(j.t, errors.Join(err, out[0].Err))
 	}
 }
 
@@ -103,7 +104,7 @@ func TestManyUnknownJobs(t *testing.T) {
 	for range 3 {
 		for rounds := 0; ; rounds++ {
 			_, left, err := step.Step(t.Context())
-			must(t, err)
+			failtest.On(t, err)
 			if !left {
 				break
 			}
@@ -175,7 +176,7 @@ func TestFailedJobIsSaid(t *testing.T) {
 		}
 		j.clock = j.clock.Add(time.Minute)
 		_, left, err := step.Step(t.Context())
-		must(t, err)
+		failtest.On(t, err)
 		if left {
 			t.Error("a job that fails is left to go on with")
 		}

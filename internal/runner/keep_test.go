@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -51,7 +52,7 @@ func TestKeptWhole(t *testing.T) {
 	h := keptHarness(t)
 	r, want := h.runner(nil), huge()
 	id, err := r.Letters().Keep(t.Context(), want)
-	must(t, err)
+	failtest.On(t, err)
 	if again, err := r.Letters().Keep(t.Context(), want); err != nil || again != id {
 		t.Fatal(again, err)
 	}
@@ -62,21 +63,21 @@ func TestKeptWhole(t *testing.T) {
 			t.Errorf("a row has %d bytes", size)
 		}
 	}
-	must(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
 		if d.ID != id || !strings.HasPrefix(want.Target, d.Target[:500]) || !strings.Contains(d.Target, "(150001 bytes, hash ") || d.ShardKey != want.ShardKey {
 			t.Errorf("listed as %+v", d)
 		}
 		return nil
 	}))
 	have, err := r.DeadByID(t.Context(), id)
-	must(t, err)
+	failtest.On(t, err)
 	same := have.Target == want.Target && have.Reason == want.Reason && have.Source == want.Source && have.Raw == want.Raw &&
 		projections.SameRow(have.Row, want.Row) && value.EqualItems(have.Record, want.Record) && len(have.Adds) == len(want.Adds) &&
 		slices.EqualFunc(have.Adds, want.Adds, func(a, b projections.Add) bool { return a.Field == b.Field && value.Equal(a.Amount, b.Amount) })
 	if !same {
 		t.Error("it is not read as it was kept")
 	}
-	must(t, r.Discard(t.Context(), id))
+	failtest.On(t, r.Discard(t.Context(), id))
 	h.nothingKept(t)
 }
 
@@ -90,13 +91,13 @@ func TestKeepingBroken(t *testing.T) {
 		},
 		"discard": func(h *harness, b *breaker) error {
 			id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
-			must(t, err)
+			failtest.On(t, err)
 			return h.runner(b).Discard(t.Context(), id)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			count := &breaker{}
-			must(t, do(keptHarness(t), count))
+			failtest.On(t, do(keptHarness(t), count))
 			for at := 1; at <= count.calls; at++ {
 				for how := before; how < hows; how++ {
 					for _, again := range []bool{false, true} {
@@ -123,10 +124,10 @@ func (h *harness) afterwards(t *testing.T, again bool) {
 	r := h.runner(nil)
 	if again {
 		_, err := r.Letters().Keep(t.Context(), parted())
-		must(t, err)
+		failtest.On(t, err)
 	}
 	kept := 0
-	must(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
 		kept++
 		if d, err := r.DeadByID(t.Context(), d.ID); err != nil || d.Raw != parted().Raw {
 			return fmt.Errorf("%d bytes: %w", len(d.Raw), err)
@@ -148,7 +149,7 @@ func (h *harness) nothingKept(t *testing.T) {
 
 func keptHarness(t *testing.T) *harness {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	return newHarness(t, m)
 }
 
@@ -161,7 +162,7 @@ func TestKeptByMany(t *testing.T) {
 
 func TestKeptByManyOnDynamoDB(t *testing.T) {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	keptByMany(t, m, dynamodbtest.Open(t, dynamodbtest.Config(t), []store.Table{owntable.Table()}, dynamodb.Options{}))
 }
 
@@ -172,7 +173,7 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 		all.Go(func() {
 			for range 3 {
 				id, err := r.Letters().Keep(t.Context(), parted())
-				must(t, err)
+				failtest.On(t, err)
 				if d, err := r.DeadByID(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) || err == nil && d.Raw != parted().Raw {
 					t.Error(len(d.Raw), err)
 				}
@@ -184,8 +185,8 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 	}
 	all.Wait()
 	id, err := r.Letters().Keep(t.Context(), parted())
-	must(t, err)
-	must(t, r.Discard(t.Context(), id))
+	failtest.On(t, err)
+	failtest.On(t, r.Discard(t.Context(), id))
 	if page, err := s.Query(t.Context(), store.Query{Table: owntable.TableName}); err != nil || len(page.Rows) > 0 {
 		t.Error(len(page.Rows), err)
 	}
@@ -212,11 +213,11 @@ func TestKeptAgainBetweenReads(t *testing.T) {
 	h := keptHarness(t)
 	defer h.close()
 	id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
-	must(t, err)
-	discard := func() { must(t, h.runner(nil).Discard(t.Context(), id)) }
+	failtest.On(t, err)
+	discard := func() { failtest.On(t, h.runner(nil).Discard(t.Context(), id)) }
 	keep := func() {
 		_, err := h.runner(nil).Letters().Keep(t.Context(), parted())
-		must(t, err)
+		failtest.On(t, err)
 	}
 	for _, do := range [][]func(){{discard, keep}, {discard, keep, discard, keep}} {
 		r := &runner.Runner{Model: h.model, Store: &afterGets{h.store, do}, Now: time.Now}
@@ -247,9 +248,9 @@ func TestCut(t *testing.T) {
 	} {
 		d.ShardKey, d.Position = "gallery|s", events.PositionOf(7)
 		id, err := r.Letters().Keep(t.Context(), d)
-		must(t, err)
+		failtest.On(t, err)
 		is, err := r.DeadByID(t.Context(), id)
-		must(t, err)
+		failtest.On(t, err)
 		rec := is.ChangeRecord()
 		if !strings.Contains(is.Cut, " bytes, hash ") || is.ShardKey != d.ShardKey || is.Position != d.Position || !value.EqualItems(rec.Keys, keys) || rec.New != nil || is.Raw != "" || is.Adds != nil {
 			t.Errorf("%s is kept as %+v", d.Target, is)

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -82,16 +83,16 @@ func newTasks(t *testing.T) *tasks { return newTasksOf(t, queue, "queue", "Queue
 // newTasksOf is newTasks for a model of one table, and its target row.
 func newTasksOf(t *testing.T, text, table, kind, partition string) *tasks {
 	m, err := loadText(t, text)
-	must(t, err)
+	failtest.On(t, err)
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem(), Shards: 1})
-	must(t, err)
-	t.Cleanup(func() { must(t, db.Close()) })
+	failtest.On(t, err)
+	t.Cleanup(func() { failtest.On(t, db.Close()) })
 	q := &tasks{T: t, model: m, meter: &metered{Store: db}}
 	q.runner = &runner.Runner{Kinds: kinds.All(), Model: m, Store: q.meter, Now: time.Now}
 	q.about = store.Ref{Table: table, Key: store.Key{Partition: value.OfString(partition), Sort: value.OfString("ABOUT")}}
 	row := m.Tables[0].Item(q.about.Key).With(value.Attr{Name: "type", Value: value.OfString(kind)})
 	_, err = db.Write(t.Context(), []store.Write{{Ref: q.about, Put: row}})
-	must(t, err)
+	failtest.On(t, err)
 	return q
 }
 
@@ -121,7 +122,7 @@ func (q *tasks) change(old, now value.Item) projections.Change {
 func (q *tasks) apply(r *runner.Runner, changes ...projections.Change) {
 	q.Helper()
 	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey(q.about.Table, "0"), Changes: changes})
-	must(q, err)
+	failtest.On(q, err)
 	if n.Applied != len(changes) {
 		q.Fatal(n)
 	}
@@ -148,7 +149,7 @@ func (q *tasks) end(from, to int) {
 func (q *tasks) shows(next, last int) {
 	q.Helper()
 	row, err := q.runner.GetRow(q.Context(), q.about)
-	must(q, err)
+	failtest.On(q, err)
 	if row.Get("next").Text() != fmt.Sprint("task ", next) || row.Get("last").Text() != fmt.Sprint("task ", last) {
 		q.Fatalf("it shows %v and %v, want %d and %d", row.Get("next"), row.Get("last"), next, last)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
 	"weir/internal/value"
@@ -55,7 +56,7 @@ func inNoOrder(t *testing.T, withdrawn int) (c taskCost, most float64, ledger in
 func (q *tasks) ledger() value.Item {
 	q.Helper()
 	row, err := q.runner.GetRow(q.Context(), owntable.Ledger(q.model.Name, q.about))
-	must(q, err)
+	failtest.On(q, err)
 	return row
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -37,17 +38,17 @@ func writeUnits(row value.Item) int { return (row.Size() + 1023) / 1024 }
 func TestLedgerSize(t *testing.T) {
 	soaktest.Calm(t)
 	m, err := loadText(t, manyShards)
-	must(t, err)
+	failtest.On(t, err)
 	for _, shards := range []int{1, 10, 100, 1000} {
 		mt := m.Tables[0]
 		table := mt.Table
 		table.Stream = true
 		db, err := embedded.Open("store", []store.Table{owntable.Table(), table}, embedded.Options{FS: vfs.NewMem(), Shards: shards})
-		must(t, err)
+		failtest.On(t, err)
 		r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
 		ledger := func() value.Item {
 			row, err := r.GetRow(t.Context(), owntable.Ledger(m.Name, store.Ref{Table: "tagged", Key: store.Key{Partition: value.OfString("TAG#x"), Sort: value.OfString("METADATA")}}))
-			must(t, err)
+			failtest.On(t, err)
 			return row
 		}
 		var ws []store.Write
@@ -59,10 +60,10 @@ func TestLedgerSize(t *testing.T) {
 			ws[n].Ref.Key, _ = mt.KeyOf(ws[n].Put)
 		}
 		_, err = db.Write(t.Context(), ws)
-		must(t, err)
+		failtest.On(t, err)
 		done := make(chan struct{})
 		close(done)
-		must(t, (&reader.Follower{Runner: r}).CatchUp(t.Context(), done))
+		failtest.On(t, (&reader.Follower{Runner: r}).CatchUp(t.Context(), done))
 		log := ledger()
 		if n := log.Get(owntable.Sum("things")); !value.Equal(n, value.OfInt(int64(20*shards))) {
 			t.Errorf("%d shards: %v things of %d", shards, n, 20*shards)
@@ -71,7 +72,7 @@ func TestLedgerSize(t *testing.T) {
 			t.Errorf("%d shards: %d bytes, %d units", shards, log.Size(), writeUnits(log))
 		}
 		t.Logf("%d shards: %d bytes, %d units", shards, log.Size(), writeUnits(log))
-		must(t, db.Close())
+		failtest.On(t, db.Close())
 	}
 }
 
@@ -103,19 +104,19 @@ func TestLargestLedger(t *testing.T) {
 	}
 	for _, latest := range []int{0, 110} {
 		m, err := loadText(t, largest(latest))
-		must(t, err)
+		failtest.On(t, err)
 		h := newHarness(t, m)
 		defer h.close()
 		long := strings.Repeat("k", 1000)
 		ref := owntable.Ledger(m.Name, store.Ref{Table: "wide", Key: store.Key{Partition: value.OfString(long), Sort: value.OfString(long)}})
 		write := func(ws ...store.Write) value.Item {
 			out, err := h.store.Write(t.Context(), ws)
-			must(t, err)
+			failtest.On(t, err)
 			for i := range out {
-				must(t, out[i].Err)
+				failtest.On(t, out[i].Err)
 			}
 			row, err := store.GetRow(t.Context(), h.store, ref)
-			must(t, err)
+			failtest.On(t, err)
 			return row
 		}
 		before, reason := value.OfInt(1<<52), strings.Repeat("w", 300_000)
@@ -131,7 +132,7 @@ func TestLargestLedger(t *testing.T) {
 			t.Errorf("%d skips have %d bytes", latest, skipped)
 		}
 		amount, err := value.ParseNumber("-" + strings.Repeat("9", 38))
-		must(t, err)
+		failtest.On(t, err)
 		for i, tally := range m.Entity("Sheet").Values {
 			adds, _ := tally.Kind.Adds(nil, tally.Attr, value.OfInt(1))
 			for i := range adds {

@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -34,21 +35,21 @@ func (h *harness) lists() map[string]store.Ref {
 // newSavers is a harness with two lists that one user is on, each with a notification.
 func newSavers(t *testing.T) *harness {
 	m, err := model.Load("watchlists")
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	for _, list := range []string{"v", "w"} {
-		must(t, h.write(fmt.Sprintf(`put worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#%s","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`, list)))
+		failtest.On(t, h.write(fmt.Sprintf(`put worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#%s","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`, list)))
 	}
-	must(t, h.settle(1))
+	failtest.On(t, h.settle(1))
 	h.adds(1)
-	must(t, h.settle(len(h.records)+1))
+	failtest.On(t, h.settle(len(h.records)+1))
 	return h
 }
 
 // adds puts one more item on both lists.
 func (h *harness) adds(item int) {
 	for _, list := range []string{"v", "w"} {
-		must(h.t, h.write(fmt.Sprintf(`put worthwatch {"PK":"WATCHLIST#%s","SK":"ITEM#MOVIE#%d","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"%d","addedAt":"2026-01-02T00:00:00Z"}`, list, item, item)))
+		failtest.On(h.t, h.write(fmt.Sprintf(`put worthwatch {"PK":"WATCHLIST#%s","SK":"ITEM#MOVIE#%d","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"%d","addedAt":"2026-01-02T00:00:00Z"}`, list, item, item)))
 	}
 }
 
@@ -70,16 +71,16 @@ func TestFullListIsOneLetter(t *testing.T) {
 	full := h.lists()["w"]
 	h.set(full, owntable.Count, value.OfInt(100)) // 101 takes a byte more
 	row, err := h.store.Get(t.Context(), []store.Ref{full})
-	must(t, err)
+	failtest.On(t, err)
 	h.set(full, "z", value.OfString(strings.Repeat("x", store.MaxItemBytes-row[0].Size()-len("z"))))
 	dead := 0
 	for item := 2; item <= 3; item++ {
 		from := len(h.records) + 1
 		h.adds(item)
-		must(t, h.write(`put worthwatch {"PK":"USER#x","SK":"SAVED#WATCHLIST#v","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
+		failtest.On(t, h.write(`put worthwatch {"PK":"USER#x","SK":"SAVED#WATCHLIST#v","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
 		h.pull()
 		n, err := h.deliver(nil, which(from, len(h.records)))
-		must(t, err)
+		failtest.On(t, err)
 		dead += n.Dead
 	}
 	if dead != 2 {
@@ -89,7 +90,7 @@ func TestFullListIsOneLetter(t *testing.T) {
 		t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
 	}
 	letters := 0
-	must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 		if letters++; d.Kind != deadletter.Image || !strings.HasSuffix(d.Target, "|w") {
 			t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
 		}
@@ -103,7 +104,7 @@ func TestFullListIsOneLetter(t *testing.T) {
 func (h *harness) set(ref store.Ref, name string, v value.Value) {
 	h.t.Helper()
 	out, err := h.store.Write(h.t.Context(), []store.Write{{Ref: ref, Ops: []store.Op{{Kind: store.Set, Attr: name, Value: v}}}})
-	must(h.t, errors.Join(err, out[0].Err))
+	failtest.On(h.t, errors.Join(err, out[0].Err))
 }
 
 func which(from, to int) (out []int) {
@@ -142,8 +143,8 @@ func (s refusing) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 func TestRefusedSubscriberIsOneLetter(t *testing.T) {
 	h := newSavers(t)
 	defer h.close()
-	must(t, h.write(`delete worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#w"}`))
-	must(t, h.write(`put worthwatch {"PK":"USER#y","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
+	failtest.On(t, h.write(`delete worthwatch {"PK":"USER#u","SK":"SAVED#WATCHLIST#w"}`))
+	failtest.On(t, h.write(`put worthwatch {"PK":"USER#y","SK":"SAVED#WATCHLIST#w","entityType":"USER_SAVED_WATCHLIST","savedAt":"2026-01-01T00:00:00Z"}`))
 	from := len(h.records) + 1
 	h.pull()
 	batch := runner.Batch{ShardKey: "l"}
@@ -170,7 +171,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 			w.Ops = append(w.Ops, store.Op{Kind: store.Set, Attr: owntable.PositionOf(fmt.Sprintf("over%08d", n)), Value: events.PositionOf(7).Value()})
 		}
 		out, err := h.store.Write(t.Context(), []store.Write{w})
-		must(t, errors.Join(err, out[0].Err))
+		failtest.On(t, errors.Join(err, out[0].Err))
 	}
 	r := h.runner(nil)
 	r.Frontiers = func(_ context.Context, shardKeys []string) (out []runner.Frontier, _ error) {
@@ -194,7 +195,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 		}
 	}
 	rows, err := h.store.Get(t.Context(), []store.Ref{list})
-	must(t, err)
+	failtest.On(t, err)
 	if left := owntable.Positions(rows[0]); len(left) > 33 {
 		t.Errorf("%d shards are left in the list's counter", len(left))
 	}
@@ -204,7 +205,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 // is of, and one that no kind knows is said and stops no other.
 func TestJobsOfListsThatAreGone(t *testing.T) {
 	m, err := loadText(t, films)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	p := events.PositionOf(7)
@@ -215,9 +216,9 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 		{Ref: owntable.Ref(owntable.Jobs("films"), "0"), Ops: []store.Op{{Kind: store.Set, Attr: "later", Value: value.OfInt(1)}}},
 	}
 	out, err := h.store.Write(t.Context(), ws)
-	must(t, err)
+	failtest.On(t, err)
 	for i := range out {
-		must(t, out[i].Err)
+		failtest.On(t, out[i].Err)
 	}
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: h.store, Now: h.now}
 	jobs := &runner.Jobs{Runner: r}
@@ -232,13 +233,13 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 	step := f.Stepper()
 	for range 3 {
 		_, _, err := step.Step(t.Context())
-		must(t, err)
+		failtest.On(t, err)
 	}
 	if len(still) != 1 || !strings.Contains(still[0], "weir jobs: ") || !strings.Contains(still[0], "job 0") {
 		t.Errorf("it says %q, want once that job 0 stands still", still)
 	}
 	rows, err := h.store.Query(t.Context(), store.Query{Table: owntable.TableName, Partition: value.OfString(owntable.Jobs("films"))})
-	must(t, err)
+	failtest.On(t, err)
 	if len(rows.Rows) != 1 {
 		t.Errorf("%d jobs are left, want 1", len(rows.Rows))
 	}
@@ -265,8 +266,8 @@ func TestJobGoesOnAfterFailure(t *testing.T) {
 	write := func(w store.Write) {
 		w.Ref = job
 		out, err := h.store.Write(t.Context(), []store.Write{w})
-		must(t, err)
-		must(t, out[0].Err)
+		failtest.On(t, err)
+		failtest.On(t, out[0].Err)
 	}
 	write(store.Write{Ops: []store.Op{store.Assign("later", value.OfInt(1))}})
 	r := h.runner(nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections"
@@ -68,7 +69,7 @@ func (s *script) migrate(words []string, args map[string]string) (string, error)
 // refuses to go on.
 func TestRunnerWithoutMover(t *testing.T) {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	r := h.runner(nil)
@@ -95,7 +96,7 @@ func TestRunnerWithoutMover(t *testing.T) {
 // would derive nothing.
 func TestWithoutKinds(t *testing.T) {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	r := h.runner(nil)

@@ -14,6 +14,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/memory"
 	"weir/internal/memory/memorytest"
 	"weir/internal/owntable"
@@ -78,7 +79,7 @@ func (h *holding) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 func TestOrderedShardsInLittleMemory(t *testing.T) {
 	soaktest.Calm(t)
 	m, err := loadText(t, letters)
-	must(t, err)
+	failtest.On(t, err)
 	tables := []store.Table{owntable.Table(), m.Tables[0].Table}
 	tables[1].Stream = true
 	dir, opts, pads, posts, size := "store", embedded.Options{FS: vfs.NewMem(), Shards: 60}, 300, 2700, 20<<10
@@ -87,7 +88,7 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 		defer cli.LimitMemory(memory.Default, 0).Stop()
 	}
 	db, err := embedded.Open(dir, tables, opts)
-	must(t, err)
+	failtest.On(t, err)
 	defer db.Close()
 	ctx := t.Context()
 	s, big := value.OfString, value.OfString(strings.Repeat("x", size))
@@ -103,8 +104,8 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 		}
 		key, _ := tables[1].KeyOf(it)
 		out, err := db.Write(ctx, []store.Write{{Ref: store.Ref{Table: "letters", Key: key}, Put: it}})
-		must(t, err)
-		must(t, out[0].Err)
+		failtest.On(t, err)
+		failtest.On(t, out[0].Err)
 	}
 	want := map[string]bool{}
 	for i := range pads { // the reader's own shard is far behind the others
@@ -127,13 +128,13 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: held, Now: time.Now}
 	done := make(chan struct{})
 	close(done)
-	must(t, (&reader.Follower{Runner: run}).CatchUp(ctx, done))
+	failtest.On(t, (&reader.Follower{Runner: run}).CatchUp(ctx, done))
 	const bound = 20 << 20 // passBytes, and one page
 	if held.most > bound {
 		t.Errorf("%d MB of records are held at the same time", held.most>>20)
 	}
 	page, err := db.Query(ctx, store.Query{Table: "letters", Partition: s("READER#a"), Sort: store.Range{Prefix: s("NEWS#")}})
-	must(t, err)
+	failtest.On(t, err)
 	for _, row := range page.Rows {
 		sk := row.Get("SK").Text()
 		if !want[sk] {
@@ -144,7 +145,7 @@ func TestOrderedShardsInLittleMemory(t *testing.T) {
 	rows, err := db.Get(ctx, []store.Ref{
 		{Table: "letters", Key: store.Key{Partition: s("AUTHOR#b"), Sort: s("METADATA")}}, {Table: "letters", Key: store.Key{Partition: s("DESK"), Sort: s("DESK")}},
 	})
-	must(t, err)
+	failtest.On(t, err)
 	if n, _ := rows[0].Get("posts").Int64(); n != int64(posts+100) || rows[1].Get("last").Text() != "t" {
 		t.Errorf("the group of the author and the latest show %v", rows)
 	}

@@ -12,6 +12,7 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/documents"
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -66,7 +67,7 @@ func (f *flaky) Apply(ctx context.Context, docs []search.Document) ([]error, err
 func TestPendingDocuments(t *testing.T) {
 	soaktest.Calm(t)
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	const albums = 2
 	pending, caught := 0, 0
 	for seed := range uint64(soaktest.Count(100, 4000)) {
@@ -97,7 +98,7 @@ func TestPendingDocuments(t *testing.T) {
 				writing = nil
 			}
 			_, n, err := documents.Write(context.Background(), r, []runner.Batch{b}, writing)
-			must(t, err)
+			failtest.On(t, err)
 			pending += n
 		}
 		step = func() {
@@ -107,7 +108,7 @@ func TestPendingDocuments(t *testing.T) {
 			case 0, 1:
 				s.album(n, fmt.Sprint("title ", rng.IntN(3)))
 			case 2:
-				must(t, s.write(fmt.Sprintf(`delete gallery {"PK":"ALBUM#%d","SK":"METADATA"}`, n)))
+				failtest.On(t, s.write(fmt.Sprintf(`delete gallery {"PK":"ALBUM#%d","SK":"METADATA"}`, n)))
 			case 3:
 				if to := min(len(s.records), at+1+rng.IntN(8)); to > at {
 					from := at
@@ -140,7 +141,7 @@ func TestPendingDocuments(t *testing.T) {
 			for n := range albums {
 				key := store.Key{Partition: value.OfString(fmt.Sprint("ALBUM#", n)), Sort: value.OfString("METADATA")}
 				row, err := r.GetRow(context.Background(), store.Ref{Table: "gallery", Key: key})
-				must(t, err)
+				failtest.On(t, err)
 				want, there := document.Of(m, of, m.Tables[0].Classify(row), key, row)
 				if row == nil || !there {
 					want = search.Document{Index: document.Index(m, of), ID: search.ID(key)}
@@ -164,7 +165,7 @@ func TestPendingDocuments(t *testing.T) {
 // TestPendingWhileWritten: a document that becomes pending again while it is written stays so.
 func TestPendingWhileWritten(t *testing.T) {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	s := newSearching(t)
 	defer s.close()
 	r := s.runner(nil)
@@ -201,7 +202,7 @@ func TestPendingNever(t *testing.T) {
 	c, ok := projections.NewChange(s.model.Tables[0], &events.Record{Position: events.PositionOf(1), Keys: key, New: row})
 	_, n, err := documents.Write(t.Context(), s.runner(nil), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
 	letters := 0
-	must(t, s.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, s.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 		if letters++; d.Kind != deadletter.Document {
 			t.Errorf("%+v", d)
 		}
@@ -218,8 +219,8 @@ func TestPendingOfAnother(t *testing.T) {
 	defer s.close()
 	r := s.runner(nil)
 	out, err := s.store.Write(t.Context(), []store.Write{owntable.Pend(r.Model.Name, r.Generation, r.Model.Name+"-others", "S1:aS1:b", events.PositionOf(7))})
-	must(t, err)
-	must(t, out[0].Err)
+	failtest.On(t, err)
+	failtest.On(t, out[0].Err)
 	if done, err := documents.CatchUp(t.Context(), r); done != 0 || err != nil {
 		t.Errorf("%d done, %v", done, err)
 	}

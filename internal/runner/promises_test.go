@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -62,14 +63,14 @@ import (
 func TestPromises(t *testing.T) {
 	soaktest.Calm(t)
 	files, err := filepath.Glob("testdata/*.txt")
-	must(t, err)
+	failtest.On(t, err)
 	ofKinds, err := filepath.Glob("testdata/*/*.txt")
-	must(t, err)
+	failtest.On(t, err)
 	if len(files) == 0 {
 		t.Fatal("no scripts")
 	}
 	rooms, err := filepath.Glob("../projections/*/doc.go")
-	must(t, err)
+	failtest.On(t, err)
 	for _, room := range rooms {
 		room = filepath.Base(filepath.Dir(room))
 		if !slices.ContainsFunc(ofKinds, func(file string) bool { return filepath.Base(filepath.Dir(file)) == room }) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -33,14 +34,14 @@ func TestLanesLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := model.Load(name)
-			must(t, err)
+			failtest.On(t, err)
 			h := newHarness(t, m)
 			defer h.close()
 			r := h.runner(nil)
 			deliver := func(shardKey, i string) {
 				from := len(h.records)
 				for _, w := range writes {
-					must(t, h.write(strings.ReplaceAll(w, "$i", i)))
+					failtest.On(t, h.write(strings.ReplaceAll(w, "$i", i)))
 				}
 				h.pull()
 				var changes []projections.Change
@@ -50,7 +51,7 @@ func TestLanesLeave(t *testing.T) {
 					h.done[n+1] = true
 				}
 				_, err := r.Rows(t.Context(), runner.Batch{ShardKey: shardKey, Changes: changes})
-				must(t, err)
+				failtest.On(t, err)
 			}
 			for i, shardKey := range []string{"old of a run", "other of run", "new of a run"} {
 				deliver(shardKey, string(rune('1'+i)))
@@ -69,7 +70,7 @@ func TestLanesLeave(t *testing.T) {
 			if got := h.shardKeysOf(); !slices.Equal(got, []string{"new of a run", "other of run"}) {
 				t.Errorf("shards %v", got)
 			}
-			must(t, h.settle(len(h.records)+1))
+			failtest.On(t, h.settle(len(h.records)+1))
 			if out := h.audit(); out != "" {
 				t.Error(out)
 			}
@@ -96,7 +97,7 @@ func (h *harness) shardKeysOf() (out []string) {
 func TestOldBatchesAreDropped(t *testing.T) {
 	for _, name := range []string{"gallery", "viewing", "watchlists"} {
 		m, err := model.Load(name)
-		must(t, err)
+		failtest.On(t, err)
 		h := newHarness(t, m)
 		defer h.close()
 		for _, w := range []string{
@@ -105,7 +106,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 			`put worthwatch {"PK":"WATCHLIST#w","SK":"ITEM#MOVIE#1","entityType":"WATCHLIST_ITEM","contentType":"MOVIE","contentId":"1","addedAt":"2026-01-02T00:00:00Z"}`,
 		} {
 			if m.Table(strings.Fields(w)[1]) != nil {
-				must(t, h.write(w))
+				failtest.On(t, h.write(w))
 			}
 		}
 		h.pull()
@@ -131,7 +132,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 		}
 		r.Mono = nil
 		_, err = r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: time.Now()})
-		must(t, err)
+		failtest.On(t, err)
 	}
 }
 
@@ -139,7 +140,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 // counts, and only while nobody has moved them.
 func TestForgetShard(t *testing.T) {
 	m, err := model.Load("gallery")
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	r := h.runner(nil)
@@ -147,7 +148,7 @@ func TestForgetShard(t *testing.T) {
 	checkpoint := owntable.Checkpoint("gallery", "gallery", "s")
 	write := func(ops ...store.Op) {
 		_, err := h.store.Write(ctx, []store.Write{{Ref: checkpoint.Ref, Ops: ops}})
-		must(t, err)
+		failtest.On(t, err)
 	}
 	write(store.Op{Kind: store.Set, Attr: "p", Value: events.PositionOf(7).Value()}, store.Op{Kind: store.Add, Attr: "applied", Value: value.OfInt(5)})
 	if err := reader.ForgetShard(ctx, r, "gallery", "s"); !errors.Is(err, store.ErrCondition) {
@@ -162,7 +163,7 @@ func TestForgetShard(t *testing.T) {
 		t.Errorf("a checkpoint that was moved meanwhile: %v", err)
 	}
 	for range 2 { // the second time there is nothing left
-		must(t, reader.ForgetShard(ctx, r, "gallery", "s"))
+		failtest.On(t, reader.ForgetShard(ctx, r, "gallery", "s"))
 	}
 	if n, err := runnertest.Counted(ctx, r); err != nil || n.Applied != 6 {
 		t.Errorf("%+v, %v", n, err)

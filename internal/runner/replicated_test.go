@@ -1,12 +1,16 @@
 package runner_test
 
-import "testing"
+import (
+	"testing"
+
+	"weir/internal/failtest"
+)
 
 // TestReplicatedRows: version 2017.11.29 of global tables writes attributes of its own to a
 // row after the application's write, and before a deletion. Nothing counts twice by that.
 func TestReplicatedRows(t *testing.T) {
 	m, err := loadText(t, shelf)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	for _, line := range []string{
@@ -18,9 +22,9 @@ func TestReplicatedRows(t *testing.T) {
 		`put shelf {"PK":"BOX#1","SK":"THING#2","type":"Thing","name":"x","aws:rep:deleting":true,"aws:rep:updateregion":"us-east-1","aws:rep:updatetime":1767323047.5}`,
 		`delete shelf {"PK":"BOX#1","SK":"THING#2"}`,
 	} {
-		must(t, h.write(line))
+		failtest.On(t, h.write(line))
 	}
-	must(t, h.settle(1))
+	failtest.On(t, h.settle(1))
 	for _, row := range h.scan("shelf") {
 		if row.Get("SK").Text() == "METADATA" {
 			if n, _ := row.Get("things").Int64(); n != 1 {

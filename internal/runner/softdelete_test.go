@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -25,13 +26,13 @@ func TestSoftDeletes(t *testing.T) {
 		for _, soft := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, soft %v", name, soft), func(t *testing.T) {
 				m, err := model.Load(name)
-				must(t, err)
+				failtest.On(t, err)
 				c := &churner{harness: newHarness(t, m), at: map[string]events.Position{}}
 				defer c.close()
 				w := &ingest.Writer{Model: m, Store: c.store, Now: c.now}
 				for round := range 3 {
 					for _, r := range w.Do(t.Context(), sample.Apart(m, c.clock, fmt.Sprint("r", round, "-"))) {
-						must(t, r.Err)
+						failtest.On(t, r.Err)
 					}
 					c.apply()
 					if rows, _ := c.own(); round == 0 && len(rows) == 0 {
@@ -83,7 +84,7 @@ tables:
 entities:
   User: {where: {type: User}, key: {PK: "USER#{id}", SK: METADATA}, unique: [email], attributes: {email: string!, name: string}}
 `))
-	must(t, err)
+	failtest.On(t, err)
 	email := func(v string) value.Attr { return value.Attr{Name: "email", Value: value.OfString(v)} }
 	kind := func(v string) value.Attr { return value.Attr{Name: "type", Value: value.OfString(v)} }
 	for how, step := range map[string]struct {
@@ -107,7 +108,7 @@ entities:
 			defer c.close()
 			w := &ingest.Writer{Model: m, Store: c.store, Now: c.now}
 			create := []ingest.Command{{Op: "create", Entity: "User", Item: value.NewItem(value.Attr{Name: "id", Value: value.OfString("1")}, email("one@x"))}}
-			must(t, w.Do(t.Context(), create)[0].Err)
+			failtest.On(t, w.Do(t.Context(), create)[0].Err)
 			c.apply()
 			row := c.scan("users")[0]
 			at, _ := m.Tables[0].KeyOf(row)
@@ -122,7 +123,7 @@ entities:
 			}
 			for i := range ws { // all are written before the first is applied
 				_, err := c.store.Write(t.Context(), ws[i:i+1])
-				must(t, err)
+				failtest.On(t, err)
 			}
 			c.apply()
 			c.passes(60 * 24 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -44,11 +45,11 @@ func (s *asked) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 func TestManyShardsAreResumedAtOnce(t *testing.T) {
 	const shards = 250
 	m, err := loadText(t, shelf)
-	must(t, err)
+	failtest.On(t, err)
 	table := m.Tables[0].Table
 	table.Stream = true
 	db, err := embedded.Open("store", []store.Table{owntable.Table(), table}, embedded.Options{FS: vfs.NewMem(), Shards: shards})
-	must(t, err)
+	failtest.On(t, err)
 	t.Cleanup(func() { db.Close() })
 	counted := &asked{Store: db}
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: counted, Now: time.Now}
@@ -59,7 +60,7 @@ func TestManyShardsAreResumedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		places, err := reader.ReadPlaces(t.Context(), r)
-		must(t, err)
+		failtest.On(t, err)
 		if len(places) != shards {
 			t.Fatalf("%d shards are known", len(places))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
@@ -17,10 +18,10 @@ import (
 // newSpread is newTagged with tags that are a distinct.
 func newSpread(t *testing.T) *harness {
 	m, err := loadText(t, strings.ReplaceAll(tagged, ", max: $max", ""))
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
-	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
-	must(t, h.settle(1))
+	failtest.On(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	failtest.On(t, h.settle(1))
 	return h
 }
 
@@ -62,8 +63,8 @@ func TestSpread(t *testing.T) {
 	if size := h.theLedger().Size(); size > 1000 {
 		t.Errorf("the ledger has %d bytes: %v", size, h.theLedger())
 	}
-	must(t, h.settle(1))
-	must(t, h.settle(100))
+	failtest.On(t, h.settle(1))
+	failtest.On(t, h.settle(100))
 	h.shows("come again", 250, 250, 3)
 	h.holds("come again", 250)
 	h.each(0, 200, moved)
@@ -121,20 +122,20 @@ func TestSpreadTogether(t *testing.T) {
 		b := h.batch(i)
 		b.ShardKey = fmt.Sprint(b.ShardKey, i)
 		_, err := r.Rows(t.Context(), b)
-		must(t, err)
+		failtest.On(t, err)
 	}
 	for _, line := range []func(i int) string{func(i int) string {
 		return fmt.Sprintf(`put films {"PK":"USER#%d","SK":"RATING#1","type":"Rating","stars":2,"mood":"m","tag":"same"}`, i)
 	}, gone} {
 		first := len(h.records) + 1
-		must(t, h.write(line(1)))
-		must(t, h.write(line(2)))
+		failtest.On(t, h.write(line(1)))
+		failtest.On(t, h.write(line(2)))
 		h.pull()
 		r := h.runner(nil)
 		r.Store = &overtaken{h.store, func() { one(h.runner(nil), first+1) }}
 		one(r, first)
 		one(h.runner(nil), first)
-		must(t, h.settle(len(h.records)+1))
+		failtest.On(t, h.settle(len(h.records)+1))
 		if line(1) == gone(1) {
 			h.shows("gone", 0, 0, 0)
 			h.holds("gone", 0)
@@ -173,9 +174,9 @@ func TestSpreadVerified(t *testing.T) {
 		}
 	}
 	out, err := h.store.Write(t.Context(), ws)
-	must(t, err)
+	failtest.On(t, err)
 	for i := range out {
-		must(t, out[i].Err)
+		failtest.On(t, out[i].Err)
 	}
 	h.set(ledger, owntable.Sum("tags"), value.OfInt(9))
 	if n := strings.Count(h.audit(), "\n") + 1; n < 206 {
@@ -219,7 +220,7 @@ func TestSpreadUnits(t *testing.T) {
 			q.apply(q.runner, leave...)
 		}
 		row, err := q.runner.GetRow(t.Context(), q.about)
-		if must(t, err); !value.Equal(row.Get("n"), value.OfInt(int64(values))) {
+		if failtest.On(t, err); !value.Equal(row.Get("n"), value.OfInt(int64(values))) {
 			t.Errorf("it shows %s of %d values", row.Get("n").Text(), values)
 		}
 	}
@@ -235,10 +236,10 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	sum := owntable.Sum("ratings")
 	set := func(v value.Value) (was value.Value) {
 		rows, err := h.store.Get(t.Context(), []store.Ref{ledger})
-		must(t, err)
+		failtest.On(t, err)
 		out, err := h.store.Write(t.Context(), []store.Write{{Ref: ledger, Ops: []store.Op{store.Assign(sum, v)}}})
-		must(t, err)
-		must(t, out[0].Err)
+		failtest.On(t, err)
+		failtest.On(t, out[0].Err)
 		return rows[0].Get(sum)
 	}
 	was := set(value.OfString("no number")) // something else wrote it
@@ -248,16 +249,16 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	r := h.runner(nil)
 	r.Store = &overtaken{h.store, func() {
 		rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
-		must(t, err)
+		failtest.On(t, err)
 		out, err := h.store.Write(t.Context(), []store.Write{valued(rows[0], 5)})
-		must(t, err)
-		must(t, out[0].Err)
+		failtest.On(t, err)
+		failtest.On(t, out[0].Err)
 	}}
 	for id := range h.letters() {
-		must(t, r.Retry(t.Context(), id))
+		failtest.On(t, r.Retry(t.Context(), id))
 	}
 	rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
-	must(t, err)
+	failtest.On(t, err)
 	if _, n := owntable.ValueIn(rows[0]); !value.Equal(n, value.OfInt(6)) {
 		t.Errorf("6 rows have the value, and %s are counted", n.Text())
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/failtest"
 	"weir/internal/projections"
 	"weir/internal/soaktest"
 	"weir/internal/value"
@@ -64,7 +65,7 @@ func (q *tasks) picks(n int, gone bool) {
 func (q *tasks) state(want string) {
 	q.Helper()
 	row, err := q.runner.GetRow(q.Context(), q.about)
-	must(q, err)
+	failtest.On(q, err)
 	if row.Get("state").Text() != want {
 		q.Fatalf("it shows %v, want %q", row.Get("state"), want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -36,7 +37,7 @@ func (s *stuck) Read(ctx context.Context, table, shard string, after events.Posi
 // Of shards that processes share, it alone stands still, and is named.
 func TestStuckShardOfAnOrder(t *testing.T) {
 	m, err := loadText(t, letters)
-	must(t, err)
+	failtest.On(t, err)
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	tables := []store.Table{owntable.Table()}
 	for _, mt := range m.AllTables() {
@@ -45,10 +46,10 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 		tables = append(tables, st)
 	}
 	db, err := embedded.Open("store", tables, embedded.Options{FS: vfs.NewMem(), Now: now, Shards: 4})
-	must(t, err)
+	failtest.On(t, err)
 	defer db.Close()
 	shards, err := db.Shards(t.Context(), "letters")
-	must(t, err)
+	failtest.On(t, err)
 	s := &stuck{db, shards[0].ID}
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: now}
 	for i := range 40 {
@@ -56,11 +57,11 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 			value.Attr{Name: "type", Value: value.OfString("Post")}, value.Attr{Name: "author", Value: value.OfString("a")}, value.Attr{Name: "title", Value: value.OfString("x")})
 		ref := store.Ref{Table: "letters", Key: store.Key{Partition: row.Get("PK"), Sort: row.Get("SK")}}
 		_, err := db.Write(t.Context(), []store.Write{{Ref: ref, Put: row}})
-		must(t, err)
+		failtest.On(t, err)
 	}
 	posts := func() int64 {
 		row, err := store.GetRow(t.Context(), db, store.Ref{Table: "letters", Key: store.Key{Partition: value.OfString("AUTHOR#a"), Sort: value.OfString("METADATA")}})
-		must(t, err)
+		failtest.On(t, err)
 		n, _ := row.Get("posts").Int64()
 		return n
 	}
@@ -78,7 +79,7 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	step = (&reader.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper()
 	for range 10 {
 		_, _, err := step.Step(t.Context())
-		must(t, err)
+		failtest.On(t, err)
 	}
 	if n := posts(); n == 0 || n == 40 || still["letters "+s.shard] == "" || len(still) != 1 {
 		t.Fatalf("%d posts while one shard of four stands still, %v", n, still)
@@ -86,7 +87,7 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	s.shard = ""
 	for range 10 {
 		_, _, err := step.Step(t.Context())
-		must(t, err)
+		failtest.On(t, err)
 	}
 	if n := posts(); n != 40 || still["letters "+shards[0].ID] != "" {
 		t.Fatalf("%d of 40 posts, %v", n, still)

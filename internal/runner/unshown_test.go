@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -28,29 +29,29 @@ var theMovie = store.Ref{Table: "films", Key: store.Key{Partition: value.OfStrin
 // newFilms is a harness with a movie that somebody rated 4.
 func newFilms(t *testing.T) *harness {
 	m, err := loadText(t, films)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
-	must(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
+	failtest.On(t, h.write(`put films {"PK":"MOVIE#1","SK":"METADATA","type":"Movie"}`))
 	h.rate("a", `"stars":4,"tag":"x"`)
-	must(t, h.settle(1))
+	failtest.On(t, h.settle(1))
 	return h
 }
 
 func (h *harness) rate(user, what string) {
 	h.t.Helper()
-	must(h.t, h.write(fmt.Sprintf(`put films {"PK":"USER#%s","SK":"RATING#1","type":"Rating",%s}`, user, what)))
+	failtest.On(h.t, h.write(fmt.Sprintf(`put films {"PK":"USER#%s","SK":"RATING#1","type":"Rating",%s}`, user, what)))
 }
 
 func (h *harness) theLedger() value.Item {
 	rows, err := h.store.Get(h.t.Context(), []store.Ref{owntable.Ledger("films", theMovie)})
-	must(h.t, err)
+	failtest.On(h.t, err)
 	return rows[0]
 }
 
 // letters are the ids of the dead letters that stand, each with its reason.
 func (h *harness) letters() map[string]string {
 	out := map[string]string{}
-	must(h.t, h.runner(nil).Dead(h.t.Context(), func(d deadletter.Letter) error {
+	failtest.On(h.t, h.runner(nil).Dead(h.t.Context(), func(d deadletter.Letter) error {
 		out[d.ID] = string(d.Kind) + " " + d.Reason
 		return nil
 	}))
@@ -80,14 +81,14 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	defer h.close()
 	keep := func(source string) string {
 		id, err := h.runner(nil).Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Number, Target: "as it was", Row: theMovie, Reason: "x", Source: source})
-		must(t, err)
+		failtest.On(t, err)
 		return id
 	}
 	old := keep("of before")
-	must(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"u":"`+old+` cannot be computed: Movie.old"}`))
+	failtest.On(t, h.write(`ledger films {"PK":"MOVIE#1","SK":"METADATA"} {"u":"`+old+` cannot be computed: Movie.old"}`))
 	from := len(h.records) + 1
 	h.rate("b", `"stars":3,"tag":"y"`)
-	must(t, h.settle(from))
+	failtest.On(t, h.settle(from))
 	h.says("it gives another reason", true)
 	left := keep("left behind")
 	if err := h.runner(nil).Retry(t.Context(), left); err != nil {
@@ -95,7 +96,7 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	}
 	h.says("the one left behind is gone", true)
 	from = len(h.records) + 1
-	must(t, h.write(`delete films {"PK":"USER#b","SK":"RATING#1"}`))
-	must(t, h.settle(from))
+	failtest.On(t, h.write(`delete films {"PK":"USER#b","SK":"RATING#1"}`))
+	failtest.On(t, h.settle(from))
 	h.says("all is well", false)
 }

@@ -8,6 +8,7 @@ import (
 
 	"weir/internal/contribution"
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -31,20 +32,20 @@ entities:
 derive:
   Copy: {row: Sheet, set: {id: id, `+strings.Join(set, ", ")+`}}
 `)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	table := m.Tables[0]
 	copied := store.Ref{Table: table.Name, Key: store.Key{Partition: value.OfString("COPIES"), Sort: value.OfString("1")}}
 	has := func(n int64) {
 		t.Helper()
-		must(t, h.settle(len(h.done)+1))
-		must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.settle(len(h.done)+1))
+		failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 			t.Errorf("%s: %s", d.Target, d.Reason)
 			return nil
 		}))
 		rows, err := h.store.Get(t.Context(), []store.Ref{copied})
-		must(t, err)
+		failtest.On(t, err)
 		for i := range wide {
 			if v := rows[0].Get(fmt.Sprintf("f%d", i)); !value.Equal(v, value.OfInt(n)) {
 				t.Fatalf("f%d of the copy is %v, not %d", i, v, n)
@@ -58,9 +59,9 @@ derive:
 		for i := range wide {
 			row = row.With(value.Attr{Name: fmt.Sprintf("f%d", i), Value: value.OfInt(n)})
 		}
-		must(t, h.writeRow(table, "put", []value.Item{row}))
+		failtest.On(t, h.writeRow(table, "put", []value.Item{row}))
 		has(n)
-		must(t, h.write(`delete wide {"PK":"COPIES","SK":"1"}`))
+		failtest.On(t, h.write(`delete wide {"PK":"COPIES","SK":"1"}`))
 		has(n)
 	}
 }
@@ -77,7 +78,7 @@ entities:
 derive:
   Whole.parts: {count: Part}
 `)
-	must(t, err)
+	failtest.On(t, err)
 	h := newHarness(t, m)
 	defer h.close()
 	ref := func(sort string) store.Ref {
@@ -105,7 +106,7 @@ derive:
 			return ws, nil
 		}, 10
 	}
-	must(t, h.runner(nil).PutRowsInto(t.Context(), ref("META"), rows, into))
+	failtest.On(t, h.runner(nil).PutRowsInto(t.Context(), ref("META"), rows, into))
 	if counted == 0 || counted > 100 {
 		t.Errorf("the last transaction has %d rows besides its marks", counted)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
+	"weir/internal/failtest"
 	"weir/internal/soaktest"
 )
 
@@ -73,7 +74,7 @@ func TestWidestModels(t *testing.T) {
 				t.Errorf("one more: %v", err)
 			}
 			m, err := loadText(t, widestOf(of.kind, of.most))
-			must(t, err)
+			failtest.On(t, err)
 			h := newHarness(t, m)
 			put := func(part string, from int) string {
 				row := fmt.Sprintf(`put wide {"PK":"SHEET#1","SK":"PART#%s","kind":"Part","id":"1","n":"%s"`, part, part)
@@ -88,13 +89,13 @@ func TestWidestModels(t *testing.T) {
 				{`delete wide {"PK":"SHEET#1","SK":"PART#1"}`, put("2", 900)}, {`delete wide {"PK":"SHEET#1","SK":"PART#2"}`},
 			} {
 				for _, line := range batch {
-					must(t, h.write(line))
+					failtest.On(t, h.write(line))
 					if of.kind == "shown" {
-						must(t, h.write(strings.NewReplacer("PART#", "OTHER#", `"Part"`, `"Other"`).Replace(line)))
+						failtest.On(t, h.write(strings.NewReplacer("PART#", "OTHER#", `"Part"`, `"Other"`).Replace(line)))
 					}
 				}
-				must(t, h.settle(len(h.done)+1))
-				must(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+				failtest.On(t, h.settle(len(h.done)+1))
+				failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 					t.Fatalf("%.60s: %s: %s", batch[0], d.Target, d.Reason)
 					return nil
 				}))
