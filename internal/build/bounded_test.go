@@ -121,14 +121,7 @@ func TestReplacedLetters(t *testing.T) {
 	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
 	f.rate(8, 3, "m")
 	f.catchUp()
-	ledger, err := f.runner().GetRow(t.Context(), owntable.Ledger(f.model.Name, movie))
-	f.ok(err)
-	_, err = f.runner().NoteShown(t.Context(), movie, ledger, errors.New("as if the row had refused it"))
-	f.ok(err)
-	was := f.dead()
-	if len(was) != 1 {
-		t.Fatalf("%+v", was)
-	}
+	was := f.keepsRefusal(movie)
 	f.build(owntable.BuildLive, "Movie")
 	f.compare()
 	if left := f.dead(); len(left) > 0 {
@@ -138,14 +131,7 @@ func TestReplacedLetters(t *testing.T) {
 		t.Error(err)
 	}
 	f.compare()
-	f.clock.Add(2)
-	_, _, err = f.builder("Movie").Prune(t.Context())
-	f.ok(err)
-	for name := range f.rows(owntable.TableName) {
-		if strings.Contains(name, `"dead|`) {
-			t.Errorf("%s is left", name)
-		}
-	}
+	f.prunesLetters()
 	f.compare()
 }
 
@@ -155,27 +141,40 @@ func TestReplacedLettersOfStatuses(t *testing.T) {
 	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
 	f.write("PK", "USER#1", "SK", "RATING#1", "type", "Rating", "movie", "1", "stars", 9, "at", "now")
 	f.catchUp()
-	movie := f.theMovie()
-	ledger, err := f.runner().GetRow(t.Context(), owntable.Ledger(f.model.Name, movie))
-	f.ok(err)
-	_, err = f.runner().NoteShown(t.Context(), movie, ledger, errors.New("as if the row had refused it"))
-	f.ok(err)
-	if was := f.dead(); len(was) != 1 {
-		t.Fatalf("%+v", was)
-	}
+	f.keepsRefusal(f.theMovie())
 	f.build(owntable.BuildLive, "Movie")
 	if left := f.dead(); len(left) > 0 {
 		t.Errorf("%+v", left)
 	}
+	f.prunesLetters()
+	f.verified()
+}
+
+// keepsRefusal has the letter of a row that refused what its ledger says, and no other, and returns it.
+func (f *fixture) keepsRefusal(row store.Ref) []deadletter.Letter {
+	f.Helper()
+	ledger, err := f.runner().GetRow(f.Context(), owntable.Ledger(f.model.Name, row))
+	f.ok(err)
+	_, err = f.runner().NoteShown(f.Context(), row, ledger, errors.New("as if the row had refused it"))
+	f.ok(err)
+	was := f.dead()
+	if len(was) != 1 {
+		f.Fatalf("%+v", was)
+	}
+	return was
+}
+
+// prunesLetters prunes, two hours later, and checks that no letter is left.
+func (f *fixture) prunesLetters() {
+	f.Helper()
 	f.clock.Add(2)
-	_, _, err = f.builder("Movie").Prune(t.Context())
+	_, _, err := f.builder("Movie").Prune(f.Context())
 	f.ok(err)
 	for name := range f.rows(owntable.TableName) {
 		if strings.Contains(name, `"dead|`) {
-			t.Errorf("%s is left", name)
+			f.Errorf("%s is left", name)
 		}
 	}
-	f.verified()
 }
 
 // before is a store that does something once, before its next transaction.
