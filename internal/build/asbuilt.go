@@ -135,15 +135,18 @@ func (b *Builder) grow(table string, was, is value.Item) {
 func (b *Builder) addGrown(before growth, ps []*pass) {
 	met := map[string]bool{}
 	for _, p := range ps {
+		if !p.dry {
+			continue
+		}
 		for _, t := range p.tables {
 			more := before[t.Name]
-			compares := more.Reads
-			if more.Reads = 0; p.dry && p.reads(t) && !met[t.Name] {
+			if p.build.Entity == model.BuildInPlace { // each such pass reads what it compares
+				b.add(Progress{Reads: more.Reads})
+			}
+			if more.Reads = 0; p.reads(t) && !met[t.Name] {
 				b.add(more)
 			}
-			if met[t.Name] = true; p.dry && p.build.Entity == model.BuildInPlace {
-				b.add(Progress{Reads: compares})
-			}
+			met[t.Name] = true
 		}
 	}
 }
