@@ -155,7 +155,7 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 // Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these builds.
 func (b *Builder) Rebuilds(ctx context.Context) (names []string, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
-	names = append(names, seq.Flat(b.Names, func(name string) []string { return b.Runner.Catalog.Program().Rebuilt(row, name, b.Again) })...)
+	names = seq.Flat(b.Names, func(name string) []string { return b.Runner.Catalog.Program().Rebuilt(row, name, b.Again) })
 	slices.Sort(names)
 	return names, err
 }

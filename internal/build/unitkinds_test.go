@@ -261,10 +261,7 @@ func billOf(t *testing.T, name string, open func(testing.TB, *model.Model) *fixt
 func (f *fixture) billed(name string) bill {
 	f.Helper()
 	names := f.model.InBuildOrder(func(string) bool { return true })
-	segments := 2
-	if strings.HasPrefix(name, "set") { // the scan of one segment meets rows that another one has made, as it happens
-		segments = 1
-	}
+	const segments = 1 // the scan of one of several meets rows that another one has made, as it happens
 	b := f.builder(names...)
 	b.Segments = segments
 	said, err := b.Estimate(f.Context())
