@@ -190,7 +190,7 @@ func (b *Bulk) begin() {
 	again.Store, again.Runner, again.Summary, again.InOrder = b.load, b.run, replay.Summary{}, true
 	again.Gap = func(g replay.Gap) {
 		if b.to.Gap != nil {
-			g.Row.Key = store.Key{Partition: g.Row.Key.Partition.Clone(), Sort: g.Row.Key.Sort.Clone()}
+			g.Row = g.Row.Clone()
 			b.say(len(g.Reason)+len(g.Row.Key.Partition.Text())+len(g.Row.Key.Sort.Text()), func() { b.to.Gap(g) })
 		}
 	}

@@ -353,7 +353,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		}
 		if builds := w.view.Builds.Generations(); len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
-			next.Fence = w.cut(next.Fence, l)
+			next.Fence = w.cut(next.Fence, l.At, isNew)
 		}
 		byMarks := func(b owntable.Build) bool { return b.HandOver.Over.IsZero() }
 		if len(w.portions) == 1 && len(w.portions[0].bad) == 0 && !slices.ContainsFunc(w.view.Builds.Counting(), byMarks) && w.looked.Idle {
@@ -366,10 +366,9 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 }
 
 // cut cuts the shard for builds that hand over: before the first record of the event that was written after the announcement, and
-// at its beginning if that is near and nothing was applied of the shard, which may descend from one that was cut.
-func (w *work) cut(f contribution.Fence, l *progress) contribution.Fence {
-	isNew := l.At.IsZero() && l.Last.IsZero()
-	return reader.Cut(w.view.CatalogRow, f, l.At, isNew, func(yield func(*events.Record) bool) {
+// at its beginning if that is near and the shard is new: nothing of it has come, and it may descend from one that was cut.
+func (w *work) cut(f contribution.Fence, at events.Position, isNew bool) contribution.Fence {
+	return reader.Cut(w.view.CatalogRow, f, at, isNew, func(yield func(*events.Record) bool) {
 		for i := range w.entries {
 			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
 				return

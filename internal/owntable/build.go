@@ -431,7 +431,7 @@ func (s SegmentRow) Held(at store.Ref) store.Write {
 // part of it, so that a builder that lost the segment can tell.
 func (s SegmentRow) write(at store.Ref) store.Write {
 	s.Free = false
-	return store.Write{Ref: at, Ops: seq.Map(writeTagged(s), func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })}
+	return store.Write{Ref: at, Ops: store.AssignAll(writeTagged(s))}
 }
 
 // Marks returns the prefix of the partition keys of the marks of a model, or of a

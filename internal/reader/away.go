@@ -46,7 +46,7 @@ func (r *Leased) noteSeen(ctx context.Context, table string, v *survey) error {
 	case r.cannotRead(table, unread):
 		return nil
 	}
-	if _, _, err = tryWrite(ctx, r.run.Store, kept.Saw(ref, now, 0), false); err == nil {
+	if _, err = r.run.Did(ctx, kept.Saw(ref, now, 0)); err == nil {
 		r.seen[table] = now
 	}
 	return err
@@ -164,7 +164,7 @@ func watchTable(ctx context.Context, run *runner.Runner, log *slog.Logger, table
 	if len(saw.Ops) == 0 {
 		return is, nil
 	}
-	_, _, err = tryWrite(ctx, run.Store, saw, false)
+	_, err = run.Did(ctx, saw)
 	return is, err
 }
 

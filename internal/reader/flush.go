@@ -113,16 +113,17 @@ func (c *consumer) unsaved(at place) *piece {
 	return p
 }
 
-// drop forgets what was gathered of a shard: it is read again, from its checkpoint.
-func (h *behind) drop(at place) {
-	if _, has := h.next.at[at]; !has {
+// drop forgets where a shard is, and what was gathered of it: it is read again, from its checkpoint.
+func (c *consumer) drop(at place) {
+	delete(c.at, at)
+	if _, has := c.next.at[at]; !has {
 		return
 	}
-	was := h.next
-	h.next = flush{}
+	was := c.next
+	c.next = flush{}
 	for _, p := range was.pieces {
 		if p.place != at {
-			h.next.add(p, was.since)
+			c.next.add(p, was.since)
 		}
 	}
 }
@@ -140,7 +141,6 @@ func (c *consumer) gather(ctx context.Context, pieces []piece, indexed bool) err
 		switch {
 		case before != nil && countOf(before.view) != countOf(p.view): // what is not saved cannot be, since the fence is that of the later view
 			c.drop(p.place)
-			delete(c.at, p.place)
 		case before != nil || indexed && isSearched(p.table, c.Runner.Model.Searches):
 			c.next.add(p, c.Runner.Moment())
 		default:
@@ -170,15 +170,20 @@ func (c *consumer) catchesUp() bool {
 // catchUp has documents written that are pending, and reports what became of that the next time.
 func (c *consumer) catchUp(ctx context.Context) {
 	k := &c.catching
-	k.owed, k.at, k.done = false, c.Runner.Moment(), make(chan struct{})
-	write := func(done chan struct{}) {
+	done := make(chan struct{})
+	k.owed, k.at, k.done = false, c.Runner.Moment(), done
+	c.write(func() {
 		defer close(done)
 		_, k.err = documents.CatchUp(ctx, c.Runner)
-	}
-	if c.beside {
-		go write(k.done)
+	})
+}
+
+// write writes documents, beside all else if that is so for this consumer.
+func (h *behind) write(do func()) {
+	if h.beside {
+		go do()
 	} else {
-		write(k.done)
+		do()
 	}
 }
 
@@ -257,16 +262,11 @@ func (c *consumer) startFlush(ctx context.Context) error {
 		writing, h.offered = nil, false
 	}
 	batches := batchesOf(h.pieces)
-	write := func() {
+	c.write(func() {
 		defer close(h.done)
 		defer cancel()
 		h.adds, h.pending, h.err = documents.Write(ctx, c.Runner, batches, writing)
-	}
-	if c.beside {
-		go write()
-	} else {
-		write()
-	}
+	})
 	return nil
 }
 

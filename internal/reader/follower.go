@@ -22,6 +22,7 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -217,11 +218,7 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 			return err
 		}
 		p := piece{place: place{page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
-		for _, is := range shards {
-			if is.ID == page.Shard {
-				p.above = above(shards, is.Parent)
-			}
-		}
+		p.above = above(shards, seq.Find(shards, func(is store.Shard) bool { return is.ID == page.Shard }).Parent)
 		pieces = append(pieces, p)
 	}
 	view, indexed, err := c.admit(ctx, pieces)
@@ -518,11 +515,7 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 // and once more with "" when it goes on.
 func (c *consumer) standShards(still map[place]error) error {
 	if c.Stopped == nil {
-		var errs []error
-		for _, err := range still {
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
+		return errors.Join(slices.Collect(maps.Values(still))...)
 	}
 	for at, err := range still {
 		if why := err.Error(); c.still[at] != why {
@@ -730,7 +723,6 @@ func (c *consumer) move(ctx context.Context, pieces []piece) error {
 	for i, p := range pieces {
 		last := p.last()
 		if out[i].Err != nil && !isAt(out[i].Row, last) {
-			delete(c.at, p.place)
 			c.drop(p.place)
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 // process was first, ok is false and err is nil. The row says which process was first: no
 // two have the same name.
 func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
-	done, row, err := tryWrite(ctx, s, seen.Take(at, owner), true)
+	done, row, err := tryWrite(ctx, s, seen.Take(at, owner))
 	if err != nil {
 		return 0, false, err
 	}
@@ -35,20 +35,20 @@ func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseR
 
 // beat renews a lease. If another process has taken it, ok is false and err is nil.
 func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
-	ok, _, err = tryWrite(ctx, s, owntable.BeatLease(at, fence), true)
+	ok, _, err = tryWrite(ctx, s, owntable.BeatLease(at, fence))
 	return ok, err
 }
 
 // release gives a lease back, so that other processes need not wait for it to run out.
 func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
-	_, _, err := tryWrite(ctx, s, owntable.FreeLease(at, fence), true)
+	_, _, err := tryWrite(ctx, s, owntable.FreeLease(at, fence))
 	return err
 }
 
-// tryWrite does a conditional write, and returns the row that it has met or made. A failed condition is no error: another process
-// was first.
-func tryWrite(ctx context.Context, s store.Store, w store.Write, repeatable bool) (done bool, row value.Item, err error) {
-	w.Repeatable = repeatable
+// tryWrite does a conditional write, which may happen twice, and returns the row that it has met or made. A failed condition is no
+// error: another process was first.
+func tryWrite(ctx context.Context, s store.Store, w store.Write) (done bool, row value.Item, err error) {
+	w.Repeatable = true
 	if row, err = store.WriteRow(ctx, s, w); errors.Is(err, store.ErrCondition) {
 		return false, row, nil
 	}

@@ -55,14 +55,12 @@ func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
 	}
 	now := source.Fence()
 	if now == 0 {
-		delete(c.at, at)
 		delete(c.held, at)
 		c.drop(at)
 		return false, c.look(ctx, at)
 	}
 	if c.held[at] != now {
 		c.drop(at)
-		delete(c.at, at)
 		c.held[at] = now
 	}
 	return true, nil

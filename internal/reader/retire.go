@@ -152,14 +152,11 @@ func (r *Leased) twice(p place) bool {
 // forgetShard removes all that is kept of a shard that is over. It does nothing if another
 // process changes the shard's rows at the same time or has removed them before.
 func (r *Leased) forgetShard(ctx context.Context, p place) error {
-	switch err := ForgetShard(ctx, r.run, p.table, p.shard); {
-	case errors.Is(err, store.ErrCondition), errors.Is(err, store.ErrConflict):
-		return nil
-	case err != nil:
-		return err
+	done, err := runner.Transacted(ForgetShard(ctx, r.run, p.table, p.shard))
+	if done {
+		r.opts.Log.Info("a shard is over", "table", p.table, "shard", p.shard)
 	}
-	r.opts.Log.Info("a shard is over", "table", p.table, "shard", p.shard)
-	return nil
+	return err
 }
 
 // miss records that the stream no longer lists a finished shard or, if missing is false,

@@ -43,7 +43,7 @@ func (r *Leased) sameStream(ctx context.Context, table string) error {
 		}
 	}
 	if !slices.Equal(met, labels) {
-		if done, _, err := tryWrite(ctx, r.run.Store, kept.Becomes(ref, labels), false); !done {
+		if done, err := r.run.Did(ctx, kept.Becomes(ref, labels)); !done {
 			return err
 		}
 	}

@@ -174,7 +174,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		wr := in.publishWrite(target, e, in.based(rows[1]))
 		again, err := false, error(nil)
 		if len(wr.Ops) > 0 && !Shows(rows[0], &wr) {
-			again, err = in.showBuilt(ctx, target, e, wr, rows[1])
+			again, err = in.showWrite(ctx, target, e, wr, rows[1])
 		}
 		if err != nil && !errors.Is(err, store.ErrRefused) {
 			return err
@@ -185,20 +185,6 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		}
 	}
 	return fmt.Errorf("%s changes all the time", r.Describe(target))
-}
-
-// showBuilt does a write that shows a ledger of a generation, whose runner this is. again says that
-// another writer was there before.
-func (r *Runner) showBuilt(ctx context.Context, target store.Ref, e *model.Entity, wr store.Write, ledger value.Item) (again bool, err error) {
-	wr.Return = true
-	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
-	switch {
-	case err != nil || out[0].Err == nil:
-		return false, err
-	case errors.Is(out[0].Err, store.ErrRefused):
-		return false, out[0].Err
-	}
-	return true, r.reclaim(ctx, target, e, out[0].Row, ledger)
 }
 
 // An operator's command sees the model as a batch does: the runners of all generations that

@@ -40,7 +40,7 @@ func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
 	case w.Put != nil:
 		w.Put = w.Put.With(attrs...)
 	default:
-		w.Ops = append(w.Ops, seq.Map(attrs, func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })...)
+		w.Ops = append(w.Ops, store.AssignAll(attrs)...)
 	}
 	return w
 }

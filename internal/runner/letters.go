@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"weir/internal/deadletter"
-	"weir/internal/store"
-	"weir/internal/value"
 )
 
 // Letters has the dead letters of the runner's model or, in the runner of a generation, of its build.
@@ -69,13 +67,4 @@ func (r *Runner) Gaps(ctx context.Context) (out []deadletter.Letter, err error) 
 		return nil
 	})
 	return out, err
-}
-
-// Describe names a row in a form for people.
-func (r *Runner) Describe(ref store.Ref) string {
-	t := r.Model.Table(ref.Table)
-	if t == nil {
-		return ref.Table
-	}
-	return ref.Table + " " + string(value.AppendPlainItem(nil, t.Item(ref.Key)))
 }

@@ -241,17 +241,22 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	if len(wr.Ops) == 0 {
 		return nil
 	}
+	_, err := r.showWrite(ctx, target, e, wr, ledger)
+	return err
+}
+
+// showWrite does a write that shows a ledger, as it was read, on its target. ErrRefused says that the row has no room. moved says
+// that another writer had changed the row before, so that the row was shown by what it is now (reclaim).
+func (r *Runner) showWrite(ctx context.Context, target store.Ref, e *model.Entity, wr store.Write, ledger value.Item) (moved bool, err error) {
 	wr.Return = true
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
 	switch {
-	case err != nil:
-		return err
+	case err != nil || out[0].Err == nil:
+		return false, err
 	case errors.Is(out[0].Err, store.ErrRefused):
-		return out[0].Err
-	case out[0].Err != nil:
-		return r.reclaim(ctx, target, e, out[0].Row, ledger)
+		return false, out[0].Err
 	}
-	return nil
+	return true, r.reclaim(ctx, target, e, out[0].Row, ledger)
 }
 
 // RetryFix corrects a thing for which a change of its source row is kept as a dead letter. The

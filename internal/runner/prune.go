@@ -264,20 +264,14 @@ func (w *Work) Redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 	if most == 0 {
 		most = mostPositions
 	}
-	full := make([][]owntable.Applied, len(rows))
+	full, out := make([][]owntable.Applied, len(rows)), make([][]string, len(rows))
 	for i, positions := range rows {
 		if over := len(positions) - most; over > most || over > 0 && over%pruneEvery == 1 {
 			full[i] = positions
 		}
 	}
-	return w.redundant(ctx, full)
-}
-
-// redundant is Redundant for rows with any number of positions.
-func (w *Work) redundant(ctx context.Context, rows [][]owntable.Applied) ([][]string, error) {
-	out := make([][]string, len(rows))
 	var keys []string
-	for _, positions := range rows {
+	for _, positions := range full {
 		for _, p := range positions {
 			if p.Key != w.ShardKey {
 				keys = append(keys, p.Key)
@@ -290,7 +284,7 @@ func (w *Work) redundant(ctx context.Context, rows [][]owntable.Applied) ([][]st
 	if err != nil {
 		return nil, err
 	}
-	for i, positions := range rows {
+	for i, positions := range full {
 		for _, p := range positions {
 			at, found := slices.BinarySearch(keys, p.Key)
 			if found && len(out[i]) < pruneAtOnce && is[at].Err == nil && (is[at].Gone || p.At.Compare(is[at].At) <= 0) {

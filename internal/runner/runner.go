@@ -23,7 +23,8 @@
 // Beside the way of a batch:
 //
 //   - contribute.go, built.go: what package build needs while ledgers are built.
-//   - compare.go, fix.go: what a build of rows in place asks.
+//   - fix.go: what a build of rows in place asks.
+//   - text.go: how rows and values are named for people.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
 //   - prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
 //

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -63,17 +62,8 @@ func (r *Runner) showSummary(ctx context.Context, target store.Ref, e *model.Ent
 		return nil
 	}
 	if !Shows(row, &wr) {
-		wr.Return = true
-		out, err := r.Write(ctx, []store.Write{wr})
-		switch {
-		case err != nil:
+		if _, err := r.showWrite(ctx, target, e, wr, ledger); err != nil {
 			return err
-		case errors.Is(out[0].Err, store.ErrRefused):
-			return out[0].Err
-		case out[0].Err != nil:
-			if err := r.reclaim(ctx, target, e, out[0].Row, ledger); err != nil {
-				return err
-			}
 		}
 	}
 	if !wr.Delete {

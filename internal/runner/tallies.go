@@ -10,7 +10,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
-	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -319,7 +318,7 @@ func (r *Runner) publishWrite(target store.Ref, e *model.Entity, b value.Item) s
 	}
 	n := VersionOf(b)
 	wr := store.Write{Ref: target}
-	wr.Ops = append(wr.Ops, seq.Map(attrs, func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })...)
+	wr.Ops = append(wr.Ops, store.AssignAll(attrs)...)
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, n))
 	wr.If = append(r.IsOf(e), []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}})
 	return wr

@@ -52,6 +52,7 @@ func (m *stored) scan(q store.Query, yield func(value.Item)) {
 	for row, err := range store.EachRow(context.Background(), m.db, q) {
 		if err != nil {
 			m.fail(Lost, "reading the rows: %v", err)
+			return
 		}
 		yield(row)
 	}

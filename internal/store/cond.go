@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -72,6 +73,11 @@ func Assign(attr string, v value.Value) Op {
 		return Op{Kind: Remove, Attr: attr}
 	}
 	return Op{Kind: Set, Attr: attr, Value: v}
+}
+
+// AssignAll returns the operations that set attributes, or remove those whose value is Missing.
+func AssignAll(attrs []value.Attr) []Op {
+	return seq.Map(attrs, func(a value.Attr) Op { return Assign(a.Name, a.Value) })
 }
 
 // Validate returns ErrRefused, with the reason, if a write of this table can never
@@ -392,7 +398,7 @@ func (w *Write) Failed(err error) error {
 	case w.Check:
 		op = "check"
 	}
-	return &failure{op: op, ref: w.Ref.clone(), err: err}
+	return &failure{op: op, ref: w.Ref.Clone(), err: err}
 }
 
 // failure formats its text only on demand, because a failed condition is ordinary.
@@ -432,7 +438,8 @@ func FailedTables(err error) []string {
 	return nil
 }
 
-func (r Ref) clone() Ref {
+// Clone returns a copy whose key shares no memory with others.
+func (r Ref) Clone() Ref {
 	return Ref{Table: r.Table, Key: Key{Partition: r.Key.Partition.Clone(), Sort: r.Key.Sort.Clone()}}
 }
 

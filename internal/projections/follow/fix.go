@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"weir/internal/events"
@@ -10,6 +9,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -45,13 +45,12 @@ func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
 // ofOwnRow returns the fixes of a row of our own table.
 func ofOwnRow(m *model.Model, row value.Item) []runner.Fix {
 	list := row.Get(owntable.Partition).Text()
-	i := slices.IndexFunc(m.Follows, func(f *model.Follow) bool {
+	f := seq.Find(m.Follows, func(f *model.Follow) bool {
 		return strings.HasPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
 	})
-	if i < 0 {
+	if f == nil {
 		return nil
 	}
-	f := m.Follows[i]
 	if owntable.IsEntry(row.Get(owntable.Sort).Text()) {
 		if ref, attr, ok := followerOf(m, row); ok {
 			return []runner.Fix{&FollowerFix{Row: ref, Attr: attr, List: owntable.FollowedList(list)}}
@@ -195,8 +194,7 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 		return true, false, err
 	}
 	list := listOf(r.Model, f.Following)
-	marked := onList(row, f.Attr, list.Key.Partition.Text())
-	if is, ok := FollowedBy(f.Follow, row); !marked && (!ok || !projections.SameRow(is, f.Of)) {
+	if is, ok := FollowedBy(f.Follow, row); !onList(row, f.Attr, list.Key.Partition.Text()) && (!ok || !projections.SameRow(is, f.Of)) {
 		return true, false, nil
 	}
 	w := Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), &Gathered{}}
@@ -205,7 +203,7 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 	if err != nil {
 		return false, false, err
 	}
-	if isFollower(r.Model, entry, f.Row, f.Attr) && marked {
+	if f.Right(r, []value.Item{row, entry}) {
 		return true, false, nil
 	}
 	if err := w.Enter(ctx, puts); err != nil {
@@ -270,16 +268,16 @@ func (f *FollowerFix) Right(r *runner.Runner, rows []value.Item) bool {
 // Correct makes the attribute show the value that our own table keeps on the list, if the
 // row follows that list and shows no newer value.
 func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Position) (done, differs bool, err error) {
-	rows, err := r.Get(ctx, []store.Ref{f.List, f.Row})
+	rows, err := r.Get(ctx, f.Reads(r.Model))
 	if err != nil {
 		return false, false, err
+	}
+	if f.Right(r, rows) {
+		return true, false, nil
 	}
 	text, v := f.List.Key.Partition.Text(), keptIn(rows[0])
 	keeps := KeepsLast(r.Model, r.Model.Table(f.Row.Table).Classify(rows[1]), f.Attr, text)
 	shows, version := v.shown(keeps), owntable.FollowVersion(f.Attr)
-	if f.Right(r, rows) {
-		return true, false, nil
-	}
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.Position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
 		// it again. A change of the source that is still to come is above both.

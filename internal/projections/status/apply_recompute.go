@@ -11,7 +11,6 @@ import (
 	"weir/internal/parallel"
 	"weir/internal/projections"
 	"weir/internal/runner"
-	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -271,7 +270,7 @@ func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b,
 		}
 	}
 	tallies, _ := projections.Published(r.Shows(e), b)
-	wr.Ops = append(wr.Ops, seq.Map(tallies, func(a value.Attr) store.Op { return store.Assign(a.Name, a.Value) })...)
+	wr.Ops = append(wr.Ops, store.AssignAll(tallies)...)
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
 	return wr
 }
