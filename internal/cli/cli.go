@@ -2,8 +2,7 @@
 // read, how they stop and how they say what went wrong, and where rows are.
 //
 // Besides, output.go sees to it that results which cannot be written end a command, readable.go
-// that no text from a table commands a terminal, inout.go that no output empties an input,
-// memory.go that a process keeps to its memory.
+// that no text from a table commands a terminal, memory.go that a process keeps to its memory.
 //
 // stdout has results only, and stderr all else. The first SIGINT or SIGTERM ends the context of a
 // command, which then stops where nothing is half done and returns; the second ends the process.

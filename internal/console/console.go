@@ -20,7 +20,7 @@
 //	POST /console/{model}/dead/{id}    retries or discards one
 //	POST /console/{model}/verify       recounts everything, or ends a recount
 //
-// With tools to try things out (Options.Try) there are /try, /new/{entity}, /busy and /kill as well.
+// With tools to try things out (Options.Try) there are /try, /new/{entity} and /kill as well.
 //
 // The pages are rendered here and need no JavaScript; a small script adds records to a tail and asks a search as one types. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
@@ -42,7 +42,7 @@
 //	letters.go                         the same for programs, as JSON
 //	dead.go, retry.go                  dead letters, and what is done with one
 //	health.go, course.go, check.go     lag and its last hour, leases, builds; a recount
-//	act.go, try.go, busy.go            what every action must prove; the tools of dev
+//	act.go, try.go                     what every action must prove; the tools of dev
 package console
 
 import (

@@ -249,7 +249,7 @@ func (s *stack) function(f *Function) {
 		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
 			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))))))
 		return
-	case Rows: // the schedule: see package lambda, tick.go
+	case Rows: // the schedule: see lambda/tick.go
 		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", "Looks whether the streams are read, and goes on with long lists."), is("ScheduleExpression", "rate(1 minute)"),
 			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
 		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),

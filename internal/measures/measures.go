@@ -4,8 +4,8 @@
 //
 // A metric's name, type, unit and labels are a contract: dashboards and alarms of others are built
 // on them. A rename needs a line in CHANGELOG.md. A label may only have values that are bounded
-// by the model or by the list (Label), never a key or a text from a row; series.go says how many
-// series that makes.
+// by the model or by the list (Label), never a key or a text from a row; series_test.go says how
+// many series that makes.
 package measures
 
 import (
