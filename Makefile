@@ -11,9 +11,9 @@ export CGO_ENABLED ?= 0
 help: ## what can be made; .ci/run is the full check, .ci/run gofmt vet tools lint vuln the linters
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 11
 
-build: ## the programs, into bin/
+build: ## the program weir, into bin/
 	@test -d bin || echo "building; the first time, this takes a minute or two"
-	@$(GO) build -o bin/ ./cmd/...
+	@$(GO) build -o bin/ ./cmd/weir
 
 demo: build ## replay the recorded streams into demo-data, then ask questions
 	@./scripts/demo.sh
@@ -28,7 +28,7 @@ soak: ## the long form of all tests, hours of it: loops, kills, a death at every
 # What make race leaves out: packages that start no goroutine, nor do their tests; tests that say that they
 # are soaktest.Calm; and scripts. It does not vet (make test does) what it would have to compile again for that,
 # and -short cuts down loops that do the same again, one after the other.
-CALM := cmd/simulator internal internal/aggregate internal/condition internal/contribution internal/deploy internal/doctor internal/drivers internal/function internal/measures internal/memory internal/openfiles internal/owntable internal/model internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/query internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/summed internal/value internal/why internal/writeapi
+CALM := internal/simulatorcli internal internal/aggregate internal/condition internal/contribution internal/deploy internal/doctor internal/drivers internal/function internal/measures internal/memory internal/openfiles internal/owntable internal/model internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/query internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/summed internal/value internal/why internal/writeapi
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 4 -parallel 4 -timeout 30m \

@@ -33,7 +33,7 @@ import (
 )
 
 // What is said of bad input: testdata/bad, an archive for each kind. Arguments are
-// looked at by cmd/projector.
+// looked at by internal/projectorcli.
 const bad = "../testdata/bad/"
 
 // leastBad is how many bad inputs there are at the least.

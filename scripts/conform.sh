@@ -41,7 +41,7 @@ group() {
 	groups+=($!)
 }
 mapfile -t packages < <(grep -rlE '^func Test[A-Za-z]*On(DynamoDB|AWS|Services)\(' --include='*_test.go' cmd internal | xargs -n1 dirname |
-	sort -u | grep -v '^internal/store/dynamodb\|^cmd/projector$\|^internal/build$' | sed 's|^|./|')
+	sort -u | grep -v '^internal/store/dynamodb\|^internal/projectorcli$\|^internal/build$' | sed 's|^|./|')
 services=(-short -parallel 6 -run '^TestContract$|On(DynamoDB|AWS|Services)$')
 group "${places[0]}" ./internal/store/dynamodb/... "$@"
 group "${places[1]}" -short ./internal/search/opensearch "$@" -args -rapid.checks=12
@@ -50,11 +50,11 @@ group "${places[1]}" "${services[@]}" ./internal/store/embedded ./internal/searc
 # is named in the first or second; the third has the rest.
 slow=('FunctionsBesideABuild|LifecycleTable|Lambda' 'BuildKilled|RollingDeploy|Template|Stages')
 if [ $# -eq 0 ]; then
-	group "${places[0]}" -short -run "^Test(${slow[0]})On" ./cmd/projector
-	group "${places[2]}" -short -run "^Test(${slow[1]})On" ./cmd/projector
-	group "${places[2]}" "${services[@]}" -skip "^Test(${slow[0]}|${slow[1]})On" ./cmd/projector
+	group "${places[0]}" -short -run "^Test(${slow[0]})On" ./internal/projectorcli
+	group "${places[2]}" -short -run "^Test(${slow[1]})On" ./internal/projectorcli
+	group "${places[2]}" "${services[@]}" -skip "^Test(${slow[0]}|${slow[1]})On" ./internal/projectorcli
 else
-	group "${places[2]}" "${services[@]}" ./cmd/projector "$@"
+	group "${places[2]}" "${services[@]}" ./internal/projectorcli "$@"
 fi
 group "${places[1]}" "${services[@]}" ./internal/build "$@"
 code=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Replays the recorded streams of the models into a new ./demo-data, shows what was
-# derived, and runs queries. It needs bin/projector: run it with `make demo`.
+# derived, and runs queries. It needs bin/weir: run it with `make demo`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=demo-data
@@ -18,29 +18,29 @@ show() {
 
 if [ -e "$data" ]; then
 	# Not under the feet of a projector that is still running on it.
-	bin/projector dead list "${models[0]}" --data "$data" >/dev/null
+	bin/weir dead list "${models[0]}" --data "$data" >/dev/null
 	rm -rf "$data"
 fi
 
 say "Recorded streams become counters, copies, feeds and search."
 for model in "${models[@]}"; do
-	show projector replay "$model" "testdata/streams/$model"
+	show weir replay "$model" "testdata/streams/$model"
 done
 
 say "Every derived value, recounted from the rows that the applications wrote:"
 for model in "${models[@]}"; do
-	show projector verify "$model"
+	show weir verify "$model"
 done
 
 say "Ask for what was derived:"
-show projector query gallery albums limit=3 --only title,createdAt,mediaCount
-show projector query wardrobe user-activities userId=user2 limit=3 --only Timestamp,ActivityType,ItemName
-show projector query movienight suggestions round_id=r-hot limit=3 --only title,up_votes,down_votes
-show projector query watchlists notifications userId=u-fan limit=3 --only at,watchlistId,contentType,contentId
-show projector query viewing summary profileId=profile-1 state=IN_PROGRESS
-show projector query gallery search-albums q=market limit=3 --only title,tags,mediaCount
+show weir query gallery albums limit=3 --only title,createdAt,mediaCount
+show weir query wardrobe user-activities userId=user2 limit=3 --only Timestamp,ActivityType,ItemName
+show weir query movienight suggestions round_id=r-hot limit=3 --only title,up_votes,down_votes
+show weir query watchlists notifications userId=u-fan limit=3 --only at,watchlistId,contentType,contentId
+show weir query viewing summary profileId=profile-1 state=IN_PROGRESS
+show weir query gallery search-albums q=market limit=3 --only title,tags,mediaCount
 
 say "Next:"
-printf '  bin/projector query gallery          # every query of the model, with its parameters\n'
+printf '  bin/weir query gallery          # every query of the model, with its parameters\n'
 printf '  curl -s "http://127.0.0.1:8480/v1/gallery/search-albums?q=market&limit=2"   # while the following runs\n'
-printf '  bin/projector run %s --data %s   # the console: open http://127.0.0.1:8480/\n' "${models[*]}" "$data"
+printf '  bin/weir run %s --data %s   # the console: open http://127.0.0.1:8480/\n' "${models[*]}" "$data"

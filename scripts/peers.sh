@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-[ -x bin/projector ] || { echo "peers.sh: build the programs first: make build" >&2; exit 2; }
+[ -x bin/weir ] || { echo "peers.sh: build the programs first: make build" >&2; exit 2; }
 CGO_ENABLED=0 "$go" run ./scripts/bench -generate "$work/gallery.jsonl" -records "${RECORDS:-100000}"
 cgo=0
 command -v gcc >/dev/null && cgo=1

@@ -15,7 +15,7 @@ import (
 
 // main serves until Lambda ends the process. Started in another way, it says so and exits with 2.
 func main() {
-	if !cli.InLambda() {
+	if !cli.InLambda(os.Args[1:]) {
 		fmt.Fprintln(os.Stderr, "function: Lambda starts this program; what a person runs is projector")
 		os.Exit(cli.Mistake)
 	}

@@ -41,8 +41,8 @@ const (
 // lambdaAPI is set in the environment where Lambda starts a program.
 const lambdaAPI = "AWS_LAMBDA_RUNTIME_API"
 
-// InLambda reports whether Lambda started the program.
-func InLambda() bool { return os.Getenv(lambdaAPI) != "" && len(os.Args) == 1 }
+// InLambda reports whether Lambda started the program, which then has no arguments.
+func InLambda(args []string) bool { return os.Getenv(lambdaAPI) != "" && len(args) == 0 }
 
 // ErrTerminated is the cause of a context that SIGTERM ended: a service manager asked
 // to stop, where an interrupt breaks off.
@@ -143,6 +143,8 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 	switch {
 	case exited >= 0:
 		return exited
+	case err != nil && unwritten(ctx): // help; Output.Code says so
+		return Down
 	case err != nil:
 		if to := p.elsewhere(args); to != "" {
 			fmt.Fprintf(stderr, "%s: no command %q: it is the program %s\nTry: %[3]s --help\n", p.Name, args[0], to)
@@ -159,7 +161,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 // values are not.
 func (p *Program) Parser(stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
 	return kong.New(p.Commands, kong.Name(p.Name), kong.Description(p.Description),
-		kong.Writers(stdout, stderr), kong.Exit(exit), kong.UsageOnError(),
+		kong.Writers(calling{stdout}, calling{stderr}), kong.Exit(exit), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(about))
 }

@@ -81,7 +81,7 @@ type messages struct {
 func (m *messages) Write(b []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.readable.Write(b)
+	return calling{&m.readable}.Write(b)
 }
 
 // Code is the exit code of a command that ended with a code: that of the results, when

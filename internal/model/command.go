@@ -25,10 +25,13 @@ func has(verb, flag string) bool {
 	return true
 }
 
+// Called is the program whose commands messages name. A main may set it before it does anything else.
+var Called = "projector"
+
 // Command returns a command about the model, as its user can type it in a shell: `projector dead retry gallery --aws ID`. The
 // model is as the command line names it, and behind it stand those of its Flags that the verb has.
 func (m *Model) Command(verb string, args ...string) string {
-	words := []string{"projector " + verb, quote(cmp.Or(m.Arg, m.Name))}
+	words := []string{Called + " " + verb, quote(cmp.Or(m.Arg, m.Name))}
 	for _, f := range m.Flags {
 		if !has(verb, f.Name) {
 			continue

@@ -19,8 +19,8 @@ import (
 // does not see a name that is put together from pieces.
 func TestAttributesStandHere(t *testing.T) {
 	others := map[string][]string{ // names of other things, by file
-		"cmd/projector/dev.go":                    {"op"},                                                                   // of a command, in JSON
-		"cmd/projector/server.go":                 {"Content-Type", "Authorization", "select", "limit", "cursor", "server"}, // headers, parameters, a flag
+		"internal/projectorcli/dev.go":            {"op"},                                                                   // of a command, in JSON
+		"internal/projectorcli/server.go":         {"Content-Type", "Authorization", "select", "limit", "cursor", "server"}, // headers, parameters, a flag
 		"internal/ingest/json.go":                 {"item"},                                                                 // of a command, in JSON
 		"internal/api/api.go":                     {"Retry-After", "Weir-Unfinished"},                                       // headers
 		"internal/api/problem.go":                 {"Retry-After"},

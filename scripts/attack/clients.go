@@ -17,9 +17,8 @@ const (
 // and nothing may be written.
 func (a *attack) keys() (string, error) {
 	asked := 0
-	for _, program := range []string{"ingest", "projector"} {
-		command := map[string]string{"ingest": "serve", "projector": "run"}[program]
-		s, err := a.start(1024, []string{"WEIR_KEYS=" + keyA + "," + keyB}, program, command, "gallery")
+	for _, program := range []string{"ingest serve", "run"} {
+		s, err := a.start(1024, []string{"WEIR_KEYS=" + keyA + "," + keyB}, append(strings.Fields(program), "gallery")...)
 		if err != nil {
 			return "", err
 		}
@@ -100,7 +99,7 @@ func (a *attack) bodies() (string, error) {
 // must go on meanwhile.
 func (a *attack) idle() (string, error) {
 	const files = 320
-	s, err := a.start(files, nil, "projector", "dev", "gallery")
+	s, err := a.start(files, nil, "dev", "gallery")
 	if err != nil {
 		return "", err
 	}

@@ -38,7 +38,7 @@ func (a *attack) files() (string, error) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			return "", err
 		}
-		out, err := exec.Command("bin/projector", "replay", "gallery", path, "--no-search", "--data", filepath.Join(a.dir, fmt.Sprint("data", i))).CombinedOutput()
+		out, err := exec.Command("bin/weir", "replay", "gallery", path, "--no-search", "--data", filepath.Join(a.dir, fmt.Sprint("data", i))).CombinedOutput()
 		code := 0
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 			code = exit.ExitCode()

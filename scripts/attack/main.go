@@ -94,8 +94,8 @@ type server struct {
 
 // start starts a program of bin with a limit of open files and additional environment
 // variables. Its output goes to stderr.
-func (a *attack) start(files int, env []string, program string, args ...string) (*server, error) {
-	cmd := webtest.Limited(files, filepath.Join("bin", program), append(args, "--data", filepath.Join(a.dir, "data"), "--addr", "127.0.0.1:0")...)
+func (a *attack) start(files int, env []string, args ...string) (*server, error) {
+	cmd := webtest.Limited(files, "bin/weir", append(args, "--data", filepath.Join(a.dir, "data"), "--addr", "127.0.0.1:0")...)
 	cmd.Env = append(os.Environ(), env...)
 	addr, err := webtest.Serving(cmd, io.Discard)
 	if err != nil {

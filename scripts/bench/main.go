@@ -71,7 +71,7 @@ func run(ctx context.Context) (err error) {
 	b := &bench{ctx: ctx, talk: os.Stderr, files: map[string]recording{}}
 	only := flag.String("only", "", "stages to run, with commas between: "+names())
 	flag.BoolVar(&b.short, "short", false, "smaller recordings and fewer rounds, in under two minutes")
-	flag.StringVar(&b.bin, "projector", "bin/projector", "the built `program`, of which the memory is measured")
+	flag.StringVar(&b.bin, "projector", "bin/weir", "the built `program`, of which the memory is measured")
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
 	flag.StringVar(&b.profiles.memory, "memprofile", "", "write a profile of all allocations, the peers' too, to `file`")
 	flag.TextVar(&b.size, "memory", memory.Default, "what the process that is measured may have resident, as projector's --memory")

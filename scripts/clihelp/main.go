@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ const page = "docs/guide/cli.md"
 
 const head = `# Command line
 
-This page is generated from the programs' own ` + "`--help`" + ` by ` + "`make cli`" + `. ` + "`MODEL`" + ` is the name of a built-in model or the path
+This page is generated from weir's own ` + "`--help`" + ` by ` + "`make cli`" + `. ` + "`MODEL`" + ` is the name of a built-in model or the path
 of a model file. Results are printed on stdout, everything else on stderr.
 What a terminal would misread, such as a control character or one that turns the order of a text, is printed as JSON
 escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is printed.
@@ -54,7 +55,8 @@ Actions shows them in the code with this problem matcher:
 ` + "```" + `
 `
 
-var programs = []string{"projector", "ingest", "simulator"}
+// programs are the commands of weir that have commands of their own, or much to say; weir itself is the first.
+var programs = []string{"weir", "weir ingest", "weir simulator"}
 
 func main() {
 	check := flag.Bool("check", false, "change nothing; exit with 1 when "+page+" is not current")
@@ -87,20 +89,24 @@ func written() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(bin)
-	if out, err := exec.Command("go", "build", "-o", bin+"/", "./cmd/...").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin+"/", "./cmd/weir").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
 	var b bytes.Buffer
 	b.WriteString(head)
 	for _, name := range programs {
-		program := filepath.Join(bin, name)
-		text, err := help(program)
+		words := strings.Fields(name)[1:]
+		program := filepath.Join(bin, "weir")
+		text, err := help(program, words...)
 		if err != nil {
 			return nil, err
 		}
 		section(&b, "## "+name, text)
 		for _, command := range commands(text) {
-			text, err := help(program, strings.Fields(command)...)
+			if slices.Contains(programs, name+" "+command) {
+				continue
+			}
+			text, err := help(program, slices.Concat(words, strings.Fields(command))...)
 			if err != nil {
 				return nil, err
 			}

@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(check bool) error {
-	mods, err := linked("./cmd/projector", "./cmd/ingest", "./cmd/function")
+	mods, err := linked("./cmd/weir", "./cmd/function")
 	if err != nil {
 		return err
 	}

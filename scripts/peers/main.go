@@ -69,7 +69,7 @@ func run(args []string) (err error) {
 	}
 	p := &peers{}
 	flags := flag.NewFlagSet("peers", flag.ExitOnError)
-	flags.StringVar(&p.projector, "projector", "bin/projector", "the built `program`")
+	flags.StringVar(&p.projector, "projector", "bin/weir", "the built `program`")
 	flags.StringVar(&p.memory, "memory", "256MB", "what weir may have resident, as projector's --memory")
 	recording := flags.String("recording", "", "the recording, a `file` of a gallery that scripts/bench.sh -generate makes")
 	model := flags.String("model", "models/gallery.yaml", "the gallery's model, a `file`")

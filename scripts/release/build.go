@@ -11,7 +11,7 @@ import (
 )
 
 // programs are what a person runs.
-var programs = []string{"projector", "ingest"}
+var programs = []string{"weir"}
 
 // functions are what Lambda runs, by name in a release, with the program of each.
 var functions = []struct{ name, program string }{{"projector", "function"}, {"ingest", "ingest"}}
@@ -93,6 +93,9 @@ func (r *release) build(ctx context.Context) error {
 		return err
 	}
 	if err := list.write(r.path("weir_%s.spdx.json", r.version)); err != nil {
+		return err
+	}
+	if err := r.formula(fmt.Sprintf("https://%s/releases/download/v%s", r.module, r.version)); err != nil {
 		return err
 	}
 	return writeSums(r.out)

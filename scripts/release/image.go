@@ -24,7 +24,7 @@ const (
 // user is who runs the programs in a container. /data belongs to it.
 const user = 65532
 
-// image is an image of containers with the programs and nothing else, one for each Linux
+// image is an image of containers with weir and nothing else, one for each Linux
 // machine, as an OCI layout. No daemon takes part.
 type image struct {
 	*release
@@ -85,7 +85,7 @@ func (b *image) add(machine string, programs []file) error {
 	config, err := b.putJSON(typeConfig, map[string]any{
 		"created": b.time, "architecture": machine, "os": "linux",
 		"config": map[string]any{
-			"User": fmt.Sprint(user), "Entrypoint": []string{"/usr/bin/projector"}, "WorkingDir": "/",
+			"User": fmt.Sprint(user), "Entrypoint": []string{"/usr/bin/weir"}, "WorkingDir": "/",
 			"Env": []string{"PATH=/usr/bin"}, "Labels": b.labels(),
 		},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},

@@ -87,7 +87,7 @@ func testImage(t *testing.T) []byte {
 	b := newImage(r)
 	b.roots = write("roots", "certificates")
 	for _, machine := range []string{"amd64", "arm64"} {
-		if err := b.add(machine, []file{{"projector", write(machine, "for "+machine), 0o755}}); err != nil {
+		if err := b.add(machine, []file{{"weir", write(machine, "for "+machine), 0o755}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func testImage(t *testing.T) []byte {
 	return content
 }
 
-// layerOf returns the digest of a layer's tar file, and the projector in it.
+// layerOf returns the digest of a layer's tar file, and the program in it.
 func layerOf(t *testing.T, path string) (digest, program string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -126,7 +126,7 @@ func layerOf(t *testing.T, path string) (digest, program string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Name == "usr/bin/projector" {
+		if h.Name == "usr/bin/weir" {
 			content, err := io.ReadAll(r)
 			if err != nil {
 				t.Fatal(err)

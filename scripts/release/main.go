@@ -1,10 +1,11 @@
 // Command release builds what a release has, into a directory:
 //
-//	weir_VERSION_SYSTEM_MACHINE.tar.gz    the static programs and licences (.zip for Windows)
+//	weir_VERSION_SYSTEM_MACHINE.tar.gz    the static program and licences (.zip for Windows)
 //	weir_VERSION_MACHINE.deb              the same as a Debian package
 //	weir_VERSION_image.tar                an image of containers (an OCI layout) for all Linux machines
 //	weir-NAME-lambda_VERSION_MACHINE.zip  the functions: projector (cmd/function) and ingest
 //	weir_VERSION.spdx.json                a list of all linked modules
+//	weir.rb                               a formula for Homebrew, if the module path is where releases are
 //	SHA256SUMS                            the checksums of all of these
 //
 //	go run ./scripts/release -version 0.1.0

@@ -52,7 +52,7 @@ func (r *release) try(ctx context.Context, path, dir string) (said string, err e
 	switch {
 	case name == sums:
 		return "read again", checkSums(r.out)
-	case strings.HasSuffix(name, ".spdx.json"):
+	case strings.HasSuffix(name, ".spdx.json"), strings.HasSuffix(name, ".rb"):
 		return "", nil
 	case strings.Contains(name, "-lambda_"):
 		if err := unpackZip(path, dir); err != nil {
@@ -94,8 +94,8 @@ func runsHere(system, machine string) bool {
 	return system == runtime.GOOS && machine == runtime.GOARCH
 }
 
-// runPrograms runs both programs in a folder. They say their version and commit, and a
-// recording that projector replays has no wrong value.
+// runPrograms runs the programs in a folder. They say their version and commit, and a
+// recording that weir replays has no wrong value.
 func (r *release) runPrograms(ctx context.Context, dir, data string) error {
 	for _, name := range programs {
 		said, err := output(ctx, dir, nil, filepath.Join(dir, name), "--version")
@@ -110,11 +110,11 @@ func (r *release) runPrograms(ctx context.Context, dir, data string) error {
 	if err != nil {
 		return err
 	}
-	projector := filepath.Join(dir, "projector")
-	if _, err := output(ctx, dir, nil, projector, "replay", "gallery", streams, "--data", data); err != nil {
+	weir := filepath.Join(dir, "weir")
+	if _, err := output(ctx, dir, nil, weir, "replay", "gallery", streams, "--data", data); err != nil {
 		return err
 	}
-	_, err = output(ctx, dir, nil, projector, "verify", "gallery", "--data", data)
+	_, err = output(ctx, dir, nil, weir, "verify", "gallery", "--data", data)
 	return err
 }
 
