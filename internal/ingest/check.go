@@ -142,7 +142,7 @@ func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 		return ""
 	case c.Op == Delete && !inKey:
 		return "is not in the key, which is all that a delete goes by"
-	case a == nil && !inKey:
+	case a == nil && !inKey && !slices.Contains(c.only, m.Name):
 		if len(r.Problems) >= maxSentences { // what is meant costs too much to look for in each of many
 			return "is no field of " + c.Name
 		}
@@ -166,7 +166,7 @@ func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
 	if c.Op != Update {
 		return ""
 	}
-	if inKey || a.Required {
+	if inKey || a != nil && a.Required {
 		return "is required and cannot be taken away"
 	}
 	c.given.set(name, value.OfNull())

@@ -24,9 +24,10 @@ type form struct {
 	attrs   map[string]*model.Attribute
 	keys    []string // names of the primary key that must be given
 	named   []string // all names of the primary key
+	only    []string // names that stand only in the keys of indexes
 	stamps  []value.Attr
 	made    map[string]bool        // attributes that are computed: keys by template, stamps
-	indexed map[string][]string    // for a declared attribute, the indexes that have it as a key
+	indexed map[string][]string    // for a declared attribute, the indexes that have it as a key; for a name in no other place, those that have it in one
 	indexes [][]*model.KeyTemplate // for each index, the templates that make its key
 	parts   int                    // the number of these templates
 	absent  store.Cond             // the row does not exist
@@ -40,7 +41,7 @@ type form struct {
 // it.
 func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
-		Entity: e, model: m, view: query.NewView(e), keys: e.KeyNames(),
+		Entity: e, model: m, view: query.NewView(e), keys: e.KeyNames(), only: e.IndexNames(),
 		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
 		leads: projections.LeadsOn(e), reserve: projections.Reserve(e),
 		absent: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}},
@@ -50,7 +51,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 		f.fields = append(f.fields, a.Name)
 	}
 	f.named = append(f.named, seq.Flat(e.PrimaryKey(), func(k *model.KeyTemplate) []string { return k.Template.Names() })...)
-	for _, name := range f.named {
+	for _, name := range slices.Concat(f.named, f.only) {
 		if f.attrs[name] == nil {
 			f.fields = append(f.fields, name)
 		}
@@ -74,6 +75,10 @@ func newForm(m *model.Model, e *model.Entity) *form {
 		for _, k := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 			if f.attrs[k.Name] != nil {
 				f.indexed[k.Name] = append(f.indexed[k.Name], ix.Name)
+			} else if t := e.KeyTemplate(k.Name); t != nil {
+				for _, name := range seq.Where(t.Template.Names(), func(name string) bool { return slices.Contains(f.only, name) }) {
+					f.indexed[name] = append(f.indexed[name], ix.Name)
+				}
 			}
 		}
 	}

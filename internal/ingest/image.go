@@ -31,6 +31,11 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 		attrs = append(attrs, value.Attr{Name: a.Name, Value: v})
 	}
 	all := was == nil || c.Op != Update
+	for _, name := range c.only {
+		if _, given := c.given.find(name); given || all {
+			attrs = append(attrs, value.Attr{Name: name})
+		}
+	}
 	attrs = append(attrs, c.spelled()...)
 	row := value.NewItem(append(attrs, c.Table.Item(c.ref.Key)...)...)
 	if c.Op != Update {
@@ -94,19 +99,26 @@ func (c *checked) stays(name string) bool {
 func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	var room [8]value.Attr
 	made, from := room[:0], 0
-	get := func(name string) value.Value {
+	get := func(k *model.KeyTemplate, name string) value.Value {
+		v := c.field(row, name)
 		for i := range from {
 			if made[i].Name == name {
-				return c.typed(made[i].Value, name)
+				v = c.typed(made[i].Value, name)
 			}
 		}
-		return c.field(row, name)
+		if _, given := c.given.find(name); !given && slices.Contains(c.only, name) {
+			return c.Field(name).InKey(row, k.Template)
+		}
+		if v.Kind() == value.String {
+			v = value.OfString(k.Template.Escape(v.Text()))
+		}
+		return v
 	}
 	for _, templates := range c.indexes {
 		whole, touched := true, all
 		from = len(made)
 		for _, k := range templates {
-			v, ok := k.BuildTyped(get)
+			v, ok := k.Build(func(name string) value.Value { return get(k, name) })
 			made = append(made, value.Attr{Name: k.Attr.Name, Value: v})
 			whole, touched = whole && ok, touched || c.touches(k)
 		}

@@ -213,7 +213,7 @@ func (c *checked) watched() []string {
 	if ttl := c.Table.TTL; ttl != "" {
 		out = append(out, ttl)
 	}
-	if c.Expires != nil && c.Expires.Key == nil {
+	if c.Expires != nil && (c.Expires.Key == nil || c.Expires.Sparse) {
 		out = append(out, c.Expires.Attr)
 	}
 	out = append(out, seq.Map(c.Unique, func(u *model.Unique) string { return u.Field.Attr })...)
@@ -234,7 +234,7 @@ func (c *checked) watched() []string {
 	if c.Op == Update {
 		for _, k := range c.Keys {
 			if c.touches(k) {
-				out = append(out, k.Template.Names()...)
+				out = append(append(out, k.Template.Names()...), k.Attr.Name) // names that stand only there are read from it
 			}
 		}
 	}

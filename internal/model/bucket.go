@@ -129,7 +129,7 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 		c.flaws++
 		return Expr{}
 	}
-	text := of.Type == TypeString && (of.Key != nil || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text
+	text := of.Type == TypeString && (of.Key != nil || of.Attr != of.Name || source.keyNamed(of.Name) != nil) // a key may have a time, or a number, as text
 	switch {
 	case of.Type == TypeAny || text:
 	case epoch == "" && of.Type == TypeNumber:

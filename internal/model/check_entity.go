@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -63,8 +64,7 @@ func (a *Attribute) limits() (out []limit) {
 	return out
 }
 
-// checkTemplateNames reports a name in an index's template that is not a field of the row.
-// Names in the primary key's templates are fields by definition.
+// checkTemplateNames warns of a name that stands only in the key of an index, and may be another one misspelt.
 // A derived value may be a key attribute of an index by itself, since the write that shows it
 // writes the key. It cannot be a part of a template's text, which nothing would write again.
 func checkTemplateNames(c *compiler, e *Entity) {
@@ -79,8 +79,11 @@ func checkTemplateNames(c *compiler, e *Entity) {
 				c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
 				continue
 			}
-			if i >= len(e.PrimaryKey()) && !c.has(e, name) {
-				c.refuseUnknown(word{name, at}, c.fieldNames(e), "%s has no field %q for its key %s", e.Name, name, k.Attr.Name)
+			if only := e.IndexNames(); i >= len(e.PrimaryKey()) && slices.Contains(only, name) {
+				others := slices.DeleteFunc(c.fieldNames(e), func(known string) bool { return slices.Contains(only, known) })
+				if ask := didYouMean(name, others); ask != "" {
+					c.warn(at, ask, "%s has no attribute %q: its key %s alone says it", e.Name, name, k.Attr.Name)
+				}
 			}
 			c.tells(e, word{name, at})
 		}

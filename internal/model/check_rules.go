@@ -32,6 +32,8 @@ func checkUniqueFields(c *compiler, e *Entity) {
 	for _, u := range e.Unique {
 		at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
 		switch {
+		case slices.Contains(e.IndexNames(), u.Field.Name):
+			c.report(at, "attributes: {"+u.Field.Name+": string}", "%s stands only in the key of an index, and a unique value is an attribute", u.Field.Name)
 		case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
 			c.report(at, "leave it out", "%s is in the key of %s, and rows have different keys anyway", u.Field.Name, e.Name)
 		case u.Index == nil:

@@ -67,8 +67,7 @@ func (c *compiler) entity(w word) *Entity {
 func (c *compiler) field(e *Entity, w word) *Field { return c.fieldFor(e, w, false) }
 
 // has reports whether rows of the entity have the field. That is a declared or derived
-// attribute, a name in the primary key, a name that the entity's where tests, or, on rows
-// that weir makes, a name in any key.
+// attribute, a name in a key, or a name that the entity's where tests.
 func (c *compiler) has(e *Entity, name string) bool {
 	return slices.Contains(c.fieldNames(e), name)
 }
@@ -79,11 +78,7 @@ func (c *compiler) has(e *Entity, name string) bool {
 // nothing can be made from a value that no row has.
 func (c *compiler) fieldNames(e *Entity) []string {
 	out := append(e.attributeNames(), e.DerivedAttributes()...)
-	keys := e.PrimaryKey()
-	if e.Derived {
-		keys = e.Keys
-	}
-	out = append(out, seq.Flat(keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
+	out = append(out, seq.Flat(e.Keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
 	out = append(out, seq.Map(e.Where, func(t Test) string { return t.Field.Name })...)
 	return sortedOnce(out)
 }
@@ -103,14 +98,14 @@ func (e *Entity) KeyNames() []string {
 }
 
 // InputNames returns the names that a command may give: the attributes that are not computed, in the order of the file, and
-// then the names that stand only in the key.
+// then the names that stand only in keys.
 func (e *Entity) InputNames() (out []string) {
 	for _, a := range e.Attributes {
 		if a.Computed == nil {
 			out = append(out, a.Name)
 		}
 	}
-	for _, k := range e.KeyNames() {
+	for _, k := range append(e.KeyNames(), e.IndexNames()...) {
 		if !slices.Contains(out, k) {
 			out = append(out, k)
 		}

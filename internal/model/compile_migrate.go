@@ -80,6 +80,9 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{name, Expr{Const: a.Default}})
 		}
 	}
+	for _, name := range into.IndexNames() {
+		c.report(d.name.pos, "attributes: {"+name+": string}", "%s stands only in the key of an index of %s, and a migration makes such keys of attributes", name, into.Name)
+	}
 	if c.flaws == before {
 		mk.InPlace = sameKeyOf(mk.Rule)
 		m.Makes = append(m.Makes, mk)

@@ -136,7 +136,7 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 		given[p.name.text] = p.value
 		c.fieldFor(of, p.name, true)
 	}
-	for _, name := range sortedOnce(append(of.attributeNames(), of.KeyNames()...)) {
+	for _, name := range sortedOnce(slices.Concat(of.attributeNames(), of.KeyNames(), of.IndexNames())) {
 		w, ok := given[name]
 		switch {
 		case ok:

@@ -206,7 +206,7 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 			is = append(is, t.Term)
 		}
 	}
-	always := f.Key != nil && f.Slot < len(f.Key.required())
+	always := f.Key != nil && !f.Sparse && f.Slot < len(f.Key.required())
 	if is.Empty() || always && slices.ContainsFunc(is, func(t condition.Term) bool { return t.Op == condition.Absent }) {
 		c.remark(d.name.pos, "", "no value of %q passes this test", d.name.text)
 	}

@@ -510,7 +510,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in, "Bucket": in}},
 		{Bucket{}, map[string]string{"Of": in, "Unit": in, "Zone": "its rules are in", "Epoch": in, "rules": in}},
 		{Group{}, map[string]string{"Into": "its rows' keys, words and names are in", "Rows": "is a derivation", "Values": "each is a derivation"}},
-		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Number": in, "Summed": "follows from the kind", "Declared": in}},
+		{Field{}, map[string]string{"Name": in, "Type": "of a set alone, there it is in", "Attr": in, "Key": in, "Slot": "follows from Name and Key", "Sparse": "follows from Attr", "Number": in, "Summed": "follows from the kind", "Declared": in}},
 		{KeyTemplate{}, map[string]string{"Attr": in, "Template": in}},
 		{Reading{}, map[string]string{"Legacy": in, "After": "for queries", "Late": "for queries"}},
 		{Entity{}, map[string]string{

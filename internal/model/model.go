@@ -147,7 +147,8 @@ type Attribute struct {
 
 // Field is a resolved name of an entity's rows: an attribute, or a name in a key template. A
 // name in the template of the table's own key is read from the key, because every row has
-// its key and it never changes. Any other name is read from the attribute.
+// its key and it never changes. A name that stands only in the key of an index is read from there.
+// Any other name is read from the attribute.
 type Field struct {
 	Name string
 	Type Type // of the declared attribute; TypeString from a key, TypeAny when undeclared
@@ -156,6 +157,8 @@ type Field struct {
 	Key  *Template // nil: the value is the attribute's
 	// Slot is the place of the name in Key.
 	Slot int
+	// Sparse says that the key is that of an index: a row may lack it, or have another text there.
+	Sparse bool
 	// Number says that the entity declares the name as a number, and that the value is one.
 	Number bool
 	// Summed says that a sum or a mean adds up the numbers, so they must be in its bounds.
@@ -496,8 +499,8 @@ func (e *Entity) attributeNames() []string {
 }
 
 // Field resolves a name of this entity's rows and never returns nil. A name that is neither
-// declared nor in the primary key is taken for an undeclared attribute, or, on rows that
-// weir makes, for a name in the key of an index.
+// declared, derived nor in the primary key is read from the first key of an index that has it, and is
+// otherwise taken for an undeclared attribute.
 // The Field is new for each call and belongs to the caller. Resolve names once, not for each row.
 func (e *Entity) Field(name string) *Field {
 	for _, k := range e.PrimaryKey() {
@@ -523,17 +526,34 @@ func (e *Entity) Field(name string) *Field {
 		f.Type = of
 		return f
 	}
-	if !e.Derived || f.Type != TypeAny {
+	if f.Type != TypeAny || !e.Derived && e.isTested(name) {
 		return f
 	}
 	for _, k := range e.Keys[len(e.PrimaryKey()):] {
 		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
-			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i}
+			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i, Sparse: true}
 		} else if i >= 0 {
 			f.Attr, f.Type = k.Attr.Name, keyAttrType(k.Attr.Type)
 		}
 	}
 	return f
+}
+
+// isTested reports whether the entity's where tests the name, so that it is an attribute of its rows.
+func (e *Entity) isTested(name string) bool {
+	return e.decl != nil && slices.ContainsFunc(e.decl.Where, func(t testDecl) bool { return t.name.text == name })
+}
+
+// IndexNames returns the names that stand only in the keys of indexes, in order. The result belongs to the caller.
+func (e *Entity) IndexNames() (out []string) {
+	for _, k := range e.Keys[len(e.PrimaryKey()):] {
+		for _, name := range k.Template.names {
+			if f := e.Field(name); (f.Sparse || f.Attr == k.Attr.Name && f.Attr != name) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 // keyAttrType is the type of a name that is a whole key attribute.

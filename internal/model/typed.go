@@ -66,7 +66,7 @@ func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
 	note := func(f *Field) (value.Value, bool) {
 		v, want := f.Read(row)
 		if want != "" && unfit == nil {
-			unfit = &Unfit{f, f.Stored(row), want}
+			unfit = f.unfit(row, want)
 		}
 		return v, want == ""
 	}
@@ -83,6 +83,20 @@ func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
 		note(f)
 	}
 	return unfit == nil, unfit
+}
+
+// unfit returns what a row has where the field is read, and what it must be.
+func (f *Field) unfit(row value.Item, want string) *Unfit {
+	if f.misfits(row) {
+		return &Unfit{f, row.Get(f.Attr), want}
+	}
+	return &Unfit{f, f.Stored(row), want}
+}
+
+// misfits reports whether a row has a key of the field's index that its template did not make.
+func (f *Field) misfits(row value.Item) bool {
+	v := row.Get(f.Attr)
+	return f.Sparse && !v.IsMissing() && (v.Kind() != value.String || !f.Key.Match(v.Text(), make([]string, len(f.Key.names))))
 }
 
 // Uses reports whether a row passes Where and can be used.
@@ -125,6 +139,9 @@ func assigned(lists ...[]Assign) (out []*Field) {
 func (f *Field) Read(row value.Item) (v value.Value, want string) {
 	if v = f.Stored(row); f.Declared != nil {
 		v, want = f.Declared.Read(v, f.Key != nil)
+	}
+	if f.misfits(row) {
+		want = "a " + f.Attr + " like " + f.Key.text
 	}
 	if f.Summed && want == "" {
 		want = summable(v, f.whole())

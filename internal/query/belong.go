@@ -140,7 +140,7 @@ func (s *step) read(f *model.Field, row value.Item) value.Value {
 	if own := row.Get(f.Name); s.Entity.Derived && f.Key == nil && !own.IsMissing() {
 		return own // the key may have it otherwise
 	}
-	if f.Key == nil {
+	if f.Key == nil || f.Sparse && !s.Entity.Derived {
 		if v := f.Stored(row); !v.IsMissing() {
 			return v
 		}
