@@ -87,6 +87,15 @@ func TestHowTo(t *testing.T) {
 	}
 }
 
+// TestCasesOfHowTo: all models of the page, which have every kind, derive the same by all ways in which records come; the feed of
+// Inbox, in which the order matters, is left out of one.
+func TestCasesOfHowTo(t *testing.T) {
+	soaktest.Calm(t)
+	if got := typeLine(t, "../..", "projector test docs/guide/how-to.md"); got != "20 cases, 0 failed" {
+		t.Error(got)
+	}
+}
+
 // TestReadmeOnDynamoDB has a table of 1,020 rows, whose stream was switched on after they
 // were written, and which an application goes on writing.
 func TestReadmeOnDynamoDB(t *testing.T) {

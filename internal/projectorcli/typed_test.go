@@ -37,7 +37,7 @@ func isAbout(rest string) bool {
 // typable returns the words of a command that stands in a text, or why it cannot be typed as it stands: the words up to the
 // sentence that goes on behind it, which have no hyphens.
 func typable(verb, rest string) (words []string, err error) {
-	args, sentence := shellWords(rest)
+	args, sentence := wordsOf(rest)
 	for n := len(args); n >= 0; n-- {
 		words = append(strings.Fields(verb), args[:n]...)
 		if slices.ContainsFunc(args[n:], func(w string) bool { return strings.HasPrefix(w, "--") }) {
@@ -59,8 +59,8 @@ func isModel(word string) bool {
 	return slices.Contains(model.Builtin(), word) || strings.HasSuffix(word, ".yaml") || word == strings.ToUpper(word)
 }
 
-// shellWords splits a text into words as a shell does, up to the end of its first sentence.
-func shellWords(text string) (words []string, rest string) {
+// wordsOf splits a text into words as a shell does, up to the end of its first sentence.
+func wordsOf(text string) (words []string, rest string) {
 	for text = strings.TrimLeft(text, " "); text != "" && !strings.ContainsRune("|>#", rune(text[0])); text = strings.TrimLeft(text, " ") {
 		word := ""
 		for text != "" && text[0] != ' ' {
