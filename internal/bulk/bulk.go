@@ -177,7 +177,9 @@ func cascades(m *model.Model) bool {
 	return false
 }
 
-func derived(e *model.Entity, f *model.Field) bool { return f != nil && derivedKey(e, f.Attr) }
+func derived(e *model.Entity, f *model.Field) bool {
+	return f != nil && slices.ContainsFunc(f.Attrs(), func(attr string) bool { return derivedKey(e, attr) })
+}
 
 func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerived(e, attr) }
 

@@ -140,6 +140,8 @@ func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 	case c.made[m.Name] || a != nil && a.Computed != nil && !inKey:
 		c.echo = append(c.echo, m)
 		return ""
+	case c.HasFormula(m.Name):
+		return "is computed from other fields: leave it out"
 	case c.Op == Delete && !inKey:
 		return "is not in the key, which is all that a delete goes by"
 	case a == nil && !inKey && !slices.Contains(c.only, m.Name):

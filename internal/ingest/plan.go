@@ -214,7 +214,7 @@ func (c *checked) watched() []string {
 		out = append(out, ttl)
 	}
 	if c.Expires != nil && (c.Expires.Key == nil || c.Expires.Sparse) {
-		out = append(out, c.Expires.Attr)
+		out = append(out, c.Expires.Attrs()...)
 	}
 	out = append(out, seq.Map(c.Unique, func(u *model.Unique) string { return u.Field.Attr })...)
 	for _, a := range c.Attributes {
@@ -226,7 +226,7 @@ func (c *checked) watched() []string {
 		}
 	}
 	if s := c.Supersede; s != nil {
-		out = append(out, s.List.Name, s.Time.Attr)
+		out = append(append(out, s.List.Name), s.Time.Attrs()...)
 	}
 	if len(c.Statuses) > 0 {
 		out = append(out, status.Basis(c.Entity)...)

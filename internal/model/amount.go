@@ -43,7 +43,7 @@ func (a *Amount) Computed() bool { return len(a.terms) > 0 }
 
 // Has reports whether the amount depends on a field of that name. A nil amount has none.
 func (a *Amount) Has(name string) bool {
-	return a != nil && slices.ContainsFunc(a.Fields, func(f *Field) bool { return f.Name == name })
+	return a != nil && slices.ContainsFunc(a.Fields, func(f *Field) bool { return f.Name == name || slices.Contains(f.Names(), name) })
 }
 
 // Lacks reports whether a field of the amount is absent or NULL, so the row gives nothing.

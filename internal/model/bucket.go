@@ -118,6 +118,13 @@ func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value o
 // bucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
 func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 	at := b.Unit.word()
+	typ := TypeTime
+	if b.said("epoch") {
+		typ = TypeNumber
+	}
+	if at.given() && c.unnamed(source, at, typ) {
+		return Expr{}
+	}
 	of := c.field(source, at)
 	zone, err := zoneOf(b.Zone.text)
 	if err != nil {

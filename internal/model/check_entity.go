@@ -17,6 +17,10 @@ func checkAttributes(c *compiler, e *Entity) {
 		c.checkReading(e, a)
 		c.checkComputed(e, a)
 	}
+	for i, a := range e.Formulas {
+		c.checkTypes(a)
+		c.checkFormula(e, i)
+	}
 }
 
 // checkLimits reports an enum, max or min that contradicts itself or that is never checked.

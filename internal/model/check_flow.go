@@ -33,7 +33,9 @@ func (c *compiler) feeds() map[string][]string {
 		if r.of.Derived {
 			out[r.makes] = append(out[r.makes], r.of.Name)
 		}
-		out[r.makes] = append(out[r.makes], seq.Flat(r.in.reads(), func(f *Field) []string { return c.writersOf(r.of, f.Name) })...)
+		out[r.makes] = append(out[r.makes], seq.Flat(r.in.reads(), func(f *Field) []string {
+			return seq.Flat(f.Names(), func(name string) []string { return c.writersOf(r.of, name) })
+		})...)
 	}
 	return out
 }

@@ -148,7 +148,11 @@ func (c *compiler) checkHeld(s *Step, f *Field, w word) {
 func (s *Step) holds(f *Field) bool {
 	t := s.Entity.Table.Key
 	ix := s.Index.Key
-	return slices.Contains([]string{t.Partition.Name, t.Sort.Name, ix.Partition.Name, ix.Sort.Name}, f.Attr)
+	keys := []string{t.Partition.Name, t.Sort.Name, ix.Partition.Name, ix.Sort.Name}
+	if f.Formula != nil {
+		return !slices.ContainsFunc(f.Formula.of, func(of *Field) bool { return !s.holds(of) })
+	}
+	return slices.Contains(keys, f.Attr)
 }
 
 // TellsEntity reports whether the keys that an index with keys only holds say which entity a row is.

@@ -32,6 +32,8 @@ func checkUniqueFields(c *compiler, e *Entity) {
 	for _, u := range e.Unique {
 		at := placeOf(e.decl.Unique, u.Field.Name, e.decl.name.pos)
 		switch {
+		case u.Field.Formula != nil:
+			c.report(at, "leave it out", "%s is computed when it is read, and a unique value is an attribute of the row", u.Field.Name)
 		case slices.Contains(e.IndexNames(), u.Field.Name):
 			c.report(at, "attributes: {"+u.Field.Name+": string}", "%s stands only in the key of an index, and a unique value is an attribute", u.Field.Name)
 		case u.Field.Key != nil || e.keyNamed(u.Field.Name) != nil:
@@ -46,6 +48,10 @@ func checkUniqueFields(c *compiler, e *Entity) {
 // a default.
 func checkNew(c *compiler, e *Entity) {
 	for _, p := range e.decl.New {
+		if e.HasFormula(p.name.text) {
+			c.report(p.name.pos, "leave it out", "%s is computed when it is read, and no row has it", p.name.text)
+			continue
+		}
 		want := map[string]Type{NewID: TypeString, NewTime: TypeTime}[p.value.text]
 		a, f := e.Attribute(p.name.text), e.Field(p.name.text)
 		is := f.Type

@@ -78,6 +78,7 @@ func (c *compiler) has(e *Entity, name string) bool {
 // nothing can be made from a value that no row has.
 func (c *compiler) fieldNames(e *Entity) []string {
 	out := append(e.attributeNames(), e.DerivedAttributes()...)
+	out = append(out, seq.Map(e.Formulas, func(a *Attribute) string { return a.Name })...)
 	out = append(out, seq.Flat(e.Keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
 	out = append(out, seq.Map(e.Where, func(t Test) string { return t.Field.Name })...)
 	return sortedOnce(out)

@@ -18,7 +18,14 @@ func (c *compiler) compileEntities() {
 		e := &Entity{Name: d.name.text, Left: &Left{}, decl: d}
 		c.Entities = append(c.Entities, e)
 		c.table(e, d)
-		e.Attributes = seq.Map(d.Attributes, c.attribute)
+		for _, a := range seq.Map(d.Attributes, c.attribute) {
+			if a.Is != "" {
+				e.Formulas = append(e.Formulas, a)
+			} else {
+				e.Attributes = append(e.Attributes, a)
+			}
+		}
+		c.hideComputed(e)
 		c.keys(e, d)
 		e.Where = c.tests(e, d.Where, true)
 		if d.Expires.given() {
@@ -52,7 +59,7 @@ func (c *compiler) table(e *Entity, d *entityDecl) {
 
 // attribute compiles an attribute by itself. What refers to other attributes follows once all are known.
 func (c *compiler) attribute(d *attributeDecl) *Attribute {
-	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Enum: seq.Map(d.Enum, func(w word) string { return w.text })}
+	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Is: strings.Join(strings.Fields(d.Is.text), " "), In: d.In.text, Enum: seq.Map(d.Enum, func(w word) string { return w.text })}
 	if d.Type.given() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {
 		a.Type = Type(d.Type.text)
 	}
@@ -62,6 +69,16 @@ func (c *compiler) attribute(d *attributeDecl) *Attribute {
 		a.Default = c.defaultOf(a, d.Default)
 	}
 	return a
+}
+
+// hideComputed hides the attributes that are computed from hidden ones.
+func (c *compiler) hideComputed(e *Entity) {
+	for _, a := range e.Formulas {
+		for _, w := range strings.Fields(a.Is) {
+			_, root, _, _ := e.cutPath(w)
+			a.Hidden = a.Hidden || e.Hides(root)
+		}
+	}
 }
 
 // bound returns a limit of a number attribute, Missing for none.

@@ -83,6 +83,11 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 	for _, name := range into.IndexNames() {
 		c.report(d.name.pos, "attributes: {"+name+": string}", "%s stands only in the key of an index of %s, and a migration makes such keys of attributes", name, into.Name)
 	}
+	for i := range mk.Rule.Fields {
+		if a := &mk.Rule.Fields[i]; a.Expr.Field != nil && a.Expr.Field.Formula != nil {
+			c.report(d.name.pos, "name an attribute that old rows have", "a migration moves what old rows have, and %s.%s is computed when it is read", m.From.Name, a.Expr.Field.Name)
+		}
+	}
 	if c.flaws == before {
 		mk.InPlace = sameKeyOf(mk.Rule)
 		m.Makes = append(m.Makes, mk)

@@ -138,7 +138,9 @@ func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity) Bind {
 		c.flaws++
 	case prior != nil || strings.HasPrefix(p.value.text, "="):
 		x := c.expr(prior, p.value, e, p.name.text)
-		b.Const, b.Prior = x.Const, x.Field
+		if b.Const, b.Prior = x.Const, x.Field; b.Prior != nil && b.Prior.Formula != nil && b.Prior.Type.IsList() {
+			c.report(p.value.pos, "name a list that rows have", "%s.%s is computed when it is read, and a step reads for each element of a list of the row", prior.Name, p.value.text)
+		}
 	default:
 		b.Param = c.bindParam(q, b.Field, e.Attribute(p.name.text), p.value, false)
 	}

@@ -76,6 +76,9 @@ func (c *compiler) measured(e *Entity, w word) *Field { return c.measuredFor(e, 
 
 // measuredFor is measured for a value that may be hidden, as fieldFor is field.
 func (c *compiler) measuredFor(e *Entity, w word, hidden bool) *Field {
+	if w.given() && e != nil && c.unnamed(e, w, TypeNumber) {
+		return nil
+	}
 	f := c.fieldFor(e, w, hidden)
 	if f == nil || f.Key == nil {
 		return f

@@ -178,6 +178,11 @@ type attributeDecl struct {
 	By []pair `with:"else"`
 	// Commands move it along its enum, never back.
 	Forward bool
+	// No row has it: it is read from other fields of the row wherever it is named. A path into a map or a list (address.city,
+	// tags[0]), size(tags), sum(items[].price), numbers with *, + and - between them, or one time less another.
+	Is word
+	// Of one time less another, the whole units between them.
+	In word `one:"seconds minutes hours days" or:"the time between two times is not counted in %q" with:"is"`
 	// It is computed when a command writes the row: epoch seconds of this time.
 	From word `of:"number" type:"time"`
 	// How much later than from: 24h, or {attribute: {word: 24h}} where the word of another attribute says it.

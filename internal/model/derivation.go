@@ -420,6 +420,9 @@ func (f *Field) definition() (x defined) {
 	} else {
 		x.add("field", f.Attr)
 	}
+	if f.Formula != nil {
+		x.within("computed", f.Formula.definition())
+	}
 	if f.Number {
 		x.add("number")
 	}

@@ -21,11 +21,8 @@ const HiddenText = "(hidden)"
 
 // Hides reports whether the values of an attribute of the entity's rows stay inside. A nil entity hides nothing.
 func (e *Entity) Hides(name string) bool {
-	a := (*Attribute)(nil)
-	if e != nil {
-		a = e.Attribute(name)
-	}
-	return a != nil && a.Hidden
+	hides := func(a *Attribute) bool { return a.Name == name && a.Hidden }
+	return e != nil && (slices.ContainsFunc(e.Attributes, hides) || slices.ContainsFunc(e.Formulas, hides))
 }
 
 // hidden returns the names of the entity's hidden attributes, sorted.
@@ -188,7 +185,7 @@ func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
 		c.flaws++
 		return nil
 	}
-	if !c.broken[e] && c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text) {
+	if !c.broken[e] && (c.unnamed(e, w, TypeString) || c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)) {
 		return nil
 	}
 	if !hidden {

@@ -91,6 +91,10 @@ func readings() []construct {
 		{"attribute.forward", []string{"attribute", "step: {type: string, enum: [one, two], hidden: true, forward: true}"}},
 		{"attribute.after", []string{"attribute", "late: {type: string, enum: [one, two], after: {secretTime: two}}"}},
 		{"attribute.else attribute.by", []string{"attribute", "who: {type: list, else: B.b, by: {id: secret}}"}},
+		{"attribute.is", []string{"attribute", `told: {type: string, is: "secretList[0]"}`, "rest", "search:\n  s: {of: A, text: [told]}"}},
+		{"attribute.is", []string{"attribute", `told: {type: number, is: 2 * size(secretList)}`, "rest", "search:\n  s: {of: A, text: [text], sorts: [told]}"}},
+		{"attribute.is attribute.in", []string{"attribute", "due: time\n      told: {type: number, is: due - secretTime, in: days}\n      more: {type: number, is: told + 1}",
+			"rest", "queries:\n  q: {get: A, with: {id: id}, return: {more: more}}"}},
 		{"attribute.from", []string{"attribute", "end: {type: number, from: secretTime, plus: 24h}"}},
 		{"attribute.plus", []string{"attribute", "due: time\n      end: {type: number, from: due, plus: {secretWord: {one: 24h, two: 48h}}}"}},
 		{"attribute.default", []string{"attribute", "end: {type: number, default: {secretWord: {one: 1}}}"}},
@@ -228,6 +232,7 @@ var tellsNone = map[string]string{
 	"Others.Field": "is in a key", "Others.Links": "are in a key",
 	"Status.Attr": "is what moves, and may be hidden", "Unfit.Field": "is of letters",
 	"Table.kind": "is of a where of the entity", "Entity.kind": "is of a where of the entity", "factor.field": "is in the fields of the amount",
+	"Entity.Formulas": "are hidden if they read something hidden", "Formula.own": "is hidden if it reads something hidden",
 	"Once.Row": "is read back from the row with the idempotency key", "Supersede.List": "is written", "Making.Where": "",
 }
 

@@ -80,6 +80,7 @@ type Entity struct {
 	Where      []Test         // all hold for a row of this entity
 	Keys       []*KeyTemplate // the table's key first (partition, sort), then those of its indexes
 	Attributes []*Attribute
+	Formulas   []*Attribute // the computed attributes, which no row has: they are read from other fields
 	Expires    *Field // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
 	Derived    bool   // only weir writes rows of this entity
 	Group      *Group // of which rows of this entity are the summaries, nil if they are none
@@ -141,6 +142,9 @@ type Attribute struct {
 	Forward   bool     // commands move it only forward along its enum
 	// Computed says how commands compute it; nil if they give it.
 	Computed *Computed
+	// Is says from which fields it is read when something asks for it, "" for an attribute that rows have. In is the unit of
+	// the time between two times.
+	Is, In string
 
 	decl *attributeDecl
 }
@@ -165,6 +169,8 @@ type Field struct {
 	Summed bool
 	// Declared is the declaration of the attribute with the name, nil for none.
 	Declared *Attribute
+	// Formula computes the value; nil: the row has it.
+	Formula *Formula
 }
 
 // Stored returns the field's value as the row has it, Missing if it has none: keys, and the values by
@@ -172,6 +178,10 @@ type Field struct {
 // row's key, it prefers the attribute of that name if the key was built from it; otherwise it parses
 // the key.
 func (f *Field) Stored(row value.Item) value.Value {
+	if f.Formula != nil {
+		v, _ := f.Formula.read(row)
+		return v
+	}
 	if f.Number {
 		return f.number(row)
 	}
@@ -205,6 +215,9 @@ func (f *Field) number(row value.Item) value.Value {
 // Raw is Stored, but returns a name in the row's key exactly as the key holds it, which may be
 // escaped. Of a key in lower case, it returns the case that the attribute of that name has, if the key was built from it.
 func (f *Field) Raw(row value.Item) value.Value {
+	if f.Formula != nil {
+		return f.Stored(row)
+	}
 	v := row.Get(f.Attr)
 	if f.Key == nil || v.Kind() != value.String {
 		return v
@@ -507,6 +520,9 @@ func (e *Entity) Field(name string) *Field {
 		if i := k.Template.Slot(name); i >= 0 && !k.Template.Whole() {
 			return &Field{Name: name, Type: TypeString, Attr: k.Attr.Name, Key: k.Template, Slot: i, Declared: e.Attribute(name)}
 		}
+	}
+	if i := e.formulaAt(name); i >= 0 {
+		return e.formulaField(i)
 	}
 	f := &Field{Name: name, Type: TypeAny, Attr: name, Declared: e.Attribute(name)}
 	if k := e.keyNamed(name); k != nil {

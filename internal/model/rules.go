@@ -63,7 +63,7 @@ type Computed struct {
 
 // Fields returns the attributes that the value is computed from.
 func (c *Computed) Fields() []string {
-	out := []string{c.From.Attr}
+	out := c.From.Attrs()
 	if c.By != nil {
 		out = append(out, c.By.Name)
 	}

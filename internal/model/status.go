@@ -218,6 +218,10 @@ func (c *compiler) oneOf(a *Attribute, w word) bool {
 
 // attributeOf returns the attribute that the file names. It reports one that is not declared, and returns nil.
 func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
+	if e.HasFormula(w.text) {
+		c.report(w.pos, "name an attribute that rows have", "%s.%s is computed when it is read, and cannot stand here", e.Name, w.text)
+		return nil
+	}
 	c.refuseUnknown(w, e.attributeNames(), "%s has no attribute %q", e.Name, w.text)
 	return e.Attribute(w.text)
 }

@@ -33,7 +33,7 @@ var forms = map[Type][]As{TypeNumber: {AsText}, TypeTime: {AsSeconds, AsMillisec
 // Unfit is a field whose value a derivation cannot use.
 type Unfit struct {
 	Field *Field
-	Value value.Value
+	Value value.Value // Missing for a number that no Number can hold
 	Want  string
 }
 
@@ -42,6 +42,8 @@ type Unfit struct {
 func (u *Unfit) String() string {
 	found := "a " + u.Value.Kind().String()
 	switch s := value.Scalar(u.Value); {
+	case u.Value.IsMissing():
+		found = "a number with too many digits"
 	case u.Field.Declared != nil && u.Field.Declared.Hidden:
 		found = fmt.Sprintf("the %s (hidden)", u.Value.Kind())
 	case s != "":
@@ -87,6 +89,11 @@ func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
 
 // unfit returns what a row has where the field is read, and what it must be.
 func (f *Field) unfit(row value.Item, want string) *Unfit {
+	if f.Formula != nil {
+		if _, unfit := f.Formula.read(row); unfit != nil {
+			return unfit
+		}
+	}
 	if f.misfits(row) {
 		return &Unfit{f, row.Get(f.Attr), want}
 	}
@@ -137,7 +144,14 @@ func assigned(lists ...[]Assign) (out []*Field) {
 // Read returns the field's value as its declared type has it. want says what it must be, if it is
 // something else; the value is then as the row has it.
 func (f *Field) Read(row value.Item) (v value.Value, want string) {
-	if v = f.Stored(row); f.Declared != nil {
+	if f.Formula == nil {
+		v = f.Stored(row)
+	} else if of, unfit := f.Formula.read(row); unfit == nil {
+		v = of
+	} else {
+		return v, unfit.Want
+	}
+	if f.Declared != nil {
 		v, want = f.Declared.Read(v, f.Key != nil)
 	}
 	if f.misfits(row) {

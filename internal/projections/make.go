@@ -56,7 +56,7 @@ func anyField(assigns []model.Assign, is func(*model.Field) bool) bool {
 // it reads of them differs.
 func SameOf(rule *model.RowRule, a, b value.Item) bool {
 	differs := func(f *model.Field) bool {
-		return f != nil && (!value.Equal(a.Get(f.Attr), b.Get(f.Attr)) || !value.Equal(a.Get(f.Name), b.Get(f.Name)))
+		return f != nil && slices.ContainsFunc(f.Attrs(), func(name string) bool { return !value.Equal(a.Get(name), b.Get(name)) })
 	}
 	follows := func(a model.Assign) bool { return a.Expr.Follow != nil && anyField(a.Expr.Follow.Key, differs) }
 	return !slices.ContainsFunc(rule.Where, func(t model.Test) bool { return differs(t.Field) }) &&

@@ -137,6 +137,9 @@ func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
 // read is a field of a row that the step read. A name that is no attribute of the
 // row is taken from the key that the step reads by.
 func (s *step) read(f *model.Field, row value.Item) value.Value {
+	if f.Formula != nil {
+		return f.Stored(row)
+	}
 	if own := row.Get(f.Name); s.Entity.Derived && f.Key == nil && !own.IsMissing() {
 		return own // the key may have it otherwise
 	}

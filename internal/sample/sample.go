@@ -178,7 +178,7 @@ func (s *sample) wanted(e *model.Entity, name string) bool {
 		return true
 	}
 	uses := func(fs []*model.Field) bool {
-		return slices.ContainsFunc(fs, func(f *model.Field) bool { return f.Name == name })
+		return slices.ContainsFunc(fs, func(f *model.Field) bool { return slices.Contains(f.Names(), name) })
 	}
 	for _, x := range e.Search {
 		if uses(x.Text) || uses(x.Filters) {
