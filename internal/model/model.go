@@ -81,10 +81,10 @@ type Entity struct {
 	Keys       []*KeyTemplate // the table's key first (partition, sort), then those of its indexes
 	Attributes []*Attribute
 	Formulas   []*Attribute // the computed attributes, which no row has: they are read from other fields
-	Expires    *Field // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
-	Derived    bool   // only weir writes rows of this entity
-	Group      *Group // of which rows of this entity are the summaries, nil if they are none
-	Left       *Left  // what retired derivations have left on its rows; the only part that is not of the model file
+	Expires    *Field       // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
+	Derived    bool         // only weir writes rows of this entity
+	Group      *Group       // of which rows of this entity are the summaries, nil if they are none
+	Left       *Left        // what retired derivations have left on its rows; the only part that is not of the model file
 
 	Unique    []*Unique // the rules for commands; see rules.go
 	New       []New
