@@ -85,11 +85,11 @@ func (t *Term) Holds(v value.Value) bool {
 		return v.Kind() == value.String && t.Values[0].Kind() == value.String && strings.HasPrefix(v.Text(), t.Values[0].Text())
 	}
 	c, ok := t.compare(v, t.Values[0])
-	return ok && t.Op.admits(c)
+	return ok && t.Op.Admits(c)
 }
 
-// admits reports whether a bound takes a value that compares so with its own.
-func (o Op) admits(c int) bool {
+// Admits reports whether a bound takes a value that compares so with its own.
+func (o Op) Admits(c int) bool {
 	switch o {
 	case AtLeast:
 		return c >= 0

@@ -66,6 +66,7 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 		c.partitionOnly(s, sa, sb, w)
 	}
 	used := seq.Map(append(slices.Clone(s.With), s.Any...), func(b Bind) string { return b.Field.Name })
+	used = append(used, seq.Map(s.Range, func(t RangeTerm) string { return t.Field.Name })...)
 	for _, name := range append(used, seq.Map(s.Where, func(f Filter) string { return f.Field.Name })...) {
 		switch {
 		case !c.has(e, name):
@@ -81,8 +82,8 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 // partitionOnly reports a step that would narrow the sort keys of entities whose templates for
 // them differ: it reads their whole partition.
 func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
-	if s.Below != nil {
-		c.report(w.pos, "where: {"+s.Below.Field.Name+": {below: {param: NAME}}}", "below needs one order, and the sort keys of several entities differ")
+	if len(s.Range) > 0 {
+		c.report(w.pos, "where: {"+s.Range[0].Field.Name+": {below: {param: NAME}}}", "a range needs one order, and the sort keys of several entities differ")
 	}
 	for _, bind := range append(slices.Clone(s.With), s.Any...) {
 		name := bind.Field.Name

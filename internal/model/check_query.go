@@ -3,7 +3,9 @@ package model
 import (
 	"slices"
 
+	"weir/internal/condition"
 	"weir/internal/seq"
+	"weir/internal/value"
 )
 
 // schema returns the templates of the key that a step reads by. sorted is false if that
@@ -47,7 +49,7 @@ func checkGets(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if !s.Get {
 		return
 	}
-	for _, key := range []string{"by", "below", "order"} {
+	for _, key := range []string{"by", "below", "range", "order"} {
 		if d.said(key) {
 			c.report(d.at(key), "list: "+s.Entity.Name, "a get reads one row of the table by its key, %q is for a list", key)
 		}
@@ -102,22 +104,106 @@ func (s *Step) narrows(name string) bool {
 	return false
 }
 
-// checkBelow reports a "below" that does not limit the first free name of the sort key.
-func checkBelow(c *compiler, q *Query, s *Step, d *stepDecl) {
-	if s.Below == nil || s.Get {
+// next returns the first name of the sort key that the step does not fix in every call, "" for none. A range can be of
+// this name alone.
+func (q *Query) next(s *Step, sort *KeyTemplate) string {
+	if sort == nil {
+		return ""
+	}
+	return seq.Find(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
+}
+
+// checkRange reports a range that is no one part of the list, and words of a test that are no bounds.
+func checkRange(c *compiler, q *Query, s *Step, d *stepDecl) {
+	if s.Get {
 		return
 	}
-	next := ""
-	if _, sort, _ := s.schema(); sort != nil {
-		next = seq.Find(sort.Template.Names(), func(n string) bool { return !q.certain(s, n) })
+	type bounded struct {
+		word
+		key string
 	}
-	at := d.Below[0].name.pos
-	switch name := s.Below.Field.Name; {
-	case next == "":
-		c.report(at, "", "below needs a name of the sort key that with leaves free")
-	case name != next:
-		c.report(at, "", "the rows are in the order of %q, so below cannot bound %q", next, name)
+	all := seq.Map(d.Below, func(p pair) bounded { return bounded{p.name, "below"} })
+	for _, t := range d.Range {
+		all = append(all, bounded{t.name, "range"})
+		for _, term := range t.terms {
+			if term.op < condition.AtLeast {
+				c.report(term.at, "with: {"+t.name.text+": PARAMETER} for one value; where for others, whose rows are read and left out",
+					"a range has a beginning and an end, and no %q", term.op.String())
+			}
+		}
 	}
+	_, sort, _ := s.schema()
+	next := q.next(s, sort)
+	for i, w := range all {
+		switch {
+		case next == "":
+			c.report(w.pos, "", "%s needs a name of the sort key that with leaves free", w.key)
+		case w.text != next:
+			c.report(w.pos, "", "the rows are in the order of %q, so %s cannot bound %q", next, w.key, w.text)
+		case s.Bound(next) != nil:
+			c.report(w.pos, "leave it out of with", "with and %s bound %q both", w.key, next)
+		case i > 0:
+			c.report(w.pos, "range: {"+next+": {atLeast: {param: FROM}, below: {param: TO}}}", "below and range bound %q both", next)
+		default:
+			if why := unsorted(s.Entity, sort, next); why != "" {
+				c.report(w.pos, "a range is of a string, in the order of its text, of a time in UTC, or of a key that is a number", "%s", why)
+			}
+		}
+	}
+	for _, t := range s.Range {
+		if text := value.Scalar(t.Const); next != "" && !s.Entity.Derived && sort.Template.Ends(next, text) {
+			c.report(d.pos(), "", "no %s has %q in the key %s, since %q ends it", next, text, sort.Template, sort.Template.After(next))
+		}
+	}
+}
+
+// unsorted says why keys are not in the order of a name's values, "" if they are.
+func unsorted(e *Entity, sort *KeyTemplate, name string) string {
+	switch a := e.Attribute(name); {
+	case a == nil || sort.Attr.Type == value.Number:
+	case a.Type == TypeNumber:
+		return name + " is a number in the text of " + sort.Attr.Name + ", where 10 is before 9"
+	case a.Type == TypeTime && (a.As != "" || a.Zone != nil):
+		return name + " is no time in UTC in the text of " + sort.Attr.Name
+	}
+	return ""
+}
+
+// checkReads says of a where that rows which fail it are read all the same, and warns if a range could be in its place.
+func checkReads(c *compiler, q *Query, s *Step, d *stepDecl) {
+	left := 0
+	for _, t := range d.Where {
+		if by, ok := q.ranged(s, t); ok {
+			c.warn(t.name.pos, by+"range: {"+t.name.text+": "+t.text()+"}", "this where reads all rows that with reaches; a range reads only those that pass it")
+		} else {
+			left++
+		}
+	}
+	if left > 0 && !s.Get {
+		c.cost(d.at("where"), "an index whose sort key begins with the field, and a range, read only what they answer",
+			"this where reads all %s rows that with and range reach, and leaves out those that fail", s.Entity.Name)
+	}
+}
+
+// ranged reports whether a test of a where could be a range, by another index if there is one.
+func (q *Query) ranged(s *Step, t testDecl) (by string, ok bool) {
+	name := t.name.text
+	if s.Get || len(s.Also)+len(s.Range) > 0 || slices.ContainsFunc(t.terms, func(t termDecl) bool { return t.op < condition.AtLeast }) {
+		return "", false
+	}
+	fits := func(sort *KeyTemplate) bool {
+		return q.next(s, sort) == name && s.Bound(name) == nil && unsorted(s.Entity, sort, name) == ""
+	}
+	if _, sort, _ := s.schema(); fits(sort) {
+		return "", true
+	}
+	for _, ix := range s.Entity.Table.Indexes {
+		partition, sort := s.Entity.KeyTemplate(ix.Key.Partition.Name), s.Entity.KeyTemplate(ix.Key.Sort.Name)
+		if partition != nil && !ix.KeysOnly && fits(sort) && !slices.ContainsFunc(partition.Template.required(), func(n string) bool { return !q.certain(s, n) }) {
+			return "by: " + ix.Name + ", ", true
+		}
+	}
+	return "", false
 }
 
 // checkFilters reports a filter that a query cannot use: its field must be a single value

@@ -45,7 +45,7 @@ func (c *compiler) soundEntities() []*Entity {
 func checkSteps(c *compiler, q *Query) {
 	for _, s := range q.Steps {
 		for _, check := range []func(c *compiler, q *Query, s *Step, d *stepDecl){
-			checkGets, checkPartitions, checkBelow, checkFilters, checkAny, checkKinds, checkExpired, checkReadsEach,
+			checkGets, checkPartitions, checkRange, checkFilters, checkReads, checkAny, checkKinds, checkExpired, checkReadsEach,
 		} {
 			check(c, q, s, s.decl)
 		}

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weir/internal/condition"
@@ -70,6 +71,17 @@ type paramDecl struct {
 // single reports whether the test names one value and nothing else.
 func (d *testDecl) single() bool {
 	return len(d.terms) == 1 && d.terms[0].op == condition.In && len(d.terms[0].values) == 1
+}
+
+// text is the test as a model file has it.
+func (d *testDecl) text() string {
+	return "{" + strings.Join(seq.Map(d.terms, func(t termDecl) string {
+		v := t.values[0].y
+		if len(v.Content) > 1 {
+			return t.op.String() + ": {param: " + strconv.Quote(v.Content[1].Value) + "}" // "name?" needs the quotes
+		}
+		return t.op.String() + ": " + v.Value
+	}), ", ") + "}"
 }
 
 // tests reads a where: each entry is a test of one field, and all must hold. A value alone

@@ -38,7 +38,10 @@ type stepDecl struct {
 	Any namesOrPairs `some:"at least one field, {field: parameter}" type:"string number boolean flag time commas any"`
 	// Only rows that pass these tests. Values may be parameters: {param: NAME}.
 	Where []testDecl
-	// Only rows whose field, the next one of the sort key, is below: {field: parameter}.
+	// Only rows whose field, the next one of the sort key, passes this test: atLeast, above, atMost, below, between, begins. No
+	// other rows are read. Values may be parameters: {param: NAME}.
+	Range []testDecl `to:"1" some:"one field, {field: {atLeast: {param: NAME}}}"`
+	// Short for a range with below: {field: parameter}.
 	Below []pair `to:"1" some:"at least one field, {field: parameter}"`
 	// The order of the sort key: oldest (the default) or newest first.
 	Order word `one:"newest oldest" or:"there is no order %q"`

@@ -145,6 +145,7 @@ func readings() []construct {
 		asks("returned value.by", "{get: A, with: {id: id}, return: {s: {distinct: B.text, by: {id: secret}}}}"),
 		{"query.search", []string{"rest", "search:\n  s: {of: B, text: [text]}\nqueries:\n  q: {search: s, where: {secret: present}}"}},
 		{"query.below step.below", []string{"key", `, GP: all, GS: "{secret}"`, "rest", "queries:\n  q: {list: A, by: GSI, below: {secret: s}}"}},
+		{"query.range step.range", []string{"key", `, GP: all, GS: "{secret}"`, "rest", "queries:\n  q: {list: A, by: GSI, range: {secret: {begins: {param: s}}}}"}},
 	}
 	for _, a := range []string{"sum", "mean", "distinct"} {
 		more := map[string]string{"mean": ", round: 1", "distinct": ", max: 5"}[a]

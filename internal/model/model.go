@@ -371,7 +371,7 @@ type Step struct {
 	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
 	Any     []Bind       // where given, one of these fields must be among its parameter's values
 	Where   []Filter     // what rows must be besides; it does not narrow the read
-	Below   *Bind        // rows whose field is below the value
+	Range   []RangeTerm  // all of the one name that follows in the sort key; only rows that pass are read
 	Reverse bool
 	Expired bool // expired rows are returned too
 
@@ -385,6 +385,12 @@ type Bind struct {
 	Param string
 	Const value.Value
 	Prior *Field // a list stands for each of its elements
+}
+
+// RangeTerm bounds the sort keys that a step reads: by AtLeast, Above, AtMost, Below or Begins.
+type RangeTerm struct {
+	Op condition.Op
+	Bind
 }
 
 // Table returns the table with the name, nil if there is none. It also finds tables that are

@@ -142,8 +142,8 @@ func (p *printer) query(q *Query) {
 		if s.Index != nil {
 			by = s.Index.Name
 		}
-		if s.Below != nil {
-			below = "below " + binds([]Bind{*s.Below})
+		for _, t := range s.Range {
+			below += t.Op.String() + " " + binds([]Bind{t.Bind})
 		}
 		p.line("  %s get=%v by %s with %s %s reverse=%v expired=%v", s.Entity.Name, s.Get, by, binds(s.With), below, s.Reverse, s.Expired)
 		if len(s.Any) > 0 {

@@ -14,6 +14,7 @@ type Severity string
 const (
 	Error   Severity = "error"   // the model is refused
 	Warning Severity = "warning" // it is legal, and probably not meant
+	Note    Severity = "note"    // it is legal, and costs more than it seems
 )
 
 // Problem is one mistake in a model file, with its place.
@@ -28,15 +29,15 @@ type Problem struct {
 }
 
 // String returns the problem as compilers print it: file:line:column: message (hint). A warning
-// says that it is one.
+// and a note say that they are one.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:", p.File, p.Line)
 	if p.Column > 0 {
 		fmt.Fprintf(&b, "%d:", p.Column)
 	}
-	if p.Severity == Warning {
-		b.WriteString(" warning:")
+	if p.Severity != Error {
+		b.WriteString(" " + string(p.Severity) + ":")
 	}
 	b.WriteString(" " + p.Message)
 	if p.Hint != "" {

@@ -48,6 +48,11 @@ func (r *reader) warn(at pos, hint, format string, args ...any) {
 	r.note(&r.warnings, Warning, at, hint, fmt.Sprintf(format, args...))
 }
 
+// cost adds a note of what is legal, and costs more than it seems.
+func (r *reader) cost(at pos, hint, format string, args ...any) {
+	r.note(&r.warnings, Note, at, hint, fmt.Sprintf(format, args...))
+}
+
 // note adds to one of the lists, unless it is full.
 func (r *reader) note(list *[]Problem, is Severity, at pos, hint, message string) {
 	reported()

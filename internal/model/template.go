@@ -136,6 +136,22 @@ func (t *Template) Names() []string { return t.names }
 // Slot returns the index of a name in Names, -1 if the template does not have it.
 func (t *Template) Slot(name string) int { return slices.Index(t.names, name) }
 
+// After returns the literal that follows a name, which ends the name's text in a key; "" for the last.
+func (t *Template) After(name string) string {
+	for i, p := range t.parts {
+		if p.slot == t.Slot(name) && p.slot >= 0 && i+1 < len(t.parts) {
+			return t.parts[i+1].literal
+		}
+	}
+	return ""
+}
+
+// Ends reports whether a text can be no name's text in a key, since it has what ends the name there.
+func (t *Template) Ends(name, text string) bool {
+	after := t.After(name)
+	return after != "" && strings.Contains(t.cased(text), after)
+}
+
 // Whole reports whether the template consists of a single name. The key attribute then has
 // the type of that name.
 func (t *Template) Whole() bool { return len(t.parts) == 1 && t.parts[0].slot == 0 }

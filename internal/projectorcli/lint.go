@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"weir/internal/cli"
 	"weir/internal/model"
@@ -20,7 +21,9 @@ func (lintCommand) Help() string {
 	return `Prints one problem a line as FILE:LINE:COLUMN: MESSAGE (HINT) and exits with 1
 when there are any. A warning is about something that is legal and probably not meant, such
 as a count on rows that nothing writes. It goes to stderr and fails only with
---strict. With -o json, both are on stdout, each with its severity.
+--strict. A note is about a cost, such as a query that reads rows which it does
+not answer. It goes to stderr, too, and never fails. With -o json, all are on
+stdout, each with its severity.
 
   projector lint gallery
   projector lint models/mine.yaml --strict`
@@ -42,12 +45,12 @@ func (c *lintCommand) Run(p *program) error {
 			return err
 		default:
 			list = m.Warnings
-			bad = bad || c.Strict && len(list) > 0
+			bad = bad || c.Strict && warned(list)
 		}
 		for _, is := range list {
 			out.add(is, func() { fmt.Fprintln(p.talk(is.Severity), is) })
 		}
-		if c.Output == "text" && len(list) == 0 {
+		if c.Output == "text" && problems == nil && !warned(list) {
 			fmt.Fprintf(p.stderr, "%s: good\n", name)
 		}
 	}
@@ -57,9 +60,14 @@ func (c *lintCommand) Run(p *program) error {
 	return nil
 }
 
-// talk returns where a problem is printed: a warning is no result.
+// warned reports whether a list has more than notes.
+func warned(list []model.Problem) bool {
+	return slices.ContainsFunc(list, func(p model.Problem) bool { return p.Severity != model.Note })
+}
+
+// talk returns where a problem is printed: warnings and notes are no results.
 func (p *program) talk(s model.Severity) io.Writer {
-	if s == model.Warning {
+	if s != model.Error {
 		return p.stderr
 	}
 	return p.stdout

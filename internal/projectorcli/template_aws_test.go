@@ -425,7 +425,7 @@ func (w *templateWorld) queries(f *templateFunction) {
 		asked++
 	}
 	for _, q := range w.model.Queries {
-		if q.Search != nil || q.Steps[0].Below != nil || len(q.Steps[0].Any) > 0 || len(q.Steps) > 1 || len(q.Return) > 0 {
+		if q.Search != nil || len(q.Steps[0].Range) > 0 || len(q.Steps[0].Any) > 0 || len(q.Steps) > 1 || len(q.Return) > 0 {
 			continue
 		}
 		step := q.Steps[0]

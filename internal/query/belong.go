@@ -37,25 +37,7 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 			return false
 		}
 	}
-	if s.Below == nil || s.Below.Prior != nil && sc.alone {
-		return true
-	}
-	limit, have := s.value(s.Below, sc), s.typed(s.Below.Field, row)
-	if limit.IsMissing() {
-		return s.Below.Param != ""
-	}
-	return condition.Less(have, limit)
-}
-
-// ceiling is a limit as a bound of keys: nothing that is below the limit sorts
-// above it. A time with a fraction may have a whole second below it, whose Z sorts
-// above the point.
-func ceiling(limit value.Value) value.Value {
-	if _, err := time.Parse(time.RFC3339, limit.Text()); err != nil || !strings.Contains(limit.Text(), ".") {
-		return limit
-	}
-	whole, _, _ := strings.Cut(limit.Text(), ".")
-	return value.OfString(whole + "[") // the sign after Z
+	return s.inRange(row, sc)
 }
 
 // matchesKeys is Classify for a row of which there are only keys: what they do

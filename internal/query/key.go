@@ -79,42 +79,12 @@ func (k *keyPart) build(get lookup) (value.Value, bool) {
 	return value.OfString(s), ok && s != ""
 }
 
-// before is what the keys begin with whose name is still open: the bound that
-// begins with name's value goes behind it. ok is false when a name before it has
-// no value, or when keys are not in the order of the name's values.
-func (k *keyPart) before(name string, v value.Value, get lookup) (prefix value.Value, bound value.Value, ok bool) {
-	if k.name != "" {
-		bound = k.convert(v)
-		return value.Value{}, bound, k.name == name && !bound.IsMissing()
-	}
-	slot := k.tmpl.Slot(name)
-	if slot < 0 || slices.ContainsFunc(k.tmpl.Names()[:slot], func(n string) bool { return get(n).IsMissing() }) {
-		return value.Value{}, value.Value{}, false
-	}
-	text := value.Scalar(v)
-	low, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value { return unless(n == name, get(n)) }))
-	high, _ := k.tmpl.Prefix(k.texts(func(n string) value.Value {
-		if n == name {
-			return v
-		}
-		return unless(slices.Index(k.tmpl.Names(), n) > slot, get(n))
-	}))
-	separator := high[min(len(low)+len(text), len(high)):]
-	return unless(low == "", value.OfString(low)), value.OfString(low + text), text != "" && sortsAs(text, separator)
-}
-
 // unless is v, or Missing.
 func unless(gone bool, v value.Value) value.Value {
 	if gone {
 		return value.Value{}
 	}
 	return v
-}
-
-// sortsAs reports whether texts followed by the separator are in the order of the
-// texts themselves, as far as the text given is concerned.
-func sortsAs(text, separator string) bool {
-	return separator == "" || !slices.ContainsFunc([]byte(text), func(c byte) bool { return c <= separator[0] })
 }
 
 // texts is a lookup for templates, which take texts.

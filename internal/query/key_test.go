@@ -97,30 +97,6 @@ func TestConvertTakesTheKeysType(t *testing.T) {
 	}
 }
 
-func TestBeforeBoundsOnlyWhereKeysAreInOrder(t *testing.T) {
-	for _, c := range []struct {
-		template, name, limit string
-		values                is
-		low, high             string
-		ok                    bool
-	}{
-		{"{at}#{id}", "at", "2025", nil, "", "2025", true},
-		{"V#{at}#{id}", "at", "2025", nil, "V#", "V#2025", true},
-		{"V#{who}#{at}", "at", "2025", is{"who": "x"}, "V#x#", "V#x#2025", true},
-		{"V#{who}#{at}", "at", "2025", nil, "", "", false},
-		{"V#{at}|{id}", "at", "2025", nil, "V#", "V#2025", false}, // "20|" is above "2025", and 20 is below
-		{"V#{at}#{id}", "at", "a!b", nil, "V#", "V#a!b", false},
-		{"V#{at}", "other", "2025", nil, "", "", false},
-		{"{at}", "at", "2025", nil, "", "2025", true},
-		{"{at}", "other", "2025", nil, "", "2025", false},
-	} {
-		low, high, ok := part(t, c.template).before(c.name, value.OfString(c.limit), from(c.values))
-		if ok != c.ok || ok && (low.Text() != c.low || high.Text() != c.high) {
-			t.Errorf("%s below %s: %q to %q, %v", c.template, c.limit, low.Text(), high.Text(), ok)
-		}
-	}
-}
-
 func TestParametersAreOfTheirType(t *testing.T) {
 	for _, c := range []struct {
 		typ        model.Type

@@ -19,6 +19,10 @@ func newKinds(s *model.Step, prior *step) []*step {
 		one := *s
 		one.Entity, one.Also = e, nil
 		one.With, one.Any, one.Where = rebind(e, s.With), rebind(e, s.Any), slices.Clone(s.Where)
+		one.Range = slices.Clone(s.Range)
+		for i := range one.Range {
+			one.Range[i].Field = e.Field(one.Range[i].Field.Name)
+		}
 		for i := range one.Where {
 			one.Where[i].Field = e.Field(one.Where[i].Field.Name)
 		}

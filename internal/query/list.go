@@ -22,7 +22,7 @@ func partition(of *model.Entity, fields []*model.Field, from []model.Assign, pri
 // ErrTooMuch where that would cost more than a page may.
 func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
 	for _, q := range st.queries(sc) {
-		if err := r.throughOne(ctx, st, sc, q, yield); err != nil {
+		if err := r.throughOne(ctx, st, sc, q.Query, yield); err != nil {
 			return err
 		}
 	}

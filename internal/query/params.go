@@ -88,6 +88,7 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 		}
 		say(name, "is no parameter of this query%s", cmp.Or(model.Meant(name, known), "; it has "+listed(known)))
 	}
+	p.beyond(args, say)
 	if limit < 0 || limit > MaxLimit {
 		say("limit", "must be from 1 to %d, not %d", MaxLimit, limit)
 	}

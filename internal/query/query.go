@@ -20,6 +20,7 @@
 //	walk.go       steps, depth first, each in the order of its key; any.go: by listed keys
 //	stream.go     rows of one second in the order of time, which is not that of bytes (order.go)
 //	spelled.go    keys in which a value stands as it is, or escaped
+//	range.go      a part of a list, as a bounded read
 //	whole.go      sets, gathered from the rows over which they are spread
 //	distinct.go   each row once; sorted.go: another order than the key's
 //	find.go       searches

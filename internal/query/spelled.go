@@ -79,12 +79,18 @@ func (s *step) keysOf(get lookup) (keys []store.Key) {
 	return keys
 }
 
+// reach is a read, and what the sort keys of all its rows begin with.
+type reach struct {
+	store.Query
+	base string
+}
+
 // queries are the reads that reach every row of the scope, one for each spelling. No
 // two of them reach the same row, so that a row says which of them has come to it.
-func (s *step) queries(sc scope) (out []store.Query) {
+func (s *step) queries(sc scope) (out []reach) {
 	get := s.lookup(sc)
 	for _, as := range s.spellings([]keyPart{s.partition, s.sort}, get) {
-		q := store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}
+		q := reach{Query: store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}}
 		if s.Index != nil {
 			q.Index = s.Index.Name
 		}
@@ -93,10 +99,10 @@ func (s *step) queries(sc scope) (out []store.Query) {
 			continue
 		}
 		if s.sort.attr.Name != "" {
-			q.Sort = s.span(sc, get, as)
+			q.Sort, q.base = s.span(sc, get, as)
 		}
 		long := func(v value.Value) bool { return len(v.Text()) > store.MaxSortBytes }
-		reached := slices.ContainsFunc(out, func(o store.Query) bool { return value.Equal(o.Partition, q.Partition) && covers(o.Sort, q.Sort) })
+		reached := slices.ContainsFunc(out, func(o reach) bool { return value.Equal(o.Partition, q.Partition) && covers(o.Sort, q.Sort) })
 		if !reached && !long(q.Sort.Equal) && !long(q.Sort.Prefix) && !long(q.Sort.Below) {
 			out = append(out, q)
 		}
@@ -117,8 +123,8 @@ func covers(r, in store.Range) bool {
 
 // reaches is the query that reaches a row with these key values of the table or index
 // that is read; -1 for none.
-func reaches(qs []store.Query, k store.Key) int {
-	return slices.IndexFunc(qs, func(q store.Query) bool { return value.Equal(q.Partition, k.Partition) && inRange(q.Sort, k.Sort) })
+func reaches(qs []reach, k store.Key) int {
+	return slices.IndexFunc(qs, func(q reach) bool { return value.Equal(q.Partition, k.Partition) && inRange(q.Sort, k.Sort) })
 }
 
 // inRange reports whether a sort key is in a range.

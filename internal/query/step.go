@@ -99,25 +99,20 @@ func (s *step) lookup(sc scope) lookup {
 	}
 }
 
-// span bounds the sort key as closely as the fixed fields allow.
-// A row outside the range never belongs; rows inside still have to be tested.
-func (s *step) span(sc scope, get lookup, as spelling) store.Range {
+// span bounds the sort key as closely as the fixed fields and the range allow. base is what all keys in it begin with.
+// A row outside the span never belongs; rows inside still have to be tested.
+func (s *step) span(sc scope, get lookup, as spelling) (r store.Range, base string) {
 	if s.mixed {
-		return store.Range{}
+		return store.Range{}, ""
 	}
-	get = s.spelled(&s.sort, get, as)
-	v, whole := s.sort.bound(get)
+	v, whole := s.sort.bound(s.spelled(&s.sort, get, as))
 	if whole {
-		return store.Range{Equal: v}
+		return store.Range{Equal: v}, v.Text()
 	}
-	if s.Below != nil {
-		if limit := s.value(s.Below, sc); !limit.IsMissing() {
-			if low, high, ok := s.sort.before(s.Below.Field.Name, s.spell(&s.sort, s.Below.Field.Name, ceiling(limit), as), get); ok {
-				return store.Range{From: low, Below: high}
-			}
-		}
+	if bounds, ok := s.bounds(sc); ok {
+		return bounds.behind(v.Text()), v.Text()
 	}
-	return store.Range{Prefix: v}
+	return store.Range{Prefix: v}, v.Text()
 }
 
 // place is the key values that a cursor has in what the step reads.

@@ -51,14 +51,8 @@ const (
 )
 
 // newStream gives all rows of a query; a plain one in the order of bytes.
-func newStream(s *step, q store.Query, plain bool) *stream {
-	st := &stream{step: s, q: q, parts: []keyRange{{whole: true, plain: plain}}}
-	for _, v := range [...]value.Value{q.Sort.Equal, q.Sort.Prefix, q.Sort.From} {
-		if v.Kind() == value.String {
-			st.base = v.Text()
-		}
-	}
-	return st
+func newStream(s *step, q reach, plain bool) *stream {
+	return &stream{step: s, q: q.Query, base: q.base, parts: []keyRange{{whole: true, plain: plain}}}
 }
 
 // rest is what of a sort key orders the rows.

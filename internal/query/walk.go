@@ -185,7 +185,7 @@ func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
 	}
 	qs := st.queries(sc)
 	from := merged{apart: w.keep != nil}
-	from.streams = seq.Map(qs, func(q store.Query) *stream { return newStream(st, q, from.apart) })
+	from.streams = seq.Map(qs, func(q reach) *stream { return newStream(st, q, from.apart) })
 	if len(resume) > 0 {
 		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
 			return false, err
