@@ -29,7 +29,7 @@ type RowRule struct {
 	Name        string // "UserItem", "Activity(created)"
 	Source      *Entity
 	Into        *Entity
-	Keep        []string // events (INSERT, MODIFY, REMOVE) that make a history row
+	Keep        []string // events (INSERT, MODIFY, REMOVE, Enter, Leave) that make a history row
 	Where       []Test
 	Fields      []Assign // fields of the new row, without the constants of Into.Where
 	Subscribers *Subscribers
@@ -44,9 +44,9 @@ type rowDecl struct {
 	deriveDecl `noun:"row rule"`
 	// The entity, or list of them, whose rows it is made from.
 	Row []word `need:"row: ENTITY"`
-	// History: the events that make an entry, which stays. Without keep the row is a copy that changes, moves and goes with
-	// its source.
-	Keep []word `some:"some of insert, modify, remove" one:"insert modify remove" or:"there is no event %q"`
+	// History: the events that make an entry, which stays: those of the record, or enter and leave, when a row begins or ends
+	// to pass where. Without keep the row is a copy that changes, moves and goes with its source.
+	Keep []word `some:"some of insert, modify, remove, enter, leave" one:"insert modify remove enter leave" or:"there is no event %q"`
 	// One row for each subscriber, as of the moment when the change is handled. The subscriber's fields are Entity.field under
 	// set.
 	Each *eachDecl
@@ -131,8 +131,14 @@ func (c *compiler) row(r *RowRule) {
 	c.faulty[r] = len(d.Set) == 0 || c.flaws > before
 }
 
+// The events that no record has a name for: a row begins, or ends, to pass the where of a history rule.
+const (
+	Enter = "ENTER"
+	Leave = "LEAVE"
+)
+
 // events are the words of keep, with the names that records have for them.
-var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE"}
+var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE", "enter": Enter, "leave": Leave}
 
 // settable returns the names to which a row rule may give a value.
 func (c *compiler) settable(into *Entity) []string {
@@ -267,7 +273,7 @@ func checkState(c *compiler, r *RowRule) {
 		}
 		position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
 	}
-	if slices.Contains(r.Keep, events["modify"]) && !position {
+	if many := slices.Contains(r.Keep, Enter) && slices.Contains(r.Keep, Leave); !position && (many || slices.Contains(r.Keep, events["modify"])) {
 		c.report(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
 	}
 }
@@ -295,7 +301,7 @@ func (r *RowRule) inputs() []reading {
 
 // needsOldImages reports whether the rule reads the old image of a change.
 func (r *RowRule) needsOldImages() bool {
-	return len(r.Keep) == 0 || slices.Contains(r.Keep, events["remove"]) ||
+	return len(r.Keep) == 0 || slices.ContainsFunc(r.Keep, func(event string) bool { return slices.Contains([]string{events["remove"], Enter, Leave}, event) }) ||
 		slices.ContainsFunc(r.Fields, func(a Assign) bool { return slices.Contains(recordsIn(a.Expr), "$old") })
 }
 

@@ -169,14 +169,14 @@ func (x *Limits) Rule(rule *model.RowRule, c *Change, from Origin, made func(one
 	changes := []Change{*c, {Table: c.Table, Row: c.Row, Old: c.New, Was: c.Is, Origin: c.Origin}}
 	for i := range changes {
 		one := &changes[i]
-		row := one.New
-		if row == nil {
-			row = one.Old
+		as, row := *one, one.New
+		if len(rule.Keep) > 0 {
+			as, row = one.Kept(nil, rule)
 		}
-		if one.New == nil && len(rule.Keep) == 0 || len(rule.Keep) > 0 && !slices.Contains(rule.Keep, one.event(rule.Source)) {
+		if row == nil {
 			continue
 		}
-		if p, ok := made(one, row); ok {
+		if p, ok := made(&as, row); ok {
 			x.Made(&p, names)
 		}
 	}

@@ -3,6 +3,7 @@ package projections
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"weir/internal/model"
@@ -13,27 +14,72 @@ import (
 )
 
 // Sends calls yield for each history rule with subscribers that keeps an entry of this change, with the
-// row that the entry is made from.
-func (c *Change) Sends(yield func(rule *model.RowRule, row value.Item)) {
-	each := func(of *model.Entity, row value.Item) {
-		for _, rule := range of.Rules {
-			if rule.Subscribers != nil && c.KeptBy(rule) {
-				yield(rule, row)
-			}
+// change as the rule keeps it, and the row that the entry is made from.
+func (c *Change) Sends(f *Faults, yield func(as *Change, rule *model.RowRule, row value.Item)) {
+	for rule := range c.Rules() {
+		if rule.Subscribers == nil {
+			continue
 		}
-	}
-	if c.Is != nil {
-		each(c.Is, c.New)
-	}
-	if c.Was != nil && c.New == nil {
-		each(c.Was, c.Old)
+		if as, row := c.Kept(f, rule); row != nil {
+			yield(&as, rule, row)
+		}
 	}
 }
 
-// KeptBy reports whether a history rule keeps an entry of this change. A migration's
-// changes make no entries.
-func (c *Change) KeptBy(rule *model.RowRule) bool {
-	return slices.Contains(rule.Keep, c.event(rule.Source)) && !c.moved() && !owntable.IsSilent(c.Old, c.New) && (c.Was != c.Is || concernedBy(rule, c))
+// Rules yields the rules that make rows of what the row is and was, each once.
+func (c *Change) Rules() iter.Seq[*model.RowRule] {
+	return func(yield func(*model.RowRule) bool) {
+		for i, e := range [...]*model.Entity{c.Is, c.Was} {
+			if e == nil || i > 0 && e == c.Is {
+				continue
+			}
+			for _, rule := range e.Rules {
+				if !yield(rule) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Kept returns the image from which a history rule makes an entry of this change, nil for no entry, and the change with
+// the event that the rule keeps. An event of the record comes before Enter and Leave, so that a change makes one entry.
+// A migration's changes make none.
+func (c *Change) Kept(f *Faults, rule *model.RowRule) (as Change, row value.Item) {
+	if as = *c; c.moved() || owntable.IsSilent(c.Old, c.New) || c.Was == c.Is && !concernedBy(rule, c) {
+		return as, nil
+	}
+	var old, image value.Item
+	if c.Was == rule.Source {
+		old = c.Old
+	}
+	if c.Is == rule.Source {
+		image = c.New
+	}
+	if row = image; c.New == nil {
+		row = old
+	}
+	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
+		row = nil
+	}
+	enters, leaves := slices.Contains(rule.Keep, model.Enter), slices.Contains(rule.Keep, model.Leave)
+	if !enters && !leaves {
+		return as, row
+	}
+	tests := model.Input{Derivation: rule.Name, Where: rule.Where}
+	had := old != nil && f.Take(&tests, old, true)
+	has := image != nil && f.Take(&tests, image, false)
+	switch {
+	case row != nil && (has || c.New == nil && had):
+		return as, row
+	case enters && has && !had:
+		as.Event = model.Enter
+		return as, image
+	case leaves && had && !has:
+		as.Event = model.Leave
+		return as, old
+	}
+	return as, nil
 }
 
 // concernedBy reports whether a change of a row concerns the rule: the application
@@ -240,6 +286,8 @@ func recordPart(c *Change, name string) value.Value {
 		return value.OfString("0000000000000000000000000000000000000000"[:max(0, 40-len(s))] + s)
 	case "$event":
 		switch {
+		case c.Event != "":
+			return value.OfString(c.Event)
 		case c.Old == nil:
 			return value.OfString("INSERT")
 		case c.New == nil:

@@ -49,9 +49,10 @@ type deed struct {
 	was, is value.Item // without anything derived
 	record  events.Record
 	shard   *shard
-	at      int  // how many writes the run had done by then
-	moved   bool // it looks like the change of a migration, which history leaves out
-	ours    bool // a migration made it
+	at      int    // how many writes the run had done by then
+	event   string // that a history rule makes an entry of; set while its entries are recounted
+	moved   bool   // it looks like the change of a migration, which history leaves out
+	ours    bool   // a migration made it
 	when    time.Time
 }
 

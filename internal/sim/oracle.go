@@ -237,6 +237,9 @@ func (d *deed) says(what string) value.Value {
 	case "$position":
 		return value.OfString(fmt.Sprintf("%040s", d.record.Position))
 	case "$event":
+		if d.event == "ENTER" || d.event == "LEAVE" {
+			return value.OfString(d.event)
+		}
 		return value.OfString(d.record.Event())
 	case "$key":
 		return value.OfMap(d.table.Item(d.key))
@@ -910,20 +913,11 @@ func (t *truth) past() {
 			if len(r.Keep) == 0 || r.Source != was && r.Source != is {
 				continue
 			}
-			event, image := "INSERT", d.is
-			switch {
-			case is == r.Source && was == r.Source:
-				if event = "MODIFY"; value.EqualItems(d.was, d.is) {
-					continue
-				}
-			case is != r.Source && d.is == nil:
-				event, image = "REMOVE", d.was
-			case is != r.Source:
+			event, image := historyEvent(r, d, was, is)
+			if event == "" {
 				continue
 			}
-			if !slices.Contains(r.Keep, event) || !holds(r.Where, image) {
-				continue
-			}
+			d.event = event
 			if r.Subscribers != nil {
 				t.tell(r, image, d, want, may)
 			} else if k, ok := t.made(r, image, d); ok {
@@ -950,6 +944,26 @@ func (t *truth) past() {
 			}
 		})
 	}
+}
+
+// historyEvent returns the event of a deed that a rule makes an entry of, "" for none, and the row that the entry is made from.
+func historyEvent(r *model.RowRule, d *deed, was, is *model.Entity) (event string, image value.Item) {
+	had, has := was == r.Source && holds(r.Where, d.was), is == r.Source && holds(r.Where, d.is)
+	switch {
+	case was == is && value.EqualItems(d.was, d.is):
+		return "", nil
+	case has && was == r.Source && slices.Contains(r.Keep, "MODIFY"):
+		return "MODIFY", d.is
+	case has && was != r.Source && slices.Contains(r.Keep, "INSERT"):
+		return "INSERT", d.is
+	case had && d.is == nil && slices.Contains(r.Keep, "REMOVE"):
+		return "REMOVE", d.was
+	case has && !had && slices.Contains(r.Keep, "ENTER"):
+		return "ENTER", d.is
+	case had && !has && slices.Contains(r.Keep, "LEAVE"):
+		return "LEAVE", d.was
+	}
+	return "", nil
 }
 
 // sumRecords is how many records a table's streams have had.

@@ -13,26 +13,13 @@ import (
 // A source row contributes the row that a rule makes
 // from it. For a copy, f(new) − f(old) means: put the new row, and remove the old row if
 // its key is different. For history (`keep`), each event that the rule keeps adds an
-// entry, and no change takes an entry back. A migration's changes add no entry.
+// entry, and no change takes an entry back.
 func Fold(c *projections.Change, f *projections.Faults) (puts []projections.Put, left []follow.Unfollow) {
 	e := &folding{Faults: f}
-	if c.Is != nil {
-		for _, rule := range c.Is.Rules {
-			if len(rule.Keep) > 0 {
-				e.history(c, rule, c.New)
-			} else {
-				e.state(c, rule)
-			}
-		}
-	}
-	if c.Was == nil {
-		return e.puts, e.left
-	}
-	for _, rule := range c.Was.Rules {
-		switch {
-		case len(rule.Keep) > 0 && c.New == nil:
-			e.history(c, rule, c.Old)
-		case len(rule.Keep) == 0 && c.Is != c.Was:
+	for rule := range c.Rules() {
+		if len(rule.Keep) > 0 {
+			e.history(c, rule)
+		} else {
 			e.state(c, rule)
 		}
 	}
@@ -46,13 +33,16 @@ type folding struct {
 	left []follow.Unfollow
 }
 
-// history adds an entry for the change if the rule keeps events of this kind and the
-// change concerns the rule.
-func (e *folding) history(c *projections.Change, rule *model.RowRule, row value.Item) {
-	if rule.Subscribers != nil || !c.KeptBy(rule) {
+// history adds the entry that the rule keeps of the change.
+func (e *folding) history(c *projections.Change, rule *model.RowRule) {
+	if rule.Subscribers != nil {
 		return
 	}
-	if m, ok := e.Make(c, rule, row, false); ok {
+	as, row := c.Kept(e.Faults, rule)
+	if row == nil {
+		return
+	}
+	if m, ok := e.Make(&as, rule, row, false); ok {
 		e.puts = append(e.puts, m)
 	}
 }

@@ -61,8 +61,8 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 
 // FoldNotifications returns the notifications that a change asks for.
 func FoldNotifications(c *projections.Change, f *projections.Faults) (out []Notification) {
-	c.Sends(func(rule *model.RowRule, row value.Item) {
-		if t, ok := foldNotification(c, f, rule, row); ok {
+	c.Sends(f, func(as *projections.Change, rule *model.RowRule, row value.Item) {
+		if t, ok := foldNotification(as, f, rule, row); ok {
 			out = append(out, t)
 		}
 	})
@@ -204,7 +204,7 @@ func (o *Order) Begins(c *projections.Change) bool {
 
 // notified returns the lists to which a change sends notifications.
 func notified(c *projections.Change) (out []string) {
-	c.Sends(func(rule *model.RowRule, row value.Item) {
+	c.Sends(nil, func(_ *projections.Change, rule *model.RowRule, row value.Item) {
 		if to, ok := sendsTo(nil, rule, row); ok {
 			out = append(out, to)
 		}
