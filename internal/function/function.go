@@ -25,6 +25,7 @@ import (
 	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/reader"
+	"weir/internal/search/opensearch"
 	"weir/internal/stage"
 	"weir/internal/store"
 	"weir/internal/system"
@@ -182,9 +183,19 @@ func placeOfEnvironment(log *slog.Logger) (name string, at drivers.Place, err er
 	if os.Getenv(envGroup) != "" {
 		return "", at, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
 	}
+	cluster := os.Getenv(envOpenSearch)
+	if cluster != "" {
+		t, err := opensearch.ParseTarget(cluster)
+		if err != nil {
+			return "", at, cli.Usage("%s: %v", envOpenSearch, err)
+		}
+		if t.Password != "" {
+			return "", at, cli.Usage("%s has a password, which everyone can read who may look at the function: keep it in AWS Secrets Manager or the Parameter Store, and name it, https://USER@HOST?secret=ARN", envOpenSearch)
+		}
+	}
 	in, err := cli.StageOfEnvironment()
 	data := os.Getenv(envData)
-	return name, drivers.Place{Data: data, AWS: data == "", OpenSearch: os.Getenv(envOpenSearch), Stage: in.Deployment(), Log: log}, err
+	return name, drivers.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
 }
 
 // gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What

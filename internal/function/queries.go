@@ -10,7 +10,6 @@ import (
 	"weir/internal/api"
 	"weir/internal/cli"
 	"weir/internal/query"
-	"weir/internal/search/opensearch"
 	"weir/internal/system"
 	"weir/internal/web"
 )
@@ -43,11 +42,6 @@ func newQueries(ctx context.Context, log *slog.Logger) (*queries, *system.System
 	name, at, err := placeOfEnvironment(log)
 	if err != nil {
 		return nil, nil, err
-	}
-	if at.OpenSearch != "" { // which is opened later
-		if _, err := opensearch.ParseTarget(at.OpenSearch); err != nil {
-			return nil, nil, cli.Usage("%s: %v", envOpenSearch, err)
-		}
 	}
 	keys, err := web.OpenKeys("", os.Getenv(web.EnvKeys), log)
 	if err != nil {

@@ -162,7 +162,8 @@ func TestQueriesEnvironment(t *testing.T) {
 		s.Close()
 	}
 	for env, want := range map[string]string{
-		"WEIR_GROUP=rows": "WEIR_GROUP is not needed any more", "WEIR_MODEL=": "WEIR_MODEL is not set", "WEIR_OPENSEARCH=search": "WEIR_OPENSEARCH: ", "WEIR_KEYS=short": "WEIR_KEYS: ",
+		"WEIR_GROUP=rows": "WEIR_GROUP is not needed any more", "WEIR_MODEL=": "WEIR_MODEL is not set", "WEIR_OPENSEARCH=search": "WEIR_OPENSEARCH: ",
+		"WEIR_OPENSEARCH=https://u:p@h": "WEIR_OPENSEARCH has a password", "WEIR_OPENSEARCH=https://x.eu-west-1.aoss.amazonaws.com": "OpenSearch Serverless has no refresh", "WEIR_KEYS=short": "WEIR_KEYS: ",
 		"WEIR_QUERIES=yes": `WEIR_QUERIES is "yes"`,
 	} {
 		environment(t, "WEIR_DATA="+t.TempDir(), env)

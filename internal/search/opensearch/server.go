@@ -22,6 +22,7 @@ import (
 type server struct {
 	client   opensearchtransport.Interface // not opensearch.Client, which links every API there is: 1.5 MB
 	http     *http.Transport
+	keyed    *keyed // nil without a secret
 	patience time.Duration
 }
 
@@ -32,12 +33,17 @@ const attemptTime = 60 * time.Second
 func connect(ctx context.Context, t Target, patience time.Duration) (*server, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	var transport http.RoundTripper = base
-	if t.Region != "" {
-		signed, err := newSigner(ctx, base, t.Region, t.Service)
-		if err != nil {
-			return nil, err
-		}
-		transport = signed
+	var login *keyed
+	var err error
+	switch {
+	case t.Region != "":
+		transport, err = newSigner(ctx, base, t.Region, t.Service)
+	case t.Secret != "":
+		login, err = newKeyed(ctx, base, t.User, t.Secret)
+		transport, t.User = login, ""
+	}
+	if err != nil {
+		return nil, err
 	}
 	at, err := url.Parse(t.URL)
 	if err != nil {
@@ -51,7 +57,7 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 	if err != nil {
 		return nil, fmt.Errorf("OpenSearch at %s: %w", t.Shown(), err)
 	}
-	return &server{client: client, http: base, patience: patience}, nil
+	return &server{client: client, http: base, keyed: login, patience: patience}, nil
 }
 
 // close closes connections that are idle. Requests in progress end by their contexts.

@@ -37,21 +37,11 @@ func newSigner(ctx context.Context, next http.RoundTripper, region, service stri
 // RoundTrip signs a request with AWS Signature Version 4, of its whole body, and sends it. A body is
 // read into memory first. Each request asks for the credentials, so those that expire are renewed.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		body, err = io.ReadAll(r.Body)
-		r.Body.Close()
-		if err != nil {
-			return nil, err
-		}
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
 	}
-	signed := r.Clone(r.Context())
-	signed.Body, signed.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	signed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	if len(body) == 0 {
-		signed.Body = http.NoBody
-	}
+	signed := withBody(r, body)
 	keys, err := s.credentials.Retrieve(r.Context())
 	if err != nil {
 		return nil, fmt.Errorf("credentials to sign requests with: %w", err)
@@ -63,4 +53,24 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return s.next.RoundTrip(signed)
+}
+
+// readBody reads the body of a request, nil if it has none, and closes it.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	defer r.Body.Close()
+	return io.ReadAll(r.Body)
+}
+
+// withBody is a copy of a request that carries a body.
+func withBody(r *http.Request, body []byte) *http.Request {
+	out := r.Clone(r.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if len(body) == 0 {
+		out.Body = http.NoBody
+	}
+	return out
 }

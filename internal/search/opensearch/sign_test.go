@@ -100,13 +100,17 @@ func TestTargets(t *testing.T) {
 		"https://x-abc.cn-north-1.es.amazonaws.com.cn": {URL: "https://x-abc.cn-north-1.es.amazonaws.com.cn", Region: "cn-north-1", Service: "es"},
 		"https://u:p@x-abc.eu-west-1.es.amazonaws.com": {URL: "https://x-abc.eu-west-1.es.amazonaws.com", User: "u", Password: "p"},
 		"https://search.example.org?sign=us-east-1":    {URL: "https://search.example.org", Region: "us-east-1", Service: "es"},
+		"https://weir@x-abc.eu-west-1.es.amazonaws.com?secret=arn:aws:secretsmanager:eu-west-1:1:secret:a-1": {URL: "https://x-abc.eu-west-1.es.amazonaws.com", User: "weir", Secret: "arn:aws:secretsmanager:eu-west-1:1:secret:a-1"},
+		"https://h?secret=arn:aws-cn:ssm:cn-north-1:1:parameter/weir/password":                               {URL: "https://h", Secret: "arn:aws-cn:ssm:cn-north-1:1:parameter/weir/password"},
 	} {
 		if got, err := ParseTarget(in); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "localhost:9200", "ftp://a", "http://", "http://a?b=c", "http://a?sign=", "http://a#b", "http://u:secret@a?sign=eu-west-1", "http://u:secret@a b", "u:secret@host"} {
-		if got, err := ParseTarget(in); err == nil || strings.Contains(err.Error(), "secret") {
+	for _, in := range []string{"", "localhost:9200", "ftp://a", "http://", "http://a?b=c", "http://a?sign=", "http://a#b", "http://u:secret@a?sign=eu-west-1", "http://u:secret@a b", "u:secret@host",
+		"http://u:secret@a?secret=arn:aws:ssm:eu-west-1:1:parameter/a", "http://a?sign=eu-west-1&secret=arn:aws:ssm:eu-west-1:1:parameter/a", "http://a?secret=", "http://a?secret=arn:aws:s3:eu-west-1:1:a",
+		"https://x.eu-west-1.aoss.amazonaws.com", "https://u:secret@x.aoss.eu-west-1.on.aws", "https://x.cn-north-1.aoss.amazonaws.com.cn"} {
+		if got, err := ParseTarget(in); err == nil || strings.Contains(err.Error(), "u:secret") || !errors.Is(err, ErrTarget) {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}

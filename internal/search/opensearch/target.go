@@ -15,13 +15,16 @@ type Target struct {
 	URL      string // scheme, host and port, and the path in front of the API's
 	User     string
 	Password string
+	// Secret is the ARN of a secret or parameter with the password, "" for none.
+	Secret string
 	// Region and Service are for AWS Signature Version 4, with the credentials that the
 	// SDK finds. With an empty Region requests are not signed.
 	Region, Service string
 }
 
 // ParseTarget reads the URL of a cluster. A name and password in it are used for basic
-// authentication. Requests to a domain of Amazon OpenSearch Service are signed. For a
+// authentication; with ?secret=ARN the password is read from AWS Secrets Manager or the
+// Parameter Store. Other requests to a domain of Amazon OpenSearch Service are signed. For a
 // domain with a custom name, add ?sign=REGION to the URL. The path must not contain @:
 // the text before it would be a password with a / that is not written as %2F.
 func ParseTarget(s string) (Target, error) {
@@ -32,16 +35,23 @@ func ParseTarget(s string) (Target, error) {
 	t := Target{User: u.User.Username()}
 	t.Password, _ = u.User.Password()
 	for name, values := range u.Query() {
-		if name != "sign" || len(values) != 1 || values[0] == "" {
-			return Target{}, fmt.Errorf("%s is %w: behind the question mark there is nothing but sign=REGION", hidden(s), ErrTarget)
+		switch {
+		case len(values) == 1 && name == "sign" && values[0] != "":
+			t.Region, t.Service = values[0], "es"
+		case len(values) == 1 && name == "secret" && isSecret(values[0]):
+			t.Secret = values[0]
+		default:
+			return Target{}, fmt.Errorf("%s is %w: behind the question mark there is nothing but sign=REGION, or secret= and the ARN of a secret of Secrets Manager or of a parameter of the Parameter Store", hidden(s), ErrTarget)
 		}
-		t.Region, t.Service = values[0], "es"
 	}
-	if region, ok := domain(u.Hostname()); ok && t.Region == "" && t.User == "" {
+	if strings.Contains(u.Hostname(), ".aoss.") {
+		return Target{}, fmt.Errorf("%s is %w: OpenSearch Serverless has no refresh, no delete by query and no version, which weir needs; use a domain of Amazon OpenSearch Service", hidden(s), ErrTarget)
+	}
+	if region, ok := domain(u.Hostname()); ok && t.Region == "" && t.User == "" && t.Secret == "" {
 		t.Region, t.Service = region, "es"
 	}
-	if t.Region != "" && t.User != "" {
-		return Target{}, fmt.Errorf("%s is %w: a request carries a password or a signature, not both", hidden(s), ErrTarget)
+	if t.Region != "" && (t.User != "" || t.Secret != "") || t.Password != "" && t.Secret != "" {
+		return Target{}, fmt.Errorf("%s is %w: a request carries a password or a signature, not both, and the password is in the URL or in the secret", hidden(s), ErrTarget)
 	}
 	u.User, u.RawQuery = nil, ""
 	t.URL = strings.TrimSuffix(u.String(), "/")
