@@ -59,6 +59,9 @@ var cases = []struct {
 	name  string
 	spoil func(*doctor.Facts)
 }{
+	{"address refused", func(f *doctor.Facts) {
+		f.Search = doctor.Known(doctor.Cluster{Refused: "the address is that of OpenSearch Serverless"})
+	}},
 	{"no credentials", func(f *doctor.Facts) { f.Identity = doctor.Not[doctor.Identity]("credentials") }},
 	{"root", func(f *doctor.Facts) { f.Identity.Is.ARN = "arn:aws:iam::1:root" }},
 	{"clock unknown", func(f *doctor.Facts) { f.Ahead = doctor.Not[time.Duration]("an answer of DynamoDB") }},

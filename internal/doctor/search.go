@@ -9,6 +9,7 @@ import (
 // Cluster is what an OpenSearch cluster says of itself.
 type Cluster struct {
 	URL          string
+	Refused      string // why its address is refused
 	Down         string // why it does not answer
 	Distribution string // opensearch; "" for another product
 	Version      string
@@ -34,6 +35,9 @@ func (x *examination) search(f *Facts) {
 		return
 	case !ok:
 		s.unknown("cluster", f.Search.Unknown, "")
+		return
+	case c.Refused != "":
+		s.bad("cluster", c.Refused, "name another: --opensearch URL")
 		return
 	case c.Down != "":
 		s.bad("cluster", c.URL+" does not answer: "+c.Down+"; rows are derived, and searches answer 503", "start it, or name another: --opensearch URL")

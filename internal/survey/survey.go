@@ -244,7 +244,9 @@ func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor
 		return doctor.Not[doctor.Cluster]("--opensearch URL: the model has searches")
 	}
 	c, err := opensearch.Look(ctx, s.at.OpenSearch)
-	if err != nil {
+	if errors.Is(err, opensearch.ErrTarget) {
+		return doctor.Known(doctor.Cluster{Refused: err.Error()})
+	} else if err != nil {
 		return doctor.Not[doctor.Cluster](err.Error())
 	}
 	var found []system.SearchGeneration
