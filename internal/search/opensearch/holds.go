@@ -66,10 +66,11 @@ func (s *server) readSources(ctx context.Context, sp *space, docs []search.Docum
 	var got struct {
 		Docs []struct {
 			Source map[string]any `json:"_source"`
+			Error  *cause
 		}
 	}
 	err = s.call(ctx, &got, func() opensearchapi.Request {
-		return opensearchapi.MgetRequest{Index: sp.alias, Body: bytes.NewReader(body), FilterPath: []string{"docs._id", "docs._source"}}
+		return opensearchapi.MgetRequest{Index: sp.alias, Body: bytes.NewReader(body), FilterPath: []string{"docs._id", "docs._source", "docs.error"}}
 	})
 	if err != nil {
 		return nil, err
@@ -78,8 +79,11 @@ func (s *server) readSources(ctx context.Context, sp *space, docs []search.Docum
 		return nil, fmt.Errorf("OpenSearch gives %d documents of %d", len(got.Docs), len(which))
 	}
 	out := make([]map[string]any, len(which))
-	for n := range got.Docs {
-		out[n] = got.Docs[n].Source
+	for n, d := range got.Docs {
+		if d.Error != nil { // its shard does not answer, which says nothing of the document
+			return nil, fmt.Errorf("OpenSearch does not say whether it has %s: %s", ids[n], d.Error.Reason)
+		}
+		out[n] = d.Source
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/doctor"
 	"weir/internal/failtest"
@@ -79,5 +80,20 @@ func TestLook(t *testing.T) {
 	}
 	if _, err := Look(t.Context(), "ftp://x"); err == nil {
 		t.Error("no error for a URL that is none")
+	}
+}
+
+// TestHoldsFailedShard: a shard that does not answer is an error, and no missing document.
+func TestHoldsFailedShard(t *testing.T) {
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte(`{"docs":[{"_id":"a","error":{"type":"security_exception","reason":"no permissions for [indices:data/read/mget[shard]]"}}]}`))
+	}))
+	defer fake.Close()
+	srv, err := connect(t.Context(), Target{URL: fake.URL}, time.Minute)
+	failtest.On(t, err)
+	ix := scripted(t, &script{}, time.Minute)
+	ix.server = srv
+	if has, err := ix.Holds(t.Context(), testDocs("a")); err == nil || !strings.Contains(err.Error(), "no permissions for") {
+		t.Error(has, err)
 	}
 }
