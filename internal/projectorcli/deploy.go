@@ -20,6 +20,7 @@ type deployCommands struct {
 	Tables    deployTables    `cmd:"" help:"Make the tables, with indexes, streams and TTL."`
 	Template  deployTemplate  `cmd:"" help:"Print a template of everything that a model needs on AWS."`
 	Dashboard deployDashboard `cmd:"" help:"Print a dashboard for Grafana, or alarms for Prometheus, of processes."`
+	Role      deployRole      `cmd:"" help:"Print the role of OpenSearch's fine-grained access control that weir needs."`
 }
 
 // deployTables creates tables in DynamoDB. It may run at any time, also beside running processes.

@@ -7,6 +7,7 @@ import (
 	"weir/internal/cli"
 	"weir/internal/deploy"
 	"weir/internal/model"
+	"weir/internal/search/opensearch"
 	"weir/internal/seq"
 	"weir/internal/system"
 )
@@ -26,7 +27,7 @@ streams are given.
 
   projector deploy template gallery > template.yaml
   aws cloudformation deploy --template-file template.yaml --stack-name weir-gallery \
-    --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
+    --s3-bucket my-packages --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
 
 sam deploy takes the same file:
 
@@ -116,5 +117,30 @@ func (c *deployDashboard) Run(p *program) error {
 		}
 	}
 	_, err = p.stdout.Write(text)
+	return err
+}
+
+// deployRole prints a role for the Security plugin of OpenSearch. It asks no service.
+type deployRole struct {
+	cli.StageFlags
+	Doctor bool `help:"Also what projector doctor asks of the cluster: its health, disks and settings, and whether it runs scripts."`
+}
+
+func (deployRole) Help() string {
+	return `Prints the role that the programs of a stage need in OpenSearch with fine-grained access
+control: actions on the indexes that weir makes, and no others. The stage default has
+weir-*, in which those of all stages are. Give it to the role of the functions, or to a
+user with a password:
+
+  projector deploy role --stage prod | curl -u admin -X PUT -H 'Content-Type: application/json' \
+    --data-binary @- https://HOST/_plugins/_security/api/roles/weir
+  curl -u admin -X PUT -H 'Content-Type: application/json' \
+    -d '{"backend_roles": ["arn:aws:iam::111122223333:role/..."], "users": ["weir"]}' \
+    https://HOST/_plugins/_security/api/rolesmapping/weir`
+}
+
+// Run prints the document as one JSON object.
+func (c *deployRole) Run(p *program) error {
+	_, err := p.stdout.Write(opensearch.Role(c.Deployment().Prefix(), c.Doctor))
 	return err
 }
