@@ -112,6 +112,8 @@ func (s *stack) parameters() node {
 		kind, fallback := "String", any(p.Default)
 		if p.Number {
 			kind = "Number"
+		} else if p.List {
+			kind = "CommaDelimitedList"
 		}
 		if p.Required {
 			fallback = nil
@@ -122,9 +124,6 @@ func (s *stack) parameters() node {
 		}
 		if len(p.Choices) > 0 {
 			e = append(e, is("AllowedValues", short(list(strings2any(p.Choices)...))))
-		}
-		if p.Secret {
-			e = append(e, is("NoEcho", true))
 		}
 		out = append(out, is(p.Name, object(e...)))
 	}
@@ -143,10 +142,11 @@ func (s *stack) conditions() node {
 		is("HasDataKey", not(equals(paramDataKey, ""))),
 		is("HasLogKey", not(equals(paramLogKey, ""))),
 		is("HasTopic", not(equals(paramTopic, ""))),
+		is("HasVpc", not(tagged("Equals", short(list(tagged("Join", short(list("", ref(paramSubnets)))), ""))))),
 	}
 	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")))
 	if s.plan.searches() {
-		out = append(out, is("HasDomain", not(equals(paramDomain, ""))))
+		out = append(out, is("HasDomain", not(equals(paramDomain, ""))), is("HasSecret", not(equals(paramSecret, ""))))
 	}
 	out = append(out, seq.Map(s.plan.Tables, func(t *Table) entry { return is("Make"+t.ID+"Table", equals(t.stream(), "")) })...)
 	return object(out...)
@@ -234,6 +234,7 @@ func (s *stack) function(f *Function) {
 		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
+		is("VpcConfig", block("HasVpc", object(is("SubnetIds", ref(paramSubnets)), is("SecurityGroupIds", ref(paramGroups))))),
 		is("Environment", object(is("Variables", object(f.Env...)))),
 		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))),
 	}
@@ -275,11 +276,14 @@ func (s *stack) role(f *Function) {
 	var statements []any
 	for _, g := range statementsOf(f.Process) {
 		resources, cond := s.resourcesOf(f, g.On)
+		if len(resources) == 0 {
+			continue
+		}
 		effect := "Allow"
 		if g.ID == otherTables.ID {
 			effect = "Deny"
 		}
-		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", list(strings2any(g.Actions)...)), is("Resource", list(resources...))}
+		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", short(list(strings2any(g.Actions)...))), is("Resource", short(list(resources...)))}
 		if via := viaService[g.On]; via != "" {
 			e = append(e, is("Condition", object(is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com")))))))
 		}
@@ -296,7 +300,6 @@ func (s *stack) role(f *Function) {
 			e = append(e, is("Condition", object(conditions...)))
 		}
 		switch n := object(e...); {
-		case len(resources) == 0:
 		case cond == "":
 			statements = append(statements, n)
 		default:
@@ -337,6 +340,13 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 			return nil, ""
 		}
 		return []any{sub("${" + paramDomain + "}/*")}, "HasDomain"
+	case Secret:
+		if !f.Model.Searches {
+			return nil, ""
+		}
+		return []any{ref(paramSecret)}, "HasSecret"
+	case Interfaces:
+		return []any{"*"}, "HasVpc"
 	case FailureQueue:
 		return []any{getAtt(f.Model.failures(), "Arn")}, ""
 	case CommandQueue:
@@ -399,6 +409,11 @@ func (s *stack) dashboard(m *Model) {
 func (s *stack) outputs() node {
 	var out []entry
 	for _, m := range s.plan.Models {
+		for _, f := range m.Functions {
+			if m.Searches && f.Process != Ingest {
+				out = append(out, is(f.ID+"RoleArn", object(f.when(is("Description", "To be given a role in OpenSearch: it "+f.does()+"."), is("Value", getAtt(f.ID+"Role", "Arn")))...)))
+			}
+		}
 		url := getAtt(m.ID+"IngestUrl", "FunctionUrl")
 		out = append(out,
 			is(m.ID+"Url", object(is("Description", "Where model "+m.Name+" takes writes over HTTP."), is("Value", url))),

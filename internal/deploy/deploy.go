@@ -81,8 +81,8 @@ type Function struct {
 	Model   *Model
 	Memory  int // MB
 	Timeout int // seconds
-	// Env has no key of the write side, which asks IAM. The URL of a cluster may hold a password, so
-	// its parameter is one that tools keep out of logs.
+	// Env has no key of the write side, which asks IAM, and no password: everyone who may look at the
+	// function can read it.
 	Env  []entry
 	When string // the parameter that says "true" if it is to be made, "" for always
 }
@@ -147,7 +147,7 @@ func functions(m *Model) []*Function {
 	common := []entry{is("WEIR_MODEL", at), is("WEIR_STAGE", ref(paramStage)), is("WEIR_TABLES", sub(strings.Join(tables, ",")))}
 	var cluster []entry
 	if m.Searches {
-		cluster = []entry{is("WEIR_OPENSEARCH", ref(paramURL))}
+		cluster = []entry{is("WEIR_OPENSEARCH", either("HasSecret", sub("${"+paramURL+"}?secret=${"+paramSecret+"}"), ref(paramURL)))}
 	}
 	// The URLs ask IAM, so the functions need no keys.
 	open := slices.Concat(common, []entry{is("WEIR_OPEN", "1")})

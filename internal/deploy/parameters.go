@@ -12,8 +12,7 @@ type parameter struct {
 	Pattern string
 	Choices []string
 	Number  bool
-	// Secret keeps the value out of logs and consoles.
-	Secret bool
+	List    bool // of values, separated by commas
 }
 
 // The parameters that every template has.
@@ -30,6 +29,9 @@ const (
 	paramQueries  = "Queries"
 	paramURL      = "OpenSearchUrl"
 	paramDomain   = "OpenSearchDomainArn"
+	paramSecret   = "OpenSearchSecretArn"
+	paramSubnets  = "SubnetIds"
+	paramGroups   = "SecurityGroupIds"
 )
 
 // parameters returns the parameters of a plan, in the order in which people are asked for them.
@@ -52,11 +54,14 @@ func parameters(p *Plan) []parameter {
 	}
 	if p.searches() {
 		out = append(out,
-			parameter{Name: paramURL, Required: true, Secret: true, Pattern: `^https?://.+$`, Help: "The URL of the OpenSearch cluster."},
-			parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."})
+			parameter{Name: paramURL, Required: true, Pattern: `^https?://([^:@/]+@)?[^@?]+(\?sign=[a-z0-9-]+)?$`, Help: "The URL of the OpenSearch cluster, without a password."},
+			parameter{Name: paramDomain, Pattern: arn, Help: "The ARN of the domain, if it is one of Amazon OpenSearch Service."},
+			parameter{Name: paramSecret, Pattern: `^(arn:[^:]+:(secretsmanager|ssm):.+)?$`, Help: "The ARN of a secret, or of a parameter of the Parameter Store, with the password of OpenSearch. Empty: requests are signed, or need none."})
 	}
 	return append(out,
 		parameter{Name: paramQueries, Default: "false", Choices: []string{"true", "false"}, Help: "true for a function with a URL that answers the queries of each model. The URL asks IAM."},
+		parameter{Name: paramSubnets, List: true, Help: "The subnets of the functions, separated by commas, if OpenSearch is in a VPC. From there they must reach DynamoDB and its streams."},
+		parameter{Name: paramGroups, List: true, Help: "The security groups of the functions in these subnets, separated by commas."},
 		parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
 		parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
 		parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},

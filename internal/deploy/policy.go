@@ -28,6 +28,8 @@ const (
 	ModelIndexes                 // the indexes of the model's tables
 	ModelStreams                 // the streams of the model's tables
 	Domain                       // the search domain
+	Secret                       // the password of the search cluster
+	Interfaces                   // the network interfaces of a function in a VPC
 	FailureQueue                 // where Lambda reports what it gave up
 	CommandQueue                 // the commands that wait for the function
 	LogGroup                     // the function's log group
@@ -77,6 +79,7 @@ func Grants(p Process) []Grant {
 			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpDelete", "es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost", "es:ESHttpPut"}, Reason: "The documents.", Seldom: map[string]string{
 				"es:ESHttpDelete": "an index of another filling stands where this one belongs",
 			}},
+			secret,
 		}, streamed()...)
 	case Ingest:
 		return []Grant{
@@ -86,6 +89,7 @@ func Grants(p Process) []Grant {
 				"dynamodb:ConditionCheckItem": "a unique value is given while the row that had it is written",
 			}},
 			{ID: "Indexes", On: ModelIndexes, Actions: dynamodb("Query"), Reason: "Whether another row has a unique value."},
+			interfaces,
 			{ID: "Commands", On: CommandQueue, Actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, Service: "Lambda", Reason: "Lambda takes the messages of the queue."},
 			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
 			dataKey,
@@ -99,6 +103,8 @@ func Grants(p Process) []Grant {
 			{ID: "Tables", On: ModelTables, Actions: dynamodb("BatchGetItem", "DescribeTable", "Query"), Reason: "The rows that are asked for."},
 			{ID: "Indexes", On: ModelIndexes, Actions: dynamodb("Query"), Reason: "The rows that are asked for by another key."},
 			{ID: "Domain", On: Domain, Actions: []string{"es:ESHttpGet", "es:ESHttpHead", "es:ESHttpPost"}, Reason: "Searches."},
+			secret,
+			interfaces,
 			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
 			dataKey,
 		}
@@ -141,6 +147,16 @@ func keyConditions(g Grant) []keyCondition {
 	return nil
 }
 
+// secret is left out of a policy in which no secret is given. It is of one of the two services.
+var secret = Grant{ID: "Secret", On: Secret, Actions: []string{"secretsmanager:GetSecretValue", "ssm:GetParameter"}, Reason: "The password of the search cluster.", Seldom: map[string]string{
+	"secretsmanager:GetSecretValue": "the cluster asks for a password that Secrets Manager has",
+	"ssm:GetParameter":              "the cluster asks for a password that the Parameter Store has",
+}}
+
+// interfaces is left out of a policy in which no subnets are given. IAM takes no narrower resource for it.
+var interfaces = Grant{ID: "NetworkInterfaces", On: Interfaces, Service: "Lambda", Reason: "Lambda puts the function into the subnets.", Actions: []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses"}}
+
 // logActions leave out CreateLogGroup: the template makes the group, with its retention.
 var logActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
 
@@ -156,6 +172,7 @@ func streamed() []Grant {
 		{ID: "Streams", On: ModelStreams, Actions: dynamodb("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"), Reason: "Lambda reads the streams for the function, which looks how far they are read.",
 			Seldom: map[string]string{"dynamodb:ListStreams": "only Lambda asks, for a mapping"}},
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
+		interfaces,
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
 		dataKey,
 		{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt", "kms:GenerateDataKey*"}, Service: "SQS", Reason: "SQS encrypts what Lambda reports."},

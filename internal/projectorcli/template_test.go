@@ -14,6 +14,7 @@ import (
 	"weir/internal/deploy"
 	"weir/internal/failtest"
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // Of the account that templates are read in.
@@ -128,6 +129,12 @@ func (s *stackTemplate) value(n *yaml.Node) any {
 		return s.value(n.Content[0]) == s.value(n.Content[1])
 	case "!Not":
 		return !s.value(n.Content[0]).(bool)
+	case "!Join":
+		var parts []string
+		for _, v := range s.value(n.Content[1]).([]any) {
+			parts = append(parts, v.(string))
+		}
+		return strings.Join(parts, n.Content[0].Value)
 	case "!And":
 		return s.value(n.Content[0]).(bool) && s.value(n.Content[1]).(bool)
 	}
@@ -160,7 +167,10 @@ func (s *stackTemplate) ref(name string) any {
 	if name == "AWS::NoValue" {
 		return nothing{}
 	}
-	if p, is := s.parameters[name]; is {
+	p, is := s.parameters[name]
+	if kind := pairs(pairs(s.sections["Parameters"])[name])["Type"]; is && kind != nil && kind.Value == "CommaDelimitedList" {
+		return seq.Map(strings.Split(p, ","), func(part string) any { return part })
+	} else if is {
 		return p
 	}
 	return s.attribute(name, "")
@@ -316,6 +326,57 @@ func TestRolesClaimTheirTables(t *testing.T) {
 		}
 		if roles < 2 {
 			t.Errorf("%d roles", roles)
+		}
+	}
+}
+
+// TestTemplateReachesOpenSearch: subnets and the secret with the password are in every function that needs them if they are
+// given, its role may use exactly these, and no password is in an environment.
+func TestTemplateReachesOpenSearch(t *testing.T) {
+	m, err := model.Load("gallery")
+	failtest.On(t, err)
+	plan, err := deploy.Of([]*model.Model{m})
+	failtest.On(t, err)
+	text, err := plan.CloudFormation()
+	failtest.On(t, err)
+	const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+	for _, given := range []bool{false, true} {
+		parameters := map[string]string{"CodeBucket": "b", "Queries": "true", "OpenSearchUrl": "https://weir@search.example"}
+		if given {
+			parameters["SubnetIds"], parameters["SecurityGroupIds"], parameters["OpenSearchSecretArn"] = "subnet-1a,subnet-2b", "sg-3c", secret
+		}
+		s := readTemplate(t, text, parameters)
+		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
+		for name, f := range s.resources("AWS::Lambda::Function") {
+			config, err := json.Marshal(f.Properties["VpcConfig"])
+			failtest.On(t, err)
+			env := f.Properties["Environment"].(map[string]any)["Variables"].(map[string]any)
+			wantConfig, wantURL := "null", "https://weir@search.example"
+			if given {
+				wantConfig, wantURL = `{"SecurityGroupIds":["sg-3c"],"SubnetIds":["subnet-1a","subnet-2b"]}`, "https://weir@search.example?secret="+secret
+			}
+			searches := !strings.HasSuffix(name, "Ingest")
+			if url, has := env["WEIR_OPENSEARCH"]; string(config) != wantConfig || has != searches || has && url != wantURL {
+				t.Errorf("%s: %s, %v", name, config, env)
+			}
+			all := s.statements(name + "Role")
+			for action, resource := range map[string]string{"secretsmanager:GetSecretValue": secret, "ec2:CreateNetworkInterface": "*"} {
+				may := slices.ContainsFunc(all, func(s *statement) bool {
+					return slices.Contains(s.Action, action) && slices.Equal(s.Resource, []string{resource})
+				})
+				if want := given && (searches || resource == "*"); may != want {
+					t.Errorf("%s may %s: %v", name, action, may)
+				}
+			}
+		}
+	}
+	for url, ok := range map[string]bool{
+		"https://weir@search.example": true, "https://search.example:9200/path": true, "https://search.example?sign=eu-west-1": true,
+		"https://weir:secret@search.example": false, "https://search.example?secret=x": false, "search.example": false,
+	} {
+		pattern := pairs(pairs(readTemplate(t, text, map[string]string{"CodeBucket": "b", "OpenSearchUrl": "https://a"}).sections["Parameters"])["OpenSearchUrl"])["AllowedPattern"].Value
+		if regexp.MustCompile(pattern).MatchString(url) != ok {
+			t.Errorf("%s: %v", url, !ok)
 		}
 	}
 }
