@@ -1,9 +1,12 @@
 package deploy
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"weir/internal/measures"
+	"weir/internal/seq"
 )
 
 // retention is how long a DynamoDB stream keeps a record, in milliseconds.
@@ -12,37 +15,39 @@ const retention = measures.Retention * 1000
 // alarm is an alarm on one metric.
 // ID is unique in a template, since the function or queue begins it. Changing one makes CloudFormation delete the
 // alarm and create another.
-// An alarm fires when the metric is at the threshold or above it in each of Minutes periods of a
-// minute. A period without data is no alarm: a function that gets no records writes no metric. With Gauge, the metric comes from
-// the schedule, every five minutes: then periods are as long, and one without data counts as bad.
+// An alarm fires when the metric is at the threshold or above it in When.Bad of the last When.Of periods.
 type alarm struct {
 	ID, Help  string
-	Runbook   string // its section in operations.md, which Help names too
+	Runbook   string // its section in operations.md
 	Metric    metric
-	Threshold int // above or at it
-	Minutes   int // in each of so many minutes
-	Gauge     bool
+	Threshold any // a number, or a parameter
+	When      periods
 }
 
-// periodSeconds is the length of a period, and evaluationPeriods is how many of them must be bad.
-func (a *alarm) periodSeconds() int {
-	if a.Gauge {
-		return 300
-	}
-	return 60
+// periods say how CloudWatch looks at a metric. Missing is what a period without data counts as.
+type periods struct {
+	Seconds, Bad, Of int
+	Missing          string
 }
-func (a *alarm) evaluationPeriods() int { return a.Minutes * 60 / a.periodSeconds() }
 
-// treatMissingData is what a period without data counts as.
-func (a *alarm) treatMissingData() string {
-	if a.Gauge {
-		return "breaching"
-	}
-	return "notBreaching"
-}
+var (
+	// A failure comes again only after Lambda has waited for longer and longer, so bad minutes do not follow each other.
+	failing = periods{Seconds: 60, Bad: 3, Of: 10, Missing: "notBreaching"}
+	// A single event is enough, and stays an alarm for a quarter of an hour: it does not go off and on with each.
+	happened = periods{Seconds: 60, Bad: 1, Of: 15, Missing: "notBreaching"}
+	// A load that lasts.
+	lasting = periods{Seconds: 60, Bad: 10, Of: 15, Missing: "notBreaching"}
+	// What the schedule writes every five minutes, and must write.
+	silent = periods{Seconds: 300, Bad: 3, Of: 3, Missing: "breaching"}
+	// The same, where one that was not written says nothing: the alarm stays as it is.
+	standing = periods{Seconds: 300, Bad: 1, Of: 1, Missing: "ignore"}
+)
+
+// anchor is the section of the alarm in an address, as GitHub makes it.
+func (a *alarm) anchor() string { return strings.ReplaceAll(strings.ToLower(a.Runbook), " ", "-") }
 
 // metric is a metric of CloudWatch.
-// Exactly one of Function, Queue and Table with Function decides the dimensions.
+// At most one of Function, Queue and Table with Function decides the dimensions; without any it is of the account.
 type metric struct {
 	Namespace, Name, Statistic string
 	// One of the following says what it is of.
@@ -72,6 +77,13 @@ func (m *Model) refused() string { return m.ID + "RefusedCommands" }
 // namespace is that of the metrics in the functions' logs.
 const namespace = measures.Namespace
 
+// alarms are the alarms of all models, and one of the account.
+func (p *Plan) alarms() []alarm {
+	return append(seq.Flat(p.Models, (*Model).alarms), alarm{ID: "AccountConcurrency", Runbook: "The account has no concurrency left", When: failing, Threshold: ref(paramConcurrency),
+		Help:   "The functions of the account use most of its concurrency; the next are throttled.",
+		Metric: metric{Namespace: lambdaMetrics, Name: "ClaimedAccountConcurrency", Statistic: "Maximum"}})
+}
+
 // alarms are the alarms of a model. Lambda never reports expired records: the age of what it
 // reads is the only warning before a gap.
 // Their order is that of the functions, then the queues, and is part of the template: the same model gives the same.
@@ -81,55 +93,58 @@ func (m *Model) alarms() (out []alarm) {
 		if f.readsStreams() {
 			for _, percent := range measures.Warnings() {
 				out = append(out, alarm{
-					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", Minutes: 1, Threshold: retention / 100 * percent,
-					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records. At 100 %% records are lost. See Behind the stream in operations.md.", f.does(), percent),
+					ID: fmt.Sprint(f.ID, "Age", percent), Runbook: "Behind the stream", When: failing, Threshold: retention / 100 * percent,
+					Help:   fmt.Sprintf("The function that %s is behind by %d %% of the 24 hours that a stream keeps records.", f.does(), percent),
 					Metric: metric{Namespace: lambdaMetrics, Name: "IteratorAge", Statistic: "Maximum", Function: f},
 				})
 			}
 		}
-		out = append(out, alarm{
-			ID: f.ID + "Errors", Runbook: "A function fails", Minutes: 5, Threshold: 1,
-			Help:   fmt.Sprintf("The function that %s fails for five minutes. Its log says why. See A function fails in operations.md.", f.does()),
-			Metric: metric{Namespace: lambdaMetrics, Name: "Errors", Statistic: "Sum", Function: f},
-		})
-		out = append(out, alarm{
-			ID: f.ID + "Throttles", Runbook: "A function is throttled", Minutes: 5, Threshold: 1,
-			Help:   fmt.Sprintf("The function that %s is refused for five minutes: concurrency is used up. See A function is throttled in operations.md.", f.does()),
-			Metric: metric{Namespace: lambdaMetrics, Name: "Throttles", Statistic: "Sum", Function: f},
-		})
+		for _, a := range []alarm{
+			{ID: "Errors", Runbook: "A function fails", Help: "The function that %s fails again and again. Its log says why."},
+			{ID: "Throttles", Runbook: "A function is throttled", Help: "The function that %s is refused again and again: concurrency is used up."},
+		} {
+			out = append(out, alarm{ID: f.ID + a.ID, Runbook: a.Runbook, When: failing, Threshold: 1, Help: fmt.Sprintf(a.Help, f.does()),
+				Metric: metric{Namespace: lambdaMetrics, Name: a.ID, Statistic: "Sum", Function: f}})
+		}
 		if f.readsStreams() {
 			out = append(out, m.own(f)...)
 		}
 	}
-	queue := func(id, of, runbook, help string) {
-		out = append(out, alarm{ID: of + id, Runbook: runbook, Minutes: 1, Threshold: 1, Help: help,
-			Metric: metric{Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Statistic: "Maximum", Queue: of}})
+	queue := func(id, of, runbook, name string, threshold int, when periods, help string) {
+		out = append(out, alarm{ID: of + id, Runbook: runbook, When: when, Threshold: threshold, Help: fmt.Sprintf(help, m.Name),
+			Metric: metric{Namespace: "AWS/SQS", Name: name, Statistic: "Maximum", Queue: of}})
 	}
-	queue("Any", m.failures(), "Lambda gave records up", "Lambda gave up a part of a stream of model "+m.Name+". Records are missing: see Lambda gave records up in operations.md.")
-	queue("Any", m.refused(), "Commands are refused", "Commands of model "+m.Name+" were refused. See Commands are refused in operations.md.")
+	queue("Any", m.failures(), "Lambda gave records up", "ApproximateNumberOfMessagesVisible", 1, happened, "Lambda gave up a part of a stream of model %s. Records are missing.")
+	queue("Any", m.refused(), "Commands are refused", "ApproximateNumberOfMessagesVisible", 1, happened, "Commands of model %s were refused.")
+	queue("Age", m.commands(), "Commands wait", "ApproximateAgeOfOldestMessage", commandAge, failing, "Commands of model %s wait in their queue.")
 	return out
 }
+
+// commandAge is the age in seconds at which a command has waited too long: it was tried at least twice.
+const commandAge = 600
 
 // own are the alarms on what the function itself reports, and on what its mappings count.
 // There is one of each kind for each table.
 func (m *Model) own(f *Function) (out []alarm) {
 	for _, t := range m.Tables {
-		for _, a := range []struct {
-			name, statistic, runbook, help string
-			threshold, minutes             int
-			gauge                          bool
-		}{
-			{"Lag", "Maximum", "Nothing is read", "Table %s is not read for 6 hours, or nothing says how far it is read (model %s): see Nothing is read in operations.md.", retention / 4, 15, true},
-			{"OpenDeadLetters", "Maximum", "Records cannot be applied", "Records of table %s could not be applied, and wait (model %s): see Records cannot be applied in operations.md.", 1, 1, false},
-			{"Refused", "Sum", "A table refuses calls", "Table %s refuses calls, so records of model %s wait: see A table refuses calls in operations.md.", 1, 1, false},
-			{"OutOfOrder", "Sum", "Events are out of order", "Events of table %s were refused (model %s): see Events are out of order in operations.md.", 1, 1, false},
+		for _, a := range []alarm{
+			{Metric: metric{Name: "Lag", Statistic: "Maximum"}, Runbook: "Nothing is read", Threshold: retention / 4, When: silent,
+				Help: "Table %s is not read for 6 hours, or nothing says how far it is read (model %s)."},
+			{Metric: metric{Name: "OpenDeadLetters", Statistic: "Maximum"}, Runbook: "Records cannot be applied", Threshold: 1, When: standing,
+				Help: "Records of table %s could not be applied, and wait (model %s)."},
+			{Metric: metric{Name: "Refused", Statistic: "Sum"}, Runbook: "A table refuses calls", Threshold: 1, When: happened,
+				Help: "Table %s refuses calls, so records of model %s wait."},
+			{Metric: metric{Name: "Throttled", Statistic: "Sum"}, Runbook: "A table is throttled", Threshold: 1, When: lasting,
+				Help: "DynamoDB refuses writes that records of table %s need (model %s)."},
+			{Metric: metric{Name: "OutOfOrder", Statistic: "Sum"}, Runbook: "Events are out of order", Threshold: 1, When: happened,
+				Help: "Events of table %s were refused (model %s)."},
+			{ID: "Dropped", Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum"}, Runbook: "Lambda gave records up", Threshold: 1, When: happened,
+				Help: "Lambda gave up records of table %s (model %s)."},
 		} {
-			out = append(out, alarm{ID: f.ID + t.ID + a.name, Runbook: a.runbook, Minutes: a.minutes, Threshold: a.threshold, Gauge: a.gauge, Help: fmt.Sprintf(a.help, t.Def.Name, m.Name),
-				Metric: metric{Namespace: namespace, Name: a.name, Statistic: a.statistic, Function: f, Table: t}})
+			a.ID, a.Help = f.ID+t.ID+cmp.Or(a.ID, a.Metric.Name), fmt.Sprintf(a.Help, t.Def.Name, m.Name)
+			a.Metric.Namespace, a.Metric.Function, a.Metric.Table = cmp.Or(a.Metric.Namespace, namespace), f, t
+			out = append(out, a)
 		}
-		out = append(out, alarm{ID: f.ID + t.ID + "Dropped", Runbook: "Lambda gave records up", Minutes: 1, Threshold: 1,
-			Help:   fmt.Sprintf("Lambda gave up records of table %s (model %s): see Lambda gave records up in operations.md.", t.Def.Name, m.Name),
-			Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum", Function: f, Table: t}})
 	}
 	return out
 }

@@ -78,10 +78,10 @@ func (s *stack) print() ([]byte, error) {
 			s.function(f)
 		}
 	}
+	for _, a := range s.plan.alarms() {
+		s.alarm(a)
+	}
 	for _, m := range s.plan.Models {
-		for _, a := range m.alarms() {
-			s.alarm(a)
-		}
 		s.dashboard(m)
 	}
 	if s.err != nil {
@@ -369,8 +369,10 @@ func (s *stack) alarm(a alarm) {
 		return nodeOf(list(out...))
 	}
 	// A stage other than default is a dimension of weir's own metrics.
-	of := func() node {
+	of := func() any {
 		switch m := a.Metric; {
+		case m.Queue == "" && m.Function == nil:
+			return nil
 		case m.Queue != "":
 			return dims("QueueName", getAtt(m.Queue, "QueueName"))
 		case m.ofMapping():
@@ -383,9 +385,10 @@ func (s *stack) alarm(a alarm) {
 		}
 	}()
 	s.add(a.ID+"Alarm", "", "AWS::CloudWatch::Alarm", a.Metric.Function.when(is("Properties", object(
-		is("AlarmDescription", a.Help),
+		is("AlarmDescription", sub(a.Help+" ${"+paramRunbook+"}#"+a.anchor())),
 		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
-		is("Period", a.periodSeconds()), is("EvaluationPeriods", a.evaluationPeriods()), is("Threshold", a.Threshold), is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.treatMissingData()),
+		is("Period", a.When.Seconds), is("EvaluationPeriods", a.When.Of), is("DatapointsToAlarm", a.When.Bad), is("Threshold", a.Threshold),
+		is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.When.Missing),
 		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))...)
 }
 

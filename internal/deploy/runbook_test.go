@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"weir/internal/failtest"
+	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/models"
 )
@@ -32,17 +33,31 @@ func TestRunbook(t *testing.T) {
 		failtest.On(t, err)
 		plan, err := Of([]*model.Model{m})
 		failtest.On(t, err)
-		for _, a := range plan.Models[0].alarms() {
+		for _, a := range plan.alarms() {
 			alarms++
 			_, section, ok := strings.Cut(runbook, "\n### "+a.Runbook+"\n")
 			section, _, _ = strings.Cut(section, "\n### ")
 			if a.Runbook == "" || !ok {
 				t.Errorf("%s has no section %q in the runbook", a.ID, a.Runbook)
-			} else if !strings.Contains(section, "**Over when**") {
-				t.Errorf("the section %s does not say when it is over", a.Runbook)
 			}
-			if !strings.Contains(a.Help, "ee "+a.Runbook+" in operations.md") {
-				t.Errorf("%s does not name its section: %s", a.ID, a.Help)
+			for _, says := range []string{"**Look at**", "**Type**", "**Over when**"} {
+				if !strings.Contains(section, says) {
+					t.Errorf("the section %s lacks %s", a.Runbook, says)
+				}
+			}
+			if begins, _, _ := strings.Cut(section, "**"); len(begins) < 20 {
+				t.Errorf("the section %s does not say what the alarm means", a.Runbook)
+			}
+			if w := a.When; w.Bad < 1 || w.Bad > w.Of || w.Seconds*w.Of > 24*3600 || w.Missing == "" {
+				t.Errorf("%s looks at %+v", a.ID, w)
+			}
+			// What comes every five minutes has no data in most minutes: by the minute, the alarm would end at once.
+			if gauge := a.Metric.Namespace == namespace && slices.ContainsFunc(measures.All(), func(m *measures.Metric) bool {
+				return slices.ContainsFunc(m.Log, func(l measures.Logged) bool {
+					return l.Name == a.Metric.Name && strings.Contains(l.Help, "every five minutes")
+				})
+			}); gauge != (a.When.Seconds == 300) || gauge && a.When.Missing == "notBreaching" {
+				t.Errorf("%s is of a gauge: %v, and looks at %+v", a.ID, gauge, a.When)
 			}
 		}
 	}
