@@ -12,9 +12,15 @@ import (
 // lacks a field of it, and NULL if a computed one has none, or one that no sum takes.
 func amount(s *model.Source, row value.Item) value.Value {
 	words := strings.Fields(s.Amount.Text)
+	of := func(w string) value.Value { return get(s.Entity.Field(w), row) }
 	if len(words) == 1 {
-		return s.Entity.Field(words[0]).Get(row)
+		return of(words[0])
 	}
+	return computed(words, of, func(w string) bool { return isWhole(s, w) })
+}
+
+// computed is the number that words make of the values of fields, as amount has it.
+func computed(words []string, of func(string) value.Value, whole func(string) bool) value.Value {
 	var sum, product big.Rat
 	unfit, all := false, true // all: each number of it is whole
 	sign := int64(1)
@@ -23,16 +29,16 @@ func amount(s *model.Source, row value.Item) value.Value {
 		case i%2 == 0:
 			r, isNumber := new(big.Rat).SetString(w)
 			if !isNumber {
-				v := s.Entity.Field(w).Get(row)
+				v := of(w)
 				if v.IsMissing() || v.Kind() == value.Null {
-					return value.Value{}
+					return v
 				}
 				if r = new(big.Rat); v.Kind() == value.Number {
 					r = rat(v)
 				}
-				unfit = unfit || v.Kind() != value.Number || !added(r, isWhole(s, w))
+				unfit = unfit || v.Kind() != value.Number || !added(r, whole(w))
 			}
-			all = all && (isNumber && r.IsInt() || !isNumber && isWhole(s, w))
+			all = all && (isNumber && r.IsInt() || !isNumber && whole(w))
 			if i == 0 || words[i-1] != "*" {
 				product.SetInt64(sign)
 			}

@@ -18,7 +18,7 @@ import (
 // holds reports whether a row passes all tests.
 func holds(where []model.Test, row value.Item) bool {
 	for i := range where {
-		v := where[i].Field.Get(row)
+		v := get(where[i].Field, row)
 		for _, t := range where[i].Is {
 			if !passes(t, v) {
 				return false

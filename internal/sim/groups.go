@@ -20,13 +20,13 @@ func groupOf(s *model.Source, row value.Item) (key store.Key, vals map[string]va
 	for _, a := range s.To {
 		switch x := a.Expr; {
 		case x.Bucket != nil:
-			text, ok := bucket(x.Bucket, x.Bucket.Of.Get(row))
+			text, ok := bucket(x.Bucket, get(x.Bucket.Of, row))
 			if !ok {
 				return key, nil, false
 			}
 			vals[a.Name] = value.OfString(text)
 		case x.Field != nil:
-			vals[a.Name] = x.Field.Get(row)
+			vals[a.Name] = get(x.Field, row)
 		default:
 			vals[a.Name] = x.Const
 		}

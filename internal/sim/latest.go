@@ -25,7 +25,7 @@ func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
 		for _, a := range l.Set {
 			v := value.Value{}
 			if best != nil {
-				v = a.Expr.Field.Get(best.image)
+				v = get(a.Expr.Field, best.image)
 			}
 			image = image.With(value.Attr{Name: a.Name, Value: v})
 		}
@@ -38,13 +38,13 @@ func takesPart(target *known, l *model.Latest, r *known) bool {
 	if r.entity == nil || r.entity != l.Source || !holds(l.Where, r.image) {
 		return false
 	}
-	switch v := l.By.Get(r.image); {
+	switch v := get(l.By, r.image); {
 	case v.Kind() != value.Number && v.Kind() != value.String, v.Kind() == value.String && len(v.Text()) > 250:
 		return false
 	}
 	bytes := 0
 	for _, a := range l.Set {
-		if v := a.Expr.Field.Get(r.image); !v.IsMissing() {
+		if v := get(a.Expr.Field, r.image); !v.IsMissing() {
 			bytes += (value.Item{{Name: a.Name, Value: v}}).Size()
 		}
 	}
@@ -55,7 +55,7 @@ func takesPart(target *known, l *model.Latest, r *known) bool {
 // before reports whether row a comes before row b by the field that orders them: numbers, then
 // texts, then times; of equal ones the row with the lower key.
 func before(l *model.Latest, a, b *known) bool {
-	x, y := l.By.Get(a.image), l.By.Get(b.image)
+	x, y := get(l.By, a.image), get(l.By, b.image)
 	s, atA := when(x)
 	u, atB := when(y)
 	switch {

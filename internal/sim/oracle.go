@@ -211,7 +211,7 @@ func keyOf(t *store.Table, vals map[string]value.Value) (k store.Key, ok bool) {
 func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
 	switch {
 	case x.Field != nil:
-		return x.Field.Get(row)
+		return get(x.Field, row)
 	case x.Subscriber != nil:
 		return x.Subscriber.Get(t.who)
 	case x.Map != nil:
@@ -831,10 +831,10 @@ func (t *truth) documents() {
 			}
 			d := search.Document{Index: t.model.Name + "-" + s.Name, ID: search.ID(k.key), Values: map[string]value.Value{}}
 			for _, f := range s.Text {
-				d.Text = texts(d.Text, f.Get(k.image))
+				d.Text = texts(d.Text, get(f, k.image))
 			}
 			for _, f := range slices.Concat(s.Filters, s.Sorts) {
-				if v := f.Get(k.image); !v.IsMissing() {
+				if v := get(f, k.image); !v.IsMissing() {
 					d.Values[f.Name] = indexed(s.Of, f.Name, v)
 				}
 			}

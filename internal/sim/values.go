@@ -184,6 +184,11 @@ func (w *words) row(e *model.Entity, d *dice) (value.Item, bool) {
 			}
 		}
 	}
+	for _, name := range e.IndexNames() {
+		if !e.Derived && d.chance(0.8) {
+			vals[name] = w.of(e, name, d)
+		}
+	}
 	return w.assemble(e, vals)
 }
 
