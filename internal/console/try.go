@@ -93,9 +93,9 @@ func (c *Console) newRow(r *request) error {
 func (c *Console) formOf(r *request, e *model.Entity) *newPage {
 	p := &newPage{Entity: e.Name, Action: r.path("/new/" + url.PathEscape(e.Name))}
 	names := slices.Clone(e.KeyNames())
-	for _, a := range e.Attributes {
-		if a.Computed == nil && !slices.Contains(names, a.Name) {
-			names = append(names, a.Name)
+	for _, name := range e.InputNames() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	for _, name := range names {

@@ -22,7 +22,8 @@
 // derivation.go and diff.go say what a derivation is to the catalog, and what changes it.
 // problem.go and meant.go make messages: the place, what is wrong, and which name may be meant.
 // amount.go, bucket.go and condition.go are the parts that several kinds use: what a row gives, the
-// calendar's part that a time is in, and the tests of a row.
+// calendar's part that a time is in, and the tests of a row. formula.go has attributes that no row has,
+// since they are computed from others when something reads them.
 package model
 
 import (

@@ -126,11 +126,11 @@ func Assignments(to []model.Assign, from Origin) Origin {
 	return func(name string) []string {
 		for i := range to {
 			if f := to[i].Expr.Field; to[i].Name == name && f != nil {
-				return from(f.Name)
+				return Origins(f.Names(), from)
 			} else if f := to[i].Expr.Subscriber; to[i].Name == name && f != nil {
-				return from(f.Name)
+				return Origins(f.Names(), from)
 			} else if b := to[i].Expr.Bucket; to[i].Name == name && b != nil {
-				return from(b.Of.Name)
+				return Origins(b.Of.Names(), from)
 			}
 		}
 		return nil

@@ -150,7 +150,7 @@ func (e *entity) merge() object {
 		}
 		s := e.field(name)
 		delete(s, "default")
-		if a := e.Attribute(name); a != nil && !a.Required {
+		if a := e.Attribute(name); a == nil || !a.Required {
 			s = orNull(s)
 		}
 		props[name] = s

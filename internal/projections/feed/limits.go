@@ -50,7 +50,7 @@ func subscriberLimits(x *projections.Limits, rule *model.RowRule, c *projections
 		x.Key(rule.Into, p.Row.Key, func(name string) []string {
 			for i := range rule.Fields {
 				if f := &rule.Fields[i]; f.Name == name && f.Expr.Subscriber != nil {
-					return from(f.Expr.Subscriber.Name)
+					return projections.Origins(f.Expr.Subscriber.Names(), from)
 				}
 			}
 			return nil

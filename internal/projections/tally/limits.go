@@ -36,11 +36,11 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 		return
 	}
 	for _, f := range f.New() {
-		x.Add(from(src.Amount.Fields[0].Name), "gives nothing to %s: %s", f.Derivation, x.Model.ShownText(f.Reason))
+		x.Add(projections.Origins(src.Amount.Fields[0].Names(), from), "gives nothing to %s: %s", f.Derivation, x.Model.ShownText(f.Reason))
 	}
 	for _, a := range e.adds {
 		if len(a.Field) > maxAttrName {
-			x.Add(from(src.Amount.Fields[0].Name), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
+			x.Add(projections.Origins(src.Amount.Fields[0].Names(), from), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
 		}
 	}
 }
