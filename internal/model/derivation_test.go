@@ -490,7 +490,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		fields map[string]string
 	}{
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
-		{Source{}, map[string]string{"Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in, "Input": "its fields are in", "Given": "its fields are in"}},
+		{Source{}, map[string]string{"own": "only says of which derivation a fault is", "Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in, "Input": "its fields are in", "Given": "its fields are in"}},
 		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in, "whole": "follows from the fields and terms"}},
 		{term{}, map[string]string{"minus": in, "factors": in}},
 		{factor{}, map[string]string{"field": in, "number": in}},

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/aggregate"
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -199,10 +200,13 @@ func (d *groupDecl) enter(c *compiler, e *Entity) {
 type groupValueDecl struct {
 	// A value of a group.
 	heading `noun:"group value"`
+	// count: How many rows of these entities of the group there are: Entity, or a list of them.
 	// sum: The sum of a field, or of an amount: field * other - 1.
 	// mean: The mean of a field or an amount, absent if no row has it.
 	// distinct: How many different values a field has.
-	Of keyword `keys:"sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}"`
+	Of keyword `keys:"count sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}" some:"a field, or entities of the group"`
+	// Which rows of the group this value is of: more tests that a source row passes.
+	Where []testDecl
 	// The decimals of a mean, rounded half up.
 	Round int `from:"0" to:"20" with:"mean" need:"round: 2"`
 	// The most values that a distinct shows. With more it is not shown.
@@ -215,6 +219,12 @@ func (d *groupValueDecl) short(n node, _ string) {
 		d.Of.key = w.text
 	} else if w.given() {
 		n.r.report(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}", "%q is not what a group can have", w.text)
+	}
+}
+
+func (d *groupValueDecl) check() {
+	if d.Of.key != aggregate.Count.Keyword && len(d.Of.of) > 1 {
+		d.r.report(d.Of.of[1].pos, "", "a %s of a group is of one field", d.Of.key)
 	}
 }
 
@@ -235,13 +245,16 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 	}
 	out.decl = &tallyDecl{
 		deriveDecl: deriveDecl{heading{word{out.Name, v.name.pos}, v.fields}, g.decl.name, v.name},
-		Round:      v.Round, Max: v.Max,
+		Round:      v.Round, Max: v.Max, Where: v.Where,
 	}
-	for _, of := range g.decl.Group {
-		if w := v.Of.word(); w.given() {
-			of = word{amountOf(of.text, w.text), w.pos}
+	out.decl.Of.of = g.decl.Group
+	if w := v.Of.word(); out.Kind == aggregate.Count && w.given() {
+		out.decl.Of.of = v.Of.of
+		for _, of := range v.Of.of {
+			c.refuseUnknown(of, seq.Map(g.decl.Group, func(w word) string { return w.text }), "the group %s has no rows of %q", g.Into.Name, of.text)
 		}
-		out.decl.Of.of = append(out.decl.Of.of, of)
+	} else if w.given() {
+		out.decl.Of.of = seq.Map(g.decl.Group, func(of word) word { return word{amountOf(of.text, w.text), w.pos} })
 	}
 	c.Tallies = append(c.Tallies, out)
 	g.Into.Values = append(g.Into.Values, out)

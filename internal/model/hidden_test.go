@@ -116,6 +116,7 @@ func readings() []construct {
 		derive("follow.by", "Made: {row: B, set: {id: id, m: b, text: {follow: A.text, by: {id: secret}}}}"),
 		derive("group.where", "Sums: {group: B, where: {secret: present}, by: {id: id, m: b}, set: {number: count}}"),
 		derive("group.by", "Sums: {group: B, by: {id: id, m: secret}, set: {number: count}}"),
+		derive("group value.where", "Sums: {group: B, by: {id: id, m: b}, set: {number: {count: B, where: {secret: present}}}}"),
 		derive("steps.steps stage.where", "A.word: {steps: {two: {when: B, where: {secret: present}}}}"),
 		derive("stage.to", "A.word: {steps: {two: {when: B, to: {id: secret}}}}"),
 		derive("stage.each", "A.word: {steps: {two: {when: B, each: secretList, who: b}}}"),
@@ -166,7 +167,7 @@ func readings() []construct {
 var tellNothing = strings.Fields(`model.* table.stream index.local index.projection entity.table entity.attributes entity.new entity.flatten
 	key_template.* attribute.type attribute.as attribute.zone attribute.required attribute.enum attribute.min attribute.max attribute.whole attribute.hidden attribute.legacy
 	once.of supersede.row tally.round tally.max tally.hidden row_rule.row row_rule.keep group.group time_bucket.zone time_bucket.epoch
-	group_value.round group_value.max each.of stage.when stage.max follow.keep test.* parameter.param migration.rows migration.table
+	group_value.count group_value.round group_value.max each.of stage.when stage.max follow.keep test.* parameter.param migration.rows migration.table
 	migration.key search.of query.get query.list query.by query.order query.expired query.unique step.get step.list step.by step.order
 	step.expired step.any`)
 

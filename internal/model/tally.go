@@ -65,7 +65,9 @@ type Source struct {
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
 	Input  Input    // Where and To
-	Given  Input    // Amount
+	Given  Input    // Amount, and of a value of a group the last tests of Where
+
+	own int // how many tests of Where are of this value of a group alone
 }
 
 // Reads returns the fields of its rows that a source depends on.
@@ -90,8 +92,9 @@ func (t *Tally) inputs() (all []reading) {
 		rows = t.Group.Rows
 	}
 	for _, s := range t.Sources {
-		s.Input = Input{Derivation: rows.Name, Where: s.Where, Fields: assigned(s.To)}
-		if s.Given.Derivation = t.Name; s.Amount != nil {
+		shared := len(s.Where) - s.own
+		s.Input = Input{Derivation: rows.Name, Where: s.Where[:shared], Fields: assigned(s.To)}
+		if s.Given.Derivation, s.Given.Where = t.Name, s.Where[shared:]; s.Amount != nil {
 			s.Given.Fields = s.Amount.Fields
 		}
 		for _, in := range []*Input{&s.Input, &s.Given} {
@@ -164,9 +167,11 @@ func (c *compiler) tally(t *Tally) {
 		before := c.flaws
 		if t.Group != nil {
 			of, ok := t.Group.decl.sources[s.Entity]
-			if s.Where, s.To = of.Where, of.To; !ok {
+			if !ok {
 				continue
 			}
+			own := c.tests(s.Entity, d.Where, false)
+			s.Where, s.To, s.own = slices.Concat(of.Where, own), of.To, len(own)
 		} else {
 			s.Where = c.tests(s.Entity, d.Where, false)
 			before = c.flaws
