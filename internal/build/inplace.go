@@ -46,16 +46,16 @@ func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
 			add(passValues, tables, runner.StageValues)
 		}
 		add(passRows, tables, runner.StageRows, runner.StageLinks)
-		if values || slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Rule.Into] == n+1 }) {
+		if values || slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Into] == n+1 }) {
 			add(passOwn, []*store.Table{&own}, runner.StageValues, runner.StageFollowers)
 		}
 	}
 	return ps
 }
 
-// madeLevels returns how many levels of rows that rules make are between the rows of an entity and those that applications write:
-// 0 for these, 1 for their copies, 2 for copies of copies, or for copies that follow copies. Rows that make each other have no
-// order.
+// madeLevels returns how many levels of rows that rules make, or that follow, are between the rows of an entity and those that
+// applications write whole: 0 for these, 1 for their copies and for rows of applications that follow them, 2 for copies of copies,
+// or for rows that follow copies. Rows that make each other have no order.
 func madeLevels(m *model.Model) map[*model.Entity]int {
 	levels := map[*model.Entity]int{}
 	var level func(e *model.Entity) int
@@ -64,6 +64,9 @@ func madeLevels(m *model.Model) map[*model.Entity]int {
 			return n
 		}
 		levels[e] = 0
+		for _, f := range e.Follows {
+			levels[e] = max(levels[e], 1+level(f.Source))
+		}
 		for _, rule := range e.MadeBy {
 			if len(rule.Keep) == 0 {
 				levels[e] = max(levels[e], 1+level(rule.Source))

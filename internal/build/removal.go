@@ -311,7 +311,7 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 			}
 		}
 	}
-	ours := row.Has(owntable.Version)
+	versioned := row.Has(owntable.Version)
 	var attrs, covers []string
 	for _, g := range x.gone {
 		if !g.Fits(t.Name, key, row) {
@@ -322,6 +322,7 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 			_, _, noted := owntable.Covered(row, name)
 			return stays[name] || !noted
 		})
+		ours := versioned || slices.ContainsFunc(shows, owntable.IsOurs) // an application's row that follows may have no Version
 		switch {
 		case g.Makes && ours && !version:
 			w.Delete = true
@@ -344,7 +345,7 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 	}
 	w.Ref, w.If = store.Ref{Table: t.Name, Key: key}, store.Cond{{store.AsRead(owntable.Version, row.Get(owntable.Version))}}
 	if !w.Delete {
-		takeOff(&w, row, attrs, covers, ours && !version)
+		takeOff(&w, row, attrs, covers, versioned && !version)
 	}
 	return w, of
 }

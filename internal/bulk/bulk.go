@@ -488,7 +488,7 @@ func (b *Bulk) silent(ref store.Ref, old, new value.Item) bool {
 // nothing is derived from them or shown on them. What another program did to them would be mended.
 func unread(e *model.Entity) bool {
 	return e == nil || len(e.MadeBy) > 0 && e.Group == nil &&
-		len(e.Values)+len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Statuses)+len(e.Stages)+len(e.Latest)+len(e.LatestOf) == 0 &&
+		len(e.Values)+len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Follows)+len(e.Statuses)+len(e.Stages)+len(e.Latest)+len(e.LatestOf) == 0 &&
 		len(e.Others)+len(e.Subscribes)+len(e.Unique)+len(e.Migrations)+len(e.Replaces) == 0
 }
 

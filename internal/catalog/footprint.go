@@ -82,8 +82,11 @@ func made(m *model.Model, f *owntable.Footprint) {
 		}
 	}
 	for _, l := range m.Follows {
-		if l.Rule.Name+"."+l.Attr == f.Name {
-			f.Attrs, f.Rows = []string{l.Attr, owntable.Follows(l.Attr), owntable.FollowVersion(l.Attr)}, append(f.Rows, shapeOfRule(l.Rule))
+		if l.Name == f.Name {
+			f.Attrs = []string{l.Attr, owntable.Follows(l.Attr), owntable.FollowVersion(l.Attr)}
+			if l.Rule != nil {
+				f.Rows = append(f.Rows, shapeOfRule(l.Rule))
+			}
 			f.Lists = append(f.Lists, owntable.FollowedOf(m.Name, l.Source.Name+"."+l.Field.Name))
 		}
 	}

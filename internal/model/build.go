@@ -41,7 +41,7 @@ func (m *Model) Builds() map[string]string {
 		}
 	}
 	for _, f := range m.Follows {
-		out[f.Rule.Name+"."+f.Attr] = BuildInPlace
+		out[f.Name] = BuildInPlace
 	}
 	return out
 }

@@ -75,7 +75,7 @@ func checkTemplateNames(c *compiler, e *Entity) {
 	for i, k := range e.Keys {
 		at := c.keyPos(e, k)
 		for _, name := range k.Template.Names() {
-			if _, latest := e.latestField(name); latest && k.Attr.Name != name {
+			if _, taken := e.takenField(name); taken && k.Attr.Name != name {
 				c.report(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
 				continue
 			}
@@ -179,7 +179,7 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 // a name in the key of a set's rows may have several.
 func checkWhere(c *compiler, e *Entity) {
 	for _, d := range e.decl.Where {
-		if _, latest := e.latestField(d.name.text); latest || c.valueOf(e, d.name.text) != nil {
+		if _, taken := e.takenField(d.name.text); taken || c.valueOf(e, d.name.text) != nil {
 			c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 		}
 		if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {

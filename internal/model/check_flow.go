@@ -55,6 +55,11 @@ func (c *compiler) writersOf(e *Entity, name string) (out []string) {
 			out = append(out, l.Name)
 		}
 	}
+	for _, f := range e.Follows {
+		if f.Attr == name {
+			out = append(out, f.Name)
+		}
+	}
 	return out
 }
 

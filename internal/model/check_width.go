@@ -14,6 +14,7 @@ const (
 	maxRecomputed = 110 // attributes of one row that come from facts
 	maxShown      = 400 // attributes of one row that are derived, besides those that follow
 	maxCopied     = 400 // attributes of one copy
+	maxFollowed   = 30  // attributes of an application's row that follow: each is three, and is asked for as it was read
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
 )
 
@@ -22,6 +23,10 @@ const (
 func checkWidths(c *compiler) {
 	for _, e := range c.Entities {
 		c.widthOfTallies(e, c.widthOfFacts(e))
+		if len(e.Follows) > maxFollowed {
+			c.report(e.Follows[maxFollowed].decl.name.pos, "leave some out, or follow a map that has several",
+				"more than %d attributes of %s follow other rows: one write cannot hold them, so none would be shown", maxFollowed, e.Name)
+		}
 	}
 	for _, r := range c.Rows {
 		n := len(r.Fields)

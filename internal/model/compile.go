@@ -16,6 +16,7 @@ type compiler struct {
 	*Model
 	decl  *modelDecl
 	reads []reading // what derivations read, in the order of the plan
+	shown []*Follow // those on rows of the application, also with problems
 
 	broken  map[*Entity]bool  // has a problem that makes its key unusable
 	faulty  map[*RowRule]bool // something that it sets was reported

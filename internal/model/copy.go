@@ -16,7 +16,7 @@ var copyKind = kind{
 		c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
 	},
 	check: func(c *compiler) {
-		eachOf(c, c.Rows, checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach)
+		eachOf(c, c.Rows, checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach, checkAwaited)
 		checkFollow(c)
 	},
 }

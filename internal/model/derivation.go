@@ -128,8 +128,7 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 		rules[r.Name] = append(rules[r.Name], r)
 	}
 	for _, f := range m.Follows {
-		name := f.Rule.Name + "." + f.Attr
-		follows[name] = append(follows[name], f)
+		follows[f.Name] = append(follows[f.Name], f)
 	}
 	out = append(out, seq.Map(slices.Sorted(maps.Keys(rules)), func(name string) Derivation { return rulesDerivation(name, rules[name]) })...)
 	for _, name := range slices.Sorted(maps.Keys(follows)) {
@@ -269,15 +268,15 @@ func (r *RowRule) subscribers() defined {
 // followsDerivation is the catalog's view of an attribute that follows, over all the rules that
 // set it.
 func followsDerivation(name string, follows []*Follow) Derivation {
-	d := Derivation{Name: name, Into: follows[0].Rule.Into.Name, Kind: "follow", attrs: []string{follows[0].Attr}, Shares: []string{"rows " + follows[0].Rule.Into.Name}}
+	d := Derivation{Name: name, Into: follows[0].Into.Name, Kind: "follow", attrs: []string{follows[0].Attr}, Shares: []string{"rows " + follows[0].Into.Name}}
 	x := &d.definition
 	x.add("follow", follows[0].Attr)
-	x.within("into", follows[0].Rule.Into.identity())
+	x.within("into", follows[0].Into.identity())
 	var all []defined
 	for _, f := range follows {
-		d.From, d.Reads = append(d.From, f.Source.Name), append(d.Reads, f.Source.Table.Name, f.Rule.Source.Table.Name)
+		d.From, d.Reads = append(d.From, f.Source.Name), append(d.Reads, f.Source.Table.Name, f.From.Table.Name)
 		d.Shares = append(d.Shares, "followed "+f.Source.Name+"."+f.Field.Name)
-		of := f.Rule.Source.identity()
+		of := f.From.identity()
 		of.add("of", f.Source.Name, f.Field.Name, fmt.Sprint(f.Keep))
 		of.within("source", f.Source.identity())
 		of.within("field", f.Field.definition())
@@ -410,6 +409,7 @@ func (e *Entity) DerivedAttributes() (out []string) {
 	}
 	out = append(out, seq.Flat(e.Statuses, func(s *Status) []string { return s.Attributes() })...)
 	out = append(out, seq.Flat(e.Latest, func(l *Latest) []string { return l.Attributes() })...)
+	out = append(out, seq.Map(e.Follows, func(f *Follow) string { return f.Attr })...)
 	return sortedOnce(out)
 }
 

@@ -89,7 +89,7 @@ func TestDerivationsAreWhole(t *testing.T) {
 			want[x.Name] = true
 		}
 		for _, x := range m.Follows {
-			want[x.Rule.Name+"."+x.Attr] = true
+			want[x.Name] = true
 		}
 		for _, x := range m.Statuses {
 			want[x.Name] = true
@@ -497,7 +497,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in, "Input": "its fields are in"}},
 		{Subscribers{}, map[string]string{"Of": in, "By": in, "Input": "its fields are in"}},
 		{Match{}, map[string]string{"Field": in, "Expr": in}},
-		{Follow{}, map[string]string{"Rule": in, "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
+		{Follow{}, map[string]string{"Name": "its row and attribute are in", "Into": in, "From": in, "Input": "its fields are in", "Rule": "Into and From are in", "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
 		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in, "Input": "its fields are in"}},
 		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in, "Input": "its fields are in"}},
 		{Latest{}, map[string]string{"Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in, "Input": "its fields are in"}},
@@ -519,7 +519,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 			"Attributes": "those of a status are in, and for rows that weir makes those that its keys name; all others that a rule sets are declared", "Formulas": "in where a field is one", "Expires": "for queries", "Derived": "follows from the rules", "Group": "its tallies are derivations",
 			"Unique": "for commands", "New": "for commands", "Nested": "for commands", "Once": "for commands", "Supersede": "for commands",
 			"Values": "each is a derivation", "Sources": "each is in its tally", "Rules": "each is a derivation", "MadeBy": "each is a derivation",
-			"Follow": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
+			"Follow": "each is a derivation", "Follows": "each is a derivation", "Search": "each is a derivation", "Statuses": "each is a derivation", "Stages": "each is in its status",
 			"Latest": "each is a derivation", "LatestOf": "each is a derivation",
 			"Others": "each is in its status", "Subscribes": "each is a derivation", "Migrations": "a migration derives nothing", "Replaces": "a migration derives nothing",
 			"kind": "follows from Where", "open": "for commands and queries", "Left": "what other definitions have left",

@@ -18,7 +18,7 @@ type kind struct {
 }
 
 // kinds lists all kinds. A declaration that has keys of two kinds belongs to the first.
-var kinds = []*kind{&copyKind, &groupKind, &tallyKind, &statusKind, &latestKind}
+var kinds = []*kind{&followKind, &copyKind, &groupKind, &tallyKind, &statusKind, &latestKind}
 
 // derivation is the declaration of a kind.
 type derivation interface {

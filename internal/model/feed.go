@@ -70,7 +70,8 @@ func checkEach(c *compiler, r *RowRule) {
 	}
 	for _, a := range r.Fields {
 		if a.Expr.Follow != nil {
-			c.report(c.setPos(r, a.Name), "take the value as it is then", "a row made for each subscriber stays as it was made, and follows nothing")
+			c.report(c.setPos(r, a.Name), "let the entry follow by itself: "+r.Into.Name+"."+a.Name+": {follow: "+a.Expr.Follow.Source.Name+"."+a.Expr.Follow.Field.Name+", by: …}, or take the value as it is then",
+				"a rule with each sets what stays as it was made")
 		}
 	}
 	c.eachMatch(r, d.Each)

@@ -1,20 +1,108 @@
 package model
 
-import "slices"
+import (
+	"slices"
 
-// Follow keeps an attribute of derived rows equal to a field of another row.
-type Follow struct {
-	Rule   *RowRule
-	Attr   string   // of the row that follows
-	Source *Entity  // whose field is followed
-	Field  *Field   // of Source
-	Key    []Assign // the names of Source's key, from fields of Rule.Source
-	Keep   bool     // the last value stays when the row of Source is gone
+	"weir/internal/seq"
+	"weir/internal/store"
+)
+
+// followKind derives an attribute of the application's rows that follows a field of another row. Rows that rules make follow
+// by what their rules set (copy.go).
+var followKind = kind{
+	keys: []string{"follow"}, declare: func() derivation { return &shownDecl{} },
+	compile: func(c *compiler) { eachOf(c, c.shown, (*compiler).show) },
+	check:   func(c *compiler) { eachOf(c, c.shown, checkShown) },
 }
 
-// inputs returns the followed fields, which package follow reads of their own row.
-func (f *Follow) inputs() []reading {
-	return []reading{{what: f.Rule.Name, at: f.Rule.decl.name.pos, makes: f.Rule.Into.Name, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}}}
+// Follow keeps an attribute of rows equal to a field of another row.
+type Follow struct {
+	Name   string   // "Comment.author"
+	Rule   *RowRule // that makes the rows which follow, nil if the application writes them
+	Into   *Entity  // whose rows follow
+	Attr   string   // of the row that follows
+	From   *Entity  // whose fields say which row is followed: Rule.Source, or Into
+	Source *Entity  // whose field is followed
+	Field  *Field   // of Source
+	Key    []Assign // the names of Source's key, from fields of From
+	Keep   bool     // the last value stays when the row of Source is gone
+	Input  Input    // without a Rule: what it reads of its own row
+
+	decl *shownDecl
+}
+
+// inputs returns the followed fields, which package follow reads of their own row. It sets Input.
+func (f *Follow) inputs() (all []reading) {
+	what, at, makes := f.Name, pos{}, f.Name
+	if f.Rule != nil {
+		what, at, makes = f.Rule.Name, f.Rule.decl.name.pos, f.Into.Name
+	} else {
+		at = f.decl.name.pos
+		f.Input = Input{Derivation: f.Name, Fields: assigned(f.Key)}
+		all = append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Into, in: &f.Input})
+	}
+	return append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}})
+}
+
+// shownDecl is an attribute of an application's row that follows, as the file has it.
+type shownDecl struct {
+	// An attribute that is kept equal to a field of another row, also after that changes.
+	deriveDecl `noun:"followed value"`
+	// Entity.field of the row that is followed.
+	Follow word `need:"follow: Entity.field" form:"Entity.field"`
+	// Which row: {name in its key: field of the row that follows, or =text}. Equal names need no line.
+	By []pair
+	// The last value stays when the row followed is gone. Without it the attribute goes with that row.
+	Keep bool
+}
+
+func (d *shownDecl) enter(c *compiler, e *Entity) {
+	f := &Follow{Name: d.name.text, Into: e, From: e, Attr: d.attr.text, Keep: d.Keep, decl: d}
+	c.shown = append(c.shown, f)
+	e.Follows = append(e.Follows, f)
+}
+
+// show compiles an attribute of the application's rows that follows. After a problem it takes part in no derivation.
+func (c *compiler) show(f *Follow) {
+	before := c.flaws
+	source, field := c.dotted(f.decl.Follow, c.field)
+	if source == nil || field == nil {
+		return
+	}
+	f.Field = field
+	if f.Key = c.assigns(source, f.Into, f.decl.By, f.decl.Follow.pos, "by"); c.flaws == before {
+		c.followed(f, source)
+	}
+}
+
+// followed adds a compiled follow to both ends: the source knows who may follow it.
+func (c *compiler) followed(f *Follow, source *Entity) {
+	f.Source = source
+	source.Follow = append(source.Follow, f)
+	c.Follows = append(c.Follows, f)
+}
+
+// checkShown reports an attribute of a row that cannot follow by itself: weir writes the rows again (history it does not), something
+// else writes the attribute, or it is part of a key.
+func checkShown(c *compiler, f *Follow) {
+	e, at := f.Into, f.decl.attr.pos
+	taken := seq.Flat(e.Latest, func(l *Latest) []string { return l.Attributes() })
+	switch made := e.Derived && !e.IsHistory(); {
+	case made && e.Group == nil && len(e.MadeBy) > 0:
+		c.report(at, e.Name+": {set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}", "weir makes rows of %s, so their attributes follow by what the rule sets", e.Name)
+	case made:
+		c.report(at, "copy its rows, and follow in the copy: COPY: {row: "+e.Name+", set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}",
+			"rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+	case slices.Contains(taken, f.Attr):
+		c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, f.Attr)
+	case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == f.Attr }):
+		c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", f.Attr, e.Name)
+	default:
+		c.checkDerivable(e, f.Attr, at)
+	}
+	if f.Source != nil {
+		c.fits(f.decl.name.pos, f.Name, f.Source, f.Key)
+	}
 }
 
 // followDecl is {follow: Entity.field} in what a rule sets.
@@ -40,21 +128,35 @@ func (n node) isFollow() bool {
 }
 
 // follow compiles an attribute that follows, nil after a problem.
-// The derivation is added to both ends: the source knows who may follow it, and the rule what it
-// follows.
 func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 	d, before := s.follow, c.flaws
-	f := &Follow{Rule: r, Attr: s.name.text, Keep: d.Keep}
-	f.Source, f.Field = c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
-	if f.Source == nil {
+	f := &Follow{Name: r.Name + "." + s.name.text, Rule: r, Into: r.Into, From: r.Source, Attr: s.name.text, Keep: d.Keep}
+	source, field := c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
+	if source == nil {
 		return nil
 	}
-	if f.Key = c.assigns(f.Source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
+	f.Field = field
+	if f.Key = c.assigns(source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
 		return nil
 	}
-	f.Source.Follow = append(f.Source.Follow, f)
-	c.Follows = append(c.Follows, f)
+	c.followed(f, source)
 	return f
+}
+
+// checkAwaited reports an entry of an insertion that takes a value which its source row only shows later: a change of weir's own
+// makes the row follow.
+func checkAwaited(c *compiler, r *RowRule) {
+	if !slices.Contains(r.Keep, events["insert"]) {
+		return
+	}
+	read := seq.Map(r.Where, func(t Test) *Field { return t.Field })
+	for _, f := range append(read, assigned(r.Fields)...) {
+		if late := seq.Find(r.Source.Follows, func(s *Follow) bool { return f != nil && f.Name == s.Attr }); late != nil {
+			c.report(r.decl.name.pos, "let the entry follow by itself: "+r.Into.Name+"."+f.Name+": {follow: "+late.decl.Follow.text+", by: …}",
+				"%s takes %s, which follows another row: a row that is inserted does not show it yet", r.Name, late.Name)
+			return
+		}
+	}
 }
 
 // notStored returns a field by which a history row follows another row, and which the rule stores in no attribute of
@@ -77,18 +179,21 @@ func (f *Follow) notStored() string {
 // gone: a row does not say which rule made it, so they must agree.
 func checkFollow(c *compiler) {
 	for i, f := range c.Follows {
+		if f.Rule == nil { // see checkShown
+			continue
+		}
 		for _, g := range c.Follows[:i] {
-			if g.Rule.Into == f.Rule.Into && g.Attr == f.Attr && g.Source == f.Source && g.Field.Name == f.Field.Name && g.Keep != f.Keep {
+			if g.Rule != nil && g.Into == f.Into && g.Attr == f.Attr && g.Source == f.Source && g.Field.Name == f.Field.Name && g.Keep != f.Keep {
 				c.report(c.setPos(f.Rule, f.Attr), "say keep: true in both, or in none",
-					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Rule.Into.Name, f.Source.Name, f.Field.Name)
+					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Into.Name, f.Source.Name, f.Field.Name)
 			}
 		}
-		c.fits(f.Rule.decl.name.pos, f.Rule.Name+"."+f.Attr, f.Source, f.Key)
+		c.fits(f.Rule.decl.name.pos, f.Name, f.Source, f.Key)
 		at := c.setPos(f.Rule, f.Attr)
 		if name := f.notStored(); name != "" {
-			c.warn(at, "set an attribute of "+f.Rule.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Rule.Into.Name, f.Source.Name)
+			c.warn(at, "set an attribute of "+f.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Into.Name, f.Source.Name)
 		}
-		for _, k := range f.Rule.Into.Keys {
+		for _, k := range f.Into.Keys {
 			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {
 				c.report(at, "follow it into an attribute with another name", "%s is part of the key %s of the table or an index, and cannot follow what changes later", f.Attr, k.Attr.Name)
 				break

@@ -62,9 +62,15 @@ func (e *Entity) Recomputes() []string {
 // IsRecomputed reports whether rows of the entity show anything of facts.
 func (e *Entity) IsRecomputed() bool { return len(e.Statuses)+len(e.Latest) > 0 }
 
-// latestField returns the type of an attribute that shows a field of the latest row.
-// It is the type of the source's field. ok is false if no latest of the entity sets the attribute.
-func (e *Entity) latestField(name string) (Type, bool) {
+// takenField returns the type of an attribute that shows a field of another row: of the latest row, or of one that it follows.
+// It is the type of that field. ok is false if nothing of the entity takes the attribute from another row.
+func (e *Entity) takenField(name string) (Type, bool) {
+	if f := seq.Find(e.Follows, func(f *Follow) bool { return f.Attr == name }); f != nil {
+		if f.Field == nil {
+			return TypeAny, true
+		}
+		return f.Field.Type, true
+	}
 	for _, l := range e.Latest {
 		for _, a := range l.Set {
 			switch {

@@ -103,6 +103,7 @@ type Entity struct {
 	Stages     []*Stage   // the status words that rows of this entity reach
 	Latest     []*Latest  // what rows of this entity show of the latest of other rows
 	LatestOf   []*Latest  // what is derived from the latest row of this entity
+	Follows    []*Follow  // the attributes of this entity's rows that follow other rows, where the application writes the rows
 	Others     []*Others  // the lists whose elements rows of this entity are
 	Subscribes []*RowRule // the rules that make a row for each row of this entity
 
@@ -545,7 +546,7 @@ func (e *Entity) Field(name string) *Field {
 			return f
 		}
 	}
-	if of, ok := e.latestField(name); ok {
+	if of, ok := e.takenField(name); ok {
 		f.Type = of
 		return f
 	}

@@ -62,7 +62,7 @@ func (p *printer) model(m *Model) {
 		p.line("  set %s", assigns(r.Fields))
 	}
 	for _, f := range m.Follows {
-		p.line("follow %s: %s <- %s.%s by %s", f.Rule.Name, f.Attr, f.Source.Name, field(f.Field), assigns(f.Key))
+		p.line("follow %s: %s <- %s.%s by %s", strings.TrimSuffix(f.Name, "."+f.Attr), f.Attr, f.Source.Name, field(f.Field), assigns(f.Key))
 	}
 	for _, s := range m.Statuses {
 		p.line("steps %s on %s.%s, writing %v", s.Name, s.Target.Name, s.Attr.Name, s.Attributes())
@@ -100,7 +100,7 @@ func (p *printer) entity(e *Entity) {
 	back := seq.Map(e.Values, func(t *Tally) string { return "value " + t.Name })
 	back = append(back, seq.Map(e.Sources, func(s *Source) string { return "source of " + s.Tally.Name })...)
 	back = append(back, seq.Map(e.Rules, func(r *RowRule) string { return "makes " + r.Name })...)
-	back = append(back, seq.Map(e.Follow, func(f *Follow) string { return "followed by " + f.Rule.Name + "." + f.Attr })...)
+	back = append(back, seq.Map(e.Follow, func(f *Follow) string { return "followed by " + f.Name })...)
 	back = append(back, seq.Map(e.Statuses, func(s *Status) string { return "moves " + s.Name })...)
 	back = append(back, seq.Map(e.Stages, func(s *Stage) string { return "reaches " + s.Word + " of " + s.Status.Name })...)
 	back = append(back, seq.Map(e.Others, func(o *Others) string { return "stands for " + o.Name })...)

@@ -139,7 +139,7 @@ func (c *compiler) setAlone(t *Tally, at pos) {
 		c.report(at, "derive the set onto an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
 	case len(e.Attributes) > 0:
 		c.report(at, "leave the attributes of "+e.Name+" out", "a row of a set has its key and %s, nothing else", t.Attr)
-	case len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Search)+len(e.Subscribes) > 0:
+	case len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Follows)+len(e.Search)+len(e.Subscribes) > 0:
 		c.report(at, "derive from the rows that the set is made of", "nothing can be derived from rows of %s: how many there are says nothing", e.Name)
 	}
 }

@@ -89,6 +89,11 @@ func TestInputsAreWhole(t *testing.T) {
 			}
 			holds(r.Name, r, followed, inputs...)
 		}
+		for _, f := range m.Follows {
+			if f.Rule == nil {
+				holds(f.Name, f, map[*Field]bool{f.Field: true}, &f.Input)
+			}
+		}
 		for _, l := range m.Latest {
 			holds(l.Name, l, nil, &l.Input)
 		}

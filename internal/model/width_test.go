@@ -33,6 +33,8 @@ entities:
 		return text + "derive:\n" + repeated(n, "  Sheet.c%d: {distinct: Part.f%d}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
 	case "latest":
 		return text + "derive:\n" + repeated(n, "  Sheet.c%d: {latest: Part.f%d, by: n}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
+	case "follows":
+		return text + "derive:\n" + repeated(n, "  Part.s%d: {follow: Sheet.id}", "\n") + "\n  Copy: {row: Part, set: {id: id, n: n, f0: f0}}\n"
 	case "copies":
 		return text + "derive:\n  Copy: {row: Part, set: {id: id, n: n, " + repeated(n, "f%d: f%d", ", ") + "}}\n"
 	default:
@@ -52,6 +54,7 @@ func TestWidths(t *testing.T) {
 		{"shown", 200, "m.yaml:409:3: more than 400 attributes of Sheet are derived: one write cannot hold them, so none would be shown (leave some out, or derive them on another entity, which has a row of its own)"},
 		{"distincts", 40, "m.yaml:49:3: a row of Part would add to more than 40 distincts of one row of Sheet: one transaction cannot hold them, so none would count (leave some out, or derive them on another entity, which has a row of its own)"},
 		{"latest", 110, "m.yaml:119:3: more than 110 attributes of Sheet are of statuses and of the latest of rows: one write cannot hold them, so none would be shown (leave some out, or derive them on another entity, which has a row of its own)"},
+		{"follows", 30, "m.yaml:39:3: more than 30 attributes of Part follow other rows: one write cannot hold them, so none would be shown (leave some out, or follow a map that has several)"},
 		{"copies", 398, "m.yaml:9:3: a row of Copy has 401 attributes of the rule, which are too many for one write: the limit is 400, and one that follows another row is three (copy fewer attributes, or put some of them into a map and copy the map)"},
 		{"moved", 108, "m.yaml:9:30: rows of Part have 111 attributes, which are too many for a migration: it asks for each of them as it was read, and the limit is 110 (move its rows by a program of your own, or declare as a map what belongs together)"},
 	} {

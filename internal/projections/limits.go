@@ -41,7 +41,7 @@ func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from O
 
 // LeadsOn reports whether the model derives anything from rows of the entity.
 func LeadsOn(e *model.Entity) bool {
-	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.LatestOf)+len(e.Search)+len(e.Subscribes) > 0
+	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.LatestOf)+len(e.Follows)+len(e.Search)+len(e.Subscribes) > 0
 }
 
 // Reserve returns how many bytes weir may add to a row of the entity.
@@ -62,6 +62,9 @@ func Reserve(e *model.Entity) (n int) {
 	}
 	if n > 0 {
 		n += len(owntable.Version) + number
+	}
+	for _, f := range e.Follows {
+		n += 3*len(f.Attr) + 512
 	}
 	return n
 }

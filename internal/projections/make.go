@@ -380,7 +380,7 @@ func IsDerived(e *model.Entity, name string) bool {
 			}
 		}
 	}
-	return e.Left.Has(name)
+	return slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) || e.Left.Has(name)
 }
 
 // MakeRow returns what a rule makes from a row that it selects, with the rows that the result follows. It

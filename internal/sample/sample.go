@@ -101,7 +101,7 @@ func (s *sample) learn() {
 		}
 	}
 	for _, f := range s.model.Follows {
-		s.assigned(f.Source, f.Key, f.Rule.Source)
+		s.assigned(f.Source, f.Key, f.From)
 	}
 	for _, x := range s.model.Searches {
 		s.asked(x.Of, x.Where)

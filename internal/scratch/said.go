@@ -147,34 +147,39 @@ func (r *reader) side() string {
 	return built
 }
 
-// follows yields what a row that weir made must show of the rows that it follows, and returns these attributes: the value that there
+// follows yields what a row must show of the rows that it follows, and returns these attributes: the value that there
 // is, as far as the row itself says which it is of.
 func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.Item, yield func(Said, string)) (attrs []string) {
+	all := slices.Clone(e.Follows)
 	for _, rule := range e.MadeBy {
 		for i := range rule.Fields {
-			f := rule.Fields[i].Expr.Follow
-			if f == nil || rule.Into.Attribute(f.Attr) == nil || slices.Contains(attrs, f.Attr) {
-				continue
+			if f := rule.Fields[i].Expr.Follow; f != nil && rule.Into.Attribute(f.Attr) != nil {
+				all = append(all, f)
 			}
-			of, ok := kinds.FollowedBy(f, row)
-			if !ok {
-				continue
-			}
-			if attrs = append(attrs, f.Attr); r.scratch {
-				continue
-			}
-			list := owntable.Followed(r.Name, kinds.FieldName(f), of)
-			name := strings.SplitN(list.Key.Partition.Text(), "|", 3)[2]
-			at := following(text, f.Attr)
-			yield(Said{"follower", name, at, owntable.Follower(list, f.Attr, ref).Key.Sort.Text()}, wanted)
-			if row.Get(owntable.Follows(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
-				yield(Said{e.Name + "." + f.Attr, text, "", "follows another row"}, built)
-			}
-			if f.Keep {
-				at += keeps
-			}
-			yield(Said{"followed", name, at, runner.ValueText(row.Get(f.Attr))}, built)
 		}
+	}
+	for _, f := range all {
+		if slices.Contains(attrs, f.Attr) || f.Rule == nil && r.catalog.Pending(f.Name) {
+			continue
+		}
+		of, ok := kinds.FollowedBy(f, row)
+		if !ok {
+			continue
+		}
+		if attrs = append(attrs, f.Attr); r.scratch {
+			continue
+		}
+		list := owntable.Followed(r.Name, kinds.FieldName(f), of)
+		name := strings.SplitN(list.Key.Partition.Text(), "|", 3)[2]
+		at := following(text, f.Attr)
+		yield(Said{"follower", name, at, owntable.Follower(list, f.Attr, ref).Key.Sort.Text()}, wanted)
+		if row.Get(owntable.Follows(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
+			yield(Said{e.Name + "." + f.Attr, text, "", "follows another row"}, built)
+		}
+		if f.Keep {
+			at += keeps
+		}
+		yield(Said{"followed", name, at, runner.ValueText(row.Get(f.Attr))}, built)
 	}
 	return attrs
 }

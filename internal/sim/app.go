@@ -615,10 +615,13 @@ func bare(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !tallied(e, name) })
 }
 
-// tallied reports whether weir shows a tally, or the latest of rows, under the name on rows of an
+// tallied reports whether weir shows a tally, the latest of rows, or what they follow, under the name on rows of an
 // entity.
 func tallied(e *model.Entity, name string) bool {
 	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
+		return true
+	}
+	if e != nil && slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) {
 		return true
 	}
 	return e != nil && slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name && !t.Hidden })

@@ -13,6 +13,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -114,8 +115,30 @@ func (t *truth) told(k *known) *known {
 				k.image = k.image.With(value.Attr{Name: name, Value: was.image.Get(name)})
 			}
 		}
+		for _, f := range k.entity.Follows {
+			k.image = k.image.With(value.Attr{Name: f.Attr, Value: was.image.Get(f.Attr)})
+		}
 	}
 	return k
+}
+
+// shows gives a row the values that it follows by itself.
+func (t *truth) shows(k *known) {
+	if k.entity == nil {
+		return
+	}
+	for _, f := range k.entity.Follows {
+		v, certain := t.followedBy(f, k.image)
+		if !f.Input.Uses(k.image) {
+			v, certain = value.Value{}, true
+		}
+		if k.image = k.image.With(value.Attr{Name: f.Attr, Value: v}); !certain {
+			k.last = append(k.last, f.Attr)
+			if t.lapses(f, k.entity, k.image) {
+				k.lapsed = append(k.lapsed, f.Attr)
+			}
+		}
+	}
 }
 
 // made is the row that a rule makes of a row; d is the deed, for history.
@@ -342,13 +365,20 @@ func (t *truth) count(rows []*known) {
 	}
 	t.rows, t.order = map[string]*known{}, nil
 	for _, k := range rows {
+		before := k.image
 		k.image = t.latest(k, t.moved(k, rows), rows)
 		attrs, _ := shown(k.entity, tallies[k.name()])
+		if k.entity != nil {
+			attrs = append(attrs, seq.Map(k.entity.Follows, func(f *model.Follow) value.Attr { return value.Attr{Name: f.Attr, Value: before.Get(f.Attr)} })...)
+		}
 		for _, a := range attrs {
 			k.image = k.image.With(a)
 		}
 		t.order = append(t.order, k.name())
 		t.rows[k.name()] = k
+	}
+	for _, k := range rows {
+		t.shows(k)
 	}
 	t.sets(tallies)
 }
@@ -928,12 +958,13 @@ func (t *truth) past() {
 	kept := t.keptRows()
 	for name, k := range want {
 		row := t.base.tables[k.table.Name].get(k.key)
+		t.shows(k)
 		switch have := theirs(row); {
 		case t.touched[name] || row == nil && kept[name]:
 		case row == nil:
-			t.fail(Lost, "history: %s is not there, should be %s", name, plain(k.own))
-		case !value.EqualItems(have, k.own):
-			t.fail(Reordered, "history: %s is %s, should be %s", name, differs(have, k.own), differs(k.own, have))
+			t.fail(Lost, "history: %s is not there, should be %s", name, plain(k.image))
+		case !value.EqualItems(have, k.image):
+			t.fail(Reordered, "history: %s is %s, should be %s", name, differs(have, k.image), differs(k.image, have))
 		}
 	}
 	for _, mt := range t.model.Tables {

@@ -15,11 +15,11 @@ import (
 type Kind struct{ runner.Base }
 
 // Begin returns the kind's part of a batch.
-func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return newPart(g) }
+func (Kind) Begin(m *model.Model, g *projections.Gathered) runner.Part { return newPart(m, g) }
 
 // newPart returns a part that has folded nothing yet.
-func newPart(g *projections.Gathered) *part {
-	return &part{gathered: gathered{all: g, follow: &follow.Gathered{}, at: map[string]int{}}}
+func newPart(m *model.Model, g *projections.Gathered) *part {
+	return &part{gathered: gathered{all: g, follow: follow.NewGathered(m), at: map[string]int{}}}
 }
 
 // Letters returns the kind of a row that its table refused.
@@ -35,7 +35,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	}
 	b := runner.Batch{ShardKey: d.ShardKey, Changes: []projections.Change{c}}
 	g := projections.NewGathered(1)
-	p := newPart(g)
+	p := newPart(r.Model, g)
 	p.fold(0, &c)
 	p.gathered.follow.Values = nil
 	history, state := p.split()
@@ -104,5 +104,5 @@ func (p *part) work(w *runner.Work) *work {
 
 // alone is the state of a correction, which belongs to no batch.
 func alone(r *runner.Runner) *work {
-	return &work{&follow.Work{Work: runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), Gathered: &follow.Gathered{}}, &gathered{}}
+	return &work{&follow.Work{Work: runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), Gathered: follow.NewGathered(r.Model)}, &gathered{}}
 }

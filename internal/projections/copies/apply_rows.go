@@ -44,6 +44,9 @@ func (w *work) writeRows(ctx context.Context) error {
 	if err := w.UpdateFollowers(ctx, repeated); err != nil {
 		return err
 	}
+	if _, err := w.Settle(ctx, w.Unsettled); err != nil {
+		return err
+	}
 	return w.Leave(ctx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
+	"weir/internal/store"
 )
 
 // gathered is what a batch asks of the rows that rules make, and of the values that such
@@ -39,13 +40,18 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.at[name] = len(g.puts)
 		g.puts = append(g.puts, p)
 	}
-	asks := g.follow.Fold(c, left, &f, func(rule *model.Follow) { g.all.Touch(i, rule.Rule.Name+"."+rule.Attr) })
+	asks := g.follow.Fold(c, left, &f, func(rule *model.Follow) { g.all.Touch(i, rule.Name) })
+	shown := g.follow.FoldShown(c, &f, func(rule *model.Follow, of store.Ref) {
+		g.all.Touch(i, rule.Name)
+		g.all.Name(rule.Name, owntable.RowText(c.Row))
+		g.all.Name(rule.Name, owntable.RowText(of))
+	})
 	g.all.Fault(i, f.New())
 	m, mends := needsMending(c)
 	if mends {
 		g.mends = append(g.mends, m)
 	}
-	if asks || mends {
+	if asks || shown || mends {
 		g.all.Touch(i, "")
 	}
 }

@@ -247,11 +247,16 @@ type serving struct {
 func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error {
 	refused, err := serveAll(ctx, w.Runner, ws, of)
 	for _, s := range refused {
-		if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == s.at }); i >= 0 {
-			w.Kept(i)
-		}
+		w.keptAt(s.at)
 	}
 	return err
+}
+
+// keptAt counts the change at a position as one of which something is kept as a dead letter, if it is of this batch.
+func (w *Work) keptAt(at events.Position) {
+	if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at }); i >= 0 {
+		w.Kept(i)
+	}
 }
 
 // serveAll does writes that update followers, and keeps dead letters for those that the
@@ -298,7 +303,14 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	if err != nil {
 		return false, err
 	}
-	if t := r.Model.Table(d.Row.Table); t != nil && rows[0] != nil {
+	t := r.Model.Table(d.Row.Table)
+	if t == nil {
+		return false, nil
+	}
+	if e := t.Classify(rows[1]); e != nil && slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) {
+		return alone(r).Settle(ctx, []Unsettled{{Row: d.Row}})
+	}
+	if rows[0] != nil {
 		v := keptIn(rows[0])
 		wr := serve(list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
 		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())

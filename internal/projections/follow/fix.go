@@ -28,6 +28,15 @@ func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
 	if c.Is == nil {
 		return out
 	}
+	if len(c.Is.Follows) > 0 {
+		fix := &ShownFix{Row: c.Row}
+		for _, f := range c.Is.Follows {
+			if of, ok := FollowedBy(f, c.New); ok {
+				fix.Follows = append(fix.Follows, projections.Following{Follow: f, Of: of})
+			}
+		}
+		out = append(out, fix)
+	}
 	for _, rule := range c.Is.MadeBy {
 		for i := range rule.Fields {
 			f := rule.Fields[i].Expr.Follow
@@ -197,7 +206,7 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 	if is, ok := FollowedBy(f.Follow, row); !onList(row, f.Attr, list.Key.Partition.Text()) && (!ok || !projections.SameRow(is, f.Of)) {
 		return true, false, nil
 	}
-	w := Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), &Gathered{}}
+	w := alone(r)
 	puts := []*projections.Put{{Row: f.Row, Follows: []projections.Following{f.Following}}}
 	entry, err := r.GetRow(ctx, owntable.Follower(list, f.Attr, f.Row))
 	if err != nil {

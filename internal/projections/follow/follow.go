@@ -115,7 +115,7 @@ func KeptLast(e *model.Entity, field *model.Field) bool {
 // follows. list is the partition that holds the value in our own table.
 func KeepsLast(m *model.Model, e *model.Entity, attr, list string) bool {
 	return slices.ContainsFunc(m.Follows, func(f *model.Follow) bool {
-		return f.Keep && f.Rule.Into == e && f.Attr == attr && strings.HasPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
+		return f.Keep && f.Into == e && f.Attr == attr && strings.HasPrefix(list, owntable.FollowedOf(m.Name, FieldName(f.Source, f.Field.Name)))
 	})
 }
 
@@ -139,8 +139,12 @@ func isFollower(m *model.Model, entry value.Item, row store.Ref, attr string) bo
 
 // FollowedBy returns the row whose field an attribute of this row follows. It reads the
 // key out of the row itself. ok is false if the row does not contain the whole key, or if
-// another rule made the row.
+// another rule made the row. A row of the application follows nothing by a value of another type than declared.
 func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
+	if f.Rule == nil {
+		key, ok := f.Source.KeyFrom(f.Key, row)
+		return store.Ref{Table: f.Source.Table.Name, Key: key}, ok && f.Input.Uses(row) && f.Source.Table.CheckKey(key) == nil
+	}
 	for i := range f.Rule.Fields {
 		made := &f.Rule.Fields[i]
 		have := f.Rule.Into.Field(made.Name).Stored(row)

@@ -11,8 +11,14 @@ type Gathered struct {
 	Values []Value // the newest for each source and field
 	at     map[string]int
 	// Left must be checked after the rows are written.
-	Left []Unfollow
+	Left      []Unfollow
+	Unsettled []Unsettled // each row once
+	settles   map[string]int
+	model     *model.Model
 }
+
+// NewGathered returns what a batch asks before any change is folded.
+func NewGathered(m *model.Model) *Gathered { return &Gathered{model: m} }
 
 // Fold takes in a change, with the links that ended with copies. It reports whether there
 // was anything, and calls asks with what follows what the change says.

@@ -72,6 +72,7 @@ func Derived(e *model.Entity) (attrs []string) {
 	}
 	attrs = append(attrs, seq.Flat(e.Statuses, func(s *model.Status) []string { return s.Attributes() })...)
 	attrs = append(attrs, seq.Flat(e.Latest, func(l *model.Latest) []string { return l.Attributes() })...)
+	attrs = append(attrs, seq.Map(e.Follows, func(f *model.Follow) string { return f.Attr })...)
 	for _, r := range e.MadeBy {
 		for i := range r.Fields {
 			attrs = append(attrs, r.Fields[i].Name)
