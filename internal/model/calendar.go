@@ -94,6 +94,20 @@ func rulesOf(zone *time.Location) string {
 // each is an hour of its own. Texts of one unit sort by time, but for these two.
 var layouts = map[Unit]string{Hour: "2006-01-02T15Z07:00", Day: "2006-01-02", Month: "2006-01", Year: "2006"}
 
+// beginOf returns when a part of the calendar begins, which partOf says. ok is false of another text.
+func beginOf(unit Unit, zone *time.Location, text string) (t time.Time, ok bool) {
+	if unit != Week {
+		t, err := time.ParseInLocation(layouts[unit], text, zone)
+		return t, err == nil
+	}
+	var year, week int
+	if n, err := fmt.Sscanf(text, "%4d-W%2d", &year, &week); n < 2 || err != nil {
+		return t, false
+	}
+	first := time.Date(year, 1, 4, 0, 0, 0, 0, zone) // is always in the first week
+	return time.Date(year, 1, 4-(int(first.Weekday())+6)%7+7*(week-1), 0, 0, 0, 0, zone), true
+}
+
 // partOf returns the part of the calendar that a time is in. ok is false if the part has no year
 // of four digits.
 func partOf(unit Unit, zone *time.Location, t time.Time) (text string, ok bool) {

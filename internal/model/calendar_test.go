@@ -59,6 +59,13 @@ func TestPartOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, ok := partOf(tt.unit, zone, at)
+		if begin, is := beginOf(tt.unit, zone, got); is != ok || ok && begin.After(at) {
+			t.Errorf("%s begins at %v, %v", got, begin, is)
+		} else if part, _ := partOf(tt.unit, zone, begin); ok && part != got && tt.zone != "Australia/Lord_Howe" {
+			t.Errorf("%s begins at %v, which is in %s", got, begin, part)
+		} else if part, _ := partOf(tt.unit, zone, begin.Add(-1)); ok && part == got {
+			t.Errorf("%s begins before %v", got, begin)
+		}
 		if got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s of %s in %q is %q, want %q", tt.unit, tt.at, tt.zone, got, tt.want)
 		}

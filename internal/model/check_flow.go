@@ -105,6 +105,14 @@ func loop[T comparable](feeds map[T][]T, start T) []T {
 	return nil
 }
 
+// checkExpiring reports a derivation from rows that weir makes with a time to live. Nothing tells when TTL has deleted one, so verify could
+// not say what should be derived from it. A search index goes by the rows that there are.
+func checkExpiring(c *compiler, r reading) {
+	if r.of.ExpiresMade() && r.makes != "" {
+		c.report(r.at, "derive it from the rows that "+r.of.Name+" is made from", "%s reads rows of %s, which weir makes and TTL deletes", r.what, r.of.Name)
+	}
+}
+
 // checkImages reports a stream without the images that a derivation needs. A change adds
 // f(new) − f(old), so the stream must carry both images. Only history of insertions and
 // changes works without old images. Following always needs them: only the old image says

@@ -45,11 +45,22 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 	if !d.From.given() {
 		return
 	}
-	f := suits(c, d, "from", d.From, c.fieldFor(e, d.From, a.Hidden))
+	f := c.fieldFor(e, d.From, a.Hidden)
+	if of := e.Attribute(d.From.text); f != nil && of != nil && e.Derived && e.Group == nil { // its key may have it too, as text
+		f = &Field{Name: of.Name, Type: of.Type, Attr: of.Name, Declared: of}
+	}
+	if e.Group == nil {
+		f = suits(c, d, "from", d.From, f)
+	}
 	if f == nil {
 		return
 	}
 	out := &Computed{From: f}
+	if e.Group != nil {
+		if out.Bucket = c.bucketOf(e.Group, d.From); out.Bucket == nil {
+			return
+		}
+	}
 	switch p := d.Plus; {
 	case p.isMap():
 		const form = "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}"
@@ -60,6 +71,23 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 		out.Plus = c.duration(p)
 	}
 	a.Computed = out
+}
+
+// bucketOf returns the part of the calendar that a name in the key of a group's row is, nil after a problem.
+func (c *compiler) bucketOf(g *Group, w word) (out *Bucket) {
+	for _, of := range g.decl.Group {
+		source, sound := g.decl.sources[c.Entity(of.text)]
+		i := slices.IndexFunc(source.To, func(a Assign) bool { return a.Name == w.text && a.Expr.Bucket != nil })
+		switch {
+		case !sound:
+			return nil
+		case i < 0:
+			c.report(w.pos, "name one that is, as with by: {day: {day: FIELD}}", "%s is not a part of the calendar in the key of %s, so nothing says when a row of it expires", w.text, g.Into.Name)
+			return nil
+		}
+		out = source.To[i].Expr.Bucket
+	}
+	return out
 }
 
 // defaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.

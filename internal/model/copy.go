@@ -16,7 +16,7 @@ var copyKind = kind{
 		c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
 	},
 	check: func(c *compiler) {
-		eachOf(c, c.Rows, checkRowWhole, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach, checkAwaited)
+		eachOf(c, c.Rows, checkRowWhole, checkRowComputed, checkRowKey, checkStamps, checkState, checkRowTypes, checkEach, checkAwaited)
 		checkFollow(c)
 	},
 }
@@ -152,6 +152,9 @@ func (c *compiler) set(r *RowRule, s setDecl) Expr {
 	switch {
 	case s.follow != nil:
 		return Expr{Follow: c.follow(r, s)}
+	case s.isMap && len(s.nested) == 2 && placeOf(s.nested, "from", pos{}) != pos{} && placeOf(s.nested, "plus", pos{}) != pos{}:
+		c.report(s.name.pos, "in "+r.Into.Name+": attributes: {"+s.name.text+": {type: number, from: TIME, plus: 24h}}", "what is computed from a time of the row is declared with its attribute")
+		return Expr{}
 	case s.isMap:
 		return c.nested(r, s.nested, r.Into.Hides(s.name.text))
 	}
@@ -222,6 +225,35 @@ func checkRowWhole(c *compiler, r *RowRule) {
 	for _, a := range r.Into.Attributes {
 		if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
 			c.report(at, "{"+a.Name+": FIELD}; "+has, "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
+		}
+	}
+}
+
+// checkRowComputed reports an attribute that weir computes on the row made, if the rule sets it too, or if the row does not have what
+// it is computed from when it is made.
+func checkRowComputed(c *compiler, r *RowRule) {
+	if c.broken[r.Into] || c.faulty[r] {
+		return
+	}
+	for _, a := range r.Into.Attributes {
+		if a.Computed == nil {
+			continue
+		}
+		if r.assigns(a.Name) {
+			c.report(c.setPos(r, a.Name), "leave it out", "%s.%s is computed from %s", r.Into.Name, a.Name, a.Computed.From.Name)
+		}
+		from := []string{a.Computed.From.Name}
+		if a.Computed.By != nil {
+			from = append(from, a.Computed.By.Name)
+		}
+		for _, name := range from {
+			at := seq.At(r.Fields, func(f *Assign) bool { return f.Name == name })
+			switch {
+			case at == nil && r.Into.fixed()[name] == "":
+				c.report(r.decl.name.pos, "set: {"+name+": FIELD}", "%s sets no %q, from which %s.%s is computed", r.Name, name, r.Into.Name, a.Name)
+			case at != nil && at.Expr.Follow != nil:
+				c.report(c.setPos(r, name), "take it from "+r.Source.Name, "%s.%s is computed from %s when the row is made, and a followed value comes later", r.Into.Name, a.Name, name)
+			}
 		}
 	}
 }

@@ -183,7 +183,8 @@ type attributeDecl struct {
 	Is word
 	// Of one time less another, the whole units between them.
 	In word `one:"seconds minutes hours days" or:"the time between two times is not counted in %q" with:"is"`
-	// It is computed when a command writes the row: epoch seconds of this time.
+	// It is computed when a command writes the row, or weir makes it: epoch seconds of this time, or of the begin of this part of the
+	// calendar in the key of a group.
 	From word `of:"number" type:"time"`
 	// How much later than from: 24h, or {attribute: {word: 24h}} where the word of another attribute says it.
 	Plus node `with:"from"`

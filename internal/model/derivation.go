@@ -379,6 +379,15 @@ func (e *Entity) made() defined {
 		}
 	}
 	x.anyOrderOnce("index", all)
+	var computed []defined
+	for _, a := range e.Attributes {
+		if a.Computed != nil {
+			one := defined{line("computed", a.Name, string(a.As))}
+			one.within("as", a.Computed.definition())
+			computed = append(computed, one)
+		}
+	}
+	x.anyOrder("computed", computed)
 	return x
 }
 

@@ -373,6 +373,9 @@ func (d *declared) effect(path []string, edit, derivation string) (effect, strin
 			if out && edit == "is left out" && made == path[1] && own == derivation {
 				return must, "the rows that it makes have a name of their key as an attribute no more"
 			}
+			if made == path[1] && own == derivation && len(path) > 4 && (path[4] == "from" || path[4] == "plus") {
+				return must, "the rows that it makes have what is computed from it"
+			}
 			return typed(path)
 		case part == "attributes" && (strings.Contains(d.kinds[own], "steps") || strings.Contains(d.kinds[own], "set ")):
 			return may, "" // the words of a status, the kind of a set, how a group shows a name of its key
@@ -527,8 +530,9 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Attribute{}, map[string]string{
 			"Name": in, "Type": in, "As": in, "Zone": "its rules are in", "zoneRules": in, "Required": "for commands", "Default": "for commands and migrations", "Defaults": "for commands and migrations",
 			"Enum": in, "Max": "for commands", "Least": "for commands", "Most": "for commands", "Hidden": "for queries; in, for what history leaves out of images", "Whole": in, "Reading": in, "Others": in,
-			"Forward": "for commands", "Computed": "for commands", "Is": "the field's formula is in", "In": "the field's formula is in",
+			"Forward": "for commands", "Computed": "for commands, and in for rows that weir makes", "Is": "the field's formula is in", "In": "the field's formula is in",
 		}},
+		{Computed{}, map[string]string{"From": in, "Bucket": in, "Plus": in, "By": in, "Each": in}},
 		{Table{}, map[string]string{"Table": "see below", "Entities": "at most one takes a row", "Images": "pinned with the table", "kind": "follows from the entities"}},
 		{store.Table{}, map[string]string{"Name": in, "Key": "the entities' keys have it", "Indexes": "in, for rows that weir makes", "TTL": "deletes are changes", "Stream": "always on"}},
 		{Template{}, map[string]string{"text": in, "parts": "follows from text", "tail": "follows from text", "names": "follows from text", "set": "follows from the kind", "separators": "follows from text", "lower": in}},

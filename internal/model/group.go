@@ -138,7 +138,12 @@ func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 			attrs = append(attrs, value.Attr{Name: k.Attr.Name, Value: v})
 		}
 	}
-	return value.NewItem(attrs...), true
+	row = value.NewItem(attrs...)
+	if !slices.ContainsFunc(e.Attributes, func(a *Attribute) bool { return a.Computed != nil }) {
+		return row, true
+	}
+	whole := e.WithComputed(row.With(is...))
+	return whole.Filter(func(name string) bool { return row.Has(name) || !is.Has(name) }), true
 }
 
 // typedText returns the value that a text in a key stands for in an attribute of a type, or
@@ -370,12 +375,12 @@ func checkGroupAttributes(c *compiler, g *Group) {
 		}
 	}
 	for _, a := range e.Attributes {
-		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" ||
+		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" || a.decl.From.given() ||
 			slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
 		if !given {
 			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value", e.Name, a.Name)
 		}
-		if !a.Default.IsMissing() || a.Defaults != nil || a.Computed != nil || a.Reading != nil || a.Others != nil {
+		if !a.Default.IsMissing() || a.Defaults != nil || a.Reading != nil || a.Others != nil {
 			c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 		}
 	}

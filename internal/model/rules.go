@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -55,10 +56,11 @@ type Supersede struct {
 // Computed is an attribute computed from a time of the row, in epoch seconds: Plus is added
 // to that time. With By, the amount depends on the word that the row has in By.
 type Computed struct {
-	From *Field
-	Plus time.Duration
-	By   *Attribute
-	Each map[string]time.Duration
+	From   *Field
+	Bucket *Bucket // of a group's row: From is this part of the calendar, and its begin is the time
+	Plus   time.Duration
+	By     *Attribute
+	Each   map[string]time.Duration
 }
 
 // Fields returns the attributes that the value is computed from.
@@ -74,7 +76,12 @@ func (c *Computed) Fields() []string {
 // The result is in epoch seconds, as DynamoDB's TTL needs it. A time with a fraction is cut to its
 // second.
 func (c *Computed) Value(row value.Item) value.Value {
-	t, ok := condition.Time(c.From.Get(row))
+	t, ok := time.Time{}, false
+	if c.Bucket != nil {
+		t, ok = beginOf(c.Bucket.Unit, c.Bucket.Zone, c.From.Get(row).Text())
+	} else {
+		t, ok = condition.Time(c.From.Get(row))
+	}
 	if !ok {
 		return value.Value{}
 	}
@@ -86,6 +93,38 @@ func (c *Computed) Value(row value.Item) value.Value {
 		}
 	}
 	return value.OfInt(t.Add(plus).Unix())
+}
+
+// WithComputed returns a row that weir makes with the attributes that are computed from its others.
+func (e *Entity) WithComputed(row value.Item) value.Item {
+	for _, a := range e.Attributes {
+		if a.Computed != nil {
+			row = row.With(value.Attr{Name: a.Name, Value: a.Store(a.Computed.Value(row))})
+		}
+	}
+	return row
+}
+
+// ExpiresMade reports whether weir makes the entity's rows with a time from which TTL deletes them.
+func (e *Entity) ExpiresMade() bool {
+	a := e.Attribute(e.Table.TTL)
+	return e.Derived && a != nil && a.Computed != nil
+}
+
+// definition is what decides the value on rows that weir makes.
+func (c *Computed) definition() (x defined) {
+	x.add("plus", c.Plus.String())
+	x.within("from", c.From.definition())
+	if c.Bucket != nil {
+		x.add("begin", string(c.Bucket.Unit), c.Bucket.rules)
+	}
+	if c.By != nil {
+		x.add("by", c.By.Name)
+		for _, w := range slices.Sorted(maps.Keys(c.Each)) {
+			x.add("each", w, c.Each[w].String())
+		}
+	}
+	return x
 }
 
 // Defaults are the default values of an attribute, by the word that the row has in another

@@ -155,7 +155,7 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 		}
 	}
 	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
-	p.Image = value.NewItem(append(m.indexKeys(attrs), into.Table.Item(key)...)...)
+	p.Image = into.WithComputed(value.NewItem(append(m.indexKeys(attrs), into.Table.Item(key)...)...))
 	return p, true
 }
 

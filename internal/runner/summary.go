@@ -16,6 +16,12 @@ import (
 // (projections.NeedsLedger), which says so. The ledger of a group without rows is therefore
 // its tombstone, and stays as long as one.
 
+// Lapsed reports whether a row that weir makes has a time to live of its own that is over. Such a row is changed where it
+// stands, and is not made again: TTL may have deleted it.
+func Lapsed(r *Runner, p *projections.Put) bool {
+	return p.Image != nil && p.Rule.Into.ExpiresMade() && p.Rule.Into.Table.Expired(p.Image, r.Now())
+}
+
 // showsNothing reports whether a write of publishWrite is none.
 func showsNothing(wr *store.Write) bool { return len(wr.Ops) == 0 && !wr.Delete }
 
@@ -33,6 +39,9 @@ func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item) s
 	}
 	key := e.Table.Key
 	wr := store.Write{Ref: target, If: store.Cond{{{Attr: key.Partition.Name, Is: store.Absent}, notNewer}}}
+	if e.Table.Expired(row, r.Now()) { // TTL may have deleted it
+		wr.If = store.Cond{r.Present(e.Table.Name), {notNewer}}
+	}
 	for _, a := range row {
 		if a.Name != key.Partition.Name && a.Name != key.Sort.Name {
 			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))

@@ -37,7 +37,7 @@ func PutEntries(ctx context.Context, r *runner.Runner, entries []Entry, dry bool
 	var of []int
 	units := 0
 	for i := range entries {
-		if p := &entries[i].Put; recordable(r, p).Holds(rows[i]) {
+		if p := &entries[i].Put; !runner.Lapsed(r, p) && recordable(r, p).Holds(rows[i]) {
 			puts, of = append(puts, p), append(of, i)
 			units += store.WriteUnits(p.Image.Size()) + r.Model.Table(p.Row.Table).EntryUnits(nil, p.Image) + len(p.Follows)
 		}

@@ -11,6 +11,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
+	"weir/internal/runner"
 	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -148,6 +149,9 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
+		if runner.Lapsed(w.Runner, p) {
+			continue
+		}
 		if tomb := owntable.MemberFrom(tombs[i]); tomb.Position.Compare(p.Position) < 0 {
 			wr := w.rowWrite(p, values, false)
 			wr.Return = true
@@ -216,6 +220,11 @@ func absent(p *projections.Put) []string {
 	for _, k := range into.Keys[len(into.PrimaryKey()):] {
 		if into.Attribute(k.Attr.Name) == nil {
 			miss(k.Attr.Name)
+		}
+	}
+	for _, a := range into.Attributes {
+		if a.Computed != nil {
+			miss(a.Name)
 		}
 	}
 	return names

@@ -281,7 +281,7 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 		}
 		p, ok := t.For(fields)
 		switch {
-		case !ok:
+		case !ok || runner.Lapsed(r, &p):
 		case p.Unclear != "":
 			done.kept = true
 			if err := keepRefused(ctx, r, deadletter.Image, t, &p, p.Unclear); err != nil {
