@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/logging"
+
 	"weir/internal/budget"
 	"weir/internal/memory"
 	"weir/internal/model"
@@ -105,10 +108,10 @@ var stores = []Store{
 		Of:   func(p Place) bool { return p.AWS },
 		Name: func(Place) string { return "DynamoDB" },
 		open: func(ctx context.Context, p Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Store, error) {
-			return openDynamoDB(ctx, tables, now, p.Writes, told)
+			return openDynamoDB(ctx, p, tables, now, told)
 		},
-		deployer: func(ctx context.Context, _ Place, tables []store.Table) (store.Deployer, error) {
-			return openDynamoDB(ctx, tables, nil, nil, nil)
+		deployer: func(ctx context.Context, p Place, tables []store.Table) (store.Deployer, error) {
+			return openDynamoDB(ctx, Place{Log: p.Log}, tables, nil, nil)
 		},
 		Files: served,
 	},
@@ -238,12 +241,29 @@ func (e configError) Unwrap() error        { return e.error }
 
 // openDynamoDB opens DynamoDB by the SDK's own environment: region, credentials and endpoint
 // are those that the AWS CLI would use. No request is made.
-func openDynamoDB(ctx context.Context, tables []store.Table, now func() time.Time, writes *budget.Writes, told store.Observer) (store.Deployer, error) {
-	cfg, err := dynamodb.Config(ctx)
+func openDynamoDB(ctx context.Context, p Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Deployer, error) {
+	cfg, err := p.config(ctx)
 	if err != nil {
 		return nil, configError{err}
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: writes, Observe: told}), nil
+	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: p.Writes, Observe: told}), nil
+}
+
+// config is the SDK's configuration, whose own lines go to the program's log.
+func (p Place) config(ctx context.Context) (aws.Config, error) {
+	cfg, err := dynamodb.Config(ctx)
+	log := p.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	cfg.Logger = logging.LoggerFunc(func(is logging.Classification, format string, v ...any) {
+		level := slog.LevelDebug
+		if is == logging.Warn {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "AWS SDK: "+fmt.Sprintf(format, v...))
+	})
+	return cfg, err
 }
 
 // IsMistake reports whether a driver's error asks the user to change something, rather
