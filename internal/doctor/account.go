@@ -13,6 +13,12 @@ type Identity struct {
 	Region string
 }
 
+// Concurrency is how many invocations an account may have at once in a region.
+type Concurrency struct {
+	Limit      int
+	Unreserved int // what functions without a reservation share
+}
+
 // Names are the tables of this stage.
 type Names struct {
 	Stage  string
@@ -48,6 +54,25 @@ func (x *examination) identity(f *Facts) {
 		s.warn("identity", "they are those of the account's root user, in "+is.Region, "use a role: docs/guide/operations.md, Permissions")
 	default:
 		s.ok("identity", "they are those of "+is.ARN+", in "+is.Region)
+	}
+}
+
+// leastConcurrency is what functions need that share it: one for each open shard, the tick, and queries. A new account has 10.
+const leastConcurrency = 50
+
+// concurrency judges what the account may run at once.
+func (x *examination) concurrency(f *Facts) {
+	s := x.at("account")
+	is, ok := f.Concurrency.known()
+	says := fmt.Sprintf("the account may have %d concurrent executions, of which %d are not reserved", is.Limit, is.Unreserved)
+	switch {
+	case !ok:
+		s.unknown("concurrency", f.Concurrency.Unknown, "")
+	case is.Unreserved < leastConcurrency:
+		s.warn("concurrency", says+": functions of streams and queries are throttled early",
+			"aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000")
+	default:
+		s.ok("concurrency", fmt.Sprintf("%s; the alarm belongs at %d", says, is.Limit*8/10))
 	}
 }
 
@@ -103,7 +128,7 @@ func (x *examination) versions(f *Facts) {
 	case !ok:
 		s.unknown("catalog", f.Catalog.Unknown, "")
 	case is.Refused != "":
-		s.bad("catalog", "this program and model would be refused: "+is.Refused, f.Command("status")+" shows what the catalog has")
+		s.bad("catalog", "this program and model would be refused: "+is.Refused, f.Command("status"))
 	case !is.Begun:
 		s.ok("catalog", "no program has begun; this one has "+is.Program)
 	default:
@@ -144,7 +169,7 @@ func (x *examination) permissions(f *Facts) {
 		}
 	}
 	if len(f.Permissions) > 0 {
-		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do", f.Command("deploy template")+" gives each role what it needs, and no more")
+		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do. A template gives each role what it needs, and no more", f.Command("deploy template"))
 	}
 }
 

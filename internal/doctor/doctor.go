@@ -62,6 +62,8 @@ func (f *Fact[T]) known() (is T, ok bool) { return f.Is, f.Unknown == "" }
 type Facts struct {
 	Command  func(verb string, args ...string) string // see model.Model.Command
 	Identity Fact[Identity]
+	// Concurrency is that of Lambda in the account.
+	Concurrency Fact[Concurrency]
 	// Ahead is how far the clock of this machine is ahead of the service's.
 	Ahead       Fact[time.Duration]
 	Names       Fact[Names]
@@ -90,6 +92,7 @@ func (f *Facts) Blind() (tables []string) {
 func Examine(f *Facts) []Finding {
 	var x examination
 	x.identity(f)
+	x.concurrency(f)
 	x.clock(f)
 	x.names(f)
 	x.versions(f)

@@ -40,7 +40,8 @@ func whole() *doctor.Facts {
 	typed := &model.Model{Arg: "shop.yaml", Flags: []model.Flag{{Name: "aws"}, {Name: "opensearch", Value: "https://search"}, {Name: "stage", Value: "prod"}}}
 	return &doctor.Facts{
 		Command: typed.Command, Identity: doctor.Known(doctor.Identity{ARN: "arn:aws:sts::1:assumed-role/weir/me", Region: "eu-west-1"}),
-		Ahead: doctor.Known(time.Duration(0)), Names: doctor.Known(doctor.Names{Stage: "prod", Own: "weir-prod", Tables: []string{"shop (shop-prod)"}}),
+		Concurrency: doctor.Known(doctor.Concurrency{Limit: 1000, Unreserved: 900}),
+		Ahead:       doctor.Known(time.Duration(0)), Names: doctor.Known(doctor.Names{Stage: "prod", Own: "weir-prod", Tables: []string{"shop (shop-prod)"}}),
 		Catalog: doctor.Known(doctor.Catalog{Program: "own table 1", Begun: true}), Tables: []doctor.Table{own, shop},
 		Permissions: []doctor.Permission{{Action: "dynamodb:PutItem", Resource: "table/shop-prod", Reason: "The derived values.", Allowed: doctor.Known(true)}},
 		Searches:    true,
@@ -51,7 +52,8 @@ func whole() *doctor.Facts {
 
 func mapping() doctor.Mapping {
 	return doctor.Mapping{ID: "uuid-1", Function: "weir-shop-rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1,
-		Partial: true, Failures: "arn:queue", Last: "OK", Program: doctor.Known(doctor.Program{Model: "shop"})}
+		Partial: true, Failures: "arn:queue", Last: "OK",
+		Program: doctor.Known(doctor.Program{Model: "shop", Timeout: 60, Memory: 512, Reserved: doctor.Known(-1), Log: "/weir/prod/shop/rows"})}
 }
 
 // cases spoil one thing each.
@@ -121,6 +123,20 @@ var cases = []struct {
 	{"mapping tells nobody", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Failures = "" }},
 	{"mapping with small batches", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Batch = 10 }},
 	{"mapping that fails", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Last = "PROBLEM: Function call failed" }},
+	{"short and small", func(f *doctor.Facts) {
+		f.Tables[1].Mappings.Is[0].Program.Is.Timeout, f.Tables[1].Mappings.Is[0].Program.Is.Memory = 3, 128
+	}},
+	{"stopped", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Program.Is.Reserved = doctor.Known(0) }},
+	{"one at a time", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Program.Is.Reserved = doctor.Known(1) }},
+	{"reservation unknown", func(f *doctor.Facts) {
+		f.Tables[1].Mappings.Is[0].Program.Is.Reserved = doctor.Not[int]("the permission lambda:GetFunctionConcurrency")
+	}},
+	{"an earlier version", func(f *doctor.Facts) { f.Tables[1].Mappings.Is[0].Program.Is.Behind = "live" }},
+	{"new account", func(f *doctor.Facts) { f.Concurrency.Is = doctor.Concurrency{Limit: 10, Unreserved: 10} }},
+	{"concurrency unknown", func(f *doctor.Facts) {
+		f.Concurrency = doctor.Not[doctor.Concurrency]("the permission lambda:GetAccountSettings")
+	}},
+	{"index waits", func(f *doctor.Facts) { f.Tables[1].Indexes[0].Status = "CREATING" }},
 	{"function and processes", func(f *doctor.Facts) { f.Tables[1].Reader = doctor.ByProcess }},
 	{"two functions", func(f *doctor.Facts) {
 		f.Tables[1].Mappings.Is = append(f.Tables[1].Mappings.Is, mapping())
@@ -154,6 +170,29 @@ var cases = []struct {
 	{"no scripts", func(f *doctor.Facts) { f.Search.Is.Scripts.Is = "cannot execute [inline] scripts" }},
 	{"index being filled", func(f *doctor.Facts) { f.Search.Is.Indexes.Is["search things"] = "building" }},
 	{"index not filled", func(f *doctor.Facts) { f.Search.Is.Indexes.Is["search things"] = "new" }},
+}
+
+// afterwards is prose behind a command, which no shell takes: a comma outside quotes, braces and lists of the CLI.
+var afterwards = regexp.MustCompile(`^(aws|projector) ([^'"{]|'[^']*'|"[^"]*"|\{[^}]*\})*, `)
+
+// TestMends: a mend that begins as a command is one, and no more.
+func TestMends(t *testing.T) {
+	commands := 0
+	for _, c := range cases {
+		facts := whole()
+		c.spoil(facts)
+		for _, f := range doctor.Examine(facts) {
+			if strings.HasPrefix(f.Mend, "aws ") || strings.HasPrefix(f.Mend, "projector ") {
+				commands++
+				if afterwards.MatchString(f.Mend) || strings.Contains(f.Mend, " shows ") || strings.Contains(f.Mend, "or: ") || regexp.MustCompile(`\b[A-Z]+-[A-Z]+\b`).MatchString(f.Mend) {
+					t.Errorf("%s: %s", c.name, f.Mend)
+				}
+			}
+		}
+	}
+	if commands < 15 {
+		t.Errorf("%d commands", commands)
+	}
 }
 
 func line(f doctor.Finding) string {
@@ -259,7 +298,7 @@ func TestEachFindingIsMet(t *testing.T) {
 // TestNothingKnown: facts that were not asked are never ok.
 func TestNothingKnown(t *testing.T) {
 	facts := whole()
-	facts.Identity, facts.Ahead = doctor.Not[doctor.Identity]("x"), doctor.Not[time.Duration]("x")
+	facts.Identity, facts.Ahead, facts.Concurrency = doctor.Not[doctor.Identity]("x"), doctor.Not[time.Duration]("x"), doctor.Not[doctor.Concurrency]("x")
 	facts.Names, facts.Catalog, facts.Search = doctor.Not[doctor.Names]("x"), doctor.Not[doctor.Catalog]("x"), doctor.Not[doctor.Cluster]("x")
 	for i := range facts.Tables {
 		facts.Tables[i].Unknown = "x"

@@ -34,7 +34,12 @@ type Mapping struct {
 
 // Program is the configuration of a function.
 type Program struct {
-	Model string
+	Model    string
+	Timeout  int       // seconds
+	Memory   int       // MB
+	Reserved Fact[int] // concurrency, -1 for none
+	Log      string    // its log group
+	Behind   string    // the alias that the mapping calls, if its version is not the function as it is now
 }
 
 // maxReaders is how many readers a shard may have before DynamoDB throttles them.
@@ -93,7 +98,7 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 	}
 	of := "the mapping of " + m.Function
 	if !strings.HasPrefix(m.State, "Enabl") && m.State != "Updating" {
-		s.bad("mapping", of+" is "+m.State+": unless a process reads the stream, nothing is derived, and records expire after 24 hours", change("--enabled")+", or delete the mapping if a process took its place")
+		s.bad("mapping", of+" is "+m.State+": unless a process took its place, nothing is derived, and records expire after 24 hours", change("--enabled"))
 	}
 	if !m.Partial {
 		s.bad("mapping", of+" lacks ReportBatchItemFailures: what the function leaves for later would count as done", change("--function-response-types ReportBatchItemFailures"))
@@ -111,16 +116,48 @@ func (s *subject) mapping(m *Mapping, t *Table) {
 		s.bad("mapping", of+" has filter criteria: records that do not pass them never come, and nothing says so", change(`--filter-criteria '{"Filters":[]}'`))
 	}
 	if m.Failures == "" {
-		s.warn("mapping", of+" has no on-failure destination: no alarm tells when Lambda gives records up", change(`--destination-config '{"OnFailure":{"Destination":"QUEUE-ARN"}}'`))
+		s.warn("mapping", of+" has no on-failure destination, such as the ARN of a queue in $QUEUE: no alarm tells when Lambda gives records up", change(`--destination-config "OnFailure={Destination=$QUEUE}"`))
 	}
 	if m.Batch < 100 {
 		s.warn("mapping", fmt.Sprintf("%s takes %d records at a time: a target is written once a batch, so small batches cost more", of, m.Batch), change("--batch-size 1000 --maximum-batching-window-in-seconds 1"))
 	}
 	if strings.Contains(strings.ToLower(m.Last), "problem") || strings.Contains(strings.ToLower(m.Last), "error") {
-		s.bad("mapping", of+" failed last: "+m.Last, "aws logs tail /aws/lambda/"+m.Function)
+		s.bad("mapping", of+" failed last: "+m.Last, "aws logs tail "+program.Log)
 	}
+	s.program(m.Function, &program)
 	if len(s.x.all) == n {
 		s.ok("mapping", of+" has the settings of deploy template")
+	}
+}
+
+// Bounds of a function. Below them a batch of 1,000 records, or one that waits for a service, may not end.
+const (
+	leastTimeout = 30
+	leastMemory  = 256
+)
+
+// program judges the configuration of a function of weir's. It says nothing where all is well.
+func (s *subject) program(name string, p *Program) {
+	change := "aws lambda update-function-configuration --function-name " + name
+	if p.Timeout < leastTimeout {
+		s.warn("mapping", fmt.Sprintf("the function %s ends after %d seconds: a batch that waits for a service comes again and again", name, p.Timeout), change+" --timeout 60")
+	}
+	if p.Memory < leastMemory {
+		s.warn("mapping", fmt.Sprintf("the function %s has %d MB, and a processor's share to match: it is slow", name, p.Memory), change+" --memory-size 512")
+	}
+	reserved, ok := p.Reserved.known()
+	stop := "aws lambda delete-function-concurrency --function-name " + name
+	switch {
+	case !ok:
+		s.unknown("mapping", p.Reserved.Unknown+", to know the concurrency that is reserved for "+name, "")
+	case reserved == 0:
+		s.bad("mapping", "the function "+name+" has a reserved concurrency of 0: it never runs", stop)
+	case reserved == 1:
+		s.warn("mapping", "the function "+name+" has a reserved concurrency of 1: each open shard and the tick need one", stop)
+	}
+	if p.Behind != "" {
+		s.warn("mapping", "the function "+name+" has other code or settings than the version of its alias "+p.Behind+", which runs: the deployment named no new Release, or went back",
+			"aws lambda update-alias --function-name "+name+" --name "+p.Behind+` --function-version "$(aws lambda publish-version --function-name `+name+` --query Version --output text)"`)
 	}
 }
 

@@ -187,7 +187,7 @@ func (s *subject) definition(f *Facts, t *Table) {
 func (s *subject) indexes(t *Table, d Difference) {
 	switch {
 	case d.Waits:
-		s.warn("index", d.Text, "wait until it is ACTIVE: aws dynamodb describe-table --table-name "+t.Want.Name)
+		s.warn("index", d.Text, "aws dynamodb describe-table --table-name "+t.Want.Name+" --query Table.GlobalSecondaryIndexes[].IndexStatus")
 	default:
 		how := "add it to the table, or delete it and make it again: deploy tables changes no table that exists"
 		for i := range t.Want.Indexes {
@@ -195,7 +195,8 @@ func (s *subject) indexes(t *Table, d Difference) {
 				how = "aws dynamodb update-table --table-name " + t.Want.Name + " --attribute-definitions " + attributes(ix) +
 					" --global-secondary-index-updates '" + createIndex(ix) + "'"
 				if t.index(ix) != nil {
-					how = `aws dynamodb update-table --table-name ` + t.Want.Name + ` --global-secondary-index-updates '[{"Delete":{"IndexName":"` + ix.Name + `"}}]', and then make it as the model says`
+					d.Text += "; delete it, and when it is gone ask doctor how to make it"
+					how = `aws dynamodb update-table --table-name ` + t.Want.Name + ` --global-secondary-index-updates '[{"Delete":{"IndexName":"` + ix.Name + `"}}]'`
 				}
 			} else if ix.Name == d.Index {
 				how = "a local index is made with its table: map the model's table to another one"
@@ -238,7 +239,8 @@ func (s *subject) stream(t *Table, d Difference) {
 	case store.Images(t.Images).Has(t.Needs):
 		s.warn("stream", d.Text+"; this model needs no more, a changed one may", "")
 	default:
-		s.bad("stream", d.Text+"; weir refuses it, since what a row was is missing", "disable the stream, then "+on)
+		s.bad("stream", d.Text+"; weir refuses it, since what a row was is missing", "aws dynamodb update-table --table-name "+t.Want.Name+
+			" --stream-specification StreamEnabled=false && aws dynamodb wait table-exists --table-name "+t.Want.Name+" && "+on)
 	}
 }
 
@@ -256,7 +258,7 @@ func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 	case is == "":
 		s.warn("ttl", d.Text+"; rows that should expire stay", on)
 	default:
-		s.bad("ttl", d.Text, off+", and an hour later: "+on)
+		s.bad("ttl", d.Text+"; switch it off, and an hour later on again as doctor then says", off)
 	}
 }
 
@@ -271,7 +273,7 @@ func (s *subject) capacity(f *Facts, t *Table) {
 	case t.Model == "":
 		s.bad("capacity", units+"; leases and checkpoints would wait for them", mend)
 	default:
-		s.warn("capacity", units+"; weir writes each target once a batch beside the application", f.Command("run", "--write-budget", strconv.FormatInt(max(t.Write-1, 1), 10))+", or less; or: "+mend)
+		s.warn("capacity", units+"; weir writes each target once a batch beside the application. Limit it, or make the table on demand", f.Command("run", "--write-budget", strconv.FormatInt(max(t.Write-1, 1), 10)))
 	}
 }
 

@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -91,7 +92,7 @@ func (a *account) mappings(ctx context.Context, stream string) doctor.Fact[[]doc
 func (a *account) mapping(ctx context.Context, m *types.EventSourceMappingConfiguration) doctor.Mapping {
 	name := aws.ToString(m.FunctionArn)
 	out := doctor.Mapping{
-		ID: aws.ToString(m.UUID), Function: name[strings.LastIndexByte(name, ':')+1:], State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),
+		ID: aws.ToString(m.UUID), Function: functionOf(name), State: aws.ToString(m.State), Last: aws.ToString(m.LastProcessingResult),
 		Batch: int(aws.ToInt32(m.BatchSize)), Tumbling: int(aws.ToInt32(m.TumblingWindowInSeconds)),
 		Parallel: int(aws.ToInt32(m.ParallelizationFactor)), Retries: unlimited(m.MaximumRetryAttempts), MaxAge: unlimited(m.MaximumRecordAgeInSeconds),
 		Filters: m.FilterCriteria != nil && len(m.FilterCriteria.Filters) > 0 || m.FilterCriteriaError != nil, // Lambda cannot decrypt them
@@ -102,21 +103,73 @@ func (a *account) mapping(ctx context.Context, m *types.EventSourceMappingConfig
 	if d := m.DestinationConfig; d != nil && d.OnFailure != nil {
 		out.Failures = aws.ToString(d.OnFailure.Destination)
 	}
-	is, err := a.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: m.FunctionArn})
+	out.Program = a.program(ctx, name)
+	return out
+}
+
+// functionOf is the name in the ARN of a function, without the alias or version behind it.
+func functionOf(arn string) string {
+	parts := strings.Split(arn, ":")
+	return parts[min(6, len(parts)-1)]
+}
+
+// program is the configuration of a function.
+func (a *account) program(ctx context.Context, arn string) doctor.Fact[doctor.Program] {
+	is, err := a.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &arn})
 	var gone *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &gone):
-		out.Program = doctor.Known(doctor.Program{})
+		return doctor.Known(doctor.Program{})
 	case err != nil:
-		out.Program = doctor.Not[doctor.Program](dynamodb.Needs("lambda:GetFunctionConfiguration", err))
-	default:
-		var p doctor.Program
-		if is.Environment != nil {
-			p.Model = is.Environment.Variables["WEIR_MODEL"]
-		}
-		out.Program = doctor.Known(p)
+		return doctor.Not[doctor.Program](dynamodb.Needs("lambda:GetFunctionConfiguration", err))
 	}
-	return out
+	p := doctor.Program{Timeout: int(aws.ToInt32(is.Timeout)), Memory: int(aws.ToInt32(is.MemorySize)), Log: "/aws/lambda/" + functionOf(arn), Reserved: doctor.Known(-1)}
+	if is.Environment != nil {
+		p.Model = is.Environment.Variables["WEIR_MODEL"]
+	}
+	if is.LoggingConfig != nil && aws.ToString(is.LoggingConfig.LogGroup) != "" {
+		p.Log = *is.LoggingConfig.LogGroup
+	}
+	if p.Model == "" {
+		return doctor.Known(p)
+	}
+	name := functionOf(arn)
+	if reserved, err := a.lambda.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &name}); err != nil {
+		p.Reserved = doctor.Not[int](dynamodb.Needs("lambda:GetFunctionConcurrency", err))
+	} else if reserved.ReservedConcurrentExecutions != nil {
+		p.Reserved = doctor.Known(int(*reserved.ReservedConcurrentExecutions))
+	}
+	if _, alias, has := strings.Cut(arn, ":function:"+name+":"); has {
+		latest, err := a.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+		if err == nil && !sameProgram(is, latest) {
+			p.Behind = alias
+		}
+	}
+	return doctor.Known(p)
+}
+
+// sameProgram reports whether a version has the code and the configuration of the function as it is now.
+func sameProgram(a, b *lambda.GetFunctionConfigurationOutput) bool {
+	vars := func(c *lambda.GetFunctionConfigurationOutput) map[string]string {
+		if c.Environment == nil {
+			return nil
+		}
+		return c.Environment.Variables
+	}
+	return aws.ToString(a.CodeSha256) == aws.ToString(b.CodeSha256) && maps.Equal(vars(a), vars(b)) &&
+		aws.ToInt32(a.Timeout) == aws.ToInt32(b.Timeout) && aws.ToInt32(a.MemorySize) == aws.ToInt32(b.MemorySize)
+}
+
+// concurrency is what the account may run at once.
+func (a *account) concurrency(ctx context.Context) doctor.Fact[doctor.Concurrency] {
+	if why := a.elsewhere("LAMBDA"); why != "" {
+		return doctor.Not[doctor.Concurrency](why)
+	}
+	out, err := a.lambda.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
+	if err != nil || out.AccountLimit == nil {
+		return doctor.Not[doctor.Concurrency](dynamodb.Needs("lambda:GetAccountSettings", err))
+	}
+	return doctor.Known(doctor.Concurrency{Limit: int(out.AccountLimit.ConcurrentExecutions), Unreserved: int(aws.ToInt32(out.AccountLimit.UnreservedConcurrentExecutions))})
 }
 
 // unlimited is a limit of Lambda's, whose default is none.

@@ -17,8 +17,8 @@ func world(t *testing.T, answers map[string]string) *account {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		if strings.HasPrefix(path, "/2015-03-31/functions/") {
-			path = path[strings.LastIndexByte(path, ':')+1:]
+		if strings.Contains(path, "/functions/") {
+			path = strings.TrimPrefix(path[strings.Index(path, "/functions/")+len("/functions/"):], "arn:aws:lambda:eu-west-1:1:function:")
 		}
 		body, ok := answers[path]
 		if !ok {
@@ -39,14 +39,14 @@ func world(t *testing.T, answers map[string]string) *account {
 
 const (
 	caller   = `<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:iam::1:user/me</Arn><Account>1</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
-	mappings = `{"EventSourceMappings":[{"UUID":"u1","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:rows","State":"Enabled","BatchSize":1000,"MaximumBatchingWindowInSeconds":1,
+	mappings = `{"EventSourceMappings":[{"UUID":"u1","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:rows:live","State":"Enabled","BatchSize":1000,"MaximumBatchingWindowInSeconds":1,
 "TumblingWindowInSeconds":60,"ParallelizationFactor":1,"MaximumRetryAttempts":-1,"MaximumRecordAgeInSeconds":-1,"FunctionResponseTypes":["ReportBatchItemFailures"],
 "DestinationConfig":{"OnFailure":{"Destination":"arn:q"}},"LastProcessingResult":"OK"},
 {"UUID":"u2","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:other","State":"Disabled","MaximumRetryAttempts":3,
 "FilterCriteria":{"Filters":[{"Pattern":"{}"}]}},
 {"UUID":"u3","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:third","FilterCriteria":{"Filters":[]}},
 {"UUID":"u4","FunctionArn":"arn:aws:lambda:eu-west-1:1:function:fourth","FilterCriteriaError":{"ErrorCode":"KMS"}}]}`
-	rows = `{"FunctionName":"rows","Timeout":60,"Environment":{"Variables":{"WEIR_MODEL":"m","WEIR_STAGE":"prod"}}}`
+	rows = `{"FunctionName":"rows","Timeout":60,"MemorySize":512,"CodeSha256":"c","LoggingConfig":{"LogGroup":"/weir/prod/m/rows"},"Environment":{"Variables":{"WEIR_MODEL":"m","WEIR_STAGE":"prod"}}}`
 )
 
 // TestIdentity: who calls, or the permission that is needed to know.
@@ -60,14 +60,27 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestConcurrency: the account's limits, or the permission that is needed to know.
+func TestConcurrency(t *testing.T) {
+	is := world(t, map[string]string{"/2016-08-19/account-settings": `{"AccountLimit":{"ConcurrentExecutions":1000,"UnreservedConcurrentExecutions":900}}`,
+		"/2016-08-19/account-settings/": `{"AccountLimit":{"ConcurrentExecutions":1000,"UnreservedConcurrentExecutions":900}}`}).concurrency(t.Context())
+	if is != doctor.Known(doctor.Concurrency{Limit: 1000, Unreserved: 900}) {
+		t.Errorf("%+v", is)
+	}
+	if is = world(t, nil).concurrency(t.Context()); is.Unknown != "the permission lambda:GetAccountSettings" {
+		t.Errorf("%+v", is)
+	}
+}
+
 // TestMappings: settings as Lambda says them; a function that may not be asked is not taken for another program.
 func TestMappings(t *testing.T) {
-	all := world(t, map[string]string{"/2015-03-31/event-source-mappings": mappings, "/2015-03-31/event-source-mappings/": mappings, "rows/configuration": rows}).mappings(t.Context(), "arn:s")
+	all := world(t, map[string]string{"/2015-03-31/event-source-mappings": mappings, "/2015-03-31/event-source-mappings/": mappings,
+		"rows:live/configuration": rows, "rows/configuration": strings.Replace(rows, "512", "256", 1), "rows/concurrency": `{"ReservedConcurrentExecutions":7}`}).mappings(t.Context(), "arn:s")
 	if all.Unknown != "" || len(all.Is) != 4 {
 		t.Fatalf("%+v", all)
 	}
 	want := doctor.Mapping{ID: "u1", Function: "rows", State: "Enabled", Batch: 1000, Tumbling: 60, Parallel: 1, Retries: -1, MaxAge: -1, Partial: true, Failures: "arn:q", Last: "OK",
-		Program: doctor.Known(doctor.Program{Model: "m"})}
+		Program: doctor.Known(doctor.Program{Model: "m", Timeout: 60, Memory: 512, Log: "/weir/prod/m/rows", Reserved: doctor.Known(7), Behind: "live"})}
 	if all.Is[0] != want {
 		t.Errorf("%+v\n%+v", all.Is[0], want)
 	}

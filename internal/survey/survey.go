@@ -90,7 +90,7 @@ func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) 
 	m.Flags = at.Flags()
 	f := &s.facts
 	f.Command, f.DeriveIn, f.Searches = m.Command, deriveIn, len(m.Searches) > 0
-	f.Identity = acc.identity(ctx)
+	f.Identity, f.Concurrency = acc.identity(ctx), acc.concurrency(ctx)
 	if f.Tables, err = s.describe(ctx); err != nil {
 		return nil, err
 	}
