@@ -72,6 +72,7 @@ func (s *stack) add(id, about, kind string, entries ...entry) {
 // too. The same plan gives the same bytes.
 func (s *stack) print() ([]byte, error) {
 	s.tables()
+	s.shift()
 	for _, m := range s.plan.Models {
 		s.queues(m)
 		for _, f := range m.Functions {
@@ -142,6 +143,10 @@ func (s *stack) conditions() node {
 		is("HasDataKey", not(equals(paramDataKey, ""))),
 		is("HasLogKey", not(equals(paramLogKey, ""))),
 		is("HasTopic", not(equals(paramTopic, ""))),
+		is("HasProjectorCodeVersion", not(equals("ProjectorCodeVersion", ""))),
+		is("HasIngestCodeVersion", not(equals("IngestCodeVersion", ""))),
+		is("Shifts", not(equals(paramShift, atOnce))),
+		is("Shifts"+paramQueries, tagged("And", short(list(tagged("Condition", "Shifts"), equals(paramQueries, "true"))))),
 		is("HasVpc", not(tagged("Equals", short(list(tagged("Join", short(list("", ref(paramSubnets)))), ""))))),
 	}
 	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")))
@@ -230,37 +235,38 @@ func (s *stack) function(f *Function) {
 		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))...)
 	s.role(f)
 	e := []entry{
-		is("Description", "weir: "+f.does()),
+		is("Description", sub("weir: "+f.does()+". ${"+paramRelease+"}")),
 		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
 		is("VpcConfig", block("HasVpc", object(is("SubnetIds", ref(paramSubnets)), is("SecurityGroupIds", ref(paramGroups))))),
 		is("Environment", object(is("Variables", object(f.Env...)))),
-		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())))),
+		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())), is("S3ObjectVersion", optional("Has"+f.code()+"Version", ref(f.code()+"Version"))))),
 	}
 	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
+	s.release(f)
 	if f.hasURL() {
-		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("AuthType", "AWS_IAM"))))...)
+		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("DependsOn", f.alias()), is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("Qualifier", live), is("AuthType", "AWS_IAM"))))...)
 	}
 	switch f.Process {
 	case Query:
 		return
 	case Ingest:
 		// A message that fails comes again by itself.
-		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
+		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.alias())), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
 			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))))))
 		return
 	case Rows: // the schedule: see lambda/tick.go
 		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", "Looks whether the streams are read, and goes on with long lists."), is("ScheduleExpression", "rate(1 minute)"),
-			is("Targets", list(object(is("Id", "tick"), is("Arn", getAtt(f.ID, "Arn"))))))))
-		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.ID)), is("Action", "lambda:InvokeFunction"),
+			is("Targets", list(object(is("Id", "tick"), is("Arn", ref(f.alias()))))))))
+		s.add(f.ID+"TickPermission", "", "AWS::Lambda::Permission", is("Properties", object(is("FunctionName", ref(f.alias())), is("Action", "lambda:InvokeFunction"),
 			is("Principal", "events.amazonaws.com"), is("SourceArn", getAtt(f.ID+"Tick", "Arn")))))
 	}
 	// Retries have no end: a record that cannot be used becomes a dead letter, so only failures of a service are tried again.
 	// A tumbling window makes Lambda name the shard, by which ledgers keep positions. Above a parallelization factor of 1,
 	// Lambda keeps the order of each item only, which positions by shard do not bear.
 	for _, t := range f.Model.Tables {
-		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.ID)),
+		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.alias())),
 			is("EventSourceArn", either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))),
 			is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", 1000), is("MaximumBatchingWindowInSeconds", 1), is("TumblingWindowInSeconds", 60),
 			is("ParallelizationFactor", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
@@ -268,6 +274,41 @@ func (s *stack) function(f *Function) {
 			is("DestinationConfig", object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))),
 			is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))))
 	}
+}
+
+// release adds a version of a function, the alias that goes to it, and how it goes over. Versions stay, so going back is
+// a matter of the alias. CloudFormation publishes a version when its description changes, and Lambda does so only if the
+// function has changed, too: both carry the name of the release.
+func (s *stack) release(f *Function) {
+	version := f.ID + "Version"
+	s.add(version, "", "AWS::Lambda::Version", f.when(is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"),
+		is("Properties", object(is("FunctionName", ref(f.ID)), is("Description", ref(paramRelease)))))...)
+	s.add(f.alias(), "", "AWS::Lambda::Alias", f.when(
+		is("UpdatePolicy", block("Shifts", object(is("CodeDeployLambdaAliasUpdate", object(is("ApplicationName", ref("ShiftApplication")), is("DeploymentGroupName", ref(f.ID+"Shift"))))))),
+		is("Properties", object(is("Name", live), is("FunctionName", ref(f.ID)), is("FunctionVersion", getAtt(version, "Version")))))...)
+	cond := "Shifts"
+	if f.When != "" {
+		cond += f.When
+	}
+	s.add(f.ID+"Shift", "", "AWS::CodeDeploy::DeploymentGroup", is("Condition", cond), is("Properties", object(
+		is("ApplicationName", ref("ShiftApplication")), is("ServiceRoleArn", getAtt("ShiftRole", "Arn")),
+		is("DeploymentConfigName", sub("CodeDeployDefault.Lambda${"+paramShift+"}")),
+		is("DeploymentStyle", object(is("DeploymentType", "BLUE_GREEN"), is("DeploymentOption", "WITH_TRAFFIC_CONTROL"))),
+		is("AlarmConfiguration", object(is("Enabled", true), is("Alarms", list(object(is("Name", ref(f.ID+"ErrorsAlarm"))))))),
+		is("AutoRollbackConfiguration", object(is("Enabled", true), is("Events", short(list("DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM"))))))))
+}
+
+// shift adds what gradual shifts of all functions share.
+func (s *stack) shift() {
+	s.add("ShiftApplication", "", "AWS::CodeDeploy::Application", is("Condition", "Shifts"), is("Properties", object(is("ComputePlatform", "Lambda"))))
+	s.add("ShiftRole", "", "AWS::IAM::Role", is("Condition", "Shifts"), is("Properties", object(
+		is("AssumeRolePolicyDocument", trust("codedeploy.amazonaws.com")),
+		is("ManagedPolicyArns", list(sub("arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambda"))))))
+}
+
+// trust lets a service of AWS take a role.
+func trust(service string) node {
+	return object(is("Version", "2012-10-17"), is("Statement", list(object(is("Effect", "Allow"), is("Principal", object(is("Service", service))), is("Action", "sts:AssumeRole")))))
 }
 
 // role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
@@ -306,9 +347,8 @@ func (s *stack) role(f *Function) {
 			statements = append(statements, block(cond, n))
 		}
 	}
-	trust := object(is("Version", "2012-10-17"), is("Statement", list(object(is("Effect", "Allow"), is("Principal", object(is("Service", "lambda.amazonaws.com"))), is("Action", "sts:AssumeRole")))))
 	s.add(f.ID+"Role", "", "AWS::IAM::Role", f.when(is("Properties", object(
-		is("AssumeRolePolicyDocument", trust),
+		is("AssumeRolePolicyDocument", trust("lambda.amazonaws.com")),
 		is("Policies", list(object(is("PolicyName", "weir"), is("PolicyDocument", object(is("Version", "2012-10-17"), is("Statement", list(statements...))))))))))...)
 }
 

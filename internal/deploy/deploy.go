@@ -113,6 +113,11 @@ func (f *Function) code() string {
 	return "ProjectorCode"
 }
 
+// live is the alias that events and requests go to, and alias is its resource.
+const live = "live"
+
+func (f *Function) alias() string { return f.ID + "Live" }
+
 // Of returns the plan for models whose tables are all different.
 // It reads nothing but the models. Two tables or models whose names differ only in characters that templates do not
 // allow are ErrName.

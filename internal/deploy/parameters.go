@@ -28,6 +28,8 @@ const (
 	paramRunbook     = "RunbookUrl"
 	paramConcurrency = "ConcurrencyAlarm"
 	paramArch        = "Architecture"
+	paramRelease     = "Release"
+	paramShift       = "Shift"
 	paramQueries     = "Queries"
 	paramURL         = "OpenSearchUrl"
 	paramDomain      = "OpenSearchDomainArn"
@@ -35,6 +37,9 @@ const (
 	paramSubnets     = "SubnetIds"
 	paramGroups      = "SecurityGroupIds"
 )
+
+// atOnce is the Shift without CodeDeploy.
+const atOnce = "AllAtOnce"
 
 // parameters returns the parameters of a plan, in the order in which people are asked for them.
 // The order is part of the template. A parameter is only added with a default, so that a template
@@ -74,5 +79,10 @@ func parameters(p *Plan) []parameter {
 		parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."},
 		parameter{Name: "CodeBucket", Required: true, Help: "The bucket with the packages of the functions."},
 		parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The key of the projector's package."},
-		parameter{Name: "IngestCode", Default: "ingest.zip", Help: "The key of ingest's package."})
+		parameter{Name: "IngestCode", Default: "ingest.zip", Help: "The key of ingest's package."},
+		parameter{Name: "ProjectorCodeVersion", Help: "The object version of the projector's package, in a bucket with versions. Empty: the latest, which CloudFormation takes only under a new key."},
+		parameter{Name: "IngestCodeVersion", Help: "The object version of ingest's package, likewise."},
+		parameter{Name: paramRelease, Required: true, Pattern: `^[A-Za-z0-9_.:-]{1,64}$`, Help: "A name of this deployment, such as a commit. Another name publishes a version of each function, and the alias live goes over to it: give another one whenever code or a parameter changes."},
+		parameter{Name: paramShift, Default: atOnce, Choices: []string{atOnce, "Canary10Percent5Minutes", "Canary10Percent30Minutes", "Linear10PercentEvery1Minute", "Linear10PercentEvery10Minutes"},
+			Help: "How requests and events go over to a new version. The gradual ways use CodeDeploy, which goes back by itself if the function fails."})
 }

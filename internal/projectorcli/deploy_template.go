@@ -27,12 +27,12 @@ streams are given.
 
   projector deploy template gallery > template.yaml
   aws cloudformation deploy --template-file template.yaml --stack-name weir-gallery \
-    --s3-bucket my-packages --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
+    --s3-bucket my-packages --capabilities CAPABILITY_IAM --parameter-overrides Release=r1 CodeBucket=my-packages OpenSearchUrl=https://...
 
 sam deploy takes the same file:
 
   sam deploy --template-file template.yaml --stack-name weir-gallery --resolve-s3 \
-    --capabilities CAPABILITY_IAM --parameter-overrides CodeBucket=my-packages OpenSearchUrl=https://...
+    --capabilities CAPABILITY_IAM --parameter-overrides Release=r1 CodeBucket=my-packages OpenSearchUrl=https://...
 
 So does Terraform, as a stack; above 51,200 bytes upload it, and set template_url:
 
@@ -40,7 +40,7 @@ So does Terraform, as a stack; above 51,200 bytes upload it, and set template_ur
     name          = "weir-gallery"
     template_body = file("template.yaml")
     capabilities  = ["CAPABILITY_IAM"]
-    parameters    = { CodeBucket = "my-packages", OpenSearchUrl = "https://..." }
+    parameters    = { Release = "r1", CodeBucket = "my-packages", OpenSearchUrl = "https://..." }
   }
 
 CloudFormation takes at most 51,200 bytes from a command, and 1 MB from a bucket. Above the first, the

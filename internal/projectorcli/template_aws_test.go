@@ -108,7 +108,7 @@ func newTemplateWorld(t *testing.T, bin, name string, used *usedGrants) *templat
 	failtest.On(t, err)
 	cfg, env := localAWS(t)
 	w := &templateWorld{T: t, model: m, bin: bin, env: env, used: used, streams: map[string]string{}, lambdas: &lambdaWorld{T: t, cfg: cfg, env: env, at: map[string]string{}}}
-	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages", "Queries": "true"}
+	parameters := map[string]string{"Stage": "prod", "CodeBucket": "packages", "Release": "r1", "Queries": "true"}
 	if url := os.Getenv(opensearchtest.Endpoint); len(m.Searches) > 0 {
 		w.cluster = newClusterRecorder(url)
 		w.asks = newClusterRecorder(url)
@@ -245,7 +245,7 @@ func (w *templateWorld) function(p deploy.Process, program string) *templateFunc
 		}
 		f.Function = lambdatest.NewOf(w.T, filepath.Join(w.bin, program), env...)
 		for _, m := range w.stack.resources("AWS::Lambda::EventSourceMapping") {
-			if m.Properties["FunctionName"] == "made-"+name {
+			if m.Properties["FunctionName"] == "made-"+name+"Live" {
 				f.mappings[fmt.Sprint(m.Properties["EventSourceArn"])] = m.Properties
 			}
 		}

@@ -289,7 +289,7 @@ func TestRolesClaimTheirTables(t *testing.T) {
 	text, err := plan.CloudFormation()
 	failtest.On(t, err)
 	for _, stage := range []string{"default", "prod"} {
-		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "Queries": "true", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
+		s := readTemplate(t, []byte(text), map[string]string{"Stage": stage, "CodeBucket": "b", "Release": "r1", "Queries": "true", "OpenSearchUrl": "https://search.example", "OpenSearchDomainArn": "arn:aws:es:eu-west-1:" + testAccount + ":domain/d"})
 		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
 		real := ""
 		for name, v := range s.parameters {
@@ -341,7 +341,7 @@ func TestTemplateReachesOpenSearch(t *testing.T) {
 	failtest.On(t, err)
 	const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
 	for _, given := range []bool{false, true} {
-		parameters := map[string]string{"CodeBucket": "b", "Queries": "true", "OpenSearchUrl": "https://weir@search.example"}
+		parameters := map[string]string{"CodeBucket": "b", "Release": "r1", "Queries": "true", "OpenSearchUrl": "https://weir@search.example"}
 		if given {
 			parameters["SubnetIds"], parameters["SecurityGroupIds"], parameters["OpenSearchSecretArn"] = "subnet-1a,subnet-2b", "sg-3c", secret
 		}
@@ -374,9 +374,68 @@ func TestTemplateReachesOpenSearch(t *testing.T) {
 		"https://weir@search.example": true, "https://search.example:9200/path": true, "https://search.example?sign=eu-west-1": true,
 		"https://weir:secret@search.example": false, "https://search.example?secret=x": false, "search.example": false,
 	} {
-		pattern := pairs(pairs(readTemplate(t, text, map[string]string{"CodeBucket": "b", "OpenSearchUrl": "https://a"}).sections["Parameters"])["OpenSearchUrl"])["AllowedPattern"].Value
+		pattern := pairs(pairs(readTemplate(t, text, map[string]string{"CodeBucket": "b", "Release": "r1", "OpenSearchUrl": "https://a"}).sections["Parameters"])["OpenSearchUrl"])["AllowedPattern"].Value
 		if regexp.MustCompile(pattern).MatchString(url) != ok {
 			t.Errorf("%s: %v", url, !ok)
+		}
+	}
+}
+
+// TestTemplateReleases: each function has a version that stays, and an alias to which all events and requests go. The name of a
+// release is in the function and in its version, so that another one publishes a version. Gradual shifts are CodeDeploy's.
+func TestTemplateReleases(t *testing.T) {
+	m, err := model.Load("gallery")
+	failtest.On(t, err)
+	plan, err := deploy.Of([]*model.Model{m})
+	failtest.On(t, err)
+	text, err := plan.CloudFormation()
+	failtest.On(t, err)
+	for _, c := range []struct {
+		shift, queries string
+		groups         int
+	}{{"AllAtOnce", "true", 0}, {"Canary10Percent5Minutes", "true", 3}, {"Linear10PercentEvery1Minute", "false", 2}} {
+		s := readTemplate(t, text, map[string]string{"CodeBucket": "b", "Release": "r7", "OpenSearchUrl": "https://a", "Queries": c.queries, "Shift": c.shift, "ProjectorCodeVersion": "v3"})
+		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
+		functions := s.resources("AWS::Lambda::Function")
+		for name, f := range functions {
+			version, alias := s.resources("AWS::Lambda::Version")[name+"Version"].Properties, s.resources("AWS::Lambda::Alias")[name+"Live"].Properties
+			if version["Description"] != "r7" || !strings.HasSuffix(fmt.Sprint(f.Properties["Description"]), " r7") ||
+				alias["FunctionVersion"] != "of/"+name+"Version/Version" || alias["Name"] != "live" || version["FunctionName"] != "of/"+name {
+				t.Errorf("%s: %v, %v, %v", name, f.Properties["Description"], version, alias)
+			}
+			of := pairs(pairs(s.sections["Resources"])[name+"Version"])
+			if of["UpdateReplacePolicy"] == nil || of["UpdateReplacePolicy"].Value != "Retain" {
+				t.Errorf("an earlier version of %s is deleted", name)
+			}
+			object := f.Properties["Code"].(map[string]any)["S3ObjectVersion"]
+			if ingest := strings.HasSuffix(name, "Ingest"); ingest != (object == nil) || !ingest && object != "v3" {
+				t.Errorf("%s has the code %v", name, f.Properties["Code"])
+			}
+			policy := s.value(pairs(pairs(s.sections["Resources"])[name+"Live"])["UpdatePolicy"])
+			if _, is := policy.(map[string]any); is != (c.groups > 0) {
+				t.Errorf("%s shifts %s: %v", name, c.shift, policy)
+			}
+		}
+		for kind, property := range map[string]string{"AWS::Lambda::EventSourceMapping": "FunctionName", "AWS::Lambda::Permission": "FunctionName", "AWS::Events::Rule": "Targets"} {
+			for name, r := range s.resources(kind) {
+				if to := fmt.Sprint(r.Properties[property]); !strings.Contains(to, "Live") {
+					t.Errorf("%s goes past the alias, to %s", name, to)
+				}
+			}
+		}
+		for name, r := range s.resources("AWS::Lambda::Url") {
+			if r.Properties["Qualifier"] != "live" {
+				t.Errorf("%s goes past the alias", name)
+			}
+		}
+		groups := s.resources("AWS::CodeDeploy::DeploymentGroup")
+		for name, g := range groups {
+			if g.Properties["DeploymentConfigName"] != "CodeDeployDefault.Lambda"+c.shift {
+				t.Errorf("%s: %v", name, g.Properties)
+			}
+		}
+		if len(groups) != c.groups || len(s.resources("AWS::CodeDeploy::Application")) != min(c.groups, 1) {
+			t.Errorf("%s: %d groups", c.shift, len(groups))
 		}
 	}
 }
