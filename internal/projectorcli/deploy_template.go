@@ -34,17 +34,17 @@ sam deploy takes the same file:
   sam deploy --template-file template.yaml --stack-name weir-gallery --resolve-s3 \
     --capabilities CAPABILITY_IAM --parameter-overrides Release=r1 CodeBucket=my-packages OpenSearchUrl=https://...
 
-So does Terraform, as a stack; above 51,200 bytes upload it, and set template_url:
+So does Terraform, as a stack, from a bucket:
 
   resource "aws_cloudformation_stack" "weir" {
     name          = "weir-gallery"
-    template_body = file("template.yaml")
+    template_url  = "https://my-packages.s3.amazonaws.com/template.yaml"
     capabilities  = ["CAPABILITY_IAM"]
     parameters    = { Release = "r1", CodeBucket = "my-packages", OpenSearchUrl = "https://..." }
   }
 
-CloudFormation takes at most 51,200 bytes from a command, and 1 MB from a bucket. Above the first, the
-command says so: aws cloudformation deploy needs --s3-bucket then.`
+CloudFormation takes at most 51,200 bytes from a command, and 1 MB from a bucket. Most templates are above
+the first, and the command says so: aws cloudformation deploy needs --s3-bucket then.`
 }
 
 // Run asks no store. Models that cannot share one are a usage error, exit code 2. Nothing is
