@@ -20,7 +20,8 @@
 //	POST /console/{model}/dead/{id}    retries or discards one
 //	POST /console/{model}/verify       recounts everything, or ends a recount
 //
-// With tools to try things out (Options.Try) there are /try, /new/{entity} and /kill as well.
+// With tools to try things out (Options.Try) there are /try, /new/{entity} and /kill as well, and /console/run.txt, by which a
+// page sees that the process has begun again, with another model.
 //
 // The pages are rendered here and need no JavaScript; a small script adds records to a tail and asks a search as one types. A
 // value of a row is text in them and never markup: html/template escapes it, and the content
@@ -159,6 +160,9 @@ func New(s *system.System, o Options) (*Console, error) {
 	mux.HandleFunc("GET /{$}", c.page(c.models))
 	mux.HandleFunc("GET "+web.Console+"{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
 	mux.HandleFunc("GET "+web.Console+"console.js", asset("text/javascript", script)) // a model's name has no dot
+	if o.Try != nil {
+		mux.HandleFunc("GET "+web.Console+"run.txt", asset("text/plain", []byte(o.Activity.run)))
+	}
 	for path, h := range map[string]func(*request) error{
 		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
 		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,

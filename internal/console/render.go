@@ -39,6 +39,7 @@ type frame struct {
 	Took   string // how long the page took to make
 	Style  template.HTML
 	Script bool   // the page has parts that a script moves
+	Run    string // of a process in which models change: a page of another run loads itself again
 	Token  string // of the forms of a console that may act; "" if it only reads
 	Body   any
 }
@@ -72,6 +73,9 @@ func (r *request) render(status int, name, title string, body any) error {
 	f := frame{Title: title, Page: name, Body: body, Style: styled, Script: name == "tail" || name == "query"}
 	if r.c.options.Write {
 		f.Token = r.c.token
+	}
+	if r.c.options.Try != nil {
+		f.Run, f.Script = r.c.options.Activity.run, true
 	}
 	for _, p := range r.c.system.Models {
 		f.Models = append(f.Models, link{p.Model.Name, modelPath(p.Model.Name, ""), p == r.part})

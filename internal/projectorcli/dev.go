@@ -1,7 +1,9 @@
 package projectorcli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +29,7 @@ import (
 	"weir/internal/sample"
 	"weir/internal/seq"
 	"weir/internal/store"
+	"weir/internal/store/embedded"
 	"weir/internal/system"
 	"weir/internal/value"
 	"weir/internal/web"
@@ -42,6 +46,7 @@ type devCommand struct {
 	cli.StageFlags
 	Console consoleMode `enum:"off,read,write" default:"write" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions (default ${default})."`
 	Data    string      `default:"./data" placeholder:"DIR" help:"Directory of the embedded store and index (default ${default})."`
+	Reset   bool        `env:"-" help:"Delete what the directory has, and begin with new rows."`
 	Sample  []string    `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, or commands as ingest put reads them, taken in first; a directory is its files."`
 	Models  []string    `arg:"" optional:"" name:"model" help:"Names of built-in models or paths of model files; none is all that are built in."`
 	Addr    string      `default:"127.0.0.1:8480" placeholder:"HOST:PORT" help:"Where all is served, port 0 for any free one (default ${default})."`
@@ -57,8 +62,13 @@ console for browsers. When it is ready, it prints what to try.
 If the directory is empty and --sample is not given, it makes up some rows from the
 model. It stops as projector run does.
 
+It watches the files of the models. When you save one, it derives what is new or changed
+from the rows, and open pages of the console load themselves again. A file with a mistake
+is said, and the model before it goes on.
+
   projector dev
   projector dev reviews.yaml --data ./dev
+  projector dev reviews.yaml --reset
   projector dev gallery --sample testdata/streams/gallery`
 }
 
@@ -68,19 +78,56 @@ func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
 		c.Models = model.Builtin()
 	}
-	log, stderr := c.Logging.Open(p.stderr)
-	p.log, p.stderr = log, stderr
+	p.log, p.stderr = c.Logging.Open(p.stderr)
+	if c.Reset {
+		if err := remove(c.Deployment().Dir(c.Data)); err != nil {
+			return err
+		}
+	}
+	files := watched(c.Models)
+	for first := true; ; first = false {
+		again, err := c.serve(p, files, first)
+		switch {
+		case p.ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+			return p.stopped()
+		case err != nil && first:
+			return err
+		case err != nil:
+			fmt.Fprintf(p.stderr, "%v\nIt is tried again when a file of a model is changed; --reset begins with new rows\n", err)
+			files.wait(p)
+		case !again:
+			return nil
+		}
+	}
+}
+
+// remove deletes a data directory that no process has open.
+func remove(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
+		if err := embedded.Remove(filepath.Join(dir, "store")); err != nil {
+			return fmt.Errorf("%w: --reset deletes %s: %w", store.ErrOwned, dir, err)
+		}
+	}
+	return os.RemoveAll(filepath.Join(dir, "search"))
+}
+
+// errChanged ends the serving of a model whose file has another one.
+var errChanged = errors.New("a file of a model is changed")
+
+// serve serves the models as their files are now, until the process is asked to stop, or a file has another good model: then
+// again is true.
+func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again bool, err error) {
+	ctx, stop := context.WithCancelCause(p.ctx)
+	defer stop(nil)
 	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag, StageFlags: c.StageFlags}, c.Models, system.Options{Writes: true})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Start(p.ctx); err != nil {
-		return err
+	if err := p.takeModels(s); err != nil {
+		return false, err
 	}
-	if err := p.fill(s); err != nil {
-		return err
-	}
+	log := p.log
 	indexed := make(chan struct{})
 	close(indexed)
 	told := metrics.New()
@@ -88,22 +135,53 @@ func (c *devCommand) Run(p *program) (err error) {
 	followers := newKillable()
 	handler, leave, err := c.handler(s, log, told, activity, followers)
 	if err != nil {
-		return usage("%v", err)
+		return false, usage("%v", err)
 	}
 	defer leave()
 	if err := c.samples(p, s); err != nil {
-		return err
+		return false, err
 	}
 	_, size := s.Room()
 	server, err := c.Serve(c.Addr, c.Limits, s.OpenFiles(), size, handler, log)
 	if err != nil {
-		return usage("%v", err)
+		return false, usage("%v", err)
 	}
-	c.tell(p, s, "http://"+server.Addr().String())
-	if err := together(p.ctx, s, server, log, alone(s, log, told, activity, false, followers), func(context.Context) error { return nil }, indexed); err != nil {
+	if c.Addr = server.Addr().String(); first { // port 0 stays what it became
+		c.tell(p, s, handler, "http://"+c.Addr)
+	} else {
+		fmt.Fprintf(p.stderr, "%s: served as the files are now\n", strings.Join(modelNames(s), ", "))
+	}
+	watch := func(ctx context.Context) error {
+		if files.changed(ctx, p.stderr) {
+			stop(errChanged)
+		}
+		return nil
+	}
+	err = together(ctx, s, server, log, alone(s, log, told, activity, false, followers), watch, indexed)
+	return err == nil && errors.Is(context.Cause(ctx), errChanged), err
+}
+
+// takeModels enters the models, as their files are now, in their catalogs, and derives what is new or changed from the rows.
+func (p *program) takeModels(s *system.System) error {
+	if err := (&runCommand{}).startValues(p, s); err != nil {
 		return err
 	}
-	return p.stopped()
+	for _, part := range s.Models {
+		b := part.Builder()
+		if len(b.Names) == 0 {
+			continue
+		}
+		if err := builds(p, b, func() error {
+			_, err := b.Run(p.ctx)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if err := s.NameIndexes(p.ctx); err != nil {
+		return err
+	}
+	return p.fill(s)
 }
 
 // handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
@@ -258,12 +336,13 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 	})
 }
 
-// tell says where everything is and what to try.
-func (c *devCommand) tell(p *program, s *system.System, base string) {
+// tell says where everything is and what to try. Each query that it suggests has rows, and each row that it suggests to delete is
+// there: they are asked first.
+func (c *devCommand) tell(p *program, s *system.System, h http.Handler, base string) {
 	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
-		for _, line := range tries(p.ctx, s.Store, part, base) {
-			fmt.Fprintf(p.stderr, "  %s\n", line)
+		for _, t := range tries(p.ctx, s.Store, part, h) {
+			fmt.Fprintf(p.stderr, "  %s\n", t.curl(base))
 		}
 	}
 	fmt.Fprintf(p.stderr, "  curl -s %s/openapi.json\n\n", base)
@@ -272,15 +351,60 @@ func (c *devCommand) tell(p *program, s *system.System, base string) {
 	}
 }
 
-// tries are what to ask of a model: a query of a row that something is counted on, a
-// write that changes the count, the same query again, and a search.
+// try is a request to try.
+type try struct{ method, path, note string }
+
+// curl is the command that sends it.
+func (t try) curl(base string) string {
+	method := ""
+	if t.method != http.MethodGet {
+		method = "-X " + t.method + " "
+	}
+	return fmt.Sprintf("curl -s %s'%s%s'%s", method, base, t.path, t.note)
+}
+
+// heard is what a handler answers, kept in memory.
+type heard struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *heard) Header() http.Header         { return a.header }
+func (a *heard) WriteHeader(code int)        { a.code = code }
+func (a *heard) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+// hasRows asks for what is to be tried, and reports whether the answer has rows, or is one. Of a row that is to be deleted, it asks
+// for the row.
+func (t try) hasRows(ctx context.Context, h http.Handler) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+t.path, nil)
+	if err != nil {
+		return false
+	}
+	a := &heard{header: http.Header{}, code: http.StatusOK}
+	h.ServeHTTP(a, req)
+	var page struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	return a.code == http.StatusOK && json.Unmarshal(a.body.Bytes(), &page) == nil && (t.method != http.MethodGet || len(page.Items) > 0)
+}
+
+// tries are what to ask of a model: a search, a query of a row that something is counted on, a
+// write that changes the count, and the same query again.
 // It reads rows to find one that counts, and returns what it has if there is none: tries never fail.
-func tries(ctx context.Context, st store.Store, part *system.Part, base string) (out []string) {
+func tries(ctx context.Context, st store.Store, part *system.Part, h http.Handler) (out []try) {
 	m := part.Model
-	path := base + "/v1/" + url.PathEscape(m.Name) + "/"
+	path := "/v1/" + url.PathEscape(m.Name) + "/"
 	for _, q := range m.Queries {
-		if q.Search != nil && isWordsAlone(q) {
-			out = append(out, fmt.Sprintf("curl -s '%s%s?q=green'", path, url.PathEscape(q.Name)))
+		if q.Search == nil || !isWordsAlone(q) {
+			continue
+		}
+		words := append([]string{"green"}, wordsIn(ctx, st, q.Search)...)
+		found := seq.Find(seq.Map(words, func(word string) *try {
+			return &try{http.MethodGet, path + url.PathEscape(q.Name) + "?q=" + url.QueryEscape(word), ""}
+		}), func(t *try) bool { return t.hasRows(ctx, h) })
+		if found != nil {
+			out = append(out, *found)
 			break
 		}
 	}
@@ -294,8 +418,27 @@ func tries(ctx context.Context, st store.Store, part *system.Part, base string) 
 			if row == nil {
 				continue
 			}
-			ask := fmt.Sprintf("curl -s '%s%s?%s'", path, url.PathEscape(get.Name), parametersOf(get, target))
-			return append(out, ask, fmt.Sprintf("curl -s -X DELETE '%s%s?%s'   # %s goes down", path, url.PathEscape(src.Entity.Name), keyParameters(src.Entity, row), t.Attr), ask)
+			ask := try{http.MethodGet, path + url.PathEscape(get.Name) + "?" + parametersOf(get, target), ""}
+			drop := try{http.MethodDelete, path + url.PathEscape(src.Entity.Name) + "?" + keyParameters(src.Entity, row), fmt.Sprintf("   # %s goes down", t.Attr)}
+			if ask.hasRows(ctx, h) && drop.hasRows(ctx, h) {
+				return append(out, ask, drop, ask)
+			}
+		}
+	}
+	return out
+}
+
+// wordsIn are the first words of some rows that a search may find.
+func wordsIn(ctx context.Context, st store.Store, x *model.Search) (out []string) {
+	page, err := st.Query(ctx, store.Query{Table: x.Of.Table.Name, Limit: 100})
+	if err != nil {
+		return nil
+	}
+	for _, row := range page.Rows {
+		for _, f := range x.Text {
+			if words := strings.Fields(value.Scalar(f.Get(row))); x.Of.Table.Classify(row) == x.Of && len(words) > 0 {
+				out = append(out, words[0])
+			}
 		}
 	}
 	return out

@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"weir/internal/console"
 	"weir/internal/failtest"
 	"weir/internal/metrics"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/soaktest"
 	"weir/internal/system"
 )
@@ -105,7 +108,7 @@ func TestTries(t *testing.T) {
 			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), newKillable())
 			failtest.On(t, err)
 			defer leave()
-			suggested := tries(context.Background(), s.Store, s.Models[0], "http://dev")
+			suggested := seq.Map(tries(t.Context(), s.Store, s.Models[0], h), func(t try) string { return t.curl("http://dev") })
 			if name == "gallery" && len(suggested) != 4 {
 				t.Errorf("a search, and a count before and after a write, should be suggested: %q", suggested)
 			}
@@ -126,4 +129,107 @@ func TestTries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDevTakesEdits: dev takes a derivation that is added, changed and removed in the file, says a mistake and goes on, keeps the rows,
+// and pages of the console see that it has begun again. --reset begins with new rows.
+func TestDevTakesEdits(t *testing.T) {
+	soaktest.Calm(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "shop.yaml")
+	save := func(derive string) {
+		t.Helper()
+		failtest.On(t, os.WriteFile(file, []byte(`model: shop
+tables: {shop: {key: [PK, SK]}}
+entities:
+  User: {where: {kind: user}, key: {PK: "USER#{user}", SK: USER}, attributes: {user: string!}}
+  Order: {where: {kind: order}, key: {PK: "USER#{user}", SK: "ORDER#{order}"}, attributes: {user: string!, order: string!, total: number!}}
+derive:
+`+derive+`
+queries:
+  user: {get: User, with: [user]}
+  orders: {list: Order, with: [user]}
+`), 0o666))
+	}
+	rows := filepath.Join(dir, "rows.jsonl")
+	failtest.On(t, os.WriteFile(rows, []byte(`{"op":"put","entity":"User","item":{"user":"u1"}}
+{"op":"put","entity":"Order","item":{"user":"u1","order":"o1","total":7}}
+{"op":"put","entity":"Order","item":{"user":"u1","order":"o2","total":5}}
+`), 0o666))
+	find := func(said *buffer, pattern string) string {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if found := regexp.MustCompile(pattern).FindStringSubmatch(said.text()); found != nil {
+				return found[1]
+			}
+		}
+		t.Fatalf("%s is not said:\n%s", pattern, said.text())
+		return ""
+	}
+	start := func(args ...string) (base string, said *buffer, end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		said, ended := &buffer{}, make(chan int, 1)
+		go func() {
+			ended <- run(ctx, append([]string{"dev", file, "--data", filepath.Join(dir, "data"), "--addr", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, said)
+		}()
+		base = find(said, `on (http://[^/]*)/v1`)
+		return base, said, func() {
+			cancel()
+			if code := <-ended; code != exitInterrupted {
+				t.Errorf("%d: %s", code, said.text())
+			}
+		}
+	}
+	get := func(url string) string {
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if res, err := http.Get(url); err == nil {
+				body, err := io.ReadAll(res.Body)
+				res.Body.Close()
+				if failtest.On(t, err); res.StatusCode == http.StatusOK {
+					return string(body)
+				}
+			}
+		}
+		t.Fatalf("%s does not answer", url)
+		return ""
+	}
+	save("  User.orders: {count: Order}")
+	base, said, end := start("--sample", rows)
+	until := func(want string) {
+		t.Helper()
+		got := ""
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if got = get(base + "/v1/shop/user?user=u1"); strings.Contains(got, want) {
+				return
+			}
+		}
+		t.Fatalf("%s\nnot %s\n%s", got, want, said.text())
+	}
+	until(`"orders":2`)
+	before := get(base + "/console/run.txt")
+	if page := get(base + "/"); !strings.Contains(page, `data-run="`+before+`"`) {
+		t.Errorf("the page does not say its run: %.400s", page)
+	}
+	save("  User.orders: {count: Order}\n  User.spent: {sum: Order.total}") // added
+	until(`"spent":12`)
+	if after := get(base + "/console/run.txt"); after == before {
+		t.Error("pages do not see that the process has begun again")
+	}
+	save("  User.orders: {count: Order}\n  User.spent: {sum: Order.total, where: {total: {atLeast: 6}}}") // changed
+	until(`"spent":7`)
+	save("  User.orders: {count: Order, of: nothing}") // a mistake
+	find(said, `(shop.yaml:7:.*)\nThe model before this edit goes on`)
+	until(`"spent":7`)
+	save("  User.spent: {sum: Order.total}") // removed, and changed
+	until(`"spent":12`)
+	find(said, `(retired, since the model no longer has it: User.orders)`)
+	end()
+	base, said, end = start() // rows are kept
+	until(`"spent":12`)
+	end()
+	base, said, end = start("--reset")
+	if got := get(base + "/v1/shop/orders?user=u1"); strings.Contains(got, "o1") {
+		t.Errorf("--reset keeps rows: %s", got)
+	}
+	end()
 }

@@ -78,3 +78,15 @@ const body = document.querySelector('[data-tail]');
 if (body) tail(body);
 const form = document.querySelector('[data-search]');
 if (form) search(form);
+
+// In dev, a page loads itself again when the process has taken a changed model. What one types into a form stays.
+const run = document.body.dataset.run;
+if (run) setInterval(async () => {
+	if (document.hidden || document.activeElement?.matches('input, textarea, select')) return;
+	try {
+		const answer = await fetch('/console/run.txt');
+		if (answer.ok && await answer.text() !== run) location.reload();
+	} catch {
+		// It begins again just now.
+	}
+}, 400);
