@@ -14,7 +14,7 @@ type Flag struct{ Name, Value string }
 func has(verb, flag string) bool {
 	switch {
 	case flag == "server":
-		return verb == "query" || strings.HasPrefix(verb, "dead ")
+		return verb == "query" || verb == "status" || strings.HasPrefix(verb, "dead ")
 	case verb == "deploy tables":
 		return flag == "aws" || flag == "stage" || flag == "tables"
 	case verb == "deploy template":

@@ -125,8 +125,11 @@ func (t *deadTarget) in(p *program, writes bool, targets []string, use func(lett
 		return use(a)
 	}
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
+	if t.found(err, t.data) {
+		return t.in(p, writes, targets, use)
+	}
 	if err != nil {
-		return orAsk(err)
+		return err
 	}
 	defer s.Close()
 	only, err := rowsOnly(p, s, targets)

@@ -146,7 +146,13 @@ func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again boo
 	if err != nil {
 		return false, usage("%v", err)
 	}
-	if c.Addr = server.Addr().String(); first { // port 0 stays what it became
+	c.Addr = server.Addr().String() // port 0 stays what it became
+	end, err := cli.Serves(c.Deployment().Dir(c.Data), "http://"+c.Addr)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	if first {
 		c.tell(p, s, handler, "http://"+c.Addr)
 	} else {
 		fmt.Fprintf(p.stderr, "%s: served as the files are now\n", strings.Join(modelNames(s), ", "))

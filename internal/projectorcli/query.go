@@ -56,8 +56,11 @@ func (c *queryCommand) Run(p *program) error {
 		return c.ask(p, params, limit)
 	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
+	if c.found(err, c.data) {
+		return c.ask(p, params, limit)
+	}
 	if err != nil {
-		return orAsk(err)
+		return err
 	}
 	defer s.Close()
 	if err := c.ready(p, s); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/internal/budget"
+	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/metrics"
 	"weir/internal/parallel"
@@ -109,6 +110,13 @@ func (c *runCommand) Run(p *program) (err error) {
 	}
 	defer leave()
 	defer server.Close()
+	if !c.shared() {
+		end, err := cli.Serves(c.at().Directory(), "http://"+server.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	// What may refuse this process has to be known before a build is announced, since that stops
 	// programs with the older model.
 	if err := c.start(p, s); err != nil {

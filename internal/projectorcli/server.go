@@ -21,14 +21,13 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/query"
-	"weir/internal/store"
 	"weir/internal/web"
 )
 
 // running is the flags of a command that can ask a running process. What the process reads is then
 // what counts; the flags that say where rows are say nothing.
 type running struct {
-	Server   string `placeholder:"URL" help:"Ask the projector run or dev that serves at this URL, instead of opening the rows. Use it where that process has the directory."`
+	Server   string `placeholder:"URL" help:"Ask the projector run or dev that serves at this URL, instead of opening the rows. A process on this machine that has the directory is asked without it."`
 	KeysFile string `name:"keys-file" placeholder:"FILE" help:"With --server, its keys, one a line, of which the first is sent. Or give them in WEIR_KEYS, with a comma between."`
 }
 
@@ -74,12 +73,10 @@ type asker struct {
 	client http.Client
 }
 
-// orAsk adds to the error for a directory that another process has how to ask that process.
-func orAsk(err error) error {
-	if errors.Is(err, store.ErrOwned) {
-		return fmt.Errorf("%w; or ask that process, if it serves: --server URL", err)
-	}
-	return err
+// found reports whether a directory could not be opened since a process has it that serves, which is asked then.
+func (f *running) found(err error, d data) bool {
+	f.Server = cli.ServerOf(err, d.at().Directory())
+	return f.Server != ""
 }
 
 // asker checks the flags. What is wrong with them is a usage error; no error has a key in it.

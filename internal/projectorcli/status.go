@@ -3,7 +3,10 @@ package projectorcli
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 
+	"weir/internal/cli"
+	"weir/internal/model"
 	"weir/internal/status"
 	"weir/internal/system"
 )
@@ -12,6 +15,7 @@ import (
 type statusCommand struct {
 	data
 	output
+	running
 	Model string `arg:"" help:"Name of a built-in model, path of a model file, or name of a model whose file is gone."`
 }
 
@@ -33,15 +37,7 @@ Of a model whose file is gone it prints what the catalog has.
 // A program that would be refused, or of which a table stands still, still prints the status, and then ends with
 // exit code 1.
 func (c *statusCommand) Run(p *program) error {
-	s, gone, err := p.named(c.data, c.Model, system.Options{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if gone {
-		fmt.Fprintf(p.stderr, "there is no file of model %s here: this is what its catalog has\n", c.Model)
-	}
-	st, err := status.Of(p.ctx, s, s.Models[0])
+	st, err := c.read(p)
 	if err != nil {
 		return err
 	}
@@ -66,4 +62,31 @@ func (c *statusCommand) Run(p *program) error {
 		return failed(exitCheck)
 	}
 	return nil
+}
+
+// read reads the status from the rows, or asks a server that has them.
+func (c *statusCommand) read(p *program) (st status.Status, err error) {
+	if c.Server == "" {
+		s, gone, err := p.named(c.data, c.Model, system.Options{})
+		if err == nil {
+			defer s.Close()
+			if gone {
+				fmt.Fprintf(p.stderr, "there is no file of model %s here: this is what its catalog has\n", c.Model)
+			}
+			return status.Of(p.ctx, s, s.Models[0])
+		}
+		if !c.found(err, c.data) {
+			return st, err
+		}
+	}
+	a, err := c.asker()
+	if err != nil {
+		return st, err
+	}
+	m, err := cli.LoadModel(p.ctx, c.Model)
+	if err != nil {
+		return st, err
+	}
+	_, err = a.get(p.ctx, "/v1/"+url.PathEscape(m.Name)+"/"+model.StatusPath, nil, &st)
+	return st, err
 }
