@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"slices"
+	"strings"
 
 	"weir/internal/condition"
 	"weir/internal/model"
@@ -185,6 +186,11 @@ func (c *checked) verify(row value.Item) *Refusal {
 	for _, a := range c.Attributes {
 		if a.Required && a.Hidden && c.Op != Update && !row.Has(a.Name) {
 			r.add(c.pointer(a.Name), "is required")
+		}
+	}
+	for _, name := range c.only {
+		if v, given := c.given.find(name); given && v.Kind() != value.Null && c.Field(name).Stored(row).IsMissing() {
+			r.add(c.pointer(name), "stands only in a key of index "+strings.Join(c.indexed[name], ", ")+", which needs a value for each of its names")
 		}
 	}
 	if row.Size() > store.MaxSortBytes {
