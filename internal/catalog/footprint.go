@@ -65,7 +65,8 @@ func counted(m *model.Model, f *owntable.Footprint) {
 	}
 	for _, l := range m.Latest {
 		if l.Name == f.Name {
-			f.Counts, f.Attrs, f.Facts = true, l.Attributes(), []string{owntable.FactList(l.Name, "")}
+			f.Counts, f.Covers, f.Facts = true, l.Covers(), []string{owntable.FactList(l.Name, "")}
+			f.Attrs = slices.DeleteFunc(l.Attributes(), func(name string) bool { return slices.Contains(f.Covers, name) })
 		}
 	}
 }

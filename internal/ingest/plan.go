@@ -228,7 +228,7 @@ func (c *checked) watched() []string {
 	if s := c.Supersede; s != nil {
 		out = append(append(out, s.List.Name), s.Time.Attrs()...)
 	}
-	if len(c.Statuses) > 0 {
+	if len(c.Covered()) > 0 {
 		out = append(out, status.Basis(c.Entity)...)
 	}
 	if c.Op == Update {

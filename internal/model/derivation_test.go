@@ -611,3 +611,31 @@ derive:
 		}
 	}
 }
+
+// TestInitialValueIsInTheDefinition: a declared attribute under a latest shows the application's value where there is no source
+// row, and so a build follows its declaration.
+func TestInitialValueIsInTheDefinition(t *testing.T) {
+	hash := func(attributes string) string {
+		m, err := Parse("m.yaml", []byte(`model: m
+tables: {tab: {key: [PK, SK]}}
+entities:
+  A: {key: {PK: "A#{a}", SK: A}, attributes: {`+attributes+`}}
+  B: {key: {PK: "A#{a}", SK: "B#{b}"}, attributes: {n: number, x: string, y: string}}
+derive:
+  A.x: {latest: B.x, by: n, also: {y: y}}
+`))
+		failtest.On(t, err)
+		return m.Derivations()[0].Hash
+	}
+	met := map[string]string{}
+	for _, attributes := range []string{"z: string", "x: string", "y: string", "x: string, y: string"} {
+		h := hash(attributes)
+		if other := met[h]; other != "" {
+			t.Errorf("{%s} and {%s} have one definition", attributes, other)
+		}
+		met[h] = attributes
+	}
+	if hash("z: string") != hash("z: number") {
+		t.Error("another attribute is in the definition")
+	}
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"weir/internal/seq"
@@ -51,6 +52,17 @@ func (l *Latest) Greatest() bool { return l.Kind == keyMax || l.Kind == keyLates
 // Attributes returns the attributes that it writes.
 func (l *Latest) Attributes() []string {
 	return seq.Map(l.Set, func(a Assign) string { return a.Name })
+}
+
+// Covers returns those of its attributes that the target declares: the application writes them too, and its value shows
+// where no row gives one.
+func (l *Latest) Covers() []string {
+	return slices.DeleteFunc(l.Attributes(), func(name string) bool { return l.Target.Attribute(name) == nil })
+}
+
+// Covered returns the attributes of the entity's rows over whose values, which the application wrote, weir shows others.
+func (e *Entity) Covered() []string {
+	return append(seq.Flat(e.Statuses, (*Status).Attributes), seq.Flat(e.Latest, (*Latest).Covers)...)
 }
 
 // Recomputes returns the names of what rows of the entity show of facts: statuses and the
@@ -163,9 +175,21 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
 		case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
 			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
+		case e.Attribute(a.Name) != nil && e.Group == nil:
+			c.checkInitial(e.Attribute(a.Name), a.Expr.Field, at)
 		default:
 			c.checkDerivable(e, a.Name, at)
 		}
+	}
+}
+
+// checkInitial reports an attribute whose own value cannot stand under the value of another row.
+func (c *compiler) checkInitial(a *Attribute, shown *Field, at pos) {
+	switch {
+	case a.Reading != nil || a.Others != nil || a.Computed != nil:
+		c.report(at, "leave them out", "%s is the value of another row where there is one, and has rules for its own", a.Name)
+	case shown != nil && (clash(a.Type, shown.Type) || !a.SameForm(cmp.Or(shown.Declared, a))):
+		c.report(a.decl.name.pos, "declare it as "+string(shown.Type), "%s takes the value of %s, a %s, and is declared in another form", a.Name, shown.Name, shown.Type)
 	}
 }
 
@@ -193,5 +217,8 @@ func (l *Latest) derivation() Derivation {
 	x.tests("where", l.Where)
 	x.assigns("to", l.To)
 	x.assigns("set", l.Set)
+	if over := l.Covers(); len(over) > 0 {
+		x.add("over", over...)
+	}
 	return d
 }

@@ -9,7 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// The application may write a status attribute too (an attribute that moves in `steps`).
+// The application may write a status attribute too (an attribute that moves in `steps`), and one that shows the latest of rows,
+// if the entity declares it.
 // If weir shows another value there, the row also keeps, in the attribute owntable.Own, what
 // the application wrote and what weir shows instead: {status: {own: voting, shown:
 // selected}}. While the attribute still has the shown value, the application's value is
@@ -17,15 +18,16 @@ import (
 // So the row itself always tells what the application wrote, even if a program restored
 // the whole row from an old copy.
 
-// Own returns the row as the application wrote it, as far as its status attributes go:
+// Own returns the row as the application wrote it, as far as such attributes go:
 // they have the application's values, and the attribute owntable.Own is removed.
 func Own(e *model.Entity, row value.Item) value.Item {
-	if e == nil || len(e.Statuses) == 0 || row == nil {
+	covered := moving(e)
+	if len(covered) == 0 || row == nil {
 		return row
 	}
 	var back []value.Attr
 	gone := []string{owntable.Own}
-	for _, name := range moving(e) {
+	for _, name := range covered {
 		own, shown, noted := owntable.Covered(row, name)
 		if !noted || !value.Equal(shown, row.Get(name)) {
 			continue
@@ -101,10 +103,10 @@ func AlsoNoted(e *model.Entity, image, row value.Item) value.Item {
 	return image.With(value.Attr{Name: owntable.Own, Value: value.OfMap(image.Get(owntable.Own).Item().With(other...))})
 }
 
-// moving returns the attributes that the entity's steps write.
+// moving returns the attributes of the entity's rows that show other values than the application wrote.
 func moving(e *model.Entity) []string {
 	if e == nil {
 		return nil
 	}
-	return seq.Flat(e.Statuses, func(s *model.Status) []string { return s.Attributes() })
+	return e.Covered()
 }

@@ -116,7 +116,7 @@ func (w *row) unseen() store.Cond {
 // wrote under the status that the row shows. The update replaces that attribute as a
 // whole, so a change made since would be lost.
 func (w *row) sameNotes() store.Cond {
-	if e := w.table.Classify(w.now); e == nil || len(e.Statuses) == 0 {
+	if e := w.table.Classify(w.now); e == nil || len(e.Covered()) == 0 {
 		return nil
 	}
 	return store.Cond{{store.AsRead(owntable.Own, w.now.Get(owntable.Own))}}

@@ -437,9 +437,9 @@ func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	})
 }
 
-// moves reports whether a status writes the attribute.
+// moves reports whether a status, or the latest of rows, shows over the application's value of the attribute.
 func moves(e *model.Entity, name string) bool {
-	return e != nil && slices.ContainsFunc(e.Statuses, func(s *model.Status) bool { return slices.Contains(s.Attributes(), name) })
+	return e != nil && slices.Contains(e.Covered(), name)
 }
 
 // hears notes that an event has got its moment in a list of followers. The rows for the
@@ -619,7 +619,7 @@ func bare(e *model.Entity, row value.Item) value.Item {
 // entity.
 func tallied(e *model.Entity, name string) bool {
 	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
-		return true
+		return e.Attribute(name) == nil
 	}
 	if e != nil && slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) {
 		return true

@@ -24,8 +24,13 @@ func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
 		}
 		for _, a := range l.Set {
 			v := value.Value{}
+			if k.entity.Attribute(a.Name) != nil {
+				v = k.own.Get(a.Name) // the application's own, where no row gives one
+			}
 			if best != nil {
-				v = get(a.Expr.Field, best.image)
+				if is := get(a.Expr.Field, best.image); !is.IsMissing() || k.entity.Attribute(a.Name) == nil {
+					v = is
+				}
 			}
 			image = image.With(value.Attr{Name: a.Name, Value: v})
 		}

@@ -315,7 +315,7 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 		return value.Value{}, true
 	}
 	name := refName(store.Ref{Table: f.Source.Table.Name, Key: key})
-	if stands && tallied(f.Source, f.Field.Attr) { // it is derived: no deed has it
+	if stands && (tallied(f.Source, f.Field.Attr) || moves(f.Source, f.Field.Attr)) { // it is derived: no deed has it
 		if k := t.rows[name]; k != nil {
 			v = k.image.Get(f.Field.Attr)
 		}

@@ -159,6 +159,9 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	}
 	for _, l := range e.Latest {
 		for i, name := range l.Attributes() {
+			if e.Attribute(name) != nil && row.Get(owntable.Own).Item().Get(name).IsMissing() {
+				continue
+			}
 			s := t.spoil("latest", k, row.With(value.Attr{Name: name, Value: value.OfString("77")}))
 			if s.derivation = l.Name; i > 0 {
 				s.derivation += " " + name

@@ -92,8 +92,16 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 		}
 	}
 	latest, err := latestOf(e, target, known)
+	var alone []value.Attr
+	for _, a := range latest {
+		if e.Attribute(a.Name) == nil { // else the application's own value shows where there is none
+			alone = append(alone, a)
+		} else {
+			shown = append(shown, a)
+		}
+	}
 	want = projections.Over(own, value.NewItem(shown...))
-	return projections.AlsoNoted(e, want, row).With(latest...), many, err
+	return projections.AlsoNoted(e, want, row).With(alone...), many, err
 }
 
 // reach computes whether a row has reached one word (stage) of a status.
