@@ -206,7 +206,7 @@ type groupValueDecl struct {
 	// A value of a group.
 	heading `noun:"group value"`
 	// count: How many rows of these entities of the group there are: Entity, or a list of them.
-	// sum: The sum of a field, or of an amount: field * other - 1.
+	// sum: The sum of a field, or of an amount: field * other - 1. Entity.field is of the rows of one entity of the group.
 	// mean: The mean of a field or an amount, absent if no row has it.
 	// distinct: How many different values a field has.
 	Of keyword `keys:"count sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}" some:"a field, or entities of the group"`
@@ -253,12 +253,19 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 		Round:      v.Round, Max: v.Max, Where: v.Where,
 	}
 	out.decl.Of.of = g.decl.Group
-	if w := v.Of.word(); out.Kind == aggregate.Count && w.given() {
+	entities := seq.Map(g.decl.Group, func(w word) string { return w.text })
+	w := v.Of.word()
+	of, dotted := amountEntity(w.text)
+	switch {
+	case !w.given():
+	case out.Kind == aggregate.Count:
 		out.decl.Of.of = v.Of.of
 		for _, of := range v.Of.of {
-			c.refuseUnknown(of, seq.Map(g.decl.Group, func(w word) string { return w.text }), "the group %s has no rows of %q", g.Into.Name, of.text)
+			c.refuseUnknown(of, entities, "the group %s has no rows of %q", g.Into.Name, of.text)
 		}
-	} else if w.given() {
+	case dotted && slices.Contains(entities, of):
+		out.decl.Of.of = v.Of.of
+	default:
 		out.decl.Of.of = seq.Map(g.decl.Group, func(of word) word { return word{amountOf(of.text, w.text), w.pos} })
 	}
 	c.Tallies = append(c.Tallies, out)

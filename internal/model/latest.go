@@ -162,7 +162,7 @@ func (c *compiler) latest(l *Latest) {
 func checkLatestAttributes(c *compiler, l *Latest) {
 	d := l.decl
 	e := l.Target
-	c.checkOpen(e, d.attr.pos)
+	c.checkOpen(e, d.attr.pos, l.Kind+": "+d.Of.word().text, d.attr.text)
 	for i, a := range l.Set {
 		at := d.attr.pos
 		if i > 0 {

@@ -213,6 +213,11 @@ type fields struct {
 func (n node) fields(noun string, keys []string) fields {
 	f := fields{node: n, shape: noun, has: map[string]node{}}
 	for _, e := range n.entries(article(noun)) {
+		if noun == "group value" && IsLatest(e.name.text) && !slices.Contains(keys, e.name.text) {
+			n.r.report(e.name.pos, "Entity.field: {"+e.name.text+": …, to: {…}} on a row that the application writes for each group",
+				"a group has no %q: its row shows what can be added up", e.name.text)
+			continue
+		}
 		unknown := n.r.refuseUnknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
 		if !unknown && (noun != "model" || e.name.text == noun || e.value.given()) {
 			f.has[e.name.text] = e.value

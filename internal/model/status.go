@@ -399,7 +399,7 @@ func (c *compiler) tested(e *Entity) (out []use) {
 // stored words decide something else, such as a key.
 func checkStatus(c *compiler, s *Status) {
 	at := s.decl.attr.pos
-	c.checkOpen(s.Target, at)
+	c.checkOpen(s.Target, at, "", "")
 	seen := map[string]string{}
 	for _, st := range s.Stages {
 		c.written(s, st, seen)

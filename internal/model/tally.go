@@ -211,7 +211,7 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	}
 	c.checkDerivable(t.Target, t.Attr, at)
 	if !t.IsSet() && t.Group == nil {
-		c.checkOpen(t.Target, at)
+		c.checkOpen(t.Target, at, t.Kind.Keyword+": "+t.decl.Of.word().text, t.Attr)
 	}
 }
 
@@ -227,11 +227,24 @@ func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
 	}
 }
 
-// checkOpen reports what is derived onto rows that weir makes, besides the values of a group.
-func (c *compiler) checkOpen(e *Entity, at pos) {
+// checkOpen reports what is derived onto rows that weir makes, besides the values of a group, and shows where it can be: of is
+// what is derived, as the file has it.
+func (c *compiler) checkOpen(e *Entity, at pos, of, attr string) {
+	keyword, source, _ := strings.Cut(of, ": ")
+	source, _, _ = strings.Cut(source, ".")
 	hint := "derive it onto the row that " + e.Name + " is made from, and copy it"
-	if e.Group != nil {
-		hint = "make it a value of the group, under its set, or derive it onto a row that an application writes"
+	switch {
+	case e.Group != nil && (IsLatest(keyword) || of == ""):
+		hint = "derive it onto a row that an application writes"
+	case e.Group != nil:
+		all := seq.Map(e.Group.decl.Group, func(w word) string { return w.text })
+		if !slices.Contains(all, source) {
+			all = append(all, source)
+		}
+		hint = e.Name + ": {group: [" + strings.Join(all, ", ") + "], set: {" + attr + ": {" + of + "}}}"
+	case len(e.MadeBy) > 0 && e.MadeBy[0].Source != nil && len(e.MadeBy[0].Keep) == 0 && of != "":
+		from := e.MadeBy[0].Source.Name
+		hint = from + "." + attr + ": {" + of + "}, and " + attr + ": " + attr + " under the set of " + e.Name
 	}
 	if e.Derived {
 		c.report(at, hint, "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
