@@ -18,6 +18,9 @@ type compiler struct {
 	reads []reading // what derivations read, in the order of the plan
 	shown []*Follow // those on rows of the application, also with problems
 
+	// recipe, if set, says how a derivation reaches rows of which its source rows say these names alone, "" for none.
+	recipe func(says []string) string
+
 	broken  map[*Entity]bool  // has a problem that makes its key unusable
 	faulty  map[*RowRule]bool // something that it sets was reported
 	overlap map[*Entity]bool
@@ -169,6 +172,12 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 				hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
 			default:
 				hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
+			}
+			if c.recipe != nil {
+				says := seq.Where(want, func(name string) bool { return values[name].given() || c.has(source, name) })
+				if how := c.recipe(says); how != "" && len(says) > 0 && !target.Derived {
+					hint = "say where it comes from: " + what + ": {" + name + ": FIELD}. If its rows do not say it, " + how
+				}
 			}
 			c.report(at, hint, "the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
 			continue

@@ -5,6 +5,7 @@ import (
 
 	"weir/internal/seq"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // followKind derives an attribute of the application's rows that follows a field of another row. Rows that rules make follow
@@ -42,6 +43,31 @@ func (f *Follow) inputs() (all []reading) {
 		all = append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Into, in: &f.Input})
 	}
 	return append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}})
+}
+
+// Followed returns the key of the row that a row follows, without a Rule. weir escapes values in the keys of the rows that it makes.
+func (f *Follow) Followed(row value.Item) (store.Key, bool) {
+	switch e := f.Source; {
+	case e.Group != nil:
+		key, _, ok := e.groupKey(f.Key, row)
+		return key, ok
+	case e.Derived:
+		return e.keyBy(func(k *KeyTemplate, name string) value.Value {
+			a := seq.At(f.Key, func(a *Assign) bool { return a.Name == name })
+			switch {
+			case a == nil:
+				return value.Value{}
+			case a.Expr.Field == nil:
+				return a.Expr.Const
+			}
+			v := a.Expr.Field.InKey(row, k.Template)
+			if a.Expr.Field.Typed() && v.Kind() == value.String {
+				v = value.OfString(k.Template.Escape(v.Text()))
+			}
+			return v
+		})
+	}
+	return f.Source.KeyFrom(f.Key, row)
 }
 
 // shownDecl is an attribute of an application's row that follows, as the file has it.

@@ -152,7 +152,18 @@ func (c *compiler) latest(l *Latest) {
 		l.Set[i+1].Expr.Field = c.measured(l.Source, p.value)
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
-	if l.To = c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to"); c.flaws == before {
+	c.recipe = func(says []string) string {
+		if shown == nil {
+			return ""
+		}
+		value := "{" + l.Kind + ": " + shown.Name
+		if d.By.given() {
+			value += ", by: " + d.By.text
+		}
+		return c.groupAndFollow(d.deriveDecl, l.Target, l.Source, d.To, len(d.Where) > 0, says, l.Kind, value+"}", shown.Type)
+	}
+	l.To = c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to")
+	if c.recipe = nil; c.flaws == before {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
 }

@@ -175,7 +175,9 @@ func (c *compiler) tally(t *Tally) {
 		} else {
 			s.Where = c.tests(s.Entity, d.Where, false)
 			before = c.flaws
+			c.recipe = func(says []string) string { return t.recipe(c, s.Entity, says) }
 			s.To = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
+			c.recipe = nil
 		}
 		if c.flaws > before || !t.Kind.OfRows && s.Amount == nil {
 			continue

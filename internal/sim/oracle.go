@@ -305,16 +305,23 @@ func (t *truth) follows() {
 // row keeps the last value of a deleted row: where records were lost, nothing says what
 // that was.
 func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, certain bool) {
-	key, ok := f.Source.KeyFrom(f.Key, row)
+	key, ok := followedKey(f, row)
 	if !ok {
 		return value.Value{}, false
+	}
+	name := refName(store.Ref{Table: f.Source.Table.Name, Key: key})
+	if f.Source.Derived {
+		k := t.rows[name]
+		if k == nil {
+			return value.Value{}, !f.Keep
+		}
+		return k.image.Get(f.Field.Attr), true
 	}
 	is := t.base.tables[f.Source.Table.Name].get(key)
 	stands := is != nil && f.Source.Table.Classify(is) == f.Source
 	if !stands && !f.Keep {
 		return value.Value{}, true
 	}
-	name := refName(store.Ref{Table: f.Source.Table.Name, Key: key})
 	if stands && (tallied(f.Source, f.Field.Attr) || moves(f.Source, f.Field.Attr)) { // it is derived: no deed has it
 		if k := t.rows[name]; k != nil {
 			v = k.image.Get(f.Field.Attr)
@@ -324,12 +331,20 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 
+// followedKey is the key of the row that a row follows.
+func followedKey(f *model.Follow, row value.Item) (store.Key, bool) {
+	if f.Rule == nil {
+		return f.Followed(row)
+	}
+	return f.Source.KeyFrom(f.Key, row)
+}
+
 // lapses reports whether a row may have begun to follow a deleted row when weir no longer had
 // to keep its last value: a tombstone's life lies between the last writes of both. Where
 // streams keep all records, weir may have been late by any time; and a row that is derived
 // itself may be newer than all deeds.
 func (t *truth) lapses(f *model.Follow, of *model.Entity, row value.Item) bool {
-	source, _ := f.Source.KeyFrom(f.Key, row)
+	source, _ := followedKey(f, row)
 	gone, ok := t.written[refName(store.Ref{Table: f.Source.Table.Name, Key: source})]
 	if !ok {
 		return false

@@ -228,6 +228,9 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 	if keepsUntold(e, attr, row) {
 		return
 	}
+	if w.base.tables[owntable.TableName].get(owntable.FollowedList(list).Key) == nil && follow.KeepsLast(w.model, e, attr, list) {
+		return // nor does weir know the last value any more
+	}
 	kind := "followed"
 	if history(e) {
 		kind = "followed by history"

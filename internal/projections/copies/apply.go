@@ -94,12 +94,14 @@ type work struct {
 	*gathered
 }
 
-// work leaves out the rows that settled records ask for, except history, which no build makes, and returns the state of the
-// part that is applied. Values need no such care: what is kept of one, also that it is gone, outlives its records. Mends
-// compare rows with what their sources are now.
+// work leaves out the rows and the values that settled records ask for, except history, which no build makes, and returns the state
+// of the part that is applied: of what followed such a record nothing may be left in the stream, and the build may have corrected a
+// value under a lower position. Mends compare rows with what their sources are now.
 func (p *part) work(w *runner.Work) *work {
 	p.puts = slices.DeleteFunc(p.puts, func(put projections.Put) bool { return len(put.Rule.Keep) == 0 && w.Settled(put.Position) })
-	return &work{&follow.Work{Work: w, Gathered: p.gathered.follow}, &p.gathered}
+	values := p.gathered.follow
+	values.Values = slices.DeleteFunc(values.Values, func(v follow.Value) bool { return w.Settled(v.Position) })
+	return &work{&follow.Work{Work: w, Gathered: values}, &p.gathered}
 }
 
 // alone is the state of a correction, which belongs to no batch.

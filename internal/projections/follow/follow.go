@@ -142,7 +142,7 @@ func isFollower(m *model.Model, entry value.Item, row store.Ref, attr string) bo
 // another rule made the row. A row of the application follows nothing by a value of another type than declared.
 func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 	if f.Rule == nil {
-		key, ok := f.Source.KeyFrom(f.Key, row)
+		key, ok := f.Followed(row)
 		return store.Ref{Table: f.Source.Table.Name, Key: key}, ok && f.Input.Uses(row) && f.Source.Table.CheckKey(key) == nil
 	}
 	for i := range f.Rule.Fields {

@@ -46,7 +46,7 @@ func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks 
 			}
 			is, follows := FollowedBy(follow, c.New)
 			usable := f.Take(&follow.Input, c.New, false)
-			if key, ok := follow.Source.KeyFrom(follow.Key, c.New); usable && ok {
+			if key, ok := follow.Followed(c.New); usable && ok {
 				f.Reachable(follow.Name, follow.Source.Table, key, false)
 			}
 			if c.Was == c.Is {
