@@ -150,7 +150,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 			fmt.Fprintf(stderr, "%s: no command %q: it is the program %s\nTry: %[3]s --help\n", p.Name, args[0], to)
 			return Mistake
 		}
-		fmt.Fprintf(stderr, "%s: %v\nTry: %s --help\n", p.Name, err, p.asked(err))
+		fmt.Fprintf(stderr, "%s: %s\nTry: %s --help\n", p.Name, withFlag(err, parser.Model, args), p.asked(err))
 		return Mistake
 	}
 	return p.Fail(ctx, k.Run(bind), stderr)

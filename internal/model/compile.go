@@ -145,6 +145,16 @@ func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what st
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
+// exchanged reports a pair that has its sides exchanged: its first word is a name of what it is taken from alone, its second one a
+// name of what it is for. It returns whether it did.
+func (c *compiler) exchanged(p pair, what string, names []string, of string, fields []string, from string) bool {
+	if slices.Contains(names, p.name.text) || !slices.Contains(names, p.value.text) || !slices.Contains(fields, p.name.text) {
+		return false
+	}
+	c.report(p.name.pos, what+": {"+p.value.text+": "+p.name.text+"}", "the sides of %s: %s are exchanged: first stands %s, then the field of %s", p.name.text, p.value.text, of, from)
+	return true
+}
+
 // assignsTo is assigns for the names in want, which are in the order of the result. Names that are
 // given and not wanted are reported, with the nearest of those that are.
 func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) (out []Assign) {
@@ -154,7 +164,7 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 	}
 	values := map[string]word{}
 	for _, p := range given {
-		if values[p.name.text] = p.value; !c.broken[target] {
+		if values[p.name.text] = p.value; !c.broken[target] && !c.exchanged(p, what, want, "the name in the key of "+target.Name, c.fieldNames(source), source.Name) {
 			c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
 		}
 	}

@@ -2,6 +2,8 @@ package model
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"weir/internal/seq"
@@ -140,7 +142,11 @@ func (c *compiler) duration(n node) time.Duration {
 	w := n.word("a duration")
 	d, err := time.ParseDuration(w.text)
 	if w.given() && (err != nil || d < 0 || d%time.Second != 0) {
-		c.report(w.pos, "like 24h, or 30m", "%q is no duration in whole seconds", w.text)
+		hint := "like 24h, or 30m"
+		if days, err := strconv.Atoi(strings.TrimSuffix(w.text, "d")); err == nil && days > 0 && strings.HasSuffix(w.text, "d") {
+			hint = strconv.Itoa(24*days) + "h"
+		}
+		c.report(w.pos, hint, "%q is no duration in whole seconds", w.text)
 	}
 	return d
 }

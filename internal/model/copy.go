@@ -124,6 +124,9 @@ func (c *compiler) row(r *RowRule) {
 	before := c.flaws
 	c.subscribers(r, d)
 	for _, s := range d.Set {
+		if !c.broken[r.Into] && c.exchanged(pair{s.name, s.value}, "set", c.settable(r.Into), "the name in "+r.Into.Name, c.fieldNames(source), source.Name) {
+			continue
+		}
 		if c.broken[r.Into] || !c.refuseUnknown(s.name, c.settable(r.Into), "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
 			r.Fields = append(r.Fields, Assign{s.name.text, c.set(r, s)})
 		}
@@ -165,6 +168,10 @@ func (c *compiler) set(r *RowRule, s setDecl) Expr {
 func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) Expr {
 	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
 		return Expr{Subscriber: c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)}
+	}
+	if d := r.decl.Each; d != nil && r.Subscribers == nil && strings.HasPrefix(w.text, d.Of.text) && strings.Contains(w.text, ".") {
+		c.flaws++ // what is wrong with the subscribers is reported
+		return Expr{}
 	}
 	if !strings.HasPrefix(w.text, "$") {
 		return c.exprFor(r.Source, w, into, name, hidden)

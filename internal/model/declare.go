@@ -70,10 +70,10 @@ func (list *named[T]) read(n node, what string) {
 	for _, e := range n.entries(what) {
 		entry := new(T)
 		d := any(entry).(declaration)
+		d.head().name = e.name
 		if x, ok := d.(shortened); ok && !e.value.isMap() {
-			d.head().name = e.name
 			x.short(e.value, what)
-		} else {
+		} else if x, ok := d.(interface{ nearly(node) bool }); !ok || !x.nearly(e.value) {
 			e.value.declare(e.name, d)
 		}
 		*list = append(*list, entry)
@@ -164,7 +164,11 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	case readable:
 		x.read(n, what)
 	default:
-		into.Set(reflect.New(into.Type().Elem()))
+		d := reflect.New(into.Type().Elem())
+		if into.Set(d); n.given() && !n.isMap() && d.Type().Elem() == reflect.TypeFor[eachDecl]() {
+			n.r.report(n.pos(), "each: {of: ENTITY, by: [NAME]}", "%s must say of which entity the subscribers are, and which of them", what)
+			return
+		}
 		n.declare(word{}, into.Interface().(declaration))
 	}
 	if listed && n.isEmpty() {

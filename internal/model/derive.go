@@ -46,7 +46,14 @@ func (list *derivations) read(n node, what string) {
 			}
 		case e.value.isMap():
 			known := seq.Flat(kinds, func(k *kind) []string { return k.keys })
-			n.r.report(e.name.pos, "one of "+strings.Join(known, ", "), "%q does not say what it derives", e.name.text)
+			hint := "one of " + strings.Join(known, ", ")
+			for _, key := range keys {
+				if ask := didYouMean(key, known); ask != "" {
+					hint = ask
+					break
+				}
+			}
+			n.r.report(e.name.pos, hint, "%q does not say what it derives", e.name.text)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (c *compiler) subscribers(r *RowRule, d *rowDecl) {
 	e := &Subscribers{Of: of}
 	slices.SortStableFunc(d.Each.By, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
 	for _, p := range d.Each.By {
+		if !c.broken[of] && c.exchanged(p, "by", c.fieldNames(of), "the field of the subscriber, "+of.Name, c.fieldNames(r.Source), r.Source.Name) {
+			continue
+		}
 		e.By = append(e.By, Match{c.field(of, p.name), c.expr(r.Source, p.value, of, p.name.text)})
 	}
 	if len(e.By) == 0 {

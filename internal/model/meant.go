@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,11 @@ func hintFor(name string, known []string) string {
 // didYouMean returns the known name that is nearest to a misspelt one, as a hint; "" if none is
 // near: a third of the letters may differ, but fewer than maxGuessed.
 func didYouMean(name string, known []string) string {
+	for _, word := range elsewhere[strings.ToLower(name)] {
+		if slices.Contains(known, word) {
+			return fmt.Sprintf("did you mean %q?", word)
+		}
+	}
 	best, distance := "", maxGuessed
 	for _, k := range known {
 		if abs := max(len(name)-len(k), len(k)-len(name)); abs > (max(len(name), len(k))+1)/3 {
@@ -48,6 +54,20 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %q?", best)
+}
+
+// elsewhere are words that other languages have, in small letters, with the words for them here.
+var elsewhere = map[string][]string{
+	"gte": {"atLeast"}, "ge": {"atLeast"}, ">=": {"atLeast"}, "from": {"atLeast", "row"}, "gt": {"above"}, ">": {"above"},
+	"lte": {"atMost"}, "le": {"atMost"}, "<=": {"atMost"}, "lt": {"below"}, "<": {"below"},
+	"eq": {"in"}, "=": {"in"}, "==": {"in"}, "is": {"in"}, "ne": {"not"}, "!=": {"not"}, "<>": {"not"},
+	"begins_with": {"begins"}, "startswith": {"begins"}, "prefix": {"begins"},
+	"int": {"number"}, "integer": {"number"}, "float": {"number"}, "decimal": {"number"}, "bool": {"boolean"}, "text": {"string"},
+	"date": {"time"}, "datetime": {"time"}, "timestamp": {"time"}, "array": {"list"}, "object": {"map"},
+	"created": {"insert"}, "create": {"insert"}, "updated": {"modify"}, "update": {"modify"}, "deleted": {"remove"}, "delete": {"remove"},
+	"avg": {"mean"}, "average": {"mean"}, "unique": {"distinct"}, "total": {"sum"}, "last": {"latest"}, "first": {"earliest"},
+	"asc": {"oldest"}, "desc": {"newest"}, "filter": {"where"}, "source": {"row", "of"}, "by": {"to"}, "to": {"by"},
+	"groupby": {"by"}, "copy": {"row"}, "fields": {"attributes", "set"},
 }
 
 const (

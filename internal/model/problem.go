@@ -26,6 +26,8 @@ type Problem struct {
 	Column   int      `json:"column,omitempty"` // from 1, in characters; 0 where only the line is known
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"` // how to correct it, "" for none
+
+	kind string // the message without names: what one mistake leads to in many places is of one kind
 }
 
 // String returns the problem as compilers print it: file:line:column: message (hint). A warning
@@ -61,10 +63,29 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted returns the problems in the order of the file, without duplicates.
+// mostOfKind is how many problems of a kind are listed, so that one mistake does not hide others.
+const mostOfKind = 10
+
+// sorted returns the problems in the order of the file, without duplicates. Of a kind it has the first mostOfKind, and how many more
+// there are at the place of the next one.
 func sorted(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(list)
+	of, next := map[string]int{}, map[string]int{} // by kind, how many there are, and where the next one stands in out
+	var out []Problem
+	for _, p := range slices.Compact(list) {
+		if of[p.kind]++; of[p.kind] <= mostOfKind {
+			out = append(out, p)
+			continue
+		}
+		at, met := next[p.kind]
+		if !met {
+			at, next[p.kind] = len(out), len(out)
+			p.Hint = ""
+			out = append(out, p)
+		}
+		out[at].Message = fmt.Sprintf("and %d more of this kind", of[p.kind]-mostOfKind)
+	}
+	return out
 }

@@ -40,12 +40,12 @@ func (r *reader) report(at pos, hint, format string, args ...any) {
 
 // remark is report for what is compiled all the same, so that checks find more in it.
 func (r *reader) remark(at pos, hint, format string, args ...any) {
-	r.note(&r.problems, Error, at, hint, fmt.Sprintf(format, args...))
+	r.note(&r.problems, Error, at, hint, format, args...)
 }
 
 // warn adds a warning, which no program but lint looks at.
 func (r *reader) warn(at pos, hint, format string, args ...any) {
-	r.note(&r.warnings, Warning, at, hint, fmt.Sprintf(format, args...))
+	r.note(&r.warnings, Warning, at, hint, format, args...)
 }
 
 // cost adds a note of what is legal, and costs more than it seems.
@@ -54,10 +54,10 @@ func (r *reader) cost(at pos, hint, format string, args ...any) {
 }
 
 // note adds to one of the lists, unless it is full.
-func (r *reader) note(list *[]Problem, is Severity, at pos, hint, message string) {
+func (r *reader) note(list *[]Problem, is Severity, at pos, hint, format string, args ...any) {
 	reported()
 	if len(*list) < maxProblems {
-		*list = append(*list, Problem{Severity: is, File: r.file, Line: max(at.line, 1), Column: at.column, Message: message, Hint: hint})
+		*list = append(*list, Problem{Severity: is, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint, kind: format})
 	}
 }
 
