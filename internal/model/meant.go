@@ -32,14 +32,9 @@ func hintFor(name string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
-// didYouMean returns the known name that is nearest to a misspelt one, as a hint; "" if none is
-// near: a third of the letters may differ, but fewer than maxGuessed.
+// didYouMean returns the known name that is nearest to a misspelt one, or that stands for a word of another language, as a hint; "" if
+// none is near: a third of the letters may differ, but fewer than maxGuessed.
 func didYouMean(name string, known []string) string {
-	for _, word := range elsewhere[strings.ToLower(name)] {
-		if slices.Contains(known, word) {
-			return fmt.Sprintf("did you mean %q?", word)
-		}
-	}
 	best, distance := "", maxGuessed
 	for _, k := range known {
 		if abs := max(len(name)-len(k), len(k)-len(name)); abs > (max(len(name), len(k))+1)/3 {
@@ -48,6 +43,12 @@ func didYouMean(name string, known []string) string {
 		d := editDistance(strings.ToLower(name), strings.ToLower(k))
 		if d < distance && d <= (max(len(name), len(k))+1)/3 {
 			best, distance = k, d
+		}
+	}
+	for _, word := range elsewhere[strings.ToLower(name)] {
+		if distance > 1 && slices.Contains(known, word) {
+			best = word
+			break
 		}
 	}
 	if best == "" {
