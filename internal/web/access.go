@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,10 +93,15 @@ func (a Access) refuse(r *http.Request, key *int) *Problem {
 		if !strings.EqualFold(scheme, "Bearer") {
 			return ProblemOf(http.StatusUnauthorized, "key", "a key is needed: Authorization: Bearer KEY")
 		}
-		var ok bool
-		if *key, ok = a.Keys.find(strings.TrimSpace(given)); !ok {
+		var roles []string
+		if *key, roles = a.Keys.find(strings.TrimSpace(given)); *key == 0 {
 			return ProblemOf(http.StatusUnauthorized, "key", "this key is none of those that are good here")
 		}
+		if needs := roleOf(r); len(roles) > 0 && !slices.Contains(roles, needs) {
+			return ProblemOf(http.StatusForbidden, "role", "this key lacks the role "+needs)
+		}
+	case a.Open && r.Context().Value(balancedKey{}) != nil:
+		return ProblemOf(http.StatusUnauthorized, "key", "WEIR_OPEN is for IAM and authorizers, and a load balancer asks neither: set WEIR_KEYS")
 	case a.Open:
 	case !a.Local:
 		return ProblemOf(http.StatusUnauthorized, "key", "no keys are set here, so no key is valid")
@@ -128,6 +134,9 @@ func isLocal(hostport string) bool {
 type limiterKey struct{}
 
 type askerKey struct{}
+
+// balancedKey is that of a request which a load balancer handed to a function.
+type balancedKey struct{}
 
 // Asker is whom a request is counted for: a key, or without keys an address. Askers can
 // be compared.
@@ -175,7 +184,7 @@ func Spend(w http.ResponseWriter, r *http.Request, n int) bool {
 
 // Flags are those of a command that serves, about who may ask and how much at once.
 type Flags struct {
-	KeysFile    string `name:"keys-file" placeholder:"FILE" help:"Up to two keys, one a line, of which requests carry one (Authorization: Bearer KEY); read again when the file changes. Or give them in WEIR_KEYS, with a comma between."`
+	KeysFile    string `name:"keys-file" placeholder:"FILE" help:"Keys, one a line, of which requests carry one (Authorization: Bearer KEY), with their roles behind them if they are not for all: KEY read write console metrics. Read again when the file changes. Or give them in WEIR_KEYS, with a comma between."`
 	Open        bool   `help:"Serve without keys on an address that others reach."`
 	Connections int    `default:"1024" placeholder:"N" help:"Connections that are open at once, half of them from one address other than this machine (default ${default}, and fewer where the system allows the process too few open files)."`
 	Requests    int    `default:"128" placeholder:"N" help:"Requests that are worked on at once, fewer than half of the connections; others wait up to 2 s and are then refused (default ${default})."`
@@ -222,7 +231,7 @@ func (f Flags) Serve(addr string, l Limits, need openfiles.Need, size memory.Siz
 	a := Access{Keys: keys, Open: f.Open, Local: ip.IsLoopback(), Rate: l.Rate, Burst: max(Burst, int(math.Ceil(l.Rate)))}
 	if keys == nil && !a.Open && !a.Local {
 		s.listener.Close()
-		return nil, fmt.Errorf("others reach %s: set up to two keys in WEIR_KEYS or with --keys-file FILE, or say --open", addr)
+		return nil, fmt.Errorf("others reach %s: set keys in WEIR_KEYS or with --keys-file FILE, or say --open", addr)
 	}
 	s.handle(a, h)
 	return s, nil

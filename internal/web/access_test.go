@@ -88,13 +88,38 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// TestRoles: a key with roles is good for what they say alone, and one without for everything.
+func TestRoles(t *testing.T) {
+	keys, err := OpenKeys("", keyA+" read metrics, "+keyB+" write,"+keyC, nil)
+	failtest.On(t, err)
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for _, c := range []struct {
+		method, path string
+		may          [3]bool
+	}{
+		{"GET", "/v1/gallery/albums", [3]bool{true, false, true}}, {"HEAD", "/openapi.json", [3]bool{true, false, true}},
+		{"POST", "/v1/gallery/Album", [3]bool{false, true, true}}, {"DELETE", "/v1/gallery/Album", [3]bool{false, true, true}},
+		{"GET", "/metrics", [3]bool{true, false, true}}, {"GET", "/", [3]bool{false, false, true}}, {"POST", "/console/gallery/dead", [3]bool{false, false, true}},
+	} {
+		for i, key := range []string{keyA, keyB, keyC} {
+			r, w := httptest.NewRequest(c.method, c.path, nil), httptest.NewRecorder()
+			r.Header.Set("Authorization", "Bearer "+key)
+			Access{Keys: keys, Burst: 1}.Wrap(ok).ServeHTTP(w, r)
+			if want := map[bool]int{true: 200, false: 403}[c.may[i]]; w.Code != want {
+				t.Errorf("%s %s with key %d: %d %s", c.method, c.path, i+1, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 func TestKeysThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	for environ, say := range map[string]string{
 		"tooshort":                       "fewest",
 		keyA + "," + keyB + "," + keyC:   "3 keys",
 		",":                              "0 keys",
-		"with a blank in the middle":     "visible ASCII",
+		"with-roles-of-its-own read all": "not all roles",
+		"with\x01a-control-character":    "visible ASCII",
 		"ümlaut-aaaaaaaaaaaaaaaaaaaaaaa": "visible ASCII",
 	} {
 		if _, err := OpenKeys("", environ, nil); err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), environ) {
@@ -133,7 +158,8 @@ func TestRotation(t *testing.T) {
 	good := func(want ...string) {
 		t.Helper()
 		for _, key := range []string{keyA, keyB, keyC} {
-			_, got := k.find(key)
+			which, _ := k.find(key)
+			got := which > 0
 			if expected := strings.Contains(strings.Join(want, " "), key); got != expected {
 				t.Errorf("%s: %v, want %v", key, got, expected)
 			}

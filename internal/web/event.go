@@ -120,6 +120,7 @@ func (h event) http1(ctx context.Context, payload []byte, balanced bool) ([]byte
 		}
 		query, most = strings.Join(raw, "&"), mostBalanced
 		from, _, _ = strings.Cut(header.Get("X-Forwarded-For"), ",")
+		ctx = context.WithValue(ctx, balancedKey{}, true)
 	} else {
 		header.Del("Accept-Encoding")
 	}

@@ -125,3 +125,18 @@ func TestInTime(t *testing.T) {
 		stop()
 	}
 }
+
+// TestOpenBehindABalancer: nothing asks who sends what a load balancer hands on, so it needs a key though the function is open.
+func TestOpenBehindABalancer(t *testing.T) {
+	h := Access{Open: true, Burst: 1}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	for kind, want := range map[string]string{
+		`{"httpMethod":"GET","path":"/v1","requestContext":{"elb":{"targetGroupArn":"t"}}}`:      `"statusCode":401`,
+		`{"httpMethod":"GET","path":"/healthz","requestContext":{"elb":{"targetGroupArn":"t"}}}`: `"statusCode":200`,
+		`{"httpMethod":"GET","path":"/v1","requestContext":{}}`:                                  `"statusCode":200`,
+		`{"rawPath":"/v1","requestContext":{"http":{"method":"GET"}}}`:                           `"statusCode":200`,
+	} {
+		if got, err := AnswerEvent(t.Context(), h, []byte(kind)); err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %s, %v", kind, got, err)
+		}
+	}
+}

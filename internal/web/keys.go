@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Keys are the secrets of which a request must carry one. There may be two, so that
+// Keys are the secrets of which a request must carry one. There may be two of the same roles, so that
 // one can be replaced while the other is good. While requests come, a file of keys is
 // read again once a second. While it cannot be used, the last keys that were read stay
 // good for a minute, so that an edit can finish; after that every request is refused
@@ -25,15 +27,39 @@ type Keys struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	sums   [][sha256.Size]byte
+	keys   []key
 	looked time.Time
 	good   time.Time // when the file was last as keys must be
 	said   string    // the last thing that was logged about the file
 }
 
+// key is what is kept of a key.
+type key struct {
+	sum   [sha256.Size]byte
+	roles []string // sorted; nil is all
+}
+
+// Roles are what a key may be for, as they stand behind it.
+var Roles = []string{"console", "metrics", "read", "write"}
+
+// roleOf is the role that a request needs.
+func roleOf(r *http.Request) string {
+	switch {
+	case IsConsole(r.URL.Path):
+		return "console"
+	case r.URL.Path == "/metrics":
+		return "metrics"
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return "read"
+	}
+	return "write"
+}
+
 const (
-	// How many keys there may be, how short, how large their file; how often it is read, and how long old keys stay good.
-	maxKeys    = 2
+	// How many keys there may be, and of the same roles, how short, how large their file; how often it is read, and how long old
+	// keys stay good.
+	maxKeys    = 8
+	maxAlike   = 2
 	minKey     = 16 // characters
 	maxKeyFile = 64 << 10
 	lookEach   = time.Second
@@ -51,7 +77,7 @@ func OpenKeys(file, environ string, log *slog.Logger) (*Keys, error) {
 		return k, k.read()
 	case environ != "":
 		var err error
-		if k.sums, err = parseKeys(strings.Split(environ, ",")); err != nil {
+		if k.keys, err = parseKeys(strings.Split(environ, ",")); err != nil {
 			return nil, fmt.Errorf(EnvKeys+": %w", err)
 		}
 		return k, nil
@@ -59,26 +85,37 @@ func OpenKeys(file, environ string, log *slog.Logger) (*Keys, error) {
 	return nil, nil
 }
 
-// parseKeys reads keys. Its errors do not hold them.
+// parseKeys reads keys, each with its roles behind it: KEY read metrics. Its errors do not hold them.
 // Keys are kept as their SHA-256 only.
-func parseKeys(lines []string) (sums [][sha256.Size]byte, err error) {
+func parseKeys(lines []string) (keys []key, err error) {
+	alike := map[string]int{}
 	for _, line := range lines {
-		line = strings.TrimSpace(line)
-		if line == "" {
+		words := strings.Fields(line)
+		if len(words) == 0 {
 			continue
 		}
-		if strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fmt.Errorf("key %d has characters other than visible ASCII", len(sums)+1)
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' || r > '~' }) {
+			return nil, fmt.Errorf("key %d has characters other than visible ASCII", len(keys)+1)
 		}
-		if len(line) < minKey {
-			return nil, fmt.Errorf("key %d has %d characters; %d are the fewest, as openssl rand -hex 32 makes them", len(sums)+1, len(line), minKey)
+		if len(words[0]) < minKey {
+			return nil, fmt.Errorf("key %d has %d characters; %d are the fewest, as openssl rand -hex 32 makes them", len(keys)+1, len(words[0]), minKey)
 		}
-		sums = append(sums, sha256.Sum256([]byte(line)))
+		roles := slices.Sorted(slices.Values(words[1:]))
+		if slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(Roles, r) }) {
+			return nil, fmt.Errorf("what stands behind key %d are not all roles, which are %s", len(keys)+1, strings.Join(Roles, ", "))
+		}
+		alike[strings.Join(roles, " ")]++
+		keys = append(keys, key{sha256.Sum256([]byte(words[0])), roles})
 	}
-	if len(sums) == 0 || len(sums) > maxKeys {
-		return nil, fmt.Errorf("there are %d keys; one or two are possible", len(sums))
+	for _, n := range alike {
+		if n > maxAlike {
+			return nil, fmt.Errorf("there are %d keys with the same roles; one or two are possible", n)
+		}
 	}
-	return sums, nil
+	if len(keys) == 0 || len(keys) > maxKeys {
+		return nil, fmt.Errorf("there are %d keys; 1 to %d are possible", len(keys), maxKeys)
+	}
+	return keys, nil
 }
 
 // read reads the file. What it holds is compared by no date: two keys may be of one
@@ -94,7 +131,7 @@ func (k *Keys) read() error {
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	sums, err := parseKeys(strings.Split(string(b), "\n"))
+	keys, err := parseKeys(strings.Split(string(b), "\n"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.file, err)
 	}
@@ -102,18 +139,18 @@ func (k *Keys) read() error {
 	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	k.sums, k.good, k.fixed = sums, k.looked, !info.Mode().IsRegular()
+	k.keys, k.good, k.fixed = keys, k.looked, !info.Mode().IsRegular()
 	return nil
 }
 
 // current are the keys as they are now: none while it is not known which are good.
 // The file is looked at once in lookEach at most, and keys stay good for staleAfter while it cannot
 // be read.
-func (k *Keys) current() [][sha256.Size]byte {
+func (k *Keys) current() []key {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.file == "" || k.fixed || time.Since(k.looked) < lookEach {
-		return k.sums
+		return k.keys
 	}
 	switch err := k.read(); {
 	case err == nil && k.said != "":
@@ -121,12 +158,12 @@ func (k *Keys) current() [][sha256.Size]byte {
 		k.log.Info("the keys can be read again", "file", k.file)
 	case err == nil:
 	case time.Since(k.good) >= staleAfter:
-		k.sums = nil
+		k.keys = nil
 		k.say("the keys cannot be read, and the last ones have expired: all requests are refused until the keys can be read", err)
 	default:
 		k.say("the keys cannot be read again; those before stay good for a minute", err)
 	}
-	return k.sums
+	return k.keys
 }
 
 // say logs a fault of the file once, until it is another one. mu is held.
@@ -137,11 +174,14 @@ func (k *Keys) say(what string, err error) {
 	}
 }
 
-// find tells which key it is, from 1, in a time that says nothing about the keys.
-func (k *Keys) find(given string) (int, bool) {
-	sum, which := sha256.Sum256([]byte(given)), 0
-	for i, s := range k.current() {
-		which = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], s[:]), i+1, which)
+// find tells which key it is, from 1, and its roles, in a time that says nothing about the keys. It is 0 if there is no such key.
+func (k *Keys) find(given string) (which int, roles []string) {
+	sum, all := sha256.Sum256([]byte(given)), k.current()
+	for i := range all {
+		which = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], all[i].sum[:]), i+1, which)
 	}
-	return which, which > 0
+	if which > 0 {
+		roles = all[which-1].roles
+	}
+	return which, roles
 }
