@@ -198,6 +198,7 @@ func (s *stack) table(id, about, cond string, name node, t store.Table) {
 		e = append(e, is("TimeToLiveSpecification", short(object(is("AttributeName", t.TTL), is("Enabled", true)))))
 	}
 	e = append(e,
+		is("DeletionProtectionEnabled", true),
 		is("PointInTimeRecoverySpecification", short(object(is("PointInTimeRecoveryEnabled", true)))),
 		is("SSESpecification", block("HasDataKey", object(is("SSEEnabled", true), is("SSEType", "KMS"), is("KMSMasterKeyId", ref(paramDataKey))))))
 	s.add(id, about, "AWS::DynamoDB::Table", is("Condition", cond), is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"), is("Properties", object(e...)))
@@ -240,7 +241,7 @@ func (s *stack) function(f *Function) {
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
 		is("VpcConfig", block("HasVpc", object(is("SubnetIds", ref(paramSubnets)), is("SecurityGroupIds", ref(paramGroups))))),
-		is("Environment", object(is("Variables", object(f.Env...)))),
+		is("Environment", object(is("Variables", object(f.Env...)))), is("KmsKeyArn", optional("HasDataKey", ref(paramDataKey))),
 		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())), is("S3ObjectVersion", optional("Has"+f.code()+"Version", ref(f.code()+"Version"))))),
 	}
 	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
@@ -326,7 +327,11 @@ func (s *stack) role(f *Function) {
 		}
 		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", short(list(strings2any(g.Actions)...))), is("Resource", short(list(resources...)))}
 		if via := viaService[g.On]; via != "" {
-			e = append(e, is("Condition", object(is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com")))))))
+			of := []entry{is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com"))))}
+			if g.On == DataKeyGrant {
+				of = append(of, is("Bool", object(is("kms:GrantIsForAWSResource", true))))
+			}
+			e = append(e, is("Condition", object(of...)))
 		}
 		var conditions []entry
 		for _, c := range keyConditions(g) {
@@ -393,7 +398,7 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 		return []any{getAtt(f.Model.commands(), "Arn")}, ""
 	case LogGroup:
 		return []any{sub("arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/weir/${" + paramStage + "}/" + f.log() + ":*")}, ""
-	case DataKey, QueueKey:
+	case DataKey, DataKeyGrant, EnvironmentKey, QueueKey:
 		return []any{ref(paramDataKey)}, "HasDataKey"
 	}
 	return out, ""
@@ -467,7 +472,7 @@ func (s *stack) outputs() node {
 }
 
 // viaService are the services that use a key in the place of a process.
-var viaService = map[Resource]string{DataKey: "dynamodb", QueueKey: "sqs"}
+var viaService = map[Resource]string{DataKey: "dynamodb", DataKeyGrant: "dynamodb", EnvironmentKey: "lambda", QueueKey: "sqs"}
 
 // searches reports whether a model has searches.
 // A plan without searches has no parameter for a cluster, and no function that needs one.

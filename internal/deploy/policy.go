@@ -21,20 +21,22 @@ type Resource int
 
 // The resources of permissions.
 const (
-	OwnTable     Resource = iota // weir's own table
-	CursorSecret                 // the row of weir's own table with the secret of cursors
-	Registry                     // the own table of the stage default, in other stages: the rows stage|TABLE of the model's tables
-	ModelTables                  // the model's tables
-	ModelIndexes                 // the indexes of the model's tables
-	ModelStreams                 // the streams of the model's tables
-	Domain                       // the search domain
-	Secret                       // the password of the search cluster
-	Interfaces                   // the network interfaces of a function in a VPC
-	FailureQueue                 // where Lambda reports what it gave up
-	CommandQueue                 // the commands that wait for the function
-	LogGroup                     // the function's log group
-	DataKey                      // the KMS key of tables
-	QueueKey                     // the same key, of queues
+	OwnTable       Resource = iota // weir's own table
+	CursorSecret                   // the row of weir's own table with the secret of cursors
+	Registry                       // the own table of the stage default, in other stages: the rows stage|TABLE of the model's tables
+	ModelTables                    // the model's tables
+	ModelIndexes                   // the indexes of the model's tables
+	ModelStreams                   // the streams of the model's tables
+	Domain                         // the search domain
+	Secret                         // the password of the search cluster
+	Interfaces                     // the network interfaces of a function in a VPC
+	FailureQueue                   // where Lambda reports what it gave up
+	CommandQueue                   // the commands that wait for the function
+	LogGroup                       // the function's log group
+	DataKey                        // the KMS key of tables
+	DataKeyGrant                   // the same key, which DynamoDB takes over for a table
+	EnvironmentKey                 // the same key, of the function's environment
+	QueueKey                       // the same key, of queues
 )
 
 // Grant allows actions on resources.
@@ -92,7 +94,7 @@ func Grants(p Process) []Grant {
 			interfaces,
 			{ID: "Commands", On: CommandQueue, Actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, Service: "Lambda", Reason: "Lambda takes the messages of the queue."},
 			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
-			dataKey,
+			dataKey, dataKeyGrant, environmentKey,
 			{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt"}, Service: "SQS", Reason: "SQS decrypts messages for the function."},
 		}
 	case Query:
@@ -106,7 +108,7 @@ func Grants(p Process) []Grant {
 			secret,
 			interfaces,
 			{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
-			dataKey,
+			dataKey, dataKeyGrant, environmentKey,
 		}
 	}
 	return nil
@@ -161,8 +163,13 @@ var interfaces = Grant{ID: "NetworkInterfaces", On: Interfaces, Service: "Lambda
 var logActions = []string{"logs:CreateLogStream", "logs:PutLogEvents"}
 
 // dataKey is left out of a policy in which no key is given.
-var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"}, Service: "DynamoDB",
+var dataKey = Grant{ID: "DataKey", On: DataKey, Actions: []string{"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"}, Service: "DynamoDB",
 	Reason: "DynamoDB uses the key of a table for the function."}
+
+// dataKeyGrant is for grants that DynamoDB makes of the key, and no others.
+var dataKeyGrant = Grant{ID: "DataKeyGrant", On: DataKeyGrant, Actions: []string{"kms:CreateGrant"}, Service: "DynamoDB", Reason: "DynamoDB goes on using the key of a table in the background."}
+
+var environmentKey = Grant{ID: "EnvironmentKey", On: EnvironmentKey, Actions: []string{"kms:Decrypt"}, Service: "Lambda", Reason: "Lambda decrypts the function's environment."}
 
 // streamed is what Lambda needs to deliver streams to a function.
 // GetRecords and the iterators are called by Lambda in the name of the function's role, so the role
@@ -174,7 +181,7 @@ func streamed() []Grant {
 		{ID: "Failures", On: FailureQueue, Actions: []string{"sqs:SendMessage"}, Service: "Lambda", Reason: "Lambda reports what it gives up."},
 		interfaces,
 		{ID: "Log", On: LogGroup, Actions: logActions, Service: "Lambda", Reason: "Lambda writes the function's log."},
-		dataKey,
+		dataKey, dataKeyGrant, environmentKey,
 		{ID: "QueueKey", On: QueueKey, Actions: []string{"kms:Decrypt", "kms:GenerateDataKey*"}, Service: "SQS", Reason: "SQS encrypts what Lambda reports."},
 	}
 }

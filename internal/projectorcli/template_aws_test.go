@@ -193,7 +193,7 @@ func (w *templateWorld) make() {
 	}
 	for name, r := range all {
 		in := maps.Clone(r.Properties)
-		for _, later := range []string{"TimeToLiveSpecification", "PointInTimeRecoverySpecification"} {
+		for _, later := range []string{"TimeToLiveSpecification", "PointInTimeRecoverySpecification", "DeletionProtectionEnabled"} {
 			delete(in, later)
 		}
 		if s, has := in["StreamSpecification"].(map[string]any); has {

@@ -340,10 +340,12 @@ func TestTemplateReachesOpenSearch(t *testing.T) {
 	text, err := plan.CloudFormation()
 	failtest.On(t, err)
 	const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+	const key = "arn:aws:kms:eu-west-1:123456789012:key/k"
 	for _, given := range []bool{false, true} {
 		parameters := map[string]string{"CodeBucket": "b", "Release": "r1", "Queries": "true", "OpenSearchUrl": "https://weir@search.example"}
 		if given {
 			parameters["SubnetIds"], parameters["SecurityGroupIds"], parameters["OpenSearchSecretArn"] = "subnet-1a,subnet-2b", "sg-3c", secret
+			parameters["DataKeyArn"] = key
 		}
 		s := readTemplate(t, text, parameters)
 		s.attribute = func(resource, name string) string { return path.Join("of", resource, name) }
@@ -360,6 +362,14 @@ func TestTemplateReachesOpenSearch(t *testing.T) {
 				t.Errorf("%s: %s, %v", name, config, env)
 			}
 			all := s.statements(name + "Role")
+			if is := f.Properties["KmsKeyArn"]; given != (is == key) {
+				t.Errorf("the environment of %s has the key %v", name, is)
+			}
+			for _, st := range all {
+				if slices.Contains(st.Action, "kms:CreateGrant") && (len(st.Action) != 1 || st.Condition["Bool"]["kms:GrantIsForAWSResource"] != true) {
+					t.Errorf("%s may make any grant: %+v", name, st)
+				}
+			}
 			for action, resource := range map[string]string{"secretsmanager:GetSecretValue": secret, "ec2:CreateNetworkInterface": "*"} {
 				may := slices.ContainsFunc(all, func(s *statement) bool {
 					return slices.Contains(s.Action, action) && slices.Equal(s.Resource, []string{resource})
@@ -368,6 +378,11 @@ func TestTemplateReachesOpenSearch(t *testing.T) {
 					t.Errorf("%s may %s: %v", name, action, may)
 				}
 			}
+		}
+	}
+	for name, r := range readTemplate(t, text, map[string]string{"CodeBucket": "b", "Release": "r1", "OpenSearchUrl": "https://a"}).resources("AWS::DynamoDB::Table") {
+		if r.Properties["DeletionProtectionEnabled"] != true {
+			t.Errorf("%s can be deleted", name)
 		}
 	}
 	for url, ok := range map[string]bool{
