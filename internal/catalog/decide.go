@@ -262,6 +262,8 @@ func (p *Program) lose(next *owntable.CatalogRow, now time.Time, lacks func(d *m
 // with versions of its own.
 func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 	switch {
+	case is.Strong:
+		return refuse(ErrReplica, "table %s is a global table with multi-region strong consistency, which has neither transactions nor TTL; weir needs both: use a global table with eventual consistency (%s)", t, guide)
 	case is.Replicas == "" || in != "" && in == is.Region:
 		return nil
 	case in == "":

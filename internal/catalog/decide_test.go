@@ -474,6 +474,11 @@ func TestReplicas(t *testing.T) {
 	w.refused(w.start(p), ErrReplica)
 	at("eu-west-1", "")
 	w.must(w.start(p))
+	at("us-east-1", "eu-west-1")
+	strong := w.tables["rows"]
+	strong.Strong = true
+	w.tables["rows"] = strong
+	w.refused(w.start(p), ErrReplica, "rows is a global table with multi-region strong consistency")
 }
 
 // TestUnfinishedSearch: an answer of a search says that its index is no longer updated, as rows say it of their

@@ -103,6 +103,7 @@ var cases = []struct {
 		f.Tables[1].PITR = doctor.Not[bool]("the permission dynamodb:DescribeContinuousBackups")
 	}},
 	{"PITR off", func(f *doctor.Facts) { f.Tables[1].PITR.Is = false }},
+	{"strong consistency", func(f *doctor.Facts) { f.Tables[1].Replicas, f.Tables[1].Strong = "us-east-1", true }},
 	{"replicated, no region", func(f *doctor.Facts) { f.Tables[1].Replicas = "us-east-1" }},
 	{"replicated, another region", func(f *doctor.Facts) { f.Tables[1].Replicas, f.DeriveIn = "us-east-1", "us-east-1" }},
 	{"replicated, this region", func(f *doctor.Facts) { f.Tables[1].Replicas, f.DeriveIn = "us-east-1", "eu-west-1" }},

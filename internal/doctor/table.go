@@ -28,6 +28,7 @@ type Table struct {
 	Images           string // of its stream; "" if it has none
 	Stream           string // the ARN of its stream
 	Region, Replicas string
+	Strong           bool // a global table with multi-region strong consistency
 	OnDemand         bool
 	Read, Write      int64 // units a second, unless OnDemand
 	TTL              Fact[string]
@@ -295,6 +296,8 @@ func (s *subject) backups(t *Table) {
 // region judges a table that is replicated: one region derives.
 func (s *subject) region(f *Facts, t *Table) {
 	switch {
+	case t.Model != "" && t.Strong:
+		s.bad("region", "it is a global table with multi-region strong consistency, which has neither transactions nor TTL; weir refuses to start", "use a global table with eventual consistency")
 	case t.Model == "" || t.Replicas == "":
 	case f.DeriveIn == "":
 		s.bad("region", "it is replicated to "+t.Replicas+", and no region is named that derives; weir refuses to start", "--derive-in "+cmp.Or(t.Region, "REGION")+", alike in all regions")

@@ -414,6 +414,8 @@ type Identity struct {
 	// Region is where the table is, "" in a store without regions, and Replicas are the other
 	// regions that it is replicated to and from, sorted, with commas between them.
 	Region, Replicas string
+	// Strong reports a global table with multi-region strong consistency.
+	Strong bool
 	// Rows and Bytes are approximately how many rows the table has and how large these are, for saying
 	// what work will take; 0 if the store does not know. They say nothing of which table this is.
 	Rows, Bytes int64

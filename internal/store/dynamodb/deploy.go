@@ -84,6 +84,7 @@ func (s *Store) Identity(ctx context.Context, name string) (store.Identity, erro
 	}
 	id := store.Identity{ID: identity(found), ARN: aws.ToString(found.TableArn), Made: aws.ToTime(found.CreationDateTime).UTC(), Rows: aws.ToInt64(found.ItemCount), Bytes: aws.ToInt64(found.TableSizeBytes)}
 	id.Region, id.Replicas = replicas(found)
+	id.Strong = isStrong(found)
 	if on := found.StreamSpecification; on != nil && aws.ToBool(on.StreamEnabled) {
 		id.Stream, id.Images = aws.ToString(found.LatestStreamLabel), store.Images(on.StreamViewType)
 		id.Together = madeTogether(found)
@@ -108,6 +109,11 @@ func replicas(t *types.TableDescription) (region, others string) {
 	}
 	slices.Sort(all)
 	return region, strings.Join(all, ",")
+}
+
+// isStrong reports whether a table is a global table whose regions agree before they answer.
+func isStrong(t *types.TableDescription) bool {
+	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
 // madeTogether reports whether one CreateTable call made a table and its stream. Both then

@@ -119,6 +119,7 @@ func described(t *store.Table, have *types.TableDescription) doctor.Table {
 		is.Images = string(on.StreamViewType)
 	}
 	is.Region, is.Replicas = replicas(have)
+	is.Strong = isStrong(have)
 	is.OnDemand = have.BillingModeSummary != nil && have.BillingModeSummary.BillingMode == types.BillingModePayPerRequest
 	if p := have.ProvisionedThroughput; p != nil {
 		is.Read, is.Write = aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"weir/internal/store"
 )
 
 // TestReplicas: the other regions of a global table are told from the table's own, in the
@@ -29,6 +31,11 @@ func TestReplicas(t *testing.T) {
 	} {
 		if region, others := replicas(&c.is); region != c.region || others != c.others {
 			t.Errorf("%+v: %q and %q, not %q and %q", c.is.Replicas, region, others, c.region, c.others)
+		}
+	}
+	for is, want := range map[types.MultiRegionConsistency]bool{"": false, types.MultiRegionConsistencyEventual: false, types.MultiRegionConsistencyStrong: true} {
+		if got := described(&store.Table{}, &types.TableDescription{TableArn: aws.String(here), MultiRegionConsistency: is}).Strong; got != want {
+			t.Errorf("%q is strong: %v", is, got)
 		}
 	}
 }
