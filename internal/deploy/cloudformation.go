@@ -239,7 +239,8 @@ func (s *stack) function(f *Function) {
 		is("Description", sub("weir: "+f.does()+". ${"+paramRelease+"}")),
 		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
-		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")))),
+		// Lambda's own lines for each event cost more than those of weir: only its warnings are kept.
+		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")), is("LogFormat", "JSON"), is("SystemLogLevel", "WARN"))),
 		is("VpcConfig", block("HasVpc", object(is("SubnetIds", ref(paramSubnets)), is("SecurityGroupIds", ref(paramGroups))))),
 		is("Environment", object(is("Variables", object(f.Env...)))), is("KmsKeyArn", optional("HasDataKey", ref(paramDataKey))),
 		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())), is("S3ObjectVersion", optional("Has"+f.code()+"Version", ref(f.code()+"Version"))))),

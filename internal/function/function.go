@@ -43,6 +43,7 @@ const (
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
 	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
+	envMetrics    = "WEIR_METRICS"      // event writes metrics for each event, minute (the default) once a minute
 	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
 
 	envMemory = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE" // in MB, set by Lambda
@@ -144,6 +145,12 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	})
 	h.Names = s.Names
 	model := s.Models[0].Model.Name
+	each := os.Getenv(envMetrics)
+	if each != "" && each != "event" && each != "minute" {
+		s.Close()
+		return nil, nil, cli.Usage("%s is %q; it is event or minute", envMetrics, each)
+	}
+	meter := &meter{in: at.Stage, model: model, every: each == "event", now: time.Now, write: func(b []byte) { stdout.Write(b) }, tables: map[string]*reported{}}
 	var before budget.Use
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
@@ -161,7 +168,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
 		before = now
-		stdout.Write(metrics(at.Stage, model, r, used, time.Now()))
+		meter.event(r, used)
 	}
 	h.Log = log
 	h.Ticked = func(t lambda.Tick) {
@@ -171,6 +178,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		for i := range t.Tables {
 			stdout.Write(gauges(at.Stage, s.Models[0].Model, &t, i, time.Now()))
 		}
+		meter.flush()
 	}
 	return h, s, nil
 }
