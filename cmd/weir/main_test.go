@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,6 +17,11 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			action, err := filepath.Abs("../../scripts/action.sh")
+			e.Setenv("ACTION", action)
+			return err
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": scripttest.Exits},
 	})
 }
