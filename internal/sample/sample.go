@@ -146,6 +146,7 @@ func (s *sample) rows(e *model.Entity) []ingest.Command {
 			out = append(out, ingest.Command{Op: ingest.Create, Entity: e.Name, Item: item})
 		}
 	}
+	s.pass(e, out)
 	return out
 }
 

@@ -2,6 +2,8 @@ package sample
 
 import (
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +22,18 @@ var now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // TestCommands: every entity that the application writes gets rows, all of them are
 // taken, and each tally counts something.
 func TestCommands(t *testing.T) {
-	for _, name := range model.Builtin() {
-		m, err := model.Load(name)
+	paths, err := filepath.Glob("../../examples/*/model.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, name := range slices.Concat(model.Builtin(), paths, []string{"picky"}) {
+		var m *model.Model
+		var err error
+		if name == "picky" {
+			m, err = model.Parse("picky.yaml", []byte(picky))
+		} else {
+			m, err = model.Load(name)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +69,16 @@ func TestCommands(t *testing.T) {
 			}
 		}
 		for _, tally := range m.Tallies {
-			if !tally.Target.Derived && !counts(t, s, m, tally) {
+			ofMade := func(src *model.Source) bool { return src.Entity.Derived } // which the engine makes
+			if !tally.Target.Derived && !slices.ContainsFunc(tally.Sources, ofMade) && !counts(t, s, m, tally) {
 				t.Errorf("%s: %s counts nothing", name, tally.Name)
+			}
+		}
+		for _, e := range m.Entities {
+			for _, where := range (&sample{model: m}).wheres(e) {
+				if !e.Derived && made[e.Name] > 0 && !passed(t, s, e, where) {
+					t.Errorf("%s: no row of %s passes %+v", name, e.Name, where)
+				}
 			}
 		}
 		for i, again := range Commands(m, now) {
@@ -70,6 +90,35 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// picky has conditions that rows made up at random do not pass.
+const picky = `model: picky
+tables: {picky: {key: [PK, SK]}}
+entities:
+  Whole: {where: {kind: whole}, key: {PK: "W#{whole}", SK: W}, attributes: {}}
+  Part:
+    where: {kind: part}
+    key: {PK: "W#{whole}", SK: "P#{part}"}
+    attributes: {state: {type: string, enum: [open, done]}, points: {type: number, min: 0, max: 9}, at: time, name: string, gone: string}
+  Log: {where: {kind: log}, key: {PK: "LOG#{whole}", SK: "{part}"}, attributes: {points: number}}
+derive:
+  Whole.large: {count: Part, where: {state: done, points: {above: 8}}}
+  Whole.small: {count: Part, where: {state: open, points: {below: 1}}}
+  Whole.old: {count: Part, where: {at: {below: 2001-01-01T00:00:00Z}}}
+  Whole.late: {count: Part, where: {at: {atLeast: 2040-01-01T00:00:00Z}, gone: absent}}
+  Whole.named: {count: Part, where: {name: {begins: EU-}}}
+  Whole.gone: {count: Part, where: {gone: present, state: {not: open}}}
+  Log: {row: Part, set: {whole: whole, part: part, points: points}, where: {points: {atLeast: 7}, state: open}}
+`
+
+// passed reports whether a row of the entity passes the tests.
+func passed(t *testing.T, s store.Store, e *model.Entity, where []model.Test) bool {
+	page, err := s.Query(t.Context(), store.Query{Table: e.Table.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(page.Rows, func(row value.Item) bool { return e.Table.Classify(row) == e && model.Holds(where, row) })
 }
 
 // counts reports whether a row counts towards a row of the tally's target that is
