@@ -121,7 +121,7 @@ func (c *initCommand) draft(p *program) (string, error) {
 // table describes the table, with those indexes that a model can have.
 func (c *initCommand) table(p *program) (*store.Table, error) {
 	t := &store.Table{Name: c.FromTable, Key: store.KeySchema{Partition: store.KeyAttr{Name: "?", Type: value.String}}}
-	all, _, err := survey.Tables(p.ctx, drivers.Place{AWS: true}, []*model.Model{{Name: "draft", Tables: []*model.Table{{Table: *t}}}})
+	all, _, err := survey.Tables(p.ctx, drivers.Place{AWS: true}, []*model.Model{{Name: c.Name, Tables: []*model.Table{{Table: *t}}}})
 	if errors.Is(err, drivers.ErrConfig) {
 		return nil, usage("%v", err)
 	}
