@@ -293,7 +293,7 @@ func (w *world) made() []string {
 			if !row.Has("of") {
 				sort := key.Sort.Text()
 				at := strings.LastIndexByte(sort, '#')
-				if len(sort)-at <= digits { // no $position: nothing in the key says of which row it is
+				if at < 0 || len(sort)-at <= digits { // no $position: nothing in the key says of which row it is
 					continue
 				}
 				of = sort[:at]
