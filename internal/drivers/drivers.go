@@ -11,9 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/smithy-go/logging"
-
 	"weir/internal/budget"
 	"weir/internal/memory"
 	"weir/internal/model"
@@ -242,28 +239,16 @@ func (e configError) Unwrap() error        { return e.error }
 // openDynamoDB opens DynamoDB by the SDK's own environment: region, credentials and endpoint
 // are those that the AWS CLI would use. No request is made.
 func openDynamoDB(ctx context.Context, p Place, tables []store.Table, now func() time.Time, told store.Observer) (store.Deployer, error) {
-	cfg, err := p.config(ctx)
+	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
 		return nil, configError{err}
 	}
-	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: p.Writes, Observe: told}), nil
-}
-
-// config is the SDK's configuration, whose own lines go to the program's log.
-func (p Place) config(ctx context.Context) (aws.Config, error) {
-	cfg, err := dynamodb.Config(ctx)
 	log := p.Log
 	if log == nil {
 		log = slog.Default()
 	}
-	cfg.Logger = logging.LoggerFunc(func(is logging.Classification, format string, v ...any) {
-		level := slog.LevelDebug
-		if is == logging.Warn {
-			level = slog.LevelWarn
-		}
-		log.Log(context.Background(), level, "AWS SDK: "+fmt.Sprintf(format, v...))
-	})
-	return cfg, err
+	dynamodb.LogTo(&cfg, log)
+	return dynamodb.Open(cfg, tables, dynamodb.Options{Now: now, Writes: p.Writes, Observe: told}), nil
 }
 
 // IsMistake reports whether a driver's error asks the user to change something, rather

@@ -1,15 +1,8 @@
 package drivers
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
 	"testing"
 
-	"github.com/aws/smithy-go/logging"
-
-	"weir/internal/failtest"
-	"weir/internal/logs"
 	"weir/internal/openfiles"
 )
 
@@ -38,18 +31,5 @@ func TestPlaces(t *testing.T) {
 		if shared := c.at.Store().Shared(); shared != c.at.AWS || shared != c.at.Store().Deploys() {
 			t.Errorf("%+v: shared is %v", c.at, shared)
 		}
-	}
-}
-
-// TestSDKLogs: a line of the SDK is one of the program's log, and no line of text beside it.
-func TestSDKLogs(t *testing.T) {
-	t.Setenv("AWS_REGION", "eu-west-1")
-	var out bytes.Buffer
-	cfg, err := Place{AWS: true, Log: logs.JSON(&out, slog.LevelInfo)}.config(t.Context())
-	failtest.On(t, err)
-	cfg.Logger.Logf(logging.Warn, "no checksum of %s", "an answer")
-	cfg.Logger.Logf(logging.Debug, "request")
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, `"msg":"AWS SDK: no checksum of an answer"`) {
-		t.Error(got)
 	}
 }

@@ -24,6 +24,7 @@ package dynamodb
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,6 +39,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go/logging"
 
 	"weir/internal/budget"
 	"weir/internal/store"
@@ -113,6 +115,17 @@ func Config(ctx context.Context) (aws.Config, error) {
 		return cfg, fmt.Errorf("the AWS environment names no region: set AWS_REGION")
 	}
 	return cfg, nil
+}
+
+// LogTo has the SDK's own lines go to a log, and not to stderr as text.
+func LogTo(cfg *aws.Config, log *slog.Logger) {
+	cfg.Logger = logging.LoggerFunc(func(is logging.Classification, format string, v ...any) {
+		level := slog.LevelDebug
+		if is == logging.Warn {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "AWS SDK: "+fmt.Sprintf(format, v...))
+	})
 }
 
 // Store is a store in DynamoDB. It has no state that a crash could lose.
