@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/cost"
 	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -106,18 +107,9 @@ func (p Progress) ReadUnits() int64 {
 	return (p.Bytes+store.ReadUnitBytes-1)/store.ReadUnitBytes + p.Reads
 }
 
-// DynamoDB's prices on demand in us-east-1, in dollars for a million units.
-const (
-	WritePrice = 0.625
-	ReadPrice  = 0.125
-)
-
-// Price returns what units cost on DynamoDB on demand in us-east-1, in dollars.
-func Price(writes, reads float64) float64 { return (writes*WritePrice + reads*ReadPrice) / 1e6 }
-
-// Price returns what the work costs, as the function Price does.
+// Price returns what the work costs, in dollars on demand in us-east-1.
 func (p Progress) Price() float64 {
-	return Price(float64(p.Units), float64(p.ReadUnits()))
+	return cost.Price(float64(p.Units), float64(p.ReadUnits()))
 }
 
 // Estimate reads all that builds read until what they build is live, and returns what they

@@ -73,7 +73,7 @@ func (list *named[T]) read(n node, what string) {
 		d.head().name = e.name
 		if x, ok := d.(shortened); ok && !e.value.isMap() {
 			x.short(e.value, what)
-		} else if x, ok := d.(interface{ nearly(node) bool }); !ok || !x.nearly(e.value) {
+		} else {
 			e.value.declare(e.name, d)
 		}
 		*list = append(*list, entry)

@@ -218,16 +218,6 @@ type groupValueDecl struct {
 	Max int `from:"1" to:"1000000000" with:"distinct"`
 }
 
-// nearly reports {count: …}, and takes it for count.
-func (d *groupValueDecl) nearly(n node) bool {
-	is := len(n.y.Content) == 2 && n.y.Content[0].Value == aggregate.Count.Keyword
-	if is {
-		d.Round, d.Max, d.Of.key = -1, -1, aggregate.Count.Keyword
-		n.r.report(n.pos(), d.name.text+": count", "a group counts its own rows, and count stands by itself")
-	}
-	return is
-}
-
 func (d *groupValueDecl) short(n node, _ string) {
 	d.Round, d.Max = -1, -1
 	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {

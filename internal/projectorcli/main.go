@@ -80,6 +80,7 @@ type commands struct {
 	Deploy deployCommands `cmd:"" help:"Make what a model needs on AWS."`
 	Doctor doctorCommand  `cmd:"" help:"Examine whether a model can run on AWS, and say what mends it."`
 	Lint   lintCommand    `cmd:"" help:"Check model files."`
+	Cost   costCommand    `cmd:"" help:"Say what a model costs on AWS in a month."`
 	Init   initCommand    `cmd:"" help:"Write a first model, or draft one from the rows of a table."`
 	Test   testCommand    `cmd:"" help:"Run your own cases of a model: rows, and what is derived from them."`
 	Diff   diffCommand    `cmd:"" help:"Say what a changed model will do, before it is deployed."`

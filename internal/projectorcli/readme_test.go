@@ -28,7 +28,7 @@ func TestReadme(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	for _, page := range append(pages, "../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/model.md") {
+	for _, page := range append(pages, "../../README.md", "../../docs/guide/tutorial.md", "../../docs/guide/model.md", "../../docs/guide/cost.md") {
 		page := strings.TrimPrefix(page, "../../")
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()

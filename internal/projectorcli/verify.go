@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/cost"
 	"weir/internal/progress"
 	"weir/internal/projections"
 	"weir/internal/reader"
@@ -152,7 +152,7 @@ func (c *verifyCommand) sayAhead(p *program, v *scratch.Verify) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "a pass takes about %s; $%.4f on demand; if something differs, there is a second one\n", a, build.Price(0, float64(a.ReadUnits())))
+	fmt.Fprintf(p.stderr, "a pass takes about %s; $%.4f on demand; if something differs, there is a second one\n", a, cost.Price(0, float64(a.ReadUnits())))
 	return a.Check()
 }
 

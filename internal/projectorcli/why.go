@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/build"
 	"weir/internal/cli"
+	"weir/internal/cost"
 	"weir/internal/drivers"
 	"weir/internal/events"
 	"weir/internal/progress"
@@ -155,7 +155,7 @@ func (c *whyCommand) explainRows(p *program, line func(why.Line)) (*why.Why, err
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), build.Price(0, 2*float64(a.ReadUnits())))
+		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), cost.Price(0, 2*float64(a.ReadUnits())))
 	}
 	dir, size := s.Room()
 	now := func(l why.Line) {

@@ -21,6 +21,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
+	"weir/internal/cost"
 	"weir/internal/deadletter"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -165,7 +166,7 @@ func ProcessOf(since time.Time, uses []budget.Use) *Process {
 	for _, u := range uses {
 		for _, purpose := range slices.Sorted(maps.Keys(u.By)) {
 			is := u.By[purpose]
-			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, build.Price(is.Write, is.Read)})
+			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, cost.Price(is.Write, is.Read)})
 		}
 	}
 	if len(p.Tables) == 0 {
