@@ -122,5 +122,8 @@ func openModels(ctx context.Context, at drivers.Place, models []*model.Model, o 
 	if errors.Is(err, store.ErrNoTable) && at.Store().Deploys() {
 		return nil, Usage("a table does not exist, the model's or weir's own: %v; %s makes what is missing, and changes nothing else", err, models[0].Command("deploy tables"))
 	}
+	if url := ServerOf(err, at.Directory()); url != "" {
+		err = fmt.Errorf("%w; it serves at %s", err, url)
+	}
 	return s, usageOf(err)
 }

@@ -125,6 +125,8 @@ func TestTries(t *testing.T) {
 				w := httptest.NewRecorder()
 				if h.ServeHTTP(w, httptest.NewRequest(method, found[2], nil)); w.Code/100 != 2 {
 					t.Errorf("%s: %d %s", line, w.Code, w.Body)
+				} else if strings.Contains(line, "/v1/") && method == http.MethodGet && !strings.Contains(w.Body.String(), `"items":[{`) {
+					t.Errorf("%s has no rows: %s", line, w.Body)
 				}
 			}
 		})
