@@ -20,7 +20,7 @@ func Called(program string) string {
 }
 
 // commands finds the commands of the programs in a text for people; ingest and simulator may stand there as weir's already.
-var commands = regexp.MustCompile(`\b(projector)(\s+)(replay|run|serve|dev|query|build|status|verify|why|dead|deploy|doctor|lint|init|test|diff|schema|function)\b` +
+var commands = regexp.MustCompile(`\b(projector)(\s+)(replay|run|serve|dev|query|build|status|verify|why|dead|deploy|doctor|lint|init|test|cost|diff|schema|function)\b` +
 	`|(?:\bweir )?\b(ingest)(\s+)(put|serve|backfill|migrate)\b|(?m:^( {4}|again: |)(simulator) )`)
 
 // Typed returns a text with its commands as the user types them.
