@@ -150,6 +150,27 @@ func (e *Entity) fieldBefore(name string, before int) *Field {
 	return f
 }
 
+// ReadAs returns the type that a value must have so that computed attributes can be read from it: a map or a list for a path,
+// and that of an attribute which is the value itself. It is "" if nothing asks for one.
+func (e *Entity) ReadAs(name string) Type {
+	for _, a := range e.Formulas {
+		for _, w := range strings.Fields(a.Is) {
+			switch _, root, steps, _ := e.cutPath(w); {
+			case root != name:
+			case len(steps) > 0 && steps[0][0] == '.':
+				return TypeMap
+			case len(steps) > 0:
+				return TypeList
+			case w == a.Is && a.As != "":
+				return TypeNumber
+			case w == a.Is:
+				return a.Type
+			}
+		}
+	}
+	return ""
+}
+
 // Names returns the names that the field is read by: its own, or those of the fields that it is computed from.
 func (f *Field) Names() []string {
 	if f.Formula == nil {

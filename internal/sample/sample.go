@@ -217,6 +217,13 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	if a != nil {
 		typ = a.Type
 	}
+	as := e.ReadAs(name)
+	if as != "" && (typ == model.TypeString || typ == model.TypeAny) {
+		typ = as
+	}
+	if as == model.TypeList && typ == as {
+		return value.OfList() // paths into it say nothing of what is in it
+	}
 	words := s.words[f]
 	switch {
 	case len(words) > 0:
@@ -226,7 +233,11 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 	}
 	switch typ {
 	case model.TypeNumber:
-		return within(a, value.OfInt(int64(1+k%5)))
+		n := within(a, value.OfInt(int64(1+k%5)))
+		if a == nil && as != "" { // a text in the key of an index
+			n = value.OfString(n.Text())
+		}
+		return n
 	case model.TypeBoolean:
 		return value.OfBool(true)
 	case model.TypeFlag:

@@ -155,3 +155,44 @@ func counts(t *testing.T, s store.Store, m *model.Model, tally *model.Tally) boo
 	}
 	return false
 }
+
+// TestComputed: rows of the sample have what computed attributes can be read from.
+func TestComputed(t *testing.T) {
+	m, err := model.Parse("m.yaml", []byte(`
+model: m
+tables: {some: {key: [PK, SK], indexes: {GSI1: [GSI1PK, GSI1SK]}}}
+entities:
+  A: {where: {t: A}, key: {PK: "A#{owner}", SK: A}, attributes: {}}
+  B:
+    where: {t: B}
+    key: {PK: "B#{b}", SK: B, GSI1PK: "A#{owner}", GSI1SK: "{placed}#{n}"}
+    attributes:
+      l: list!
+      x: any
+      at: {type: time, is: placed}
+      nr: {type: number, is: n}
+      paid: {type: number, is: "sum(l[].amount)"}
+      more: {type: number, is: x.more * 2}
+derive:
+  A.paid: {sum: B.paid, where: {at: present}}
+  A.nr: {sum: B.nr}
+  A.more: {sum: B.more}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := embedded.Open("data", []store.Table{owntable.Table(), m.Tables[0].Table}, embedded.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &ingest.Writer{Model: m, Store: s, Now: func() time.Time { return now }}
+	cs := Commands(m, now)
+	for i, res := range w.Do(t.Context(), cs) {
+		if res.Err != nil {
+			t.Errorf("%s %s: %v", cs[i].Entity, value.AppendPlainItem(nil, cs[i].Item), res.Err)
+		}
+	}
+	if len(cs) < 4 {
+		t.Errorf("only %d rows", len(cs))
+	}
+}
