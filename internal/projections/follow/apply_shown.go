@@ -89,7 +89,7 @@ func (w *Work) settle(ctx context.Context, rows []Unsettled) (again []Unsettled,
 	return again, refused, w.Compare(ctx, puts, values, nil, events.Position{})
 }
 
-// waits reports of which lists nothing is kept although the row followed is there: its own change, or a build, is still to give
+// waits reports of which lists nothing is kept although the row followed exists: its own change, or a build, is still to give
 // its value.
 func (w *Work) waits(ctx context.Context, puts []*projections.Put, values Values) (map[string]bool, error) {
 	var refs []store.Ref

@@ -1,6 +1,6 @@
 // Package follow is the projection kind that gives an attribute of a row the value that a
 // field of another row has. Rows that follow are made by package copies, which calls this
-// package before and after it writes them.
+// package before and after it writes them, or are the application's own (shown.go).
 //
 // It reads and writes these rows of our own table (package owntable):
 //
