@@ -50,7 +50,7 @@ func (r *reader) warn(at pos, hint, format string, args ...any) {
 
 // cost adds a note of what is legal, and costs more than it seems.
 func (r *reader) cost(at pos, hint, format string, args ...any) {
-	r.note(&r.warnings, Note, at, hint, fmt.Sprintf(format, args...))
+	r.note(&r.warnings, Note, at, hint, format, args...)
 }
 
 // note adds to one of the lists, unless it is full.
