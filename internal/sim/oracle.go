@@ -307,7 +307,7 @@ func (t *truth) follows() {
 func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, certain bool) {
 	key, ok := followedKey(f, row)
 	if !ok {
-		return value.Value{}, false
+		return value.Value{}, f.Rule == nil
 	}
 	name := refName(store.Ref{Table: f.Source.Table.Name, Key: key})
 	if f.Source.Derived {
