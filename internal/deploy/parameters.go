@@ -75,7 +75,7 @@ func parameters(p *Plan) []parameter {
 		parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},
 		parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
 		parameter{Name: paramRunbook, Default: "operations.md", Pattern: `^[^#]+$`, Help: "The address of the page operations.md, as your people reach it. Each alarm names its section there."},
-		parameter{Name: paramConcurrency, Default: "800", Number: true, Help: "At how many concurrent executions of the account an alarm begins: 80 % of its limit, which projector doctor prints."},
+		parameter{Name: paramConcurrency, Default: "800", Number: true, Help: "At how many concurrent executions of the account an alarm begins: 80 % of its limit, which doctor prints."},
 		parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."},
 		parameter{Name: "CodeBucket", Required: true, Help: "The bucket with the packages of the functions."},
 		parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The key of the projector's package."},

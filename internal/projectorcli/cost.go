@@ -14,14 +14,14 @@ import (
 type costCommand struct {
 	output
 	Model     string    `arg:"" help:"Name of a built-in model or path of a model file."`
-	Writes    perSecond `env:"-" required:"" placeholder:"N/s" help:"Writes of source rows, such as 1000/s, 36000/h or 50000/d."`
-	Shards    int       `env:"-" default:"4" placeholder:"N" help:"Open shards of the streams (default ${default}): a partition of a table has one."`
-	Targets   float64   `env:"-" default:"10000" placeholder:"N" help:"Rows that show a derivation and change, all alike often (default ${default}): fewer repeat more in a batch."`
-	Window    float64   `env:"-" default:"1" placeholder:"SECONDS" help:"The batching window (default ${default})."`
-	Row       float64   `env:"-" default:"1" placeholder:"KB" help:"Size of a row that weir writes (default ${default})."`
-	Memory    float64   `env:"-" default:"512" placeholder:"MB" help:"Memory of the function (default ${default})."`
-	Processes int       `env:"-" placeholder:"N" help:"Processes that run in place of functions, one that reads and others that stand by."`
-	EachEvent bool      `env:"-" help:"The function writes metrics for each event (WEIR_METRICS=event)."`
+	Writes    perSecond `env:"WEIR_COST_WRITES" required:"" placeholder:"N/s" help:"Writes of source rows, such as 1000/s, 36000/h or 50000/d."`
+	Shards    int       `env:"WEIR_COST_SHARDS" default:"4" placeholder:"N" help:"Open shards of the streams (default ${default}): a partition of a table has one."`
+	Targets   float64   `env:"WEIR_COST_TARGETS" default:"10000" placeholder:"N" help:"Rows that show a derivation and change, all alike often (default ${default}): fewer repeat more in a batch."`
+	Window    float64   `env:"WEIR_COST_WINDOW" default:"1" placeholder:"SECONDS" help:"The batching window (default ${default})."`
+	Row       float64   `env:"WEIR_COST_ROW" default:"1" placeholder:"KB" help:"Size of a row that weir writes (default ${default})."`
+	Memory    float64   `env:"WEIR_COST_MEMORY" default:"512" placeholder:"MB" help:"Memory of the function (default ${default})."`
+	Processes int       `env:"WEIR_COST_PROCESSES" placeholder:"N" help:"Processes that run in place of functions, one that reads and others that stand by."`
+	EachEvent bool      `env:"WEIR_COST_EACH_EVENT" help:"The function writes metrics for each event (WEIR_METRICS=event)."`
 }
 
 // perSecond is a rate as people write it.

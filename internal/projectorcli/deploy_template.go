@@ -132,8 +132,12 @@ control: actions on the indexes that weir makes, and no others. The stage defaul
 weir-*, in which those of all stages are. Give it to the role of the functions, or to a
 user with a password:
 
-  projector deploy role --stage prod | curl -u admin -X PUT -H 'Content-Type: application/json' \
-    --data-binary @- https://HOST/_plugins/_security/api/roles/weir
+  projector deploy role --stage prod
+
+Its output, in a file role.json, goes to the cluster so:
+
+  curl -u admin -X PUT -H 'Content-Type: application/json' --data-binary @role.json \
+    https://HOST/_plugins/_security/api/roles/weir
   curl -u admin -X PUT -H 'Content-Type: application/json' \
     -d '{"backend_roles": ["arn:aws:iam::111122223333:role/..."], "users": ["weir"]}' \
     https://HOST/_plugins/_security/api/rolesmapping/weir`
