@@ -132,7 +132,7 @@ control: actions on the indexes that weir makes, and no others. The stage defaul
 weir-*, in which those of all stages are. Give it to the role of the functions, or to a
 user with a password:
 
-  projector deploy role --stage prod
+  projector deploy role
 
 Its output, in a file role.json, goes to the cluster so:
 
