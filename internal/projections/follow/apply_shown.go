@@ -147,7 +147,7 @@ func (w *Work) settling(u *Unsettled, p *projections.Put, values Values, waits m
 			if set(ops...) {
 				asRead(marks(f.Attr)[1:]...)
 				for _, by := range f.Input.Fields {
-					asRead(by.Attr)
+					asRead(by.Attrs()...)
 				}
 				for _, t := range e.Where {
 					asRead(t.Field.Attr)

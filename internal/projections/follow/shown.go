@@ -89,7 +89,7 @@ func touches(f *model.Follow, c *projections.Change) bool {
 // renames reports whether a change may have changed which row the attribute follows.
 func renames(f *model.Follow, c *projections.Change) bool {
 	return slices.ContainsFunc(f.Input.Fields, func(by *model.Field) bool {
-		return !value.Equal(c.Old.Get(by.Attr), c.New.Get(by.Attr)) || !value.Equal(c.Old.Get(by.Name), c.New.Get(by.Name))
+		return slices.ContainsFunc(by.Attrs(), func(name string) bool { return !value.Equal(c.Old.Get(name), c.New.Get(name)) })
 	})
 }
 
