@@ -87,7 +87,7 @@ func (w *world) deploy(m *model.Model) (d deployed, err error) {
 	if err := cmd.Run(); err != nil {
 		return d, fmt.Errorf("deploy tables: %w", err)
 	}
-	d = deployed{env: append(append(os.Environ(), "WEIR_MODEL="+m.Arg), inEnv(w.proxy, name)...), streams: map[string]string{}}
+	d = deployed{env: append(append(os.Environ(), "WEIR_MODEL="+m.Arg, "WEIR_METRICS=event"), inEnv(w.proxy, name)...), streams: map[string]string{}}
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(w.service.String()), Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider(name, "local", ""),
 	})
