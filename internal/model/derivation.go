@@ -281,6 +281,9 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 		of.within("source", f.Source.identity())
 		of.within("field", f.Field.definition())
 		of.assigns("by", f.Key)
+		if f.Rule != nil && f.Source.Derived {
+			of.add("escaped") // without that, rows were on the list of a row with another key
+		}
 		all = append(all, of)
 	}
 	x.anyOrder("rule", all)

@@ -45,29 +45,37 @@ func (f *Follow) inputs() (all []reading) {
 	return append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}})
 }
 
-// Followed returns the key of the row that a row follows, without a Rule. weir escapes values in the keys of the rows that it makes.
+// Followed returns the key of the row that a row of From follows.
 func (f *Follow) Followed(row value.Item) (store.Key, bool) {
-	switch e := f.Source; {
-	case e.Group != nil:
-		key, _, ok := e.groupKey(f.Key, row)
-		return key, ok
-	case e.Derived:
-		return e.keyBy(func(k *KeyTemplate, name string) value.Value {
-			a := seq.At(f.Key, func(a *Assign) bool { return a.Name == name })
-			switch {
-			case a == nil:
-				return value.Value{}
-			case a.Expr.Field == nil:
-				return a.Expr.Const
-			}
-			v := a.Expr.Field.InKey(row, k.Template)
-			if a.Expr.Field.Typed() && v.Kind() == value.String {
-				v = value.OfString(k.Template.Escape(v.Text()))
-			}
-			return v
-		})
-	}
-	return f.Source.KeyFrom(f.Key, row)
+	return f.KeyBy(func(by *Field, t *Template) value.Value {
+		if f.Source.Group != nil {
+			return by.Get(row)
+		}
+		return by.InKey(row, t)
+	})
+}
+
+// KeyBy returns the key of the row that is followed, of the values that get returns. weir escapes values in the keys of the rows
+// that it makes: all of them in a group's, and in those of other rows what people typed.
+func (f *Follow) KeyBy(get func(by *Field, t *Template) value.Value) (store.Key, bool) {
+	e := f.Source
+	return e.keyBy(func(k *KeyTemplate, name string) value.Value {
+		a := seq.At(f.Key, func(a *Assign) bool { return a.Name == name })
+		if a == nil {
+			return value.Value{}
+		}
+		by, v := a.Expr.Field, a.Expr.Const
+		if by != nil {
+			v = get(by, k.Template)
+		}
+		switch typed := by != nil && by.Typed() && v.Kind() == value.String; {
+		case e.Group != nil && k.Attr.Type == value.String:
+			return value.OfString(k.Template.Escape(value.Scalar(v)))
+		case e.Group == nil && e.Derived && typed:
+			return value.OfString(k.Template.Escape(v.Text()))
+		}
+		return v
+	})
 }
 
 // shownDecl is an attribute of an application's row that follows, as the file has it.

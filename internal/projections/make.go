@@ -393,7 +393,7 @@ func MakeRow(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 		if fl == nil || rule.Into.Attribute(fl.Attr) == nil {
 			continue
 		}
-		if of, ok := fl.Source.KeyFrom(fl.Key, row); ok {
+		if of, ok := fl.Followed(row); ok {
 			p.Follows = append(p.Follows, Following{Follow: fl, Of: store.Ref{Table: fl.Source.Table.Name, Key: of}})
 		}
 	}

@@ -305,7 +305,7 @@ func (t *truth) follows() {
 // row keeps the last value of a deleted row: where records were lost, nothing says what
 // that was.
 func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, certain bool) {
-	key, ok := followedKey(f, row)
+	key, ok := f.Followed(row)
 	if !ok {
 		return value.Value{}, f.Rule == nil
 	}
@@ -331,20 +331,12 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 
-// followedKey is the key of the row that a row follows.
-func followedKey(f *model.Follow, row value.Item) (store.Key, bool) {
-	if f.Rule == nil {
-		return f.Followed(row)
-	}
-	return f.Source.KeyFrom(f.Key, row)
-}
-
 // lapses reports whether a row may have begun to follow a deleted row when weir no longer had
 // to keep its last value: a tombstone's life lies between the last writes of both. Where
 // streams keep all records, weir may have been late by any time; and a row that is derived
 // itself may be newer than all deeds.
 func (t *truth) lapses(f *model.Follow, of *model.Entity, row value.Item) bool {
-	source, _ := followedKey(f, row)
+	source, _ := f.Followed(row)
 	gone, ok := t.written[refName(store.Ref{Table: f.Source.Table.Name, Key: source})]
 	if !ok {
 		return false

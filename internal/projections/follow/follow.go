@@ -152,17 +152,6 @@ func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 			return of, false
 		}
 	}
-	key, ok := f.Source.Key(func(name string) value.Value {
-		for i := range f.Key {
-			switch x := &f.Key[i].Expr; {
-			case f.Key[i].Name != name:
-			case x.Field != nil:
-				return projections.Taken(f.Rule, x.Field.Name, row)
-			default:
-				return x.Const
-			}
-		}
-		return value.Value{}
-	})
+	key, ok := f.KeyBy(func(by *model.Field, _ *model.Template) value.Value { return projections.Taken(f.Rule, by.Name, row) })
 	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
 }
