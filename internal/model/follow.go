@@ -178,16 +178,25 @@ func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
 }
 
 // checkAwaited reports an entry of an insertion that takes a value which its source row only shows later: a change of weir's own
-// makes the row follow.
+// makes the row follow. A row enters later, too, where a test asks for the value.
 func checkAwaited(c *compiler, r *RowRule) {
-	if !slices.Contains(r.Keep, events["insert"]) {
+	inserts := slices.Contains(r.Keep, events["insert"])
+	if !inserts && !slices.Contains(r.Keep, Enter) {
 		return
 	}
-	read := seq.Map(r.Where, func(t Test) *Field { return t.Field })
-	for _, f := range append(read, assigned(r.Fields)...) {
-		if late := seq.Find(r.Source.Follows, func(s *Follow) bool { return f != nil && f.Name == s.Attr }); late != nil {
-			c.report(r.decl.name.pos, "let the entry follow by itself: "+r.Into.Name+"."+f.Name+": {follow: "+late.decl.Follow.text+", by: …}",
-				"%s takes %s, which follows another row: a row that is inserted does not show it yet", r.Name, late.Name)
+	read := append(seq.Map(r.Where, func(t Test) *Field { return t.Field }), assigned(r.Fields)...)
+	if r.Subscribers != nil {
+		read = append(read, seq.Map(r.Subscribers.By, func(m Match) *Field { return m.Expr.Field })...)
+	}
+	for _, late := range r.Source.Follows {
+		takes := func(f *Field) bool { return f != nil && slices.Contains(f.Names(), late.Attr) }
+		asks := func(t Test) bool { return takes(t.Field) && !t.Is.Holds(value.Value{}) }
+		if slices.ContainsFunc(read, takes) && (inserts || !slices.ContainsFunc(r.Where, asks)) {
+			hint := "let the entry follow by itself: " + r.Into.Name + "." + late.Attr + ": {follow: " + late.decl.Follow.text + ", by: …}"
+			if !inserts {
+				hint += ", or where: {" + late.Attr + ": present}"
+			}
+			c.report(r.decl.name.pos, hint, "%s takes %s, which follows another row: a row that is inserted does not show it yet", r.Name, late.Name)
 			return
 		}
 	}

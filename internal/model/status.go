@@ -377,7 +377,9 @@ type use struct {
 // Each has the place in the file that an error about it names.
 func (c *compiler) tested(e *Entity) (out []use) {
 	add := func(what string, at pos, fields ...*Field) {
-		out = append(out, seq.Map(fields, func(f *Field) use { return use{f.Name, what, at} })...)
+		for _, f := range fields { // nothing of a computed attribute reads otherwise either
+			out = append(out, seq.Map(f.Names(), func(name string) use { return use{name, what, at} })...)
+		}
 	}
 	field := func(t Test) *Field { return t.Field }
 	add(e.Name, e.decl.name.pos, seq.Map(e.Where, field)...)
