@@ -119,6 +119,11 @@ func (c *compiler) checkComputed(e *Entity, a *Attribute) {
 	if a.Required || !a.Default.IsMissing() || a.Defaults != nil {
 		c.report(d.name.pos, "leave it out", "%s is computed, so it is neither required nor has a default", a.Name)
 	}
+	for _, name := range a.Computed.From.Names() {
+		if _, late := e.takenField(name); late && e.Attribute(name) == nil && !e.Derived {
+			c.report(d.From.pos, "name a time that commands give", "%s.%s is computed when a command writes the row, and %s shows a value of another row, which comes later", e.Name, a.Name, name)
+		}
+	}
 	if by := a.Computed.By; by != nil {
 		for _, w := range by.words() {
 			if _, said := a.Computed.Each[w]; !said {
