@@ -482,6 +482,8 @@ func checkSort(c *compiler, q *Query) {
 	at := q.decl.at("sort")
 	if len(q.Steps) > 1 || q.Steps[0].Get || q.Unique {
 		c.report(at, "leave it out", "sort orders the rows of one list")
+	} else {
+		c.checkHeld(q.Steps[0], q.Sort, q.decl.Sort)
 	}
 	if q.Steps[0].decl.said("order") {
 		c.report(q.Steps[0].decl.at("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
