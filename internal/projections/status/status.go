@@ -251,7 +251,9 @@ func Basis(e *model.Entity) []string {
 			if st.List.Others != nil {
 				for i := range st.List.Others.Key {
 					if f := st.List.Others.Key[i].Expr.Field; f != nil {
-						add(f.Attr)
+						for _, name := range f.Attrs() {
+							add(name)
+						}
 					}
 				}
 			}
