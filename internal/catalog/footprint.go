@@ -133,15 +133,26 @@ const removedLife = retention + 2*time.Hour
 // remember reads what retired derivations have left on rows of the model's entities, so that nothing takes it for the
 // application's. What the model declares today is the application's.
 func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
-	prints, err := c.Footprints(ctx)
+	left, err := c.Left(ctx, row)
 	if err != nil {
 		return err
 	}
 	for _, e := range c.model.Entities {
-		if e.Derived {
-			continue
+		if !e.Derived {
+			e.Left.Set(left[e])
 		}
-		var left []string
+	}
+	return nil
+}
+
+// Left returns the attributes that retired derivations have left on rows, by entity of the model.
+func (c *Catalog) Left(ctx context.Context, row owntable.CatalogRow) (map[*model.Entity][]string, error) {
+	prints, err := c.Footprints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left := map[*model.Entity][]string{}
+	for _, e := range c.model.Entities {
 		shape := ShapeOf(e)
 		for _, f := range prints {
 			is := row.Derivations[f.Name]
@@ -149,9 +160,8 @@ func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
 			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Meets) {
 				continue
 			}
-			left = append(left, seq.Where(f.Attrs, func(name string) bool { return e.Attribute(name) == nil })...)
+			left[e] = append(left[e], seq.Where(f.Attrs, func(name string) bool { return e.Attribute(name) == nil })...)
 		}
-		e.Left.Set(left)
 	}
-	return nil
+	return left, nil
 }

@@ -122,7 +122,8 @@ type pass struct {
 	*Verify
 	engine  *Engine
 	catalog owntable.CatalogRow
-	all     *sorter.Sorter // what rows of both stores say
+	left    map[*model.Entity][]string // on rows that weir makes, by retired derivations
+	all     *sorter.Sorter             // what rows of both stores say
 }
 
 // begin begins a pass. End it.
@@ -130,7 +131,12 @@ func (v *Verify) begin(ctx context.Context) (*pass, error) {
 	if v.Unshown = nil; v.Now == nil {
 		v.Now = time.Now
 	}
-	c, err := catalog.New(v.Model, v.Store, v.Now, catalog.Options{}).Row(ctx)
+	of := catalog.New(v.Model, v.Store, v.Now, catalog.Options{})
+	c, err := of.Row(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := of.Left(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +145,7 @@ func (v *Verify) begin(ctx context.Context) (*pass, error) {
 		return nil, err
 	}
 	all := sorter.New(int(v.Memory.Share(8*memory.MB)), func() (sorter.File, error) { return os.CreateTemp(e.dir, "said-") })
-	return &pass{v, e, c, all}, nil
+	return &pass{v, e, c, left, all}, nil
 }
 
 // end removes what the pass has made.
@@ -149,6 +155,7 @@ func (p *pass) end() error { return errors.Join(p.all.Close(), p.engine.Close())
 // rows is given to use.
 func (p *pass) derive(ctx context.Context, is func(*reader) rows, use func(*model.Table, []value.Item) error) error {
 	read, r := 0, newReader(p.Model, p.catalog, p.Now(), false)
+	r.left = p.left
 	says := is(r)
 	err := p.scan(ctx, p.Store, says, p.all, func(t *model.Table, some []value.Item) error {
 		if read += len(some); p.Progress != nil {

@@ -41,7 +41,8 @@ type reader struct {
 	catalog owntable.CatalogRow // which generations targets show
 	now     time.Time           // decides which rows TTL may have deleted
 	derived map[*model.Entity][]string
-	lists   map[string]string // by kind of row and name, the generation of each list in weir's own table that the model reads; those of what is retired stay, and nothing reads them
+	left    map[*model.Entity][]string // what retired derivations show until it is pruned
+	lists   map[string]string          // by kind of row and name, the generation of each list in weir's own table that the model reads; those of what is retired stay, and nothing reads them
 }
 
 func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
@@ -132,7 +133,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 // made is what a row that weir made has of its rule, without what other derivations show on it.
 func (r *reader) made(e *model.Entity, row value.Item) string {
 	return runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
-		return !owntable.IsOurs(name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
+		return !owntable.IsOurs(name) && !slices.Contains(r.left[e], name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
 	})))
 }
 
