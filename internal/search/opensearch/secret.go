@@ -26,7 +26,8 @@ type keyed struct {
 
 	mu   sync.Mutex
 	have login
-	read time.Time // when the secret was read last
+	read time.Time // when the secret was asked for last
+	said error     // what came of it instead of a login
 }
 
 // login is what a secret says.
@@ -35,6 +36,9 @@ type login struct{ Username, Password string }
 // A refused password is looked up this often at most: each look costs a request, and a cluster that
 // denies a permission answers 403 for ever.
 const readAgain = 10 * time.Second
+
+// While there is no password, a secret that cannot be read is asked for this often at most: others get what was said.
+const failAgain = time.Second
 
 // newKeyed sends nothing yet.
 func newKeyed(ctx context.Context, next http.RoundTripper, user, arn string) (*keyed, error) {
@@ -90,6 +94,21 @@ func (k *keyed) login(ctx context.Context, refused login) (login, error) {
 	if k.have != refused || refused != (login{}) && k.now().Sub(k.read) < readAgain {
 		return k.have, nil
 	}
+	if k.said != nil && k.now().Sub(k.read) < failAgain {
+		return login{}, k.said
+	}
+	l, err := k.ask(ctx)
+	if ctx.Err() != nil { // which says nothing of the secret
+		return login{}, err
+	}
+	if k.read, k.said = k.now(), err; err == nil {
+		k.have = l
+	}
+	return l, err
+}
+
+// ask asks for the secret.
+func (k *keyed) ask(ctx context.Context) (login, error) {
 	text, err := k.value(ctx)
 	if err != nil {
 		return login{}, fmt.Errorf("the secret with the password of OpenSearch: %w", err)
@@ -104,7 +123,6 @@ func (k *keyed) login(ctx context.Context, refused login) (login, error) {
 	if l.Username = cmp.Or(k.user, l.Username); l.Username == "" {
 		return login{}, errors.New("neither the URL of OpenSearch nor its secret has a user name: https://USER@HOST?secret=ARN")
 	}
-	k.have, k.read = l, k.now()
 	return l, nil
 }
 

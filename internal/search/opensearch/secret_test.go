@@ -130,3 +130,33 @@ func TestSecretRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestSecretIsAskedSeldom: a secret that cannot be read costs no look for each request, neither before the first password nor after
+// the cluster has refused it.
+func TestSecretIsAskedSeldom(t *testing.T) {
+	w := &secretWorld{password: "one"}
+	s := w.start(t, "http://HOST?secret=arn:aws:secretsmanager:eu-west-1:1:secret:a-1")
+	now := time.Now()
+	s.keyed.now = func() time.Time { return now }
+	for range 3 {
+		if err := w.count(t, s); err == nil || !strings.Contains(err.Error(), "AccessDeniedException") {
+			t.Error(err)
+		}
+	}
+	if w.reads != 1 {
+		t.Errorf("%d reads without a password", w.reads)
+	}
+	now, w.kept = now.Add(failAgain), `{"username":"weir","password":"one"}`
+	failtest.On(t, w.count(t, s))
+	now, w.kept, w.password, w.reads = now.Add(time.Hour), "", "two", 0
+	for range 3 {
+		if err := w.count(t, s); !isStatus(err, http.StatusUnauthorized) {
+			t.Error(err)
+		}
+	}
+	if w.reads != 1 {
+		t.Errorf("%d reads with a refused password", w.reads)
+	}
+	now, w.kept = now.Add(readAgain), `{"username":"weir","password":"two"}`
+	failtest.On(t, w.count(t, s))
+}
