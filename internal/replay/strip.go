@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"slices"
+	"strings"
+
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -53,12 +56,13 @@ func (s stripped) dress(now value.Item, mark value.Value) value.Item {
 }
 
 // carried is what a row goes on to show when it is written as a row of an entity: the
-// attributes of the row as it is, now, that are not for the recording to write.
+// attributes of the row as it is, now, that are not for the recording to write. What a row follows no more is not
+// carried: a new value would be written on a row that is none of weir's.
 func carried(e *model.Entity, now []value.Attr) []value.Attr {
 	var attrs []value.Attr
 	counted := false
 	for _, a := range now {
-		if a.Name != owntable.SeenMark && a.Name != owntable.Own && isDerived(e, a.Name) {
+		if a.Name != owntable.SeenMark && a.Name != owntable.Own && isDerived(e, a.Name) && !marksOther(e, a.Name, now) {
 			attrs = append(attrs, a)
 			counted = counted || a.Name == owntable.Version
 		}
@@ -68,4 +72,13 @@ func carried(e *model.Entity, now []value.Attr) []value.Attr {
 		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}
 	return attrs
+}
+
+// marksOther reports whether an attribute is what weir notes of one that follows, and rows of the entity do not follow with it.
+func marksOther(e *model.Entity, name string, now []value.Attr) bool {
+	markOf := strings.TrimPrefix(owntable.Follows(""), owntable.FollowVersion(""))
+	version := strings.TrimSuffix(name, markOf)
+	is := func(f *model.Follow) bool { return owntable.FollowVersion(f.Attr) == version }
+	of := func(a value.Attr) bool { return owntable.IsOurs(name) && a.Name == version+markOf }
+	return slices.ContainsFunc(now, of) && (e == nil || !slices.ContainsFunc(e.Follows, is))
 }
