@@ -7,7 +7,10 @@
 package cases
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,6 +56,7 @@ type ask struct {
 var (
 	sections = regexp.MustCompile(`(?m)^## (.*)$`)
 	blocks   = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.-]*)\n(.*?)^```$")
+	fences   = regexp.MustCompile("(?m)^[ \\t]*(?:```+|~~~+) *(?:console\\b|(?:json\\w*|yaml) +[\\w.-]).*$")
 	typed    = regexp.MustCompile(`(?m)^\$ (?:weir|projector) (query .*)\n`)
 )
 
@@ -106,7 +110,13 @@ func (p *Page) lineAt(offset int) int { return 1 + strings.Count(p.text[:offset]
 
 // read reads the blocks of a part of the page into a case.
 func (p *Page) read(c *Case, from, to int) error {
-	for _, at := range blocks.FindAllStringSubmatchIndex(p.text[from:to], -1) {
+	found := blocks.FindAllStringSubmatchIndex(p.text[from:to], -1)
+	for _, fence := range fences.FindAllStringIndex(p.text[from:to], -1) { // each begins a block, or it would be passed over
+		if !slices.ContainsFunc(found, func(at []int) bool { return at[0] == fence[0] }) {
+			return fmt.Errorf("%s:%d: this is not read as a block of code: it is indented, has something behind its name, or the block before it has no end", p.Path, p.lineAt(from+fence[0]))
+		}
+	}
+	for _, at := range found {
 		for i := range at {
 			at[i] += from
 		}
@@ -145,14 +155,46 @@ func (p *Page) questions(from, to int) (out []ask) {
 	return out
 }
 
-// Update writes what is derived in place of what the page says, where it differs, and saves the page.
+// Update writes what is derived in place of what the page says, where it differs, and saves the page: whole, or not at all. A page
+// that was changed since it was read is refused.
 func (p *Page) Update(found []Failure) error {
-	is := slices.Clone(found)
+	is, was := slices.Clone(found), p.text
 	slices.SortFunc(is, func(a, b Failure) int { return b.to - a.to }) // from the end, so offsets stay
 	for _, f := range is {
 		if f.to > 0 {
 			p.text = p.text[:f.from] + f.Got + p.text[f.to:]
 		}
 	}
-	return os.WriteFile(p.Path, []byte(p.text), 0o666)
+	return replace(p.Path, was, p.text)
+}
+
+// replace replaces the content of a file that still has what it had. A link to it stays one.
+func replace(path, was, text string) (err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	is, err := os.OpenFile(path, os.O_RDWR, 0) // a file that is read only stays as it is
+	if err != nil {
+		return err
+	}
+	defer is.Close()
+	info, err := is.Stat()
+	if err != nil {
+		return err
+	}
+	if content, err := io.ReadAll(is); err != nil || string(content) != was {
+		return cmp.Or(err, fmt.Errorf("%s was changed meanwhile, and is not written; run the test again", path))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"weir/internal/events"
@@ -99,5 +100,45 @@ func TestWaysAreDifferent(t *testing.T) {
 	failtest.On(t, w.comeAgain(t.Context(), records, 2))
 	if n := len(w.delivered); n < 2 {
 		t.Errorf("%d pages are delivered again", n)
+	}
+}
+
+// TestBlocksAreRead: what looks like a block of a case, and would be passed over, is refused.
+func TestBlocksAreRead(t *testing.T) {
+	for _, more := range []string{
+		"```jsonl expected.jsonl\n{\"letter\":\"image\"}\n",
+		"```text\nno end\n\n```jsonl expected.jsonl\n{}\n```\n",
+		"```jsonl  expected.jsonl\n{}\n```\n",
+		"  ```jsonl expected.jsonl\n  {}\n  ```\n",
+		"~~~jsonl expected.jsonl\n{}\n~~~\n",
+		"```console title=x\n$ projector query shop.yaml user user=u1\n```\n",
+	} {
+		path := filepath.Join(t.TempDir(), "shop.test.md")
+		failtest.On(t, os.WriteFile(path, []byte(page+more), 0o666))
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), "is not read as a block of code") {
+			t.Errorf("%q: %v", more, err)
+		}
+	}
+}
+
+// TestUpdateKeeps: a page keeps its mode, one that was changed meanwhile stays, and nothing is left beside it.
+func TestUpdateKeeps(t *testing.T) {
+	p := readPage(t, page)
+	a := p.Cases[0].asks[0]
+	found := []Failure{{from: a.from, to: a.to, Got: "{}\n"}}
+	failtest.On(t, os.Chmod(p.Path, 0o640))
+	failtest.On(t, p.Update(found))
+	text, err := os.ReadFile(p.Path)
+	failtest.On(t, err)
+	if info, err := os.Stat(p.Path); err != nil || info.Mode().Perm() != 0o640 || !strings.HasSuffix(string(text), "user=u1\n{}\n```\n") {
+		t.Errorf("%v %v %q", info.Mode(), err, text)
+	}
+	p = readPage(t, page)
+	failtest.On(t, os.WriteFile(p.Path, []byte("of an editor"), 0o666))
+	if err := p.Update(found); err == nil || !strings.Contains(err.Error(), "was changed meanwhile") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(p.Path)); err != nil || len(left) != 1 {
+		t.Error(left, err)
 	}
 }
