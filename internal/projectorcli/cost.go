@@ -56,8 +56,10 @@ func (c *costCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	if c.Shards < 1 || c.Window < 0 || c.Row <= 0 || c.Memory < 128 || c.Processes < 0 || c.Targets < 1 {
-		return usage("--shards and --targets are 1 or more, --row more than 0, --memory 128 or more, --window and --processes 0 or more")
+	const most = 1e12 // and NaN is in no range
+	is := func(n, least float64) bool { return n >= least && n <= most }
+	if c.Shards < 1 || c.Processes < 0 || !is(c.Window, 0) || !is(c.Row, 0) || c.Row == 0 || !is(c.Memory, 128) || !is(c.Targets, 1) {
+		return usage("--shards and --targets are 1 or more, --row more than 0, --memory 128 or more, --window and --processes 0 or more, and none more than %.0f", most)
 	}
 	ways := cost.Of(m, cost.Load{Writes: float64(c.Writes), Shards: c.Shards, Window: c.Window, Targets: c.Targets, RowKB: c.Row, Memory: c.Memory / 1024, Processes: c.Processes, EachEvent: c.EachEvent})
 	if c.Output != "text" {
