@@ -63,12 +63,19 @@ func (c *initCommand) Run(p *program) error {
 		files = [][2]string{{c.Name + ".yaml", text}}
 	}
 	for _, f := range files {
-		if _, err := os.Stat(f[0]); err == nil {
+		if _, err := os.Lstat(f[0]); err == nil {
 			return usage("%s exists, and is not overwritten", f[0])
 		}
 	}
 	for _, f := range files {
-		if err := os.WriteFile(f[0], []byte(cli.Typed(f[1])), 0o666); err != nil {
+		is, err := os.OpenFile(f[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // no link, and nothing that came meanwhile
+		if err != nil {
+			return err
+		}
+		if _, err := is.WriteString(cli.Typed(f[1])); err != nil {
+			return errors.Join(err, is.Close())
+		}
+		if err := is.Close(); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.stdout, "%s: written\n", f[0])
