@@ -125,5 +125,8 @@ func openModels(ctx context.Context, at drivers.Place, models []*model.Model, o 
 	if url := ServerOf(err, at.Directory()); url != "" {
 		err = fmt.Errorf("%w; it serves at %s", err, url)
 	}
+	if err == nil && !at.AWS { // this process has the directory, so nothing serves there yet
+		noServer(at.Directory())
+	}
 	return s, usageOf(err)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // serverFile has the URL at which the process serves that has a data directory. The lock of the store says whether there is such
-// a process: without it, the file means nothing.
+// a process: without it, the file means nothing. Whoever takes the lock removes the file that a killed process has left.
 const serverFile = "SERVER"
 
 // Serves says in a data directory, which this process has open, at which URL it serves, until end is called.
@@ -21,6 +21,9 @@ func Serves(dir, url string) (end func(), err error) {
 	}
 	return func() { os.Remove(path) }, nil
 }
+
+// noServer removes what a process that was killed has left in a data directory.
+func noServer(dir string) { os.Remove(filepath.Join(dir, serverFile)) }
 
 // ServerOf returns the URL of the server that has a data directory, if err says that another process has it; otherwise "".
 func ServerOf(err error, dir string) string {

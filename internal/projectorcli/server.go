@@ -111,8 +111,9 @@ func (f *running) key() (string, error) {
 			return "", usage("%s has no key", f.KeysFile)
 		}
 	}
-	key, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if key = strings.TrimSpace(key); strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	key, _, _ := strings.Cut(strings.TrimSpace(line), " ") // its roles are behind it
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", usage("the key has characters other than visible ASCII")
 	}
 	return key, nil

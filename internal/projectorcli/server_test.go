@@ -55,7 +55,7 @@ func (a *answers) asks(t *testing.T, args ...string) (code int, stdout, stderr s
 // what is unfinished is said once.
 func TestServerPages(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
-	failtest.On(t, os.WriteFile(keys, []byte("first-key-0123456789\nsecond-key-0123456789\n"), 0o600))
+	failtest.On(t, os.WriteFile(keys, []byte("first-key-0123456789 read metrics\nsecond-key-0123456789\n"), 0o600))
 	a := &answers{give: []http.HandlerFunc{
 		answer(200, `{"items":[{"n":1.10,"z":"<"},{"n":2}],"cursor":"c1"}`, "Weir-Unfinished", "Album.mediaCount"),
 		answer(200, `{"items":[],"cursor":"c2"}`, "Weir-Unfinished", "Album.mediaCount"),
