@@ -350,7 +350,7 @@ func (d *drafted) text(name string) string {
 	}
 	b.WriteString("\nentities:\n")
 	for _, e := range d.entities {
-		fmt.Fprintf(&b, "  %s:\n", e.name)
+		fmt.Fprintf(&b, "  %s:\n", word(e.name))
 		if e.kind != "" {
 			fmt.Fprintf(&b, "    where: {%q: %q}\n", d.kind, e.kind)
 		}
@@ -365,15 +365,28 @@ func (d *drafted) text(name string) string {
 		}
 	}
 	for _, e := range d.others {
-		fmt.Fprintf(&b, "  # %d rows more, such as %s\n", len(e.rows), value.AppendPlainItem(nil, d.key(e.rows[0])))
+		fmt.Fprintf(&b, "  # %d rows more, such as %s\n", len(e.rows), breaks.Replace(string(value.AppendPlainItem(nil, d.key(e.rows[0])))))
 	}
 	b.WriteString(d.derivations())
 	b.WriteString("\nqueries:\n")
 	for _, e := range d.entities {
-		fmt.Fprintf(&b, "  %s: {get: %s, with: [%s]}\n", kebab(e.name), e.name, strings.Join(e.names, ", "))
+		fmt.Fprintf(&b, "  %s: {get: %s, with: [%s]}\n", word(kebab(e.name)), word(e.name), strings.Join(seq.Map(e.names, word), ", "))
 	}
 	return b.String()
 }
+
+// word is a text as YAML reads it as a text.
+func word(text string) string {
+	if words.MatchString(text) && !slices.Contains([]string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(text)) {
+		return text
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// breaks are ends of lines to YAML, and not to JSON.
+var breaks = strings.NewReplacer("\u0085", " ", "\u2028", " ", "\u2029", " ")
+
+var words = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // key is the key of a row.
 func (d *drafted) key(row value.Item) value.Item {
@@ -410,6 +423,9 @@ func (d *drafted) attributes(e *entity) (out []string) {
 	}
 	slices.Sort(names)
 	return seq.Map(names, func(name string) string {
+		if strings.ContainsAny(name, "{}[]=?$") || strings.ContainsFunc(name, unicode.IsSpace) {
+			return fmt.Sprintf("      # %q is a name that a model cannot have\n", name)
+		}
 		return fmt.Sprintf("      %q: %s\n", name, typeOf(e.rows, name))
 	})
 }

@@ -151,3 +151,25 @@ queries:
 		t.Error(err)
 	}
 }
+
+// TestHostileNames: a draft is a model, whatever attributes and kinds are named.
+func TestHostileNames(t *testing.T) {
+	text := func(name, is string) value.Attr { return value.Attr{Name: name, Value: value.OfString(is)} }
+	for _, keys := range [][2]string{{"PK", "SK"}, {"null", "true"}, {"no", "y"}} {
+		for _, kind := range []string{"null", "No", "A\u0085b: c", "x\ny", "é", "1", "{a}", "#", "\""} {
+			var rows []value.Item
+			for _, id := range []string{"1", "2", "3", "a\u0085b: {c}\n"} {
+				rows = append(rows, value.NewItem(text(keys[0], "USER#"+id), text(keys[1], "x{"+id+"}"), text("type", kind),
+					text("we ird: [", id), text("a.b", id), text("yes", id), text("\u0085x", id)))
+			}
+			for range 2 { // that are only in a comment
+				rows = append(rows, value.NewItem(text(keys[0], "\u0085b: c"), text(keys[1], "x\u2028y: z"), text("type", "other")))
+			}
+			of := &store.Table{Name: "tab.le", Key: store.KeySchema{Partition: store.KeyAttr{Name: keys[0], Type: value.String}, Sort: store.KeyAttr{Name: keys[1], Type: value.String}}}
+			draft := Model("draft", of, rows)
+			if _, err := model.Parse("draft.yaml", []byte(draft)); err != nil || !strings.Contains(draft, "rows more") {
+				t.Errorf("%q %q: %v\n%s", keys, kind, err, draft)
+			}
+		}
+	}
+}
