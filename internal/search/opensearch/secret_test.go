@@ -160,3 +160,12 @@ func TestSecretIsAskedSeldom(t *testing.T) {
 	now, w.kept = now.Add(readAgain), `{"username":"weir","password":"two"}`
 	failtest.On(t, w.count(t, s))
 }
+
+// TestSecretInItsPlace: a password where the ARN of a secret should be is in no error.
+func TestSecretInItsPlace(t *testing.T) {
+	for _, in := range []string{"https://h?secret=hunter2", "https://u@h?secret=hunter2", "https://u@h?secret=p@hunter2", "https://u@h?sign=x&password=hunter2"} {
+		if _, err := ParseTarget(in); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}

@@ -82,7 +82,13 @@ func hidden(s string) string {
 				scheme = known
 			}
 		}
-		return fmt.Sprintf("%q", scheme+"://…"+s[at:])
+		if strings.Contains(s[:at], "?") {
+			return fmt.Sprintf("%q", scheme+"://…")
+		}
+		s = scheme + "://…" + s[at:]
+	}
+	if before, _, ok := strings.Cut(s, "?"); ok { // whoever errs may have put the password itself there
+		s = before + "?…"
 	}
 	return fmt.Sprintf("%q", s)
 }
