@@ -119,8 +119,9 @@ func TestKeysThatCannotBe(t *testing.T) {
 		keyA + "," + keyB + "," + keyC:   "3 keys",
 		",":                              "0 keys",
 		"with-roles-of-its-own read all": "not all roles",
-		"with\x01a-control-character":    "visible ASCII",
-		"ümlaut-aaaaaaaaaaaaaaaaaaaaaaa": "visible ASCII",
+		"one-key-0123456789 read,one-key-0123456789": "key 2 is key 1 with other roles",
+		"with\x01a-control-character":                "visible ASCII",
+		"ümlaut-aaaaaaaaaaaaaaaaaaaaaaa":             "visible ASCII",
 	} {
 		if _, err := OpenKeys("", environ, nil); err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), environ) {
 			t.Errorf("%s: %v", environ, err)

@@ -104,8 +104,12 @@ func parseKeys(lines []string) (keys []key, err error) {
 		if slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(Roles, r) }) {
 			return nil, fmt.Errorf("what stands behind key %d are not all roles, which are %s", len(keys)+1, strings.Join(Roles, ", "))
 		}
+		sum := sha256.Sum256([]byte(words[0]))
+		if before := slices.IndexFunc(keys, func(k key) bool { return k.sum == sum && !slices.Equal(k.roles, roles) }); before >= 0 {
+			return nil, fmt.Errorf("key %d is key %d with other roles; give all its roles in one place", len(keys)+1, before+1)
+		}
 		alike[strings.Join(roles, " ")]++
-		keys = append(keys, key{sha256.Sum256([]byte(words[0])), roles})
+		keys = append(keys, key{sum, roles})
 	}
 	for _, n := range alike {
 		if n > maxAlike {
