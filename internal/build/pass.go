@@ -122,9 +122,15 @@ func (p *pass) count(ctx context.Context) (int, error) {
 	return segmentsIn(&is)
 }
 
+// planOf is what a row of a segment says of its pass: into how many segments it divides which tables.
+func (p *pass) planOf(segments int) string {
+	return fmt.Sprint(segments, " ", strings.Join(seq.Map(p.tables, func(t *store.Table) string { return t.Name }), " "))
+}
+
 // segmentsIn returns the number of segments of a pass by the row of its segment 0.
 func segmentsIn(is *owntable.SegmentRow) (int, error) {
-	n, err := strconv.Atoi(is.Plan)
+	first, _, _ := strings.Cut(is.Plan, " ")
+	n, err := strconv.Atoi(first)
 	if err != nil || n < 1 || n > store.MaxSegments {
 		return 0, fmt.Errorf("segment 0 has the plan %q", is.Plan)
 	}
@@ -181,8 +187,8 @@ func (s *segment) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if is.Plan == "" {
-			is.Plan = strconv.Itoa(s.of)
+		if n, err := segmentsIn(&is); is.Plan == "" || err == nil && is.Plan != s.planOf(n) { // another program had other tables
+			is.Plan, is.Table, is.Cursor, is.Over = s.planOf(cmp.Or(n, s.of)), 0, nil, false
 		}
 		next, w := is.Take(s.at, s.Runner.Now())
 		if err := s.spend(ctx, 1); err != nil {

@@ -224,9 +224,14 @@ func (f *fixture) takeSegments(entity string) {
 	}
 }
 
-// TestBuildOfAnEarlierProgram: of an audit that an earlier program has begun nothing is taken for done, and its builder puts
-// nothing any more.
+// TestBuildOfAnEarlierProgram: of an audit that an earlier program, or one with other tables, has begun nothing is taken for done,
+// and its builder puts nothing any more.
 func TestBuildOfAnEarlierProgram(t *testing.T) {
+	t.Run("other passes", func(t *testing.T) { auditOfAnother(t, "1", "rows again", "marks", "show again") })
+	t.Run("other tables", func(t *testing.T) { auditOfAnother(t, "1 others", "audit") })
+}
+
+func auditOfAnother(t *testing.T, plan string, passes ...string) {
 	f := open(t, load(t, films))
 	f.write("PK", "MOVIE#1", "SK", "METADATA", "type", "Movie")
 	f.rate(1, 3, "m")
@@ -235,9 +240,9 @@ func TestBuildOfAnEarlierProgram(t *testing.T) {
 	row, err := f.runner().Catalog.Row(t.Context())
 	f.ok(err)
 	var segments []store.Ref
-	for _, pass := range []string{"rows again", "marks", "show again"} {
+	for _, pass := range passes {
 		at := owntable.Segment(f.model.Name, row.Builds[0].Generation, pass, 0)
-		_, w := owntable.SegmentRow{Plan: "1", Over: true}.Take(at, f.now())
+		_, w := owntable.SegmentRow{Plan: plan, Over: true}.Take(at, f.now())
 		_, err := f.Store.Write(t.Context(), []store.Write{w})
 		f.ok(err)
 		segments = append(segments, at)
