@@ -33,11 +33,7 @@ func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item) s
 	}
 	key := e.Table.Key
 	wr := store.Write{Ref: target, If: store.Cond{{{Attr: key.Partition.Name, Is: store.Absent}, notNewer}}}
-	for _, a := range row {
-		if a.Name != key.Partition.Name && a.Name != key.Sort.Name {
-			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
-		}
-	}
+	wr.Ops = e.Table.AssignRow(row)
 	shown, _ := projections.Published(r.Shows(e), b)
 	for _, a := range shown {
 		if a.Value.IsMissing() {

@@ -80,6 +80,11 @@ func AssignAll(attrs []value.Attr) []Op {
 	return seq.Map(attrs, func(a value.Attr) Op { return Assign(a.Name, a.Value) })
 }
 
+// AssignRow returns the operations that set the attributes of a row of the table, but for its key.
+func (t *Table) AssignRow(row value.Item) []Op {
+	return AssignAll(row.Filter(func(name string) bool { return name != t.Key.Partition.Name && name != t.Key.Sort.Name }))
+}
+
 // Validate returns ErrRefused, with the reason, if a write of this table can never
 // succeed, whatever its row is. A driver calls it before it changes anything.
 func (t *Table) Validate(w *Write) error {

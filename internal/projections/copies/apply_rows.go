@@ -179,12 +179,7 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 	if there {
 		wr.If = append(wr.If, w.Present(p.Row.Table))
 	}
-	t := w.Model.Table(p.Row.Table)
-	for _, a := range p.Image {
-		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
-		}
-	}
+	wr.Ops = w.Model.Table(p.Row.Table).AssignRow(p.Image)
 	wr.Ops = append(wr.Ops, seq.Map(absent(p), func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {

@@ -313,12 +313,7 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 	t := r.Model.Table(p.Row.Table)
 	wr := store.Write{Ref: p.Row, If: store.Cond{store.Below(owntable.Version, p.Position.Value())}}
-	for _, a := range p.Image {
-		if a.Name != t.Key.Partition.Name && a.Name != t.Key.Sort.Name {
-			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
-		}
-	}
-	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, p.Position.Value()))
+	wr.Ops = append(t.AssignRow(p.Image), store.Assign(owntable.Version, p.Position.Value()))
 	return wr
 }
 
