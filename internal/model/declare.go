@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"weir/internal/seq"
 )
@@ -88,7 +89,7 @@ func (n node) declare(name word, d declaration) {
 	if keys, has := of.Lookup("either"); has {
 		f.either(keys, of.Get("or"))
 	}
-	for _, s := range reflect.VisibleFields(v.Type()) {
+	for _, s := range fieldsOf(v.Type()) {
 		if s.IsExported() {
 			f.readKey(s, v.FieldByIndex(s.Index))
 		}
@@ -96,12 +97,22 @@ func (n node) declare(name word, d declaration) {
 	d.check()
 }
 
+var visibleFields sync.Map // by reflect.Type, its []reflect.StructField, which reflect would make anew for each map
+
+func fieldsOf(t reflect.Type) []reflect.StructField {
+	found, ok := visibleFields.Load(t)
+	if !ok {
+		found, _ = visibleFields.LoadOrStore(t, reflect.VisibleFields(t))
+	}
+	return found.([]reflect.StructField)
+}
+
 // nounOf returns what messages call a map of the type.
 func nounOf(t reflect.Type) string { return t.Field(0).Tag.Get("noun") }
 
 // declaredKeys returns the keys that a map of the type may have.
 func declaredKeys(t reflect.Type) (keys []string) {
-	for _, s := range reflect.VisibleFields(t) {
+	for _, s := range fieldsOf(t) {
 		if of, several := s.Tag.Lookup("keys"); several {
 			keys = append(keys, strings.Fields(of)...)
 		} else if s.IsExported() {
@@ -269,7 +280,7 @@ func (a *Attribute) typ() Type { return a.Type }
 
 // checkTypes reports keys of an attribute that are for attributes of other types.
 func (c *compiler) checkTypes(a *Attribute) {
-	for _, s := range reflect.VisibleFields(reflect.TypeOf(*a.decl)) {
+	for _, s := range fieldsOf(reflect.TypeOf(*a.decl)) {
 		types, limited := s.Tag.Lookup("of")
 		key, of := strings.ToLower(s.Name), strings.Fields(types)
 		if limited && a.decl.said(key) && !slices.Contains(of, string(a.Type)) {

@@ -50,12 +50,6 @@ func TestHowTo(t *testing.T) {
 	soaktest.Calm(t)
 	text, err := os.ReadFile("../../docs/guide/how-to.md")
 	failtest.On(t, err)
-	tools := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(tools, "ingest"), "../../cmd/ingest")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	t.Setenv("PATH", tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	sections := strings.Split(string(text), "\n## ")[1:]
 	if len(sections) < 19 {
 		t.Errorf("the page has %d sections", len(sections))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"weir/internal/ingestcli"
 	"weir/internal/model"
 	"weir/internal/scripttest"
 	"weir/internal/soaktest"
@@ -31,7 +32,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"projector": mainTyped, "weir": mainWeir, "get": get, "tamper": tamper})
+	testscript.Main(m, map[string]func(){"projector": mainTyped, "weir": mainWeir, "ingest": func() { ingestcli.Main(os.Args[1:]) }, "get": get, "tamper": tamper})
 }
 
 // TestScripts runs testdata/script: what a person types, and what comes of it.
