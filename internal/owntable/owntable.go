@@ -14,9 +14,9 @@
 //	seen|TABLE            s ""      the time up to which such removals were forgotten
 //	follow|MODEL|E.F|ROW  s ""      value of field F of that row, or that the row is gone
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
-//	check|MODEL|GROUP     s SHARD   checkpoint: how far a group of consumers has read
+//	check|MODEL|GROUP     s SHARD   the frontier of a shard: all records up to it are applied
 //	tail|MODEL|SHARD      s POSITION marks of records for which a function's checkpoint has no room
-//	past|MODEL            s GROUP   the counts of the shards whose checkpoints were deleted
+//	past|MODEL            s ""      the counts of the shards whose checkpoints were deleted
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
@@ -40,8 +40,7 @@
 // ROW is a row's table and key as text, or its hash if that text is long, with the ends of the key. The attributes
 // of a ledger:
 //
-//	p:LOG    offset of the last record of that merged log that the accumulators include; the
-//	         same of a shard, p:SHARD, where a function reads
+//	p:SHARD  position of the last record of that shard that the accumulators include
 //	a:ATTR   a count or a sum, or how many values a distinct has; c:ATTR is the count that divides a mean's sum
 //	h:ATTR   the end of a skip: names among which no fact of a latest holds; absent for none
 //	g:ATTR   the beginning of that skip, with the opposite digits

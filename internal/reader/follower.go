@@ -250,7 +250,7 @@ func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
 	return n, left, c.stands("jobs", err)
 }
 
-// refusedBy reports the tables that refused a call, so that the group can apply nothing.
+// refusedBy reports the tables that refused a call, so that nothing of the shard can be applied.
 func (c *consumer) refusedBy(err error) {
 	for _, table := range store.FailedTables(err) {
 		if c.Stopped != nil && !c.refused[table] {
@@ -402,7 +402,7 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)},
-		// nil if the group follows without end; then never ready.
+		// nil if the follower has no end; then never ready.
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(until)},
 	}
 	for _, c := range changed {

@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// A lease says which process reads a shard. Its row (owntable.LeaseRow) has a fence,
+// The lease says which process polls the streams of a model. Its row (owntable.LeaseRow) has a fence,
 // which grows with each owner, and, under one fence, beats (renewals). Processes do not
 // compare clocks. A process that has seen neither number change for as long as a lease
 // lasts, by its own clock, takes the lease over. A holder that could not beat for that

@@ -49,7 +49,7 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 // goneTries is how often while sends a write that meets other transactions.
 const goneTries = 10
 
-// while is whileGone for another condition of the row.
+// while sends a write on condition that the row is as holds says. A row that is not so any more is no error.
 func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (err error) {
 	for range goneTries {
 		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{holds}}})

@@ -26,8 +26,8 @@ type Kind interface {
 	// Orders returns what knows where the order of changes of different rows matters to
 	// the kind, or nil if it matters nowhere in the model.
 	Orders(m *model.Model) Order
-	// Documents returns what a change asks of the search indexes. A consumer group of its
-	// own applies that. Documents is pure.
+	// Documents returns what a change asks of the search indexes, which is written after
+	// the rows of its event. Documents is pure.
 	Documents(m *model.Model, c *projections.Change) []search.Document
 	// Limits notes what a row, the new image of c, would lead to and never could: it
 	// exceeds a limit of the store or of an index. Limits is pure.

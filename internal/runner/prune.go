@@ -224,7 +224,7 @@ func (w *Work) ReadFrontier(ctx context.Context) (events.Position, error) {
 	return w.frontier, nil
 }
 
-// seen returns the offset up to which a ledger includes the records of the batch's log or shard.
+// seen returns the position up to which a ledger includes the records of the batch's shard.
 func (w *Work) seen(ledger value.Item) events.Position {
 	at := owntable.LedgerRow(ledger).PositionIn(w.ShardKey)
 	if w.frontier.Compare(at) > 0 {

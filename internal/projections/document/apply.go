@@ -15,7 +15,7 @@ import (
 // Kind is the entry of this kind in the list of kinds.
 type Kind struct{ runner.Base }
 
-// Begin notes which rows the indexes cannot use. Their documents are applied by another group of consumers.
+// Begin notes which rows the indexes cannot use. Their documents are written after the rows.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
 
 // part is what a batch asks of searches.

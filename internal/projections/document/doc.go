@@ -1,5 +1,5 @@
-// Package document is the projection kind that keeps search documents. A consumer group of
-// its own applies it, so it has no part in a batch of the other kinds.
+// Package document is the projection kind that keeps search documents. They are written after
+// the rows of an event; those that the index did not take are noted (package documents).
 //
 // It writes documents to a search index (package search), each with the position of the
 // change that it was made from; the index takes the newest. Of our own table it uses only

@@ -33,7 +33,7 @@ import (
 //   - A notification is a row with a key of its own for each subscriber. It carries the position
 //     of the change, so writing it again changes nothing.
 //
-// A list longer than a page is written by a job (jobs.go), which keeps the moment.
+// A list longer than a page is written by a job (internal/runner/jobs.go), which keeps the moment.
 
 // subscribe writes subscriptions: it adds subscribers to lists and removes them.
 func (w *work) subscribe(ctx context.Context) error {
