@@ -21,7 +21,7 @@
 //
 // build.go has the states of a build, rounds.go how builds share scans, pass.go how a table is read in segments that any builder
 // can take over, inplace.go what has no ledgers, handover.go what comes after the audit,
-// prune.go and remains.go what is removed in the end. meter.go counts units and keeps to the
+// prune.go and removal.go what is removed in the end. meter.go counts units and keeps to the
 // budget; a dry run goes through the same passes and writes nothing.
 package build
 

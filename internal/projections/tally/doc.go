@@ -5,7 +5,7 @@
 //
 //	ledger|MODEL|ROW       s ""    the target's ledger: a:ATTR and c:ATTR the
 //	                             accumulators, p:SHARD a shard's position, n its version,
-//	                             u the dead letter of what cannot be shown
+//	                             u and q the dead letters of what cannot be shown
 //	value|MODEL|ROW      s A|HASH a value of a distinct: n its rows, v its text
 //	mark|MODEL|ROW       s HASH  contribution mark of a build: what a source row has added
 //	dead|MODEL           s ID    dead letters of the kind "number": a value that cannot be shown
