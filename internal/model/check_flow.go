@@ -113,6 +113,20 @@ func checkExpiring(c *compiler, r reading) {
 	}
 }
 
+// checkKept reports state that is derived from a value which stays when the row that it follows is gone. No row says then what the
+// value was, so verify could not come to it again. History is made from the changes, and a search index goes by the rows that there are.
+func checkKept(c *compiler, r reading) {
+	if e := c.Entity(r.makes); r.makes == "" || e != nil && e.IsHistory() {
+		return
+	}
+	reads := seq.Flat(r.in.reads(), (*Field).Names)
+	for _, f := range c.Follows {
+		if f.Keep && f.Into == r.of && slices.Contains(reads, f.Attr) {
+			c.report(r.at, "leave out keep: true, or read something else", "%s reads %s, which may be the last value of a row that is gone: nothing says then what it was", r.what, f.Into.Name+"."+f.Attr)
+		}
+	}
+}
+
 // checkImages reports a stream without the images that a derivation needs. A change adds
 // f(new) − f(old), so the stream must carry both images. Only history of insertions and
 // changes works without old images. Following always needs them: only the old image says

@@ -16,7 +16,7 @@ func (c *compiler) check() {
 		k.check(c)
 	}
 	checkLoops(c)
-	eachOf(c, c.reads, checkImages, checkExpiring)
+	eachOf(c, c.reads, checkImages, checkExpiring, checkKept)
 	checkOldTables(c)
 	eachOf(c, c.Migrations, checkMigrations)
 	checkMigrationLoops(c)
