@@ -427,7 +427,7 @@ func TestHistories(t *testing.T) {
 			t.Logf("-historyseed %d -histories 1", seed)
 		}
 	}
-	if t.Logf("%d of %d have moments of which nothing tells the order", unclear, n); unclear > 2+n/20 {
+	if t.Logf("%d of %d have moments of which nothing tells the order", unclear, n); unclear > 2+n/10 {
 		t.Error("these are too many")
 	}
 }
