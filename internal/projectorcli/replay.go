@@ -208,12 +208,12 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if a.Unordered > 0 {
 		fmt.Fprintf(p.stderr, "%d times a row changed more than once in a moment, without sequence numbers: its history has these entries in no order\n", a.Unordered)
 	}
-	open, failed := r.Gaps(p.ctx)
-	for _, d := range open {
+	r.Summary.Gaps = 0
+	failed := r.Gaps(p.ctx, func(d deadletter.Letter) {
+		r.Summary.Gaps++
 		gaps.say("gap: %s: %s: %s", d.Source, d.Target, d.Reason)
-	}
-	gaps.end()
-	if r.Summary.Gaps = len(open); err == nil {
+	})
+	if gaps.end(); err == nil {
 		err = failed
 	}
 	if err == nil {

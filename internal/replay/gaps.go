@@ -12,6 +12,7 @@ import (
 	"weir/internal/owntable"
 	"weir/internal/projections"
 	"weir/internal/projections/copies"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -32,37 +33,40 @@ func (r *Replay) sayGap(row store.Ref, at events.Location, reason string) {
 	}
 }
 
-// Gaps returns the letters about records that are missing now, of this replay and those before it, and deletes those
+// Gaps calls open with each letter about records that are missing now, of this replay and those before it, and deletes those
 // about records that came after all. Call it when everything is written.
-func (r *Replay) Gaps(ctx context.Context) (open []deadletter.Letter, err error) {
-	var all []deadletter.Letter
-	err = r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+func (r *Replay) Gaps(ctx context.Context, open func(deadletter.Letter)) error {
+	var some []deadletter.Letter
+	err := r.Runner.Dead(ctx, func(d deadletter.Letter) (err error) {
 		if d.Kind == deadletter.Gap && d.Row.Table != "" {
-			all = append(all, d)
-		} else if slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(&d, t); return is }) {
-			open = append(open, d)
-		}
-		return nil
-	})
-	for len(all) > 0 && err == nil {
-		some := all[:min(len(all), batchEntries)]
-		rows := make([]*row, len(some))
-		for i := range some {
-			rows[i] = &row{ref: some[i].Row, table: r.Model.Table(some[i].Row.Table)}
-		}
-		if err := r.load(ctx, rows); err != nil {
-			return nil, err
-		}
-		for i := range some {
-			if rows[i].isMissing() {
-				open = append(open, some[i])
-			} else if err := r.Runner.Letters().Forget(ctx, &some[i]); err != nil {
-				return nil, err
+			if some = append(some, d); len(some) == batchEntries {
+				err, some = r.stillMissing(ctx, some, open), some[:0]
 			}
+		} else if r.isWindow(&d) {
+			open(d)
 		}
-		all = all[len(some):]
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return open, err
+	return r.stillMissing(ctx, some, open)
+}
+
+// stillMissing is Gaps for letters about rows.
+func (r *Replay) stillMissing(ctx context.Context, some []deadletter.Letter, open func(deadletter.Letter)) error {
+	rows := seq.Map(some, func(d deadletter.Letter) *row { return &row{ref: d.Row, table: r.Model.Table(d.Row.Table)} })
+	if err := r.load(ctx, rows); err != nil {
+		return err
+	}
+	for i := range some {
+		if rows[i].isMissing() {
+			open(some[i])
+		} else if err := r.Runner.Letters().Forget(ctx, &some[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tell puts the entries of histories that come from records which changed no row: they came late, or an export had what

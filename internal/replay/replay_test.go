@@ -435,6 +435,36 @@ func TestGaps(t *testing.T) {
 	}, "\n"))
 }
 
+// TestManyGaps: gaps of more rows than a batch are all said, until what was missing comes.
+func TestManyGaps(t *testing.T) {
+	w := newWorld(t)
+	const rows = 600
+	var early, missing []events.Entry
+	for i := range rows {
+		for n, titles := range [][2]string{{"zero", "one"}, {"one", "two"}, {"two", "three"}} {
+			e := album(3*i+n+1, `{"title":"`+titles[0]+`"}`, `{"title":"`+titles[1]+`"}`)
+			e.Record.Keys = item(fmt.Sprintf(`{"PK":"ALBUM#%d","SK":"METADATA"}`, i))
+			e.Record.Old, e.Record.New = e.Record.Old.With(e.Record.Keys...), e.Record.New.With(e.Record.Keys...)
+			if n == 1 {
+				missing = append(missing, e)
+			} else {
+				early = append(early, e)
+			}
+		}
+	}
+	w.replay(early, 100)
+	for _, left := range []int{rows, rows / 2, 0} {
+		if left < rows {
+			w.replay(missing[left:left+rows/2], 100)
+		}
+		said := map[string]bool{}
+		failtest.On(t, w.over(w.store).Gaps(t.Context(), func(d deadletter.Letter) { said[d.Row.Key.Partition.Text()] = true }))
+		if len(said) != left {
+			t.Errorf("%d gaps, want %d", len(said), left)
+		}
+	}
+}
+
 // TestHistory: the store's own stream has each change with the time and the place at
 // which it was first written.
 func TestHistory(t *testing.T) {

@@ -77,7 +77,13 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 // incremental export, deletes letters about times that are covered now, and notes up to when tables are known, and their newest full
 // exports. Call it when everything is written, before Gaps.
 func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
-	letters, err := r.Runner.Gaps(ctx)
+	var letters []deadletter.Letter
+	err := r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+		if r.isWindow(&d) {
+			letters = append(letters, d)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -99,6 +105,11 @@ func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
 		}
 	}
 	return nil
+}
+
+// isWindow reports whether a letter is about a time of a table of which nothing is known.
+func (r *Replay) isWindow(d *deadletter.Letter) bool {
+	return slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(d, t); return is })
 }
 
 // cover deletes the letter about a time that is covered, or keeps one about what is left of it.

@@ -57,14 +57,3 @@ func (r *Runner) holding(ctx context.Context, id string) (*Runner, deadletter.Le
 	}
 	return replaced, old, nil
 }
-
-// Gaps returns the dead letters of gaps that were named and not discarded.
-func (r *Runner) Gaps(ctx context.Context) (out []deadletter.Letter, err error) {
-	err = r.Dead(ctx, func(d deadletter.Letter) error {
-		if d.Kind == deadletter.Gap {
-			out = append(out, d)
-		}
-		return nil
-	})
-	return out, err
-}
