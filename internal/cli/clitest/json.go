@@ -25,7 +25,7 @@ func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	page, section := map[string]map[string]Field{}, ""
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "## "); ok {
-			section = strings.TrimSpace(name)
+			section = asProgram(strings.TrimSpace(name))
 			page[section] = map[string]Field{}
 		}
 		if cells := strings.Split(line, "|"); section != "" && len(cells) == 5 && strings.HasPrefix(cells[1], " `") {
@@ -40,6 +40,15 @@ func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	}
 	maps.DeleteFunc(page, func(section string, _ map[string]Field) bool { return !strings.HasPrefix(section, program+" ") })
 	return page
+}
+
+// asProgram names a command of weir, as the page has it, by the program that has it: weir ingest put is ingest's.
+func asProgram(command string) string {
+	rest, _ := strings.CutPrefix(command, "weir ")
+	if strings.HasPrefix(rest, "ingest ") {
+		return rest
+	}
+	return "projector " + rest
 }
 
 // KindOf is what the page calls a value that was read from JSON. said is what the page has, by which
