@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	guide      = "../../docs/guide/operations.md"
+	guide      = "../../docs/guide/metrics.md"
 	begin, end = "<!-- events: go test ./internal/logs -says -->\n", "<!-- end of events -->\n"
 )
 
-// guidePage is the part of docs/guide/operations.md that lists the events: a line for each that a person may have to act
+// guidePage is the part of docs/guide/metrics.md that lists the events: a line for each that a person may have to act
 // on, and the names of the others.
 func guidePage() string {
 	var b strings.Builder
@@ -38,7 +38,7 @@ func guidePage() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nNothing is to be done for %s, and `%s`, a line of a library.\n", strings.Join(others, ", "), other)
-	return b.String()
+	return strings.NewReplacer("](#", "](operations.md#", "`projector ", "`weir ").Replace(b.String())
 }
 
 // TestGuide: the guide has the list, as guidePage writes it. With -says it is written into the page.

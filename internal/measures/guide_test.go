@@ -6,7 +6,7 @@ import (
 	"weir/internal/measures"
 )
 
-// guidePage is the part of docs/guide/operations.md that lists the metrics: those in a function's log first, each with its
+// guidePage is the part of docs/guide/metrics.md that lists the metrics: those in a function's log first, each with its
 // alarm. A test compares it with the page, so no metric can be added without its line.
 func guidePage() string {
 	var b, processes strings.Builder
@@ -35,7 +35,7 @@ func guidePage() string {
 			}
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "](#", "](operations.md#")
 }
 
 // labelsOf says by which labels a metric is divided, for the page's table.

@@ -1,6 +1,6 @@
 // Package measures is the one list of what weir measures of itself. Everything that shows a metric is made from
 // it: what a process serves for Prometheus (package metrics), what a function writes in its log (package function),
-// the tables of docs/guide/operations.md, and the dashboards and alarms of package deploy.
+// the tables of docs/guide/metrics.md, and the dashboards and alarms of package deploy.
 //
 // A metric's name, type, unit and labels are a contract: dashboards and alarms of others are built
 // on them. A rename needs a line in CHANGELOG.md. A label may only have values that are bounded

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	guide      = "../../docs/guide/operations.md"
+	guide      = "../../docs/guide/metrics.md"
 	begin, end = "<!-- metrics: go test ./internal/measures -says -->\n", "<!-- end of metrics -->\n"
 )
 

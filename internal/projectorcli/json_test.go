@@ -138,7 +138,7 @@ func TestJSONOfAll(t *testing.T) {
 			}
 		}
 	}
-	walk("projector", reflect.TypeFor[commands]())
+	walk("weir", reflect.TypeFor[commands]())
 }
 
 // checkJSON holds the fields of a section against the type that is printed, and against what was

@@ -86,7 +86,7 @@ var ways = []way{
 	{line: "move the machine's clock by days", way: (*life).clockMoved},
 	{line: "let TTL delete rows while a build runs", way: (*life).expiring},
 	{line: "change the key of the rows that are counted", way: (*life).keyChanged},
-	{line: "run `projector build --prune` beside", way: (*life).pruned},
+	{line: "run `weir build --prune` beside", way: (*life).pruned},
 	{line: "change a definition again while its build runs", way: (*life).changedTwice},
 	{line: "have a second model derive from a table", way: (*life).otherModel},
 }

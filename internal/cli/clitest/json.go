@@ -3,6 +3,7 @@ package clitest
 import (
 	"maps"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,32 +15,54 @@ type Field struct {
 	Always bool
 }
 
-// JSONPage reads the tables of docs/guide/json.md that are about a program, by the heading above each and then by the path
-// of the field. A line may have several fields of one type: | `a`, `b?` | number | what they are |.
+// fieldsLine is a line of docs/guide/json.md: paths, two spaces or more, the type, and what the fields are.
+var fieldsLine = regexp.MustCompile(`^(\S+(?:, \S+)*) {2,}(\w+)(?: {2,}|$)`)
+
+// JSONPage reads the blocks of text of docs/guide/json.md that are about a program, by the heading above each and then by the path
+// of the field. A line may have several fields of one type: "a, b?  number  what they are".
 func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, section := map[string]map[string]Field{}, ""
+	page, section, block := map[string]map[string]Field{}, "", false
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "## "); ok {
-			section = strings.TrimSpace(name)
+			section = asProgram(strings.TrimSpace(name))
 			page[section] = map[string]Field{}
 		}
-		if cells := strings.Split(line, "|"); section != "" && len(cells) == 5 && strings.HasPrefix(cells[1], " `") {
-			for name := range strings.SplitSeq(strings.TrimSpace(cells[1]), ", ") {
-				path, optional := strings.CutSuffix(strings.Trim(name, "`"), "?")
-				if _, twice := page[section][path]; twice {
-					t.Errorf("%s has %s twice", section, path)
-				}
-				page[section][path] = Field{strings.TrimSpace(cells[2]), !optional}
+		if strings.HasPrefix(line, "```") {
+			block = !block
+			continue
+		}
+		if !block || section == "" {
+			continue
+		}
+		m := fieldsLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil {
+			t.Errorf("%s has a line without fields and type: %s", section, line)
+			continue
+		}
+		for name := range strings.SplitSeq(m[1], ", ") {
+			path, optional := strings.CutSuffix(name, "?")
+			if _, twice := page[section][path]; twice {
+				t.Errorf("%s has %s twice", section, path)
 			}
+			page[section][path] = Field{m[2], !optional}
 		}
 	}
 	maps.DeleteFunc(page, func(section string, _ map[string]Field) bool { return !strings.HasPrefix(section, program+" ") })
 	return page
+}
+
+// asProgram names a command of weir, as the page has it, by the program that has it: weir ingest put is ingest's.
+func asProgram(command string) string {
+	rest, _ := strings.CutPrefix(command, "weir ")
+	if strings.HasPrefix(rest, "ingest ") {
+		return rest
+	}
+	return "projector " + rest
 }
 
 // KindOf is what the page calls a value that was read from JSON. said is what the page has, by which
