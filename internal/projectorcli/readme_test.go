@@ -90,8 +90,8 @@ func TestCasesOfHowTo(t *testing.T) {
 	}
 }
 
-// TestExistingTableOnDynamoDB types what lifecycle.md says of a first build of README's model. It has a table of 1,020 rows, whose stream was switched on after they
-// were written, and which an application goes on writing.
+// TestExistingTableOnDynamoDB types what lifecycle.md says of a first build, of README's model. Its table has 1,020 rows, whose
+// stream was switched on after they were written, and which an application goes on writing.
 func TestExistingTableOnDynamoDB(t *testing.T) {
 	cfg, env := localAWS(t)
 	setEnv(t, env)
@@ -121,32 +121,25 @@ func TestExistingTableOnDynamoDB(t *testing.T) {
 	picture("album-7", 50)
 	picture("album-7", 51)
 	dir := t.TempDir()
-	writeFiles(t, "../../README.md", dir)
-	typePage(t, "../../docs/guide/lifecycle.md", dir, "dynamodb")
+	typeLine(t, ".", "cat ../../README.md ../../docs/guide/lifecycle.md >"+dir+"/page.md")
+	typePage(t, dir+"/page.md", dir, "dynamodb")
 }
 
 var blocks = regexp.MustCompile("(?ms)^```(\\w+) ?([\\w.]*)\n(.*?)^```$")
-
-// writeFiles writes the files that a page shows with their names.
-func writeFiles(t *testing.T, page, dir string) {
-	text, err := os.ReadFile(page)
-	failtest.On(t, err)
-	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
-		if name := block[2]; name != "" && block[1] != "console" {
-			failtest.On(t, os.WriteFile(filepath.Join(dir, name), []byte(block[3]), 0o644))
-		}
-	}
-}
 
 // typePage does what a page says, in a directory: the console blocks with a name, "" for those
 // without.
 func typePage(t *testing.T, page, dir, consoles string) {
 	text, err := os.ReadFile(page)
 	failtest.On(t, err)
-	writeFiles(t, page, dir)
 	typed := 0
 	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
-		if kind, name, body := block[1], block[2], block[3]; kind == "console" && name == consoles {
+		kind, name, body := block[1], block[2], block[3]
+		switch {
+		case kind == "console" && name != consoles:
+		case name != "" && kind != "console":
+			failtest.On(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644))
+		case kind == "console":
 			for _, part := range strings.Split("\n"+body, "\n$ ")[1:] {
 				line, want, _ := strings.Cut(part, "\n")
 				typed++

@@ -102,7 +102,7 @@ runs with these. A mistake in code that the simulator does not run, or seldom re
 §make planted§ makes this page. A seed is that of the simulator when its row was made: what a seed does changes with the simulator, and
 §go run ./scripts/planted NAME§ looks for the present one. [testdata/planted.txt](../testdata/planted.txt) has each mistake as a piece of
 the code as it is and as the mistake has it. A test compares these with the code, and
-[the decision about the simulator](decisions/12-simulator.md) says how they are planted.
+[the page about the simulator](simulator.md#how-it-is-made) says how they are planted.
 
 Of %d mistakes the simulator notices %d, half of these within %d seeds, and tests %d; %d are not noticed within %d, %d are not tried.
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/internal/failtest"
 )
 
 // Field is what docs/guide/json.md says of a field: what it has, and whether it is always there.
@@ -16,53 +18,32 @@ type Field struct {
 }
 
 // fieldsLine is a line of docs/guide/json.md: paths, two spaces or more, the type, and what the fields are.
-var fieldsLine = regexp.MustCompile(`^(\S+(?:, \S+)*) {2,}(\w+)(?: {2,}|$)`)
+var fieldsLine = regexp.MustCompile(`^(\S+(?:, \S+)*) {2,}((?:string|number|boolean|object|time)s?)(?: {2,}|\n)`)
 
 // JSONPage reads the blocks of text of docs/guide/json.md that are about a program, by the heading above each and then by the path
 // of the field. A line may have several fields of one type: "a, b?  number  what they are".
 func JSONPage(t *testing.T, path, program string) map[string]map[string]Field {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, section, block := map[string]map[string]Field{}, "", false
+	failtest.On(t, err)
+	page, section := map[string]map[string]Field{}, ""
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "## "); ok {
-			section = asProgram(strings.TrimSpace(name))
+			section = strings.NewReplacer("weir ingest ", "ingest ", "weir ", "projector ").Replace(strings.TrimSpace(name))
 			page[section] = map[string]Field{}
 		}
-		if strings.HasPrefix(line, "```") {
-			block = !block
-			continue
-		}
-		if !block || section == "" {
-			continue
-		}
-		m := fieldsLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
-		if m == nil {
-			t.Errorf("%s has a line without fields and type: %s", section, line)
-			continue
-		}
-		for name := range strings.SplitSeq(m[1], ", ") {
-			path, optional := strings.CutSuffix(name, "?")
-			if _, twice := page[section][path]; twice {
-				t.Errorf("%s has %s twice", section, path)
+		if m := fieldsLine.FindStringSubmatch(line); m != nil {
+			for name := range strings.SplitSeq(m[1], ", ") {
+				path, optional := strings.CutSuffix(name, "?")
+				if _, twice := page[section][path]; twice {
+					t.Errorf("%s has %s twice", section, path)
+				}
+				page[section][path] = Field{m[2], !optional}
 			}
-			page[section][path] = Field{m[2], !optional}
 		}
 	}
 	maps.DeleteFunc(page, func(section string, _ map[string]Field) bool { return !strings.HasPrefix(section, program+" ") })
 	return page
-}
-
-// asProgram names a command of weir, as the page has it, by the program that has it: weir ingest put is ingest's.
-func asProgram(command string) string {
-	rest, _ := strings.CutPrefix(command, "weir ")
-	if strings.HasPrefix(rest, "ingest ") {
-		return rest
-	}
-	return "projector " + rest
 }
 
 // KindOf is what the page calls a value that was read from JSON. said is what the page has, by which
