@@ -246,7 +246,9 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 		to(&s.Input, s.Status.Target, s.To)
 	}
 	for _, l := range e.LatestOf {
-		to(&l.Input, l.Target, l.To)
+		if key, unfit, ok := l.TargetOf(row); ok && unfit == nil && l.Input.Uses(row) && l.Given.Uses(row) {
+			add(l.Name, l.Target, key)
+		}
 	}
 	for _, rule := range e.Rules {
 		if len(rule.Keep) > 0 || rule.Subscribers != nil {

@@ -25,8 +25,14 @@ type contributor struct {
 
 // contributors returns what may decide an attribute of an entity's rows.
 // History, feeds, copies and search documents have none: their rows are made, not counted. A
-// group's attributes are tallies of its row.
+// group's attributes are tallies of its row, and the latest of its rows.
 func contributors(e *model.Entity, attr string) (out []contributor) {
+	keyBy := func(targetOf func(value.Item) (store.Key, *model.Unfit, bool)) func(value.Item) (store.Key, bool) {
+		return func(row value.Item) (store.Key, bool) {
+			key, unfit, ok := targetOf(row)
+			return key, ok && unfit == nil
+		}
+	}
 	from := func(to []model.Assign) func(value.Item) (store.Key, bool) {
 		return func(row value.Item) (store.Key, bool) { return e.KeyFrom(to, row) }
 	}
@@ -35,10 +41,7 @@ func contributors(e *model.Entity, attr string) (out []contributor) {
 			continue
 		}
 		for _, s := range t.Sources {
-			out = append(out, contributor{t.Name, t.Kind.Keyword, s.Entity, amountOf(s), []*model.Input{&s.Input, &s.Given}, e, func(row value.Item) (store.Key, bool) {
-				key, unfit, ok := s.TargetOf(row)
-				return key, ok && unfit == nil
-			}, s.To})
+			out = append(out, contributor{t.Name, t.Kind.Keyword, s.Entity, amountOf(s), []*model.Input{&s.Input, &s.Given}, e, keyBy(s.TargetOf), s.To})
 		}
 	}
 	for _, s := range e.Statuses {
@@ -50,7 +53,7 @@ func contributors(e *model.Entity, attr string) (out []contributor) {
 	}
 	for _, l := range e.Latest {
 		if slices.Contains(l.Attributes(), attr) {
-			out = append(out, contributor{l.Name, l.Kind + " by " + l.By.Name, l.Source, l.By, []*model.Input{&l.Input}, e, from(l.To), l.To})
+			out = append(out, contributor{l.Name, l.Kind + " by " + l.By.Name, l.Source, l.By, []*model.Input{&l.Input, &l.Given}, e, keyBy(l.TargetOf), l.To})
 		}
 	}
 	return out

@@ -69,16 +69,20 @@ type named[T any] []*T
 
 func (list *named[T]) read(n node, what string) {
 	for _, e := range n.entries(what) {
-		entry := new(T)
-		d := any(entry).(declaration)
-		d.head().name = e.name
-		if x, ok := d.(shortened); ok && !e.value.isMap() {
-			x.short(e.value, what)
-		} else {
-			e.value.declare(e.name, d)
-		}
-		*list = append(*list, entry)
+		list.add(e, what)
 	}
+}
+
+func (list *named[T]) add(e entry, what string) {
+	one := new(T)
+	d := any(one).(declaration)
+	d.head().name = e.name
+	if x, ok := d.(shortened); ok && !e.value.isMap() {
+		x.short(e.value, what)
+	} else {
+		e.value.declare(e.name, d)
+	}
+	*list = append(*list, one)
 }
 
 // declare reads a map into a declaration. It reports keys that the declaration does not have, and those that it lacks.

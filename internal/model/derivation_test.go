@@ -247,7 +247,8 @@ const (
 
 // declared is a model file read naively: which texts stand in each declaration.
 type declared struct {
-	words    []string            // attributes and key names that the file declares
+	words    []string // attributes and key names that the file declares
+	entities []string
 	mentions map[string][]string // by derivation, all texts in its declaration and its name
 	kinds    map[string]string
 	beside   map[string][]string // by entity, the attributes that its keys name, but for those that are a key
@@ -272,6 +273,7 @@ func declarations(t *testing.T, file string) *declared {
 		places(&table.Indexes, nil, nil, 0, func(p place) { index = append(index, p.node.Value) })
 	}
 	for name, e := range doc.Entities {
+		d.entities = append(d.entities, name)
 		templates := fmt.Sprint(e.Key)
 		for a := range e.Attributes {
 			d.words = append(d.words, a)
@@ -294,17 +296,22 @@ func declarations(t *testing.T, file string) *declared {
 	d.words = slices.DeleteFunc(d.words, func(w string) bool { return w == "" })
 	gather := func(name string, n *yaml.Node) {
 		d.mentions[name] = append(d.mentions[name], name)
+		for i := 0; i < len(n.Content); i += 2 {
+			d.kinds[name] += n.Content[i].Value + " "
+		}
+		grouped := d.grouped(name)
 		places(n, nil, nil, 0, func(p place) {
 			of := name
 			if len(p.path) == 3 && p.path[0] == "set" && p.path[2] == "follow" { // a derivation of its own
 				of = name + "." + p.path[1]
 				d.mentions[of] = append(d.mentions[of], d.mentions[name]...)
 			}
+			if grouped && len(p.path) > 1 && p.path[0] == "set" { // so is each value of a group
+				of = name + "." + p.path[1]
+				d.mentions[of] = append(d.mentions[of], name)
+			}
 			d.mentions[of] = append(d.mentions[of], p.node.Value)
 		})
-		for i := 0; i < len(n.Content); i += 2 {
-			d.kinds[name] += n.Content[i].Value + " "
-		}
 	}
 	for name, n := range doc.Derive {
 		gather(name, &n)
@@ -325,11 +332,20 @@ func (d *declared) of(derivation string) string {
 	return rule
 }
 
+// grouped reports whether a declaration is of a group.
+func (d *declared) grouped(name string) bool { return strings.HasPrefix(d.kinds[name]+" ", "group ") }
+
 // names reports whether a declaration names an entity, alone or before a dot or a label.
 func (d *declared) names(derivation, entity string) bool {
-	return slices.ContainsFunc(d.mentions[derivation], func(w string) bool {
-		return w == entity || strings.HasPrefix(w, entity+".") || strings.HasPrefix(w, entity+"(")
-	})
+	names := func(derivation, entity string) bool {
+		return slices.ContainsFunc(d.mentions[derivation], func(w string) bool {
+			return w == entity || strings.HasPrefix(w, entity+".") || strings.HasPrefix(w, entity+"(")
+		})
+	}
+	if group := d.of(derivation); d.grouped(group) && group != derivation && !names(derivation, entity) { // a value of all entities of the group?
+		return !slices.ContainsFunc(d.entities, func(e string) bool { return e != group && names(derivation, e) }) && names(group, entity)
+	}
+	return names(derivation, entity)
 }
 
 // effect says what an edit at a path must do to a derivation's hash.
@@ -345,7 +361,14 @@ func (d *declared) effect(path []string, edit, derivation string) (effect, strin
 		if section == "search" {
 			edited = "search/" + edited
 		}
-		switch {
+		switch value := ""; {
+		case edited == own && d.grouped(own) && len(path) > 3 && path[2] == "set":
+			if value = own + "." + path[3]; derivation == value {
+				return must, "the edit is in its value"
+			}
+			return never, "the edit is in another value of the group"
+		case edited == own && d.grouped(own) && len(path) > 3 && (path[2] == "where" || path[2] == "by"):
+			return must, "the edit says which rows are in which group"
 		case edited == own && derivation != own:
 			return may, "" // of a followed attribute: its own part, or its rule's
 		case edited != own:
@@ -507,7 +530,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Follow{}, map[string]string{"Name": "its row and attribute are in", "Into": in, "From": in, "Input": "its fields are in", "Rule": "Into and From are in", "Attr": in, "Source": in, "Field": in, "Key": in, "Keep": in}},
 		{Status{}, map[string]string{"Name": "its target and attribute are in", "Target": in, "Attr": in, "Stages": in, "Input": "its fields are in"}},
 		{Stage{}, map[string]string{"Status": "leads back", "Word": in, "Rank": in, "Source": in, "Where": in, "To": in, "List": in, "Who": in, "Max": in, "Set": in, "Input": "its fields are in"}},
-		{Latest{}, map[string]string{"Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in, "Input": "its fields are in"}},
+		{Latest{}, map[string]string{"own": "only says of which derivation a fault is", "Name": "its target and attributes are in", "Kind": in, "Target": in, "Source": in, "By": in, "Where": in, "To": in, "Set": in, "Group": "its where and by are in", "Input": "its fields are in", "Given": "its fields are in"}},
 		{Others{}, map[string]string{"Name": in, "On": "its name is in Name", "Of": in, "Field": in, "Key": in, "Links": "the same names as Key", "Used": "follows from the stages", "Input": "its fields are in"}},
 		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in, "Input": "its fields are in"}},
 		{Test{}, map[string]string{"Field": in, "Is": in}},

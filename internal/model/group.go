@@ -13,8 +13,9 @@ import (
 )
 
 // groupKind derives summary rows: counts, sums, means and distinct values of rows that have
-// the same values in some fields, on a row of their own. What it shows are tallies of that
-// row, and one more tally counts the rows of the group: while it is above 0 the row exists.
+// the same values in some fields, and the latest of these rows, on a row of their own. What it
+// shows are tallies and latests of that row, and one more tally counts the rows of the group:
+// while it is above 0 the row exists.
 var groupKind = kind{
 	keys: []string{"group"}, declare: func() derivation { return &groupDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.Groups, (*compiler).group) },
@@ -28,7 +29,7 @@ var groupKind = kind{
 type Group struct {
 	Into   *Entity
 	Rows   *Tally   // how many source rows a group has; no row shows it
-	Values []*Tally // what its row shows
+	Values []*Tally // what its row shows, besides the latest of its rows (Into.Latest)
 
 	decl *groupDecl
 }
@@ -173,7 +174,7 @@ type groupDecl struct {
 	// bucket}. Equal names need no line.
 	By named[bucketDecl]
 	// What the row shows of its group.
-	Set named[groupValueDecl] `name:"attribute"`
+	Set groupSet `name:"attribute"`
 
 	sources map[*Entity]Source // compiled: which rows of an entity are in which group
 }
@@ -194,11 +195,78 @@ func (d *groupDecl) enter(c *compiler, e *Entity) {
 	c.Groups = append(c.Groups, g)
 	e.Derived, e.Group = true, g
 	g.Rows = c.groupTally(g, &groupValueDecl{heading: heading{name: word{owntable.Grouped, d.name.pos}}, Round: -1, Max: -1, Of: keyword{key: aggregate.Count.Keyword}})
-	for _, v := range d.Set {
+	for _, v := range d.Set.tallies {
 		if v.kind() != nil {
 			g.Values = append(g.Values, c.groupTally(g, v))
 		}
 	}
+	for _, v := range d.Set.latest {
+		c.groupLatest(g, v)
+	}
+}
+
+// groupSet are the values of a group, in the order of the file.
+type groupSet struct {
+	tallies named[groupValueDecl]
+	latest  named[groupLatestDecl]
+}
+
+// read reads each value by its keys. One with keys of both, such as a distinct with its max, is a tally.
+func (s *groupSet) read(n node, what string) {
+	for _, e := range n.entries(what) {
+		switch keys := e.value.keys(); {
+		case slices.ContainsFunc(keys, IsLatest) && !slices.ContainsFunc(keys, func(key string) bool { return aggregateOf(key) != nil }):
+			s.latest.add(e, what)
+		default:
+			s.tallies.add(e, what)
+		}
+	}
+}
+
+// groupLatestDecl is a value of a group that is of one of its rows.
+type groupLatestDecl struct {
+	// A value of a group that is of one of its rows: the one with the greatest or the least value of a field. Of rows with equal
+	// values it is the one whose key is the greatest, or the least.
+	heading `noun:"latest of a group"`
+	// max: The greatest value of a field of the rows. In a group of several entities it is Entity.field.
+	// min: The least value of a field of the rows.
+	// latest: The field of the row with the greatest value of by.
+	// earliest: The field of the row with the least value of by.
+	Of keyword `keys:"max min latest earliest"`
+	// The field that says which row is the latest or the earliest.
+	By word `with:"latest earliest" need:"by: FIELD"`
+	// Which rows of the group take part: more tests that a source row passes.
+	Where []testDecl
+	// More attributes, from fields of the same row: {attribute: field}. One that the row lacks is absent.
+	Also []pair `name:"attribute"`
+}
+
+// groupLatest declares a latest of a group, which is compiled as any other. Its field is of the only entity of the group, or
+// says of which it is.
+func (c *compiler) groupLatest(g *Group, v *groupLatestDecl) {
+	w := v.Of.word()
+	if v.Of.key == "" || !w.given() {
+		return
+	}
+	entities := seq.Map(g.decl.Group, func(w word) string { return w.text })
+	switch of, _, dotted := strings.Cut(w.text, "."); {
+	case dotted && slices.Contains(entities, of):
+	case dotted && c.Entity(of) != nil:
+		c.refuseUnknown(word{of, w.pos}, entities, "the group %s has no rows of %q", g.Into.Name, of)
+		return
+	case len(entities) == 1:
+		w.text = entities[0] + "." + w.text
+	default:
+		c.report(w.pos, v.Of.key+": "+strings.Join(entities, "."+w.text+" or ")+"."+w.text,
+			"the %s is of one row of the group, and %q does not say of which entity", v.Of.key, w.text)
+		return
+	}
+	d := &latestDecl{
+		deriveDecl: deriveDecl{heading{word{g.Into.Name + "." + v.name.text, v.name.pos}, v.fields}, g.decl.name, v.name},
+		Of:         keyword{key: v.Of.key, of: []word{w}}, By: v.By, Where: v.Where, Also: v.Also,
+	}
+	d.enter(c, g.Into)
+	g.Into.Latest[len(g.Into.Latest)-1].Group = g
 }
 
 // groupValueDecl is a value of a group: the word count, or a map.
@@ -209,7 +277,7 @@ type groupValueDecl struct {
 	// sum: The sum of a field, or of an amount: field * other - 1. Entity.field is of the rows of one entity of the group.
 	// mean: The mean of a field or an amount, absent if no row has it.
 	// distinct: How many different values a field has.
-	Of keyword `keys:"count sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}" some:"a field, or entities of the group"`
+	Of keyword `keys:"count sum mean distinct" need:"count, {sum: FIELD}, {mean: FIELD, round: 2}, {distinct: FIELD}, {max: FIELD} or {latest: FIELD, by: FIELD}" some:"a field, or entities of the group"`
 	// Which rows of the group this value is of: more tests that a source row passes.
 	Where []testDecl
 	// The decimals of a mean, rounded half up.
@@ -223,7 +291,7 @@ func (d *groupValueDecl) short(n node, _ string) {
 	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
 		d.Of.key = w.text
 	} else if w.given() {
-		n.r.report(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2} or {distinct: FIELD}", "%q is not what a group can have", w.text)
+		n.r.report(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2}, {distinct: FIELD}, {max: FIELD} or {latest: FIELD, by: FIELD}", "%q is not what a group can have", w.text)
 	}
 }
 
@@ -369,7 +437,7 @@ func checkGroupKey(c *compiler, g *Group) {
 // a declared attribute that nothing gives a value.
 func checkGroupAttributes(c *compiler, g *Group) {
 	e, d := g.Into, g.decl
-	for _, s := range d.Set {
+	for _, s := range d.Set.tallies {
 		kind := s.kind()
 		if kind == nil {
 			continue
@@ -381,9 +449,26 @@ func checkGroupAttributes(c *compiler, g *Group) {
 			c.report(c.attributePos(e, a.Name), "type: "+kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, kind.Keyword, kind.Type)
 		}
 	}
+	for _, l := range e.Latest {
+		for i, at := range l.names() {
+			switch f, a := l.Set[i].Expr.Field, e.Attribute(at.text); {
+			case l.Group == nil || f == nil:
+			case a == nil && !c.broken[e]:
+				c.report(at.pos, "attributes: {"+at.text+": "+string(f.Type)+"}", "%s has no attribute %q", e.Name, at.text)
+			case a != nil && clash(a.Type, f.Type):
+				c.report(c.attributePos(e, a.Name), "type: "+string(f.Type), "%s.%s is a %s, and takes the value of %s, a %s", e.Name, a.Name, a.Type, f.Name, f.Type)
+			case a != nil && (a.As != "" || a.Zone != nil):
+				c.report(c.attributePos(e, a.Name), string(a.Type), "weir writes %s.%s as its type has it", e.Name, a.Name)
+			}
+		}
+	}
+	set := seq.Map(d.Set.tallies, func(s *groupValueDecl) string { return s.name.text })
+	for _, s := range d.Set.latest {
+		set = append(append(set, s.name.text), seq.Map(s.Also, func(p pair) string { return p.name.text })...)
+	}
 	for _, a := range e.Attributes {
 		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" || a.decl.From.given() ||
-			slices.ContainsFunc(d.Set, func(s *groupValueDecl) bool { return s.name.text == a.Name })
+			slices.Contains(set, a.Name)
 		if !given {
 			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value", e.Name, a.Name)
 		}

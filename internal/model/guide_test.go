@@ -17,7 +17,7 @@ var guideSections = map[string]string{
 	"once": "Once", "supersede": "Supersede", "test": "Conditions", "parameter": "Parameters in conditions", "tally": "Tallies", "latest": "Latest of rows", "steps": "Status",
 	"stage": "Steps of a status", "row-rule": "Rows made from rows", "each": "Subscribers of a feed",
 	"group": "Groups", "time-bucket": "Time buckets", "group-value": "Values of a group",
-	"follow": "Followed values", "followed-value": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",
+	"latest-of-a-group": "The latest of a group", "follow": "Followed values", "followed-value": "Followed values", "migration": "Migrate", "search": "Search", "query": "Queries", "step": "Queries",
 	"returned-value": "Returned values",
 }
 

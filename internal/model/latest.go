@@ -6,6 +6,7 @@ import (
 
 	"weir/internal/seq"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // latestKind derives attributes that take the values of one source row: of the row that comes
@@ -41,9 +42,21 @@ type Latest struct {
 	Where  []Test   // which source rows take part
 	To     []Assign // the names of the target's key, from fields of Source
 	Set    []Assign // the attributes, from fields of Source; the first is the one of the name
-	Input  Input
+	Group  *Group   // that it is a value of, nil for none
+	Input  Input    // what decides the target: of a value of a group, what the group reads, and otherwise all
+	Given  Input    // what else a value of a group reads
 
+	own  int // how many tests of Where are of this value of a group alone
 	decl *latestDecl
+}
+
+// TargetOf returns the key of the row that shows the latest of a row and others. It is as Source.TargetOf.
+func (l *Latest) TargetOf(row value.Item) (key store.Key, unfit *Unfit, ok bool) {
+	if l.Group != nil {
+		return l.Target.groupKey(l.To, row)
+	}
+	key, ok = l.Target.KeyFrom(l.To, row)
+	return key, nil, ok
 }
 
 // Greatest reports whether the row with the greatest value is taken, not the least.
@@ -54,9 +67,17 @@ func (l *Latest) Attributes() []string {
 	return seq.Map(l.Set, func(a Assign) string { return a.Name })
 }
 
+// names returns them as the file has them.
+func (l *Latest) names() []word {
+	return append([]word{l.decl.attr}, seq.Map(l.decl.Also, func(p pair) word { return p.name })...)
+}
+
 // Covers returns those of its attributes that the target declares: the application writes them too, and its value shows
-// where no row gives one.
+// where no row gives one. There are none on the row of a group, which weir makes.
 func (l *Latest) Covers() []string {
+	if l.Group != nil {
+		return nil
+	}
 	return slices.DeleteFunc(l.Attributes(), func(name string) bool { return l.Target.Attribute(name) == nil })
 }
 
@@ -99,11 +120,19 @@ func (e *Entity) takenField(name string) (Type, bool) {
 
 // inputs sets and returns the fields that the latest reads.
 func (l *Latest) inputs() (all []reading) {
-	if l.Input = (Input{Derivation: l.Name, Where: l.Where, Fields: assigned(l.To, l.Set)}); l.By != nil {
-		l.Input.Fields = append(l.Input.Fields, l.By)
+	shared, at := len(l.Where)-l.own, l.decl.name.pos
+	l.Input = Input{Derivation: l.Name, Where: l.Where[:shared], Fields: assigned(l.To)}
+	l.Given = Input{Derivation: l.Name, Where: l.Where[shared:], Fields: assigned(l.Set)}
+	if l.By != nil {
+		l.Given.Fields = append(l.Given.Fields, l.By)
+	}
+	if l.Group == nil {
+		l.Input.Fields, l.Given.Fields = append(l.Input.Fields, l.Given.Fields...), nil
+	} else {
+		l.Input.Derivation = l.Group.Rows.Name
 	}
 	if l.Source != nil {
-		all = append(all, reading{what: l.Name, at: l.decl.name.pos, makes: l.Name, old: true, of: l.Source, in: &l.Input})
+		all = append(all, reading{what: l.Name, at: at, makes: l.Name, old: true, of: l.Source, in: &l.Input}, reading{what: l.Name, at: at, makes: l.Name, old: true, of: l.Source, in: &l.Given})
 	}
 	return append(all, reading{what: l.Name, at: l.decl.name.pos, old: true, of: l.Target, in: &Input{}})
 }
@@ -152,6 +181,13 @@ func (c *compiler) latest(l *Latest) {
 		l.Set[i+1].Expr.Field = c.measured(l.Source, p.value)
 	}
 	l.Where = c.tests(l.Source, d.Where, false)
+	if l.Group != nil {
+		if of, ok := l.Group.decl.sources[l.Source]; ok && c.flaws == before {
+			l.own, l.Where, l.To = len(l.Where), slices.Concat(of.Where, l.Where), of.To
+			l.Source.LatestOf = append(l.Source.LatestOf, l)
+		}
+		return
+	}
 	c.recipe = func(says []string) string {
 		if shown == nil {
 			return ""
@@ -173,12 +209,15 @@ func (c *compiler) latest(l *Latest) {
 func checkLatestAttributes(c *compiler, l *Latest) {
 	d := l.decl
 	e := l.Target
-	c.checkOpen(e, d.attr.pos, l.Kind+": "+d.Of.word().text, d.attr.text)
-	for i, a := range l.Set {
-		at := d.attr.pos
-		if i > 0 {
-			at = d.Also[i-1].name.pos
+	if l.Group == nil {
+		of := l.Kind + ": " + d.Of.word().text
+		if d.By.given() {
+			of += ", by: " + d.By.text
 		}
+		c.checkOpen(e, d.attr.pos, of, d.attr.text)
+	}
+	for i, a := range l.Set {
+		at := l.names()[i].pos
 		before := l.Attributes()[:i]
 		before = append(before, seq.Flat(e.Latest[:slices.Index(e.Latest, l)], func(o *Latest) []string { return o.Attributes() })...)
 		switch {
@@ -211,7 +250,7 @@ func checkLatestFields(c *compiler, l *Latest) {
 	if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
 		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.Of.key, l.Source.Name, l.By.Name, l.By.Type)
 	}
-	if l.Source != nil {
+	if l.Source != nil && l.Group == nil { // checkGroupBy
 		c.fits(l.decl.name.pos, l.Name, l.Target, l.To)
 	}
 }

@@ -201,6 +201,14 @@ func (n node) entries(what string) []entry {
 	return out
 }
 
+// keys are the names in a map, none of any other value.
+func (n node) keys() (out []string) {
+	for i := 0; n.isMap() && i < len(n.y.Content); i += 2 {
+		out = append(out, n.y.Content[i].Value)
+	}
+	return out
+}
+
 // fields is a map that has only known keys.
 type fields struct {
 	node
@@ -213,11 +221,6 @@ type fields struct {
 func (n node) fields(noun string, keys []string) fields {
 	f := fields{node: n, shape: noun, has: map[string]node{}}
 	for _, e := range n.entries(article(noun)) {
-		if noun == "group value" && IsLatest(e.name.text) && !slices.Contains(keys, e.name.text) {
-			n.r.report(e.name.pos, "Entity.field: {"+e.name.text+": …, to: {…}} on a row that the application writes for each group",
-				"a group has no %q: its row shows what can be added up", e.name.text)
-			continue
-		}
 		unknown := n.r.refuseUnknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
 		if !unknown && (noun != "model" || e.name.text == noun || e.value.given()) {
 			f.has[e.name.text] = e.value

@@ -34,7 +34,7 @@ func (t *Tally) recipe(c *compiler, source *Entity, says []string) string {
 // groupAndFollow is that with the names of the file. value is what the group shows, of a kind and a type.
 func (c *compiler) groupAndFollow(d deriveDecl, target, source *Entity, to []pair, where bool, says []string, kind, value string, typ Type) string {
 	of, _ := reflect.TypeFor[groupValueDecl]().FieldByName("Of")
-	if counts := value == kind; !counts && !slices.Contains(strings.Fields(of.Tag.Get("keys")), kind) || strings.HasPrefix(value, "{count") {
+	if counts := value == kind; !counts && !IsLatest(kind) && !slices.Contains(strings.Fields(of.Tag.Get("keys")), kind) || strings.HasPrefix(value, "{count") {
 		return ""
 	}
 	name := target.Name + strings.ToUpper(d.attr.text[:1]) + d.attr.text[1:]

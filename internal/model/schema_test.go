@@ -114,7 +114,7 @@ func TestSchema(t *testing.T) {
 	for _, k := range kinds {
 		s.define(reflect.TypeOf(k.declare()).Elem())
 	}
-	for _, d := range []any{modelDecl{}, followDecl{}, paramDecl{}} {
+	for _, d := range []any{modelDecl{}, followDecl{}, paramDecl{}, groupValueDecl{}, groupLatestDecl{}} {
 		s.define(reflect.TypeOf(d))
 	}
 	body := strings.TrimPrefix(strings.TrimSuffix(formatted(root, ""), "\n}"), "{\n")
@@ -138,11 +138,11 @@ var (
 		"attribute plus": "plus", "parameter param": "param", "key template template": "template",
 	}
 	shortShapes = map[string]string{
-		"index": "key", "key template": "template", "attribute": "type", "time bucket": "word", "group value": "count", "returned value": "word",
+		"index": "key", "key template": "template", "attribute": "type", "time bucket": "word", "returned value": "word",
 	}
 	typeShapes = map[string]string{
 		"word": "word", "[]model.word": "words", "[]model.pair": "pairs", "[]model.testDecl": "where", "namesOrPairs": "names-or-pairs",
-		"keyDecl": "key", "sets": "set", "becomes": "into", "derivations": "derivations",
+		"keyDecl": "key", "sets": "set", "becomes": "into", "derivations": "derivations", "groupSet": "group-set",
 	}
 )
 

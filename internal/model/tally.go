@@ -232,11 +232,11 @@ func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
 // checkOpen reports what is derived onto rows that weir makes, besides the values of a group, and shows where it can be: of is
 // what is derived, as the file has it.
 func (c *compiler) checkOpen(e *Entity, at pos, of, attr string) {
-	keyword, source, _ := strings.Cut(of, ": ")
+	_, source, _ := strings.Cut(of, ": ")
 	source, _, _ = strings.Cut(source, ".")
 	hint := "derive it onto the row that " + e.Name + " is made from, and copy it"
 	switch {
-	case e.Group != nil && (IsLatest(keyword) || of == ""):
+	case e.Group != nil && of == "":
 		hint = "derive it onto a row that an application writes"
 	case e.Group != nil:
 		all := seq.Map(e.Group.decl.Group, func(w word) string { return w.text })

@@ -95,7 +95,7 @@ func TestInputsAreWhole(t *testing.T) {
 			}
 		}
 		for _, l := range m.Latest {
-			holds(l.Name, l, nil, &l.Input)
+			holds(l.Name, l, nil, &l.Input, &l.Given)
 		}
 		for _, s := range m.Statuses {
 			for _, st := range s.Stages {

@@ -376,7 +376,7 @@ func IsDerived(e *model.Entity, name string) bool {
 	for _, l := range e.Latest {
 		for i := range l.Set {
 			if l.Set[i].Name == name {
-				return e.Attribute(name) == nil // else it is the application's, too
+				return e.Attribute(name) == nil || e.Group != nil // else it is the application's, too
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 		}
 	}
 	for _, l := range e.LatestOf {
-		if l.Input.Uses(row) {
+		if l.Group == nil && l.Input.Uses(row) {
 			want(l.Name, l.Target, l.To)
 		}
 	}

@@ -224,18 +224,19 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger); err != nil {
 		return err
 	}
-	if isGroup(e) {
-		return r.showSummary(ctx, target, e, row, ledger)
-	}
-	if row == nil {
-		return nil
-	}
-	e = r.Model.Table(target.Table).Classify(row)
-	if e == nil {
-		return nil
+	if !isGroup(e) {
+		if row == nil {
+			return nil
+		}
+		if e = r.Model.Table(target.Table).Classify(row); e == nil {
+			return nil
+		}
 	}
 	if k := r.shower(e); k != nil {
 		return k.Show(ctx, r, target)
+	}
+	if isGroup(e) {
+		return r.showSummary(ctx, target, e, row, ledger)
 	}
 	wr := r.publishWrite(target, e, r.based(ledger))
 	if len(wr.Ops) == 0 {

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"weir/internal/events"
@@ -264,7 +263,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	case !other && shown.IsMissing(), other && e.Group.RowsIn(b).Sign() <= 0:
 		return nil
 	case other && r.Model.Table(target.Table).Classify(row) != e:
-		return fmt.Errorf("%w: another program's row is at this key; delete that row, or give %s another key", store.ErrRefused, e.Name)
+		return notTheirs(e)
 	case !isGroup(e) && r.Model.Table(target.Table).Classify(row) != e:
 		return nil
 	}

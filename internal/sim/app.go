@@ -619,7 +619,7 @@ func bare(e *model.Entity, row value.Item) value.Item {
 // entity.
 func tallied(e *model.Entity, name string) bool {
 	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
-		return e.Attribute(name) == nil
+		return e.Attribute(name) == nil || e.Group != nil
 	}
 	if e != nil && slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) {
 		return true

@@ -13,11 +13,11 @@ import (
 	"weir/internal/value"
 )
 
-// groupOf is the key of the group that a row is in, and the values that the group has in
+// groupOf is the key of the group of an entity that a row is in, and the values that the group has in
 // common, by the names of the key.
-func groupOf(s *model.Source, row value.Item) (key store.Key, vals map[string]value.Value, ok bool) {
+func groupOf(e *model.Entity, to []model.Assign, row value.Item) (key store.Key, vals map[string]value.Value, ok bool) {
 	vals = map[string]value.Value{}
-	for _, a := range s.To {
+	for _, a := range to {
 		switch x := a.Expr; {
 		case x.Bucket != nil:
 			text, ok := bucket(x.Bucket, get(x.Bucket.Of, row))
@@ -31,7 +31,7 @@ func groupOf(s *model.Source, row value.Item) (key store.Key, vals map[string]va
 			vals[a.Name] = x.Const
 		}
 	}
-	e, keys := s.Tally.Target, map[string]value.Value{}
+	keys := map[string]value.Value{}
 	for _, kt := range e.PrimaryKey() {
 		v, ok := kt.Build(func(name string) value.Value { return spell(kt, vals[name]) })
 		if !ok {
@@ -122,7 +122,7 @@ func summaries(rows []*known) (out []*known) {
 			if g == nil || s.Tally != g.Rows || !holds(s.Where, r.image) {
 				continue
 			}
-			key, vals, ok := groupOf(s, r.image)
+			key, vals, ok := groupOf(g.Into, s.To, r.image)
 			if !ok {
 				continue
 			}
@@ -168,7 +168,8 @@ func summary(e *model.Entity, key store.Key, vals map[string]value.Value) value.
 
 // grouped reports whether an attribute of a group's row is one of its values.
 func grouped(e *model.Entity, name string) bool {
-	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name })
+	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name }) ||
+		slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) })
 }
 
 // emptyLedgers checks that the ledgers of groups without rows expire. Those that a build has

@@ -54,6 +54,9 @@ func takesPart(target *known, l *model.Latest, r *known) bool {
 		}
 	}
 	key, ok := l.Target.KeyFrom(l.To, r.image)
+	if l.Target.Group != nil {
+		key, _, ok = groupOf(l.Target, l.To, r.image)
+	}
 	return ok && bytes <= 32<<10 && l.Target.Table == target.table && refName(store.Ref{Table: target.table.Name, Key: key}) == target.name()
 }
 

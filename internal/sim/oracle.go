@@ -403,7 +403,7 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 	}
 	key, ok := s.Tally.Target.KeyFrom(s.To, row)
 	if s.Tally.Group != nil {
-		key, _, ok = groupOf(s, row)
+		key, _, ok = groupOf(s.Tally.Target, s.To, row)
 	}
 	if !ok || s.Tally.Target.Table.CheckKey(key) != nil {
 		return

@@ -159,7 +159,7 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	}
 	for _, l := range e.Latest {
 		for i, name := range l.Attributes() {
-			if e.Attribute(name) != nil && row.Get(owntable.Own).Item().Get(name).IsMissing() {
+			if e.Attribute(name) != nil && e.Group == nil && row.Get(owntable.Own).Item().Get(name).IsMissing() {
 				continue
 			}
 			s := t.spoil("latest", k, row.With(value.Attr{Name: name, Value: value.OfString("77")}))

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // models are the built-in ones, five that have every kind of derivation, one with every condition, one with distincts over their max, and the examples.
-var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "../model/testdata/good/follows.yaml", "testdata/said.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "testdata/crowds.yaml", "testdata/moves.yaml", "testdata/parts.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
+var models = append(model.Builtin(), "../model/testdata/good/kinds.yaml", "../model/testdata/good/steps.yaml", "../model/testdata/good/follows.yaml", "../model/testdata/good/devices.yaml", "testdata/said.yaml", "testdata/press.yaml", "testdata/bounds.yaml", "testdata/shops.yaml", "testdata/rooms.yaml", "testdata/crowds.yaml", "testdata/moves.yaml", "testdata/parts.yaml", "../../examples/shop/model.yaml", "../../examples/github/model.yaml", "../../examples/chat/model.yaml")
 
 func load(t *testing.T, name string) *model.Model {
 	t.Helper()

@@ -54,8 +54,12 @@ func inputsOf(m *model.Model) (out []*model.Input) {
 // readers returns the inputs that have an attribute.
 func readers(m *model.Model, e *model.Entity, a *model.Attribute) (out []*model.Input) {
 	is := func(f *model.Field) bool { return f.Declared == a && f.Key == nil }
+	reads := func(in *model.Input) bool {
+		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) }) || slices.ContainsFunc(in.Fields, is)
+	}
 	for _, in := range inputsOf(m) {
-		if slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) }) || slices.ContainsFunc(in.Fields, is) {
+		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) // by the group
+		if reads(in) && !said {
 			out = append(out, in)
 		}
 	}

@@ -154,9 +154,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 		return nil
 	})
 	var ws []store.Write
-	var of, again []int
-	var gone []store.Ref
-	var empty []value.Item
+	var of, again, gone []int
 	for j, i := range todo {
 		if errs[j] == nil && !all[j].stale {
 			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
@@ -179,17 +177,11 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			refused[i] = err
 		case err != nil:
 			return nil, err
-		case rows[j] == nil:
-			if ledgers[i], err = r.NoteShown(ctx, refs[i], ledgers[i], nil); err != nil {
-				return nil, err
-			}
-			gone, empty = append(gone, refs[i]), append(empty, ledgers[i])
-		case all[j].write.Ops != nil:
+		case all[j].write.Ops != nil || all[j].write.Delete:
 			ws, of = append(ws, all[j].write), append(of, i)
+		case rows[j] == nil:
+			gone = append(gone, i)
 		}
-	}
-	if err := r.Expire(ctx, gone, empty); err != nil {
-		return nil, err
 	}
 	out, err := r.Write(ctx, ws)
 	if err != nil {
@@ -201,6 +193,16 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			refused[i] = out[j].Err
 		case out[j].Err != nil && out[j].Row != nil:
 			again = append(again, i)
+		case ws[j].Delete:
+			gone = append(gone, i)
+		}
+	}
+	for _, i := range gone {
+		if ledgers[i], err = r.NoteShown(ctx, refs[i], ledgers[i], nil); err != nil {
+			return nil, err
+		}
+		if err := r.Expire(ctx, refs[i:i+1], ledgers[i:i+1]); err != nil {
+			return nil, err
 		}
 	}
 	return again, nil
@@ -211,15 +213,18 @@ const readAtOnce = 16
 
 // recomputed is the outcome of a recompute of one row.
 type recomputed struct {
-	write store.Write // what shows it; without Ops if there is nothing to show
+	write store.Write // what shows it; without Ops and Delete if there is nothing to show
 	many  []*TooMany  // the stages that cannot be computed
 	stale bool        // the row shows a later recompute
 }
 
 // recomputeAt computes what shows everything derived on a row. There is nothing to show if the row
-// does not exist, belongs to another entity, or shows a later recompute.
+// does not exist, unless it is a group's, belongs to another entity, or shows a later recompute.
 func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
-	e := r.Model.Table(target.Table).Classify(row)
+	e := r.GroupAt(target)
+	if e == nil {
+		e = r.Model.Table(target.Table).Classify(row)
+	}
 	if e == nil || !e.IsRecomputed() {
 		return recomputed{}, nil
 	}
@@ -227,7 +232,16 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if err != nil || stale {
 		return recomputed{stale: stale}, err
 	}
-	want, many, err := Recompute(e, target, row, known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)})
+	facts := known{ctx, r, owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(b)}
+	if e.Group != nil {
+		latest, err := latestOf(e, target, facts)
+		if err != nil {
+			return recomputed{}, err
+		}
+		wr, err := r.ShowGroup(target, e, row, b, latest, version)
+		return recomputed{write: wr}, err
+	}
+	want, many, err := Recompute(e, target, row, facts)
 	if err != nil {
 		return recomputed{}, err
 	}

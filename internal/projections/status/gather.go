@@ -34,9 +34,13 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		}
 	}
 	g.all.Fault(i, faults.New())
-	if NeedsRecompute(c) || c.Is != nil && c.Is.IsRecomputed() && projections.NeedsLedger(c) {
-		g.all.Recompute(i, c.Row, c.Is)
-		for _, name := range c.Is.Recomputes() {
+	e := c.Is
+	if c.Was != c.Is && c.Was != nil && c.Was.Group != nil {
+		e = c.Was // the row of a group is gone, and comes back if the group has rows
+	}
+	if NeedsRecompute(c) || e != nil && e.IsRecomputed() && projections.NeedsLedger(c) {
+		g.all.Recompute(i, c.Row, e)
+		for _, name := range e.Recomputes() {
 			g.all.Touch(i, name)
 		}
 	}

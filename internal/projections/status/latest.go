@@ -22,17 +22,22 @@ const MaxShown = 32 << 10
 // takesPart returns the fact that a row takes part in a latest, with the values that the target
 // shows if the row comes first. A row without a value to order it by takes no part.
 func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
-	if !faults.Take(&l.Input, row, old) {
+	of := faults
+	if l.Group != nil {
+		of = nil // the group says what is wrong with its own tests and keys
+	}
+	if !of.Take(&l.Input, row, old) || !faults.Take(&l.Given, row, old) {
 		return Fact{}, false
 	}
 	by := l.By.Get(row)
 	if by.IsMissing() || by.Kind() == value.Null {
 		return Fact{}, false
 	}
-	target, ok := keyOf(l.Target, l.To, row)
-	if !ok {
+	key, _, ok := l.TargetOf(row)
+	if !ok || !of.Reachable(l.Name, l.Target.Table, key, old) {
 		return Fact{}, false
 	}
+	target := store.Ref{Table: l.Target.Table.Name, Key: key}
 	name, unfit := owntable.Ordered(by, c.Row.Key, l.Greatest())
 	if unfit != "" {
 		faults.Note(l.Name, fmt.Sprintf("%s is no value by which rows have an order: it must be %s", l.By.Name, unfit), old)

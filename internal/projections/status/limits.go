@@ -14,7 +14,7 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 		}
 	}
 	for _, l := range c.Is.LatestOf {
-		if by := l.By.Get(c.New); l.Input.Uses(c.New) && !by.IsMissing() && by.Kind() != value.Null {
+		if by := l.By.Get(c.New); l.Group == nil && l.Input.Uses(c.New) && !by.IsMissing() && by.Kind() != value.Null {
 			x.Of(l.Name).Target(l.Target, l.To, c.New, from)
 		}
 	}
