@@ -10,7 +10,7 @@ import (
 )
 
 // serverFile has the URL at which the process serves that has a data directory. The lock of the store says whether there is such
-// a process: without it, the file means nothing. Whoever takes the lock removes the file that a killed process has left.
+// a process: without it, the file means nothing. The process that takes the lock next removes the file of one that was killed.
 const serverFile = "SERVER"
 
 // Serves says in a data directory, which this process has open, at which URL it serves, until end is called.

@@ -101,7 +101,7 @@ func (n node) declare(name word, d declaration) {
 	d.check()
 }
 
-var visibleFields sync.Map // by reflect.Type, its []reflect.StructField, which reflect would make anew for each map
+var visibleFields sync.Map // by reflect.Type, its []reflect.StructField, which reflect makes again at each call
 
 func fieldsOf(t reflect.Type) []reflect.StructField {
 	found, ok := visibleFields.Load(t)

@@ -87,7 +87,7 @@ func hidden(s string) string {
 		}
 		s = scheme + "://…" + s[at:]
 	}
-	if before, _, ok := strings.Cut(s, "?"); ok { // whoever errs may have put the password itself there
+	if before, _, ok := strings.Cut(s, "?"); ok { // by mistake, the password itself may be there
 		s = before + "?…"
 	}
 	return fmt.Sprintf("%q", s)
