@@ -199,6 +199,12 @@ func (l LedgerRow) Expire(at store.Ref, expiry value.Value) store.Write {
 	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: append(store.Cond{l.sameVersion()}, l.sameNotes()...)}
 }
 
+// Expiring is a write that raises the version of a ledger, which expires all the same if that was set.
+func Expiring(w store.Write) store.Write {
+	w.Ops = slices.DeleteFunc(w.Ops, func(op store.Op) bool { return op.Attr == Expiry })
+	return w
+}
+
 // KeepLedger keeps a ledger from expiring, if it has not expired yet.
 func KeepLedger(at store.Ref) store.Write {
 	return store.Write{Ref: at, Ops: []store.Op{remove(Expiry)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}

@@ -80,6 +80,9 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]ownt
 				ws[j] = raiseAsRead(at, r.First(), ledgers[i], put[i])
 			}
 			ledgers[i] = nil
+			if r.GroupAt(refs[i]) != nil { // what counts for it keeps the ledger, and a recompute may be the last that comes to it
+				ws[j] = owntable.Expiring(ws[j])
+			}
 		}
 		out, err := r.Write(ctx, ws)
 		if err != nil {
